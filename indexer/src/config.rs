@@ -14,6 +14,8 @@ const MOVE_BYTES_PER_S_MAX: u64 = 1 << 30;
 /// Default number of concurrent shard scans. Each may use a blocking thread: enough for many cores and disks, and an eighth of
 /// all such threads, so that epochs and flushes always find one.
 const SCANS_MAX: usize = 64;
+/// Default bytes of rows in a full batch: a few hundred rows, so that the cost of a batch is shared by many.
+const SCAN_BATCH_BYTES: usize = 64 << 10;
 /// Minimum memory for scans, and for the queue of a bucket, in bytes.
 const BYTES_MIN: u64 = 8 << 20;
 
@@ -36,6 +38,8 @@ pub struct Config {
     pub scan_memory_total_bytes: Option<usize>,
     /// Memory limit of one shard scan, in bytes; `None`: the limit of all.
     pub scan_memory_each_bytes: Option<usize>,
+    /// Bytes of rows in a full batch of a shard scan; a batch has at least one row.
+    pub scan_batch_bytes: usize,
     /// Maximum bytes of a bucket that wait for their epoch; `None`: an eighth of the engine's memory.
     pub queue_bytes_max: Option<u64>,
     /// Rate limit of each move, in bytes per second.
@@ -54,6 +58,7 @@ impl Config {
             scans_max: SCANS_MAX,
             scan_memory_total_bytes: None,
             scan_memory_each_bytes: None,
+            scan_batch_bytes: SCAN_BATCH_BYTES,
             queue_bytes_max: None,
             move_bytes_per_s_max: MOVE_BYTES_PER_S_MAX,
         }

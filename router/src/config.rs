@@ -9,6 +9,9 @@ const SCANS_MAX: usize = 512;
 /// Room for [`SCANS_MAX`] scans of three nodes each, or for some of hundreds of nodes.
 const SCAN_MEMORY_TOTAL_BYTES: usize = 512 << 20;
 
+/// Two batches of full length.
+const SCAN_AHEAD_BYTES: usize = 128 << 10;
+
 /// Settings of a router.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -24,6 +27,8 @@ pub struct Config {
     pub scan_memory_total_bytes: usize,
     /// Memory limit of one scan.
     pub scan_memory_each_bytes: usize,
+    /// How far a shard scan may be ahead of its reader, in bytes.
+    pub scan_ahead_bytes: usize,
 }
 
 impl Config {
@@ -36,6 +41,7 @@ impl Config {
             scans_max: SCANS_MAX,
             scan_memory_total_bytes: SCAN_MEMORY_TOTAL_BYTES,
             scan_memory_each_bytes: SCAN_MEMORY_TOTAL_BYTES / 4,
+            scan_ahead_bytes: SCAN_AHEAD_BYTES,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! State that the scans and the background tasks of a router share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 use proto::env::Env;
@@ -26,4 +27,6 @@ pub(crate) struct RouterContext {
     pub leases: Leases,
     pub topologies: Topologies,
     pub admission: Admission,
+    /// The number of shard scans that went on with another attempt after at least one row.
+    pub resumed: Arc<AtomicU64>,
 }

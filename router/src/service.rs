@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::client::{CatalogFollower, Membership, MembershipConfig, Retry, WhenForgotten};
@@ -51,6 +52,7 @@ impl Router {
             applied: AppliedEpochs::default(),
             leases: Leases::default(),
             topologies: Topologies::default(),
+            resumed: Arc::default(),
         };
         let reporting = context.clone();
         let tasks = vec![
@@ -75,6 +77,11 @@ impl Router {
     /// The numbers of running, waiting and refused scans.
     pub fn scans(&self) -> AdmissionStatus {
         self.context.admission.status()
+    }
+
+    /// The number of shard scans that failed after at least one row, and went on behind it.
+    pub fn shard_scans_resumed(&self) -> u64 {
+        self.context.resumed.load(Ordering::Relaxed)
     }
 
     /// Waits until the catalog of this router meets a condition, and returns it.

@@ -70,6 +70,8 @@ struct ScanTable {
     store: Weak<dyn SliceStore>,
     admission: Admission,
     patience: Patience,
+    /// Bytes of rows in a full batch.
+    batch_bytes: usize,
     open: Mutex<BTreeMap<u64, Arc<Mutex<Held>>>>,
     next_id: AtomicU64,
     /// Signals that a scan was opened.
@@ -104,12 +106,14 @@ impl Scans {
         store: &Arc<dyn SliceStore>,
         admission: Admission,
         patience: Patience,
+        batch_bytes: usize,
     ) -> Self {
         let table = Arc::new(ScanTable {
             env,
             store: Arc::downgrade(store),
             admission,
             patience,
+            batch_bytes,
             open: Mutex::default(),
             next_id: AtomicU64::new(0),
             opened: Notify::new(),
@@ -134,7 +138,7 @@ impl Scans {
         began: Instant,
     ) -> Result<ResultStream<ShardBatch>> {
         let table = &self.table;
-        let mut scanner = ShardScanner::new(snapshot, scan.clone())?;
+        let mut scanner = ShardScanner::new(snapshot, scan.clone(), table.batch_bytes)?;
         let permit = match table.admission.try_admit(scanner.memory_bytes())? {
             Some(permit) => permit,
             None => {

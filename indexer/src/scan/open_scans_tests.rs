@@ -101,7 +101,7 @@ fn scans(env: &Env, store: &Arc<StorageEngine>, patience_ms: u64) -> Scans {
         snapshot: Duration::from_secs(3600),
     };
     let store: Arc<dyn SliceStore> = store.clone();
-    Scans::new(env.clone(), &store, Admission::new(limits), patience)
+    Scans::new(env.clone(), &store, Admission::new(limits), patience, 64 << 10)
 }
 
 fn scan(timeout_ms: u64) -> ShardScan {

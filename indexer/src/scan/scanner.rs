@@ -19,8 +19,6 @@ use proto::{Error, ErrorCode, Result};
 
 use storage::{Rows, Snapshot};
 
-/// Bytes of rows in a full batch.
-const BATCH_BYTES: usize = 64 << 10;
 /// Bytes of the first batch: smaller, so that the first row arrives early.
 const FIRST_BATCH_BYTES: usize = 4 << 10;
 /// Maximum number of entries in a step, after which other tasks run.
@@ -41,6 +39,8 @@ pub struct ShardScanner {
     current: Option<(KeyRange, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
     batch_bytes: usize,
+    /// Bytes of rows in a full batch.
+    batch_bytes_max: usize,
     rows_left: u64,
     partials: Vec<Partial>,
     /// True if the scan needs the included values.
@@ -56,8 +56,13 @@ pub struct ShardScanner {
 }
 
 impl ShardScanner {
-    /// A scan of a snapshot.
-    pub fn new(snapshot: Arc<dyn Snapshot>, scan: ShardScan) -> Result<Self> {
+    /// A scan of a snapshot, whose full batches have this many bytes of rows.
+    pub fn new(
+        snapshot: Arc<dyn Snapshot>,
+        scan: ShardScan,
+        batch_bytes_max: usize,
+    ) -> Result<Self> {
+        let batch_bytes = FIRST_BATCH_BYTES.min(batch_bytes_max);
         let partials = match &scan.output {
             Output::Aggregates(calls) => {
                 calls.iter().map(|call| Partial::new(call.function)).collect()
@@ -75,8 +80,9 @@ impl ShardScanner {
             ahead: ranges_ahead(&scan),
             include: needs_include(&scan, spec.keys.len()),
             current: None,
-            builder: RowBlockBuilder::with_capacity(FIRST_BATCH_BYTES),
-            batch_bytes: FIRST_BATCH_BYTES,
+            builder: RowBlockBuilder::with_capacity(batch_bytes),
+            batch_bytes,
+            batch_bytes_max,
             rows_left: scan.limit.unwrap_or(u64::MAX),
             partials,
             last_prefix,
@@ -100,7 +106,7 @@ impl ShardScanner {
                 return Ok(Some(self.last_batch()));
             }
             if self.builder.len() >= self.batch_bytes {
-                self.batch_bytes = (self.batch_bytes * 4).min(BATCH_BYTES);
+                self.batch_bytes = (self.batch_bytes * 4).min(self.batch_bytes_max);
                 return Ok(Some(ShardBatch::Rows(self.builder.finish())));
             }
         }
@@ -116,7 +122,7 @@ impl ShardScanner {
     pub fn memory_bytes(&mut self) -> usize {
         if let Some(snapshot) = &self.snapshot {
             let blocks = snapshot.walk_bytes(&self.scan.slices, self.include);
-            self.memory_bytes = blocks + BATCH_BYTES;
+            self.memory_bytes = blocks + self.batch_bytes_max;
         }
         self.memory_bytes
     }

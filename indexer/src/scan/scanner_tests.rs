@@ -104,7 +104,7 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
 /// The countries of the rows that a scan returns.
 fn countries(store: &StorageEngine, scan: ShardScan) -> Vec<String> {
     let snapshot = store.snapshot(INDEX, scan.epoch).unwrap();
-    let mut scanner = ShardScanner::new(snapshot, scan).unwrap();
+    let mut scanner = ShardScanner::new(snapshot, scan, 64 << 10).unwrap();
     let mut found = Vec::new();
     loop {
         match scanner.step().unwrap() {

@@ -69,7 +69,9 @@ impl Indexer {
             slices: watch::Sender::new(0),
         };
         let admission = Admission::new(context.config.scan_limits());
-        let scans = Scans::new(env.clone(), &context.store, admission.clone(), Patience::default());
+        let (patience, batch_bytes) = (Patience::default(), context.config.scan_batch_bytes);
+        let scans =
+            Scans::new(env.clone(), &context.store, admission.clone(), patience, batch_bytes);
         let (incoming, followers) = (Incoming::default(), Followers::default());
         let catalog = follow_catalog(context.clone(), incoming.clone(), Arc::clone(&followers));
         let reporting = context.clone();

@@ -26,7 +26,7 @@ pub(crate) async fn open_scan(
     let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
     let (mut limit, mut offset, mut resume_after) = (request.limit, request.offset, None);
     // Admission comes first: a scan that waits for its permit must not hold back the horizon with a lease.
-    let bytes = bytes_held(&index, &request);
+    let bytes = bytes_held(&index, &request, context.config.scan_ahead_bytes);
     let permit = context.admission.admit(bytes, deadline).await?;
     let mut progress = None;
     if let Some(text) = token {

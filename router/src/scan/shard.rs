@@ -1,6 +1,7 @@
 //! A shard scan: a task that reads slices from a replica. When that replica fails, the task continues with another one
 //! after the last entry received.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use super::gather::Gather;
 use super::plan::ScanPlan;
 use super::retry_round::RetryRound;
-use super::shard_stream::{AHEAD_BYTES, Batches, ShardStream, send};
+use super::shard_stream::{Batches, ShardStream, send};
 
 impl ScanPlan {
     /// Begins a shard scan that follows its slices to wherever they move. Its rows come in order.
@@ -37,7 +38,7 @@ impl ScanPlan {
         reports_moved: bool,
         failed: Vec<NodeId>,
     ) -> ShardStream {
-        let (sender, batches) = byte_channel(AHEAD_BYTES);
+        let (sender, batches) = byte_channel(self.context.config.scan_ahead_bytes);
         let plan = Self { reports_moved, ..self.clone() };
         let task = self.context.env.spawn_request("shard-scan", async move {
             if let Err(error) = plan.drive(slices, RetryRound::first(failed), &sender).await {
@@ -58,6 +59,7 @@ impl ScanPlan {
         let mut place = ShardPosition {
             resume_after: self.resume_after.clone(),
             rows_left: self.rows_max,
+            has_rows: false,
             deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
         };
         while !slices.is_empty() {
@@ -67,6 +69,9 @@ impl ScanPlan {
                     return self.drive_groups(groups, place, round.failed(), sender).await;
                 }
             };
+            if place.has_rows {
+                self.context.resumed.fetch_add(1, Ordering::Relaxed);
+            }
             let others = self.can_split(&slices, &round.failed_and(node));
             let first_batch_timeout = others.then_some(round.first_batch_timeout());
             match self.attempt(node, &slices, &mut place, first_batch_timeout, sender).await {
@@ -139,6 +144,9 @@ impl ScanPlan {
         failed: &[NodeId],
         sender: &Batches,
     ) -> Result<()> {
+        if place.has_rows {
+            self.context.resumed.fetch_add(1, Ordering::Relaxed);
+        }
         // The parts inherit the deadline. Otherwise a scan that is divided again and again would never give up.
         let plan = ScanPlan {
             resume_after: place.resume_after,
@@ -280,6 +288,8 @@ enum Attempt {
 struct ShardPosition {
     resume_after: Option<Bytes>,
     rows_left: Option<u64>,
+    /// True if this task has received a row.
+    has_rows: bool,
     /// When the scan gives up.
     deadline: Instant,
 }
@@ -288,6 +298,7 @@ impl ShardPosition {
     fn advance(&mut self, block: &RowBlock) {
         if let Some(last) = block.iter().last() {
             self.resume_after = Some(Bytes::copy_from_slice(last.entry));
+            self.has_rows = true;
         }
         if let Some(left) = &mut self.rows_left {
             *left = left.saturating_sub(u64::from(block.rows));

@@ -8,9 +8,6 @@ use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::ShardBatch;
 use proto::{Error, Result};
 
-/// How far a shard scan may be ahead of its reader: two batches of full length.
-pub(crate) const AHEAD_BYTES: usize = 128 << 10;
-
 /// The reader's end of a shard scan.
 pub(crate) struct ShardStream {
     batches: ByteReceiver<Result<ShardBatch>>,
@@ -26,7 +23,7 @@ impl ShardStream {
     /// A stream of given batches.
     #[cfg(test)]
     pub fn from_batches(all: Vec<ShardBatch>) -> Self {
-        let (sender, batches) = byte_channel(AHEAD_BYTES);
+        let (sender, batches) = byte_channel(64 << 10);
         let send_all = async move {
             for batch in all {
                 let _ = send(&sender, Ok(batch)).await;

@@ -127,6 +127,7 @@ fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
         applied: Default::default(),
         leases: Default::default(),
         topologies: Default::default(),
+        resumed: Arc::default(),
     }
 }
 

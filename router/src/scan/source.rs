@@ -9,13 +9,9 @@ use proto::rpc::scan::{Output, ScanRequest};
 
 use super::gather::{BLOCK_BYTES, Gather};
 use super::plan::ScanPlan;
-use super::shard_stream::{AHEAD_BYTES, ShardStream};
+use super::shard_stream::ShardStream;
 use super::unordered::{PARALLEL_SHARDS, Unordered};
 use super::virtual_scan::UnorderedProgress;
-
-/// Approximate memory of a shard scan in the router: its channel, a transport window of the same size, and the merged
-/// block.
-const SHARD_BYTES: usize = 2 * AHEAD_BYTES + BLOCK_BYTES;
 
 /// The row source of a scan.
 pub(super) enum RowSource {
@@ -23,12 +19,13 @@ pub(super) enum RowSource {
     Unordered(Box<Unordered>),
 }
 
-/// Estimates the memory that a scan holds: [`SHARD_BYTES`] for each shard that is read in parallel.
-pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest) -> usize {
+/// Estimates the memory that a scan holds: for each shard that is read in parallel its channel, a transport window of the
+/// same size, and the merged block.
+pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: usize) -> usize {
     let places = index.topology.placement.iter().filter_map(|replicas| replicas.first());
     let nodes = places.collect::<BTreeSet<_>>().len().max(1);
     let shards = if is_merged(request) { nodes } else { PARALLEL_SHARDS.min(nodes) };
-    shards * SHARD_BYTES
+    shards * (2 * ahead_bytes + BLOCK_BYTES)
 }
 
 /// True if the scan merges its shards, and so reads all of them in parallel.

@@ -99,7 +99,8 @@ impl ScanStream {
     async fn unpark(&mut self) -> Result<()> {
         let ScanPlan { context, index, request, .. } = &self.plan;
         let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
-        let permit = context.admission.admit(bytes_held(index, request), deadline).await?;
+        let bytes = bytes_held(index, request, context.config.scan_ahead_bytes);
+        let permit = context.admission.admit(bytes, deadline).await?;
         if let RowSource::Ordered(gather) = &mut self.source {
             let rows_max = self.left.limit.map(|limit| limit.saturating_add(self.left.offset));
             let resume_after = self.resume_after.clone();

@@ -315,9 +315,13 @@ impl Indexer {
         }
     }
 
-    /// Handles a refusal: the source does not have this place in its history.
+    /// Handles a refusal: the source does not have this place in its history. What the stream carried since when is
+    /// forgotten with it, since the next stream may begin at a later place.
     pub fn refused(&mut self) {
-        self.queue = None;
+        if self.queue.take().is_some() {
+            self.fed.clear();
+            self.builds.clear();
+        }
         self.connected = false;
     }
 
