@@ -52,7 +52,16 @@ fn every_scan_shows_its_epoch_under_faults() {
         assert!(count(name) >= least, "{name}: {} is too little: {printed}", count(name));
     }
     let kinds = total["faults"].as_object().expect("faults by kind");
-    assert_eq!(kinds.len(), 17, "all kinds of faults: {kinds:?}");
+    assert_eq!(kinds.len(), 18, "all kinds of faults: {kinds:?}");
+    let seen = |event: &str| total["seen"][event].as_u64().unwrap_or_default();
+    for (event, least) in [
+        ("documents read", 5 * SEEDS),
+        ("shard scans that went on elsewhere", 1),
+        ("scans judged up to an error", SEEDS / 10),
+        ("logs that begin with a snapshot", SEEDS),
+    ] {
+        assert!(seen(event) >= least, "{event}: {} is too little: {printed}", seen(event));
+    }
     let faults: u64 = kinds.values().filter_map(serde_json::Value::as_u64).sum();
     assert!(faults > 3 * SEEDS, "{faults} faults are too few: {printed}");
 }

@@ -126,6 +126,8 @@ pub fn check_disks(hosts: &Hosts, summary: &Shared) {
         match host.info.role {
             Role::Coordinator => match LogStore::open(&host.fs, dir, host.info.id, &voters) {
                 Ok((_, log)) => {
+                    let is_cut = log.last() > 0 && log.entry(1).is_none();
+                    summary.lock().expect("not poisoned").logs_cut += u64::from(is_cut);
                     for index in 1..=committed.min(log.last()) {
                         let Some((term, command)) = log.entry(index) else { continue };
                         let entry = (term, command.to_vec());

@@ -13,7 +13,7 @@ use sextant::backend::Counters;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::hosts::{env, members};
-use super::net::connect;
+use super::net::{WINDOW_BYTES, connect};
 
 /// The client.
 pub struct Client {
@@ -31,7 +31,12 @@ impl Client {
     /// A client of this many coordinators.
     pub fn start(seed: u64, coordinators: u64) -> Self {
         let env = env(seed ^ 0xc0, Arc::new(SimClock::new(0)), SimFs::new(seed));
-        let peers = Peers::new(members(coordinators), connect());
+        // In most seeds a shard is only a few rows ahead of the reader.
+        let (window_bytes, ahead_bytes) = match seed % 4 {
+            0 => (WINDOW_BYTES, None),
+            _ => (128, Some(64)),
+        };
+        let peers = Peers::new(members(coordinators), connect(window_bytes));
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(peers));
         let start = |id: u64| {
             let info = NodeInfo {
@@ -41,7 +46,9 @@ impl Client {
                 zone: String::new(),
             };
             let (env, directory) = (env.clone(), Arc::clone(&directory));
-            Arc::new(Router::start(router::Config::new(info), env, directory))
+            let mut config = router::Config::new(info);
+            config.scan_ahead_bytes = ahead_bytes.unwrap_or(config.scan_ahead_bytes);
+            Arc::new(Router::start(config, env, directory))
         };
         let routers = [start(300), start(301)];
         let (first, counters) = (Arc::clone(&routers[0]), Arc::new(Counters::default()));

@@ -4,6 +4,7 @@
 //! | kind | effect |
 //! |---|---|
 //! | `crash`, `crash_in_io` | a process ends, at any await or in the middle of a file operation, and restarts |
+//! | `members_crash` | all coordinators restart at once |
 //! | `cut`, `cut_one_way`, `held`, `slow` | a connection loses all messages, loses one direction, stalls, or is slow |
 //! | `pause` | a process neither sends nor receives for a while, and then receives everything at once |
 //! | `clock_jump` | a clock jumps by up to an hour, back or forth; all of them drift all the time |
@@ -178,7 +179,7 @@ impl Faults {
         hosts: &Hosts,
     ) -> Option<&'static str> {
         let names: Vec<&String> = hosts.all.keys().collect();
-        let kind = self.random.u8(..26);
+        let kind = self.random.u8(..27);
         let fits = |name: &&&String| match kind {
             7 | 8 | 20 => !is_projector(name),
             19 | 22 | 23 => name.starts_with("indexer"),
@@ -187,7 +188,11 @@ impl Faults {
         };
         let fit: Vec<&String> = names.iter().filter(fits).copied().collect();
         let name = fit[self.random.usize(..fit.len())].clone();
-        let other = names[self.random.usize(..names.len())].clone();
+        // The client's process has the routers, so its links break as well.
+        let other = match self.random.usize(..names.len() + 2) {
+            n if n < names.len() => names[n].clone(),
+            _ => "client".to_owned(),
+        };
         let host = &hosts.all[&name];
         if self.is_down(&name) {
             return None;
@@ -244,6 +249,14 @@ impl Faults {
                 host.fs.restart();
                 wipe(host);
                 Some("empty_disk")
+            }
+            26 => {
+                for member in names.iter().filter(|name| name.starts_with("coordinator")) {
+                    if !self.is_down(member) {
+                        self.crash(member, end, sim, hosts);
+                    }
+                }
+                Some("members_crash")
             }
             24 if let Some(producer) = &hosts.producer => {
                 (producer.fail_over() > 0).then_some("source_failover")

@@ -16,7 +16,7 @@ use proto::rpc::api::Directory;
 use sextant::roles::services;
 use sextant::wire::{PeerDirectory, Peers};
 
-use super::net::{PORT, connect, incoming};
+use super::net::{PORT, WINDOW_BYTES, connect, incoming};
 use super::producer::Producer;
 use super::stages::Stages;
 use super::truth::Truth;
@@ -164,10 +164,18 @@ impl Host {
         std::future::pending().await
     }
 
+    /// Bytes of rows in a batch of a scan: mostly of one to three rows, so that a node may fail between two batches.
+    fn batch_bytes(&self) -> usize {
+        match self.seed % 4 {
+            0 => 64 << 10,
+            n => 60 * n as usize,
+        }
+    }
+
     async fn serve(self) -> HostResult {
         let start = self.starts.fetch_add(1, Ordering::Relaxed);
         let env = env(self.seed ^ (start << 48), Arc::clone(&self.clock), self.fs.clone());
-        let peers = Peers::new(members(self.coordinators), connect());
+        let peers = Peers::new(members(self.coordinators), connect(WINDOW_BYTES));
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
         let id = self.info.id;
@@ -179,6 +187,9 @@ impl Host {
                 let members = members(self.coordinators);
                 let mut config = coordinator::Config::new(id, members, dir);
                 config.moves.keep_sources = self.keep_sources;
+                // A log that is cut often, so that members which were away catch up from snapshots.
+                config.raft.snapshot_entries = 50 + self.seed % 300;
+                config.raft.keep_entries = 10;
                 let service = coordinator::Coordinator::start(config, env, directory).await?;
                 peers.add_coordinator(id, service.clone());
                 let ended = Arc::clone(&service);
@@ -199,10 +210,10 @@ impl Host {
             }
             Role::Indexer => {
                 // Little memory, so that flushes and compactions are frequent.
-                let memory = Some(256 << 10);
-                let service =
-                    services::start_indexer(self.info.clone(), dir, memory, &env, directory)
-                        .await?;
+                let mut config = indexer::Config::new(self.info.clone(), dir);
+                config.store.memory_bytes = 256 << 10;
+                config.scan_batch_bytes = self.batch_bytes();
+                let service = services::run_indexer(config, &env, directory).await?;
                 peers.add_indexer(id, service.clone());
                 let ended = Arc::clone(&service);
                 stopped = Box::pin(async move { ended.stopped().await });

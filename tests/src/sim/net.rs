@@ -14,14 +14,19 @@ use tonic::transport::server::Connected;
 use tonic::transport::{Channel, Uri};
 use turmoil::net::{TcpListener, TcpStream};
 
+/// The stream window of a service's connections.
+pub const WINDOW_BYTES: u32 = 64 << 10;
+
 /// The port of every simulated process.
 pub const PORT: u16 = 7000;
 
-/// Opens connections over the simulated network when they are first used.
-pub fn connect() -> Connect {
-    Arc::new(|address: &str| {
+/// Opens connections over the simulated network when they are first used. A sender may be `window_bytes` ahead of the
+/// reader of a stream.
+pub fn connect(window_bytes: u32) -> Connect {
+    Arc::new(move |address: &str| {
         let endpoint = Channel::from_shared(format!("http://{address}"))
             .map_err(|error| Error::new(ErrorCode::InvalidParameter, error.to_string()))?
+            .initial_stream_window_size(window_bytes)
             .connect_timeout(std::time::Duration::from_millis(500))
             .http2_keep_alive_interval(std::time::Duration::from_secs(2))
             .keep_alive_timeout(std::time::Duration::from_secs(1))

@@ -32,6 +32,18 @@ pub struct Summary {
     pub entries: u64,
     /// Scans that were refused or timed out during faults.
     pub scans_refused: u64,
+    /// The errors of refused scans.
+    #[serde(default)]
+    pub refusals: BTreeMap<String, u64>,
+    /// Scans that failed after some rows, which were judged.
+    #[serde(default)]
+    pub parts_judged: u64,
+    /// Shard scans that went on elsewhere after at least one row.
+    #[serde(default)]
+    pub resumed: u64,
+    /// Logs of coordinators that begin with a snapshot at the end.
+    #[serde(default)]
+    pub logs_cut: u64,
     /// Indexes created or dropped.
     pub ddl: u64,
     /// Faults, by kind.
@@ -68,6 +80,19 @@ impl Summary {
     /// Adds an event to the trace.
     pub fn note(&mut self, what: impl fmt::Debug) {
         self.trace = xxh3_64_with_seed(format!("{what:?}").as_bytes(), self.trace);
+    }
+
+    /// Rare events by name: without them a run proves less than it seems to.
+    pub fn seen(&self) -> Vec<(String, u64)> {
+        let counts = [
+            ("documents read", self.documents_read),
+            ("logs that begin with a snapshot", self.logs_cut),
+            ("shard scans that went on elsewhere", self.resumed),
+            ("scans judged up to an error", self.parts_judged),
+        ];
+        let refusals = self.refusals.iter();
+        let refusals = refusals.map(|(code, count)| (format!("refused: {code}"), *count));
+        counts.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(refusals).collect()
     }
 
     /// Counts a fault.
@@ -109,6 +134,8 @@ pub struct Total {
     pub directories_verified: u64,
     /// Faults, by kind.
     pub faults: BTreeMap<String, u64>,
+    /// Rare events that a campaign must contain ([`Summary::seen`]).
+    pub seen: BTreeMap<String, u64>,
 }
 
 impl Total {
@@ -128,6 +155,9 @@ impl Total {
         self.operations += summary.hand_overs_asked;
         self.copies_compared += summary.copies_compared;
         self.directories_verified += summary.directories_verified;
+        for (event, count) in summary.seen() {
+            *self.seen.entry(event).or_default() += count;
+        }
         for (kind, count) in &summary.faults {
             *self.faults.entry(kind.clone()).or_default() += count;
         }
@@ -158,6 +188,9 @@ impl fmt::Display for Total {
         }
         let faults: Vec<String> =
             self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-        writeln!(f, "faults: {}", faults.join(", "))
+        writeln!(f, "faults: {}", faults.join(", "))?;
+        let seen: Vec<String> =
+            self.seen.iter().map(|(event, count)| format!("{event} {count}")).collect();
+        writeln!(f, "seen: {}", seen.join(", "))
     }
 }

@@ -1,15 +1,16 @@
 //! The workload of the simulated client: it creates and drops indexes, writes (`writes.rs`) and scans (`scans.rs`)
 //! during faults; afterwards the cluster must recover.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::model::bucket::SourceKind;
 use proto::model::cut::WritePosition;
+use proto::model::ids::Epoch;
 use proto::rpc::api::Directory;
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, Result};
 use router::Router;
 use sextant::backend::ClusterBackend;
 use sextant::sql::ast::Statement;
@@ -25,6 +26,7 @@ use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
 use super::producer::Producer;
+use super::scans::Reader;
 use super::stages::{self, Stages};
 use super::statements::Statements;
 use super::truth::Truth;
@@ -32,6 +34,10 @@ use super::{CALM, Shared, violation};
 
 /// Time after which the outcome of a statement counts as unknown.
 pub(super) const STATEMENT: Duration = Duration::from_secs(15);
+/// Step of the time between a request and its repetition.
+const REPEAT_MS: u64 = 800;
+/// Readers beside the client.
+const READERS: usize = 3;
 /// Time limit after the faults for the cluster to serve everything again.
 const HEAL: Duration = Duration::from_secs(30);
 
@@ -53,7 +59,8 @@ pub struct Workload {
     disks_broken_at_ms: Arc<AtomicU64>,
 }
 
-/// The connections of the client.
+/// The connections of the client, and what it knows.
+#[derive(Clone)]
 pub(super) struct Session {
     pub backend: Arc<ClusterBackend>,
     pub directory: Arc<dyn Directory>,
@@ -62,16 +69,40 @@ pub(super) struct Session {
     pub other_router: Arc<Router>,
     pub marks: Marks,
     pub bucket: Arc<proto::model::bucket::BucketInfo>,
-    pub last_write: Option<WritePosition>,
+    last_write: Arc<Mutex<Option<WritePosition>>>,
+    /// Epochs that were said to be gone although nothing known took them, each with the error.
+    gone: Arc<Mutex<Vec<(Epoch, String)>>>,
 }
 
 impl Session {
+    /// The acknowledged positions.
+    pub fn last_write(&self) -> Option<WritePosition> {
+        self.last_write.lock().expect("not poisoned").clone()
+    }
+
+    /// Remembers an epoch that is said to be gone.
+    pub fn note_gone(&self, epoch: Epoch, error: String) {
+        self.gone.lock().expect("not poisoned").push((epoch, error));
+    }
+
+    /// Describes an epoch that was said to be gone, although no rollback has taken it back.
+    fn falsely_gone(&self) -> Option<String> {
+        let catalog = self.router.catalog();
+        let bucket = catalog.buckets.get(&self.bucket.id)?;
+        let gone = self.gone.lock().expect("not poisoned");
+        let alive = gone.iter().find(|(epoch, _)| !bucket.is_dead(*epoch));
+        alive.map(|(epoch, error)| {
+            format!("leased epoch {epoch} is gone without a rollback: {error}")
+        })
+    }
+
     /// Remembers acknowledged positions.
-    pub fn note_writes(&mut self, written: &[WritePosition]) {
+    pub fn note_writes(&self, written: &[WritePosition]) {
+        let mut last_write = self.last_write.lock().expect("not poisoned");
         for write in written {
-            match &mut self.last_write {
+            match &mut *last_write {
                 Some(last) => last.merge(write),
-                None => self.last_write = Some(write.clone()),
+                None => *last_write = Some(write.clone()),
             }
         }
     }
@@ -118,15 +149,30 @@ impl Workload {
             watch_members(Arc::clone(&directory), Arc::clone(&router), self.summary.clone());
         let _members = env.spawn_request("members", watching);
         let bucket = self.create_bucket(&backend, &router).await;
-        let mut session =
-            Session { backend, directory, router, other_router, marks, bucket, last_write: None };
+        let mut session = Session {
+            backend,
+            directory,
+            router,
+            other_router,
+            marks,
+            bucket,
+            last_write: Arc::default(),
+            gone: Arc::default(),
+        };
         for index in &INDEXES[..2] {
             self.ddl(&session, create(index, true)).await;
         }
+        let readers: Vec<_> = (0..READERS)
+            .map(|_| {
+                let reader = Reader { random: self.random.fork(), ..self.reader() };
+                env.spawn_request("reader", reader.run(session.clone()))
+            })
+            .collect();
         let end = Instant::now() + self.faults_for + CALM;
         while Instant::now() < end {
             self.step(&mut session).await;
         }
+        drop(readers);
         self.heal(&mut session).await;
         Ok(())
     }
@@ -233,6 +279,9 @@ impl Workload {
         let request = CommandRequest { request, command };
         let coordinator = session.directory.coordinator();
         let first = coordinator.propose(request.clone()).await?;
+        // Leaders may change and all members restart before a client asks again.
+        let later_ms = if sequence.is_multiple_of(3) { REPEAT_MS * (sequence % 5) } else { 0 };
+        sleep(Duration::from_millis(later_ms)).await;
         match coordinator.propose(request.clone()).await {
             Ok(second) if second != first => {
                 let text = format!("{request:?} was answered {first:?}, and then {second:?}");
@@ -246,10 +295,19 @@ impl Workload {
         }
     }
 
-    /// True if a broken disk excuses an error: the statement began before the disk was repaired.
+    /// True if a broken disk excuses an error.
     pub(super) fn is_excused(&self, error: &Error, began: Duration) -> bool {
-        let broken_at = Duration::from_millis(self.disks_broken_at_ms.load(Ordering::Relaxed));
-        [ErrorCode::Io, ErrorCode::Corrupt].contains(&error.code) && began <= broken_at
+        self.reader().is_excused(error, began)
+    }
+
+    /// A reader beside the client.
+    pub(super) fn reader(&self) -> Reader {
+        Reader {
+            random: fastrand::Rng::with_seed(0),
+            truth: self.truth.clone(),
+            summary: Arc::clone(&self.summary),
+            disks_broken_at_ms: Arc::clone(&self.disks_broken_at_ms),
+        }
     }
 
     /// Checks after the faults: everything is served again within a bounded time, new writes included.
@@ -273,6 +331,13 @@ impl Workload {
         }
         self.serve_all(session).await;
         if let Some(what) = self.history.lock().expect("not poisoned").judge() {
+            violation(&self.summary, what);
+        }
+        self.count(|summary| {
+            let routers = [&session.router, &session.other_router];
+            summary.resumed = routers.iter().map(|router| router.shard_scans_resumed()).sum();
+        });
+        if let Some(what) = session.falsely_gone() {
             violation(&self.summary, what);
         }
         let marks = session.marks.lock().expect("not poisoned");

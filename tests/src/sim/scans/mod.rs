@@ -1,0 +1,275 @@
+//! The scans of the simulated client, each judged: it shows the entries of the model at the cut of its epoch, and the epoch
+//! covers everything that was requested. Rows that arrived before an error are judged as well.
+//!
+//! The client scans among its statements; beside it, other readers scan all the time, some of them so slowly that what
+//! they read moves, is compacted or loses its node in the meantime ([`Reader::run`]).
+
+mod judge;
+mod query;
+mod read;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use proto::model::cut::{Position, WritePosition};
+use proto::model::ids::{Epoch, VbucketId};
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::Consistency;
+use proto::{Error, ErrorCode};
+use tokio::time::{sleep, timeout};
+
+use self::query::Query;
+use self::read::{Pace, Read, read};
+use super::oracle::{INDEXES, SimIndex};
+use super::truth::Truth;
+use super::workload::{STATEMENT, Session, Workload, now};
+use super::{Shared, violation};
+
+/// Maximum time between two pages.
+const HOLD_MS_MAX: u64 = 20_000;
+/// Faults after which a copy may lack its past: it is fetched, rebuilt or resynced, and answers from then on.
+const LOSSES_OF_PAST: [&str; 3] = ["purge", "empty_disk", "flipped_bit"];
+/// Maximum pause of a slow reader after a batch.
+const PAUSE_MS_MAX: u64 = 1_500;
+
+/// A reader: it has its own random numbers, and shares everything else with the client.
+#[derive(Clone)]
+pub struct Reader {
+    /// Its random numbers.
+    pub random: fastrand::Rng,
+    /// The true history.
+    pub truth: Truth,
+    /// The summary of the run.
+    pub summary: Shared,
+    /// The time of the last disk fault, in simulated milliseconds.
+    pub disks_broken_at_ms: Arc<AtomicU64>,
+}
+
+/// The request of a scan.
+struct Asked<'a> {
+    index: &'a SimIndex,
+    info: Arc<IndexInfo>,
+    query: Query,
+    consistency: Consistency,
+    pace: Pace,
+    /// Positions that the epoch must cover, unless they were lost in the meantime.
+    at_least: Option<WritePosition>,
+    /// [`Truth::losses`] at the time of the request.
+    losses: Vec<u64>,
+    /// True if the scan must not be refused.
+    must: bool,
+    /// The time of the request.
+    began: Duration,
+    /// The number of rollbacks before the request.
+    rollbacks: u64,
+}
+
+impl Workload {
+    /// Runs and judges a scan of all or a part of an index; writes go on during half of the scans. With `must` the scan may
+    /// not be refused. Returns whether it succeeded.
+    pub(super) async fn scan(
+        &mut self,
+        session: &mut Session,
+        index: &SimIndex,
+        must: bool,
+    ) -> bool {
+        let mut reader = self.reader();
+        reader.random = self.random.fork();
+        let scanned = match !must && self.random.bool() {
+            true => {
+                let scanning = reader.scan(session, index, must, false);
+                let (scanned, written) = tokio::join!(scanning, self.change_meanwhile(session));
+                session.note_writes(&written);
+                scanned
+            }
+            false => reader.scan(session, index, must, false).await,
+        };
+        match scanned {
+            Ok(()) => true,
+            Err(refusal) => {
+                self.refusal = refusal;
+                false
+            }
+        }
+    }
+
+    /// Writes while a scan reads, so that epochs advance.
+    async fn change_meanwhile(&mut self, session: &Session) -> Vec<WritePosition> {
+        let mut written = Vec::new();
+        for _ in 0..self.random.usize(1..4) {
+            sleep(Duration::from_millis(self.random.u64(..8))).await;
+            written.extend(self.change_some(session).await);
+        }
+        written
+    }
+}
+
+impl Reader {
+    /// Scans until it is dropped, sometimes slowly.
+    pub async fn run(mut self, session: Session) {
+        loop {
+            sleep(Duration::from_millis(self.random.u64(50..1_000))).await;
+            let index = &INDEXES[self.random.usize(..INDEXES.len())];
+            let slowly = self.random.u8(..4) > 0;
+            let _ = self.scan(&session, index, false, slowly).await;
+        }
+    }
+
+    /// Runs and judges a scan; the error of a refusal.
+    async fn scan(
+        &mut self,
+        session: &Session,
+        index: &SimIndex,
+        must: bool,
+        slowly: bool,
+    ) -> Result<(), Option<Error>> {
+        let Some(info) = session.router.catalog().index(index.name).cloned() else {
+            return if must { Err(None) } else { Ok(()) };
+        };
+        let asked = self.draw_scan(session, index, info, must, slowly);
+        let catalog = session.router.catalog();
+        let bucket = catalog.buckets.get(&asked.info.bucket);
+        let from = bucket.and_then(|bucket| bucket.readable_from());
+        let request = asked.query.request(index, asked.info.id, asked.consistency.clone());
+        let pauses: Duration = asked.pace.pauses.iter().sum();
+        let reading = read(session, &asked.info, &request, asked.pace.clone());
+        let Ok(read) = timeout(STATEMENT + pauses, reading).await else {
+            self.count(|summary| summary.scans_refused += 1);
+            return Err(None);
+        };
+        if let Some(epoch) = read.epoch.filter(|epoch| from.is_some_and(|from| *epoch < from)) {
+            let what =
+                format!("a scan of {} read epoch {epoch}, from before a rollback", index.name);
+            violation(&self.summary, what);
+        }
+        self.judge(session, &asked, &read).await;
+        match read.error {
+            None => Ok(()),
+            Some(error) => self.refused(session, &asked, read.epoch, error),
+        }
+    }
+
+    /// Judges an error. An error about lost positions says nothing about whether the index is served.
+    fn refused(
+        &self,
+        session: &Session,
+        asked: &Asked<'_>,
+        epoch: Option<Epoch>,
+        error: Error,
+    ) -> Result<(), Option<Error>> {
+        let is_wrong = match (error.code, epoch) {
+            // An indexer may know of a rollback before the catalog of the router does, so the end decides.
+            (ErrorCode::SnapshotTooOld, Some(epoch)) if self.is_broken_lease(session, asked) => {
+                let text = format!("{error}; {:?}", asked.query);
+                session.note_gone(epoch, text);
+                false
+            }
+            (ErrorCode::SnapshotTooOld, None) => self.is_broken_lease(session, asked),
+            (ErrorCode::SnapshotTooOld, Some(_)) => false,
+            _ => self.is_wrong(asked, &error),
+        };
+        if is_wrong {
+            let text = format!("a scan of {} failed: {error}; {:?}", asked.index.name, asked.query);
+            violation(&self.summary, text);
+            return Ok(());
+        }
+        self.count(|summary| {
+            summary.scans_refused += 1;
+            *summary.refusals.entry(format!("{:?}", error.code)).or_default() += 1;
+        });
+        match error.code {
+            ErrorCode::InvalidParameter => Err(None),
+            _ => Err(Some(error)),
+        }
+    }
+
+    fn count(&self, count: impl FnOnce(&mut super::Summary)) {
+        count(&mut self.summary.lock().expect("not poisoned"));
+    }
+
+    fn draw_scan<'a>(
+        &mut self,
+        session: &Session,
+        index: &'a SimIndex,
+        info: Arc<IndexInfo>,
+        must: bool,
+        slowly: bool,
+    ) -> Asked<'a> {
+        let query = match must {
+            true => Query::all(&mut self.random),
+            false => Query::draw(&mut self.random, index),
+        };
+        let last_write = session.last_write();
+        let (consistency, at_least) = match (must, self.random.u32(..3), last_write) {
+            (false, 0, _) => (Consistency::Any, None),
+            (false, 1, Some(last)) => (Consistency::AtPlus(last.positions.clone()), Some(last)),
+            (_, _, mut last) => {
+                // Positions that the source lacks at the time of the request are left out, though they may be pushed
+                // again later.
+                let is_here = |(v, p): &(VbucketId, Position)| {
+                    self.truth.present_log(info.bucket, *v, *p).is_some()
+                };
+                last.iter_mut().for_each(|last| last.positions.retain(is_here));
+                (Consistency::RequestPlus, last)
+            }
+        };
+        let pace = if must { Pace::default() } else { self.draw_pace(&query, slowly) };
+        let rollbacks = self.summary.lock().expect("not poisoned").rollbacks;
+        let (losses, began) = (self.truth.losses(), now());
+        Asked { index, info, query, consistency, pace, at_least, losses, must, began, rollbacks }
+    }
+
+    fn draw_pace(&mut self, query: &Query, slowly: bool) -> Pace {
+        let random = &mut self.random;
+        // A page ends between rows, so aggregates have none.
+        let page_rows = (random.u8(..3) == 0 && !query.aggregates).then(|| random.u64(1..20));
+        if !slowly {
+            return Pace { page_rows, ..Pace::default() };
+        }
+        let holds_pages = page_rows.is_some();
+        let pauses = match holds_pages {
+            true => vec![Duration::from_millis(random.u64(1_000..HOLD_MS_MAX))],
+            false => {
+                let pause = |_| Duration::from_millis(random.u64(..PAUSE_MS_MAX));
+                (0..3).map(pause).collect()
+            }
+        };
+        Pace { page_rows, pauses, holds_pages }
+    }
+
+    /// True if a scan must not end in this error.
+    fn is_wrong(&self, asked: &Asked<'_>, error: &Error) -> bool {
+        let of_the_lost = error.code == ErrorCode::InvalidParameter && self.is_lost(asked);
+        let excused = !asked.must && self.is_excused(error, asked.began);
+        !of_the_lost && !error.is_retry() && error.code != ErrorCode::Unknown && !excused
+    }
+
+    /// True if a scan's epoch had to stay readable: leases and tokens of this age are promised, the bucket was not rolled
+    /// back, and no copy of this run has lost its past.
+    fn is_broken_lease(&self, session: &Session, asked: &Asked<'_>) -> bool {
+        let catalog = session.router.catalog();
+        let bucket = catalog.buckets.get(&asked.info.bucket);
+        let summary = self.summary.lock().expect("not poisoned");
+        let lost_past = |kind: &&str| summary.faults.contains_key(*kind);
+        let rolled_back = summary.rollbacks != asked.rollbacks
+            || bucket.is_some_and(|bucket| bucket.rollback.is_some());
+        !rolled_back && !LOSSES_OF_PAST.iter().any(lost_past)
+    }
+
+    /// True if a broken disk excuses an error: the statement began before the disk was repaired.
+    pub(super) fn is_excused(&self, error: &Error, began: Duration) -> bool {
+        let broken_at = Duration::from_millis(self.disks_broken_at_ms.load(Ordering::Relaxed));
+        [ErrorCode::Io, ErrorCode::Corrupt].contains(&error.code) && began <= broken_at
+    }
+
+    /// True if a failover has lost a part of the writes that `at_plus` asks for.
+    fn is_lost(&self, asked: &Asked<'_>) -> bool {
+        asked.at_least.as_ref().is_some_and(|last| {
+            let lost = |(v, p): &(VbucketId, Position)| {
+                self.truth.present_log(last.bucket, *v, *p).is_none()
+            };
+            last.positions.iter().any(lost)
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! Reading a scan: whole or in pages on two routers, at once or slowly.
+
+use std::time::Duration;
+
+use proto::model::ids::Epoch;
+use proto::model::index::IndexInfo;
+use proto::rpc::rows::Row;
+use proto::rpc::scan::ScanRequest;
+use proto::value::Value;
+use proto::value::key;
+use proto::{Error, Result};
+use router::ScanBatch;
+use tokio::time::sleep;
+
+use super::query::totals;
+use crate::sim::oracle::Shown;
+use crate::sim::workload::Session;
+
+/// An entry in bytes, which are its order, and in the model's form with its included value.
+pub type Found = (Vec<u8>, Shown);
+
+/// How a scan is read.
+#[derive(Clone, Debug, Default)]
+pub struct Pace {
+    /// The number of rows of a page. Unordered pages need virtual scans.
+    pub page_rows: Option<u64>,
+    /// The pauses after a batch, and after a page; the next one is last.
+    pub pauses: Vec<Duration>,
+    /// True if a page is held for long: its token must stay usable.
+    pub holds_pages: bool,
+}
+
+/// What was read, up to the end or an error.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// The epoch, once the scan has begun.
+    pub epoch: Option<Epoch>,
+    /// The rows.
+    pub found: Vec<Found>,
+    /// The aggregates.
+    pub aggregates: Option<Vec<String>>,
+    /// The error.
+    pub error: Option<Error>,
+}
+
+/// Reads a scan; pages are read on both routers alternately.
+pub async fn read(session: &Session, info: &IndexInfo, request: &ScanRequest, pace: Pace) -> Read {
+    let mut read = Read::default();
+    read.error = read_into(&mut read, session, info, request, pace).await.err();
+    read
+}
+
+async fn read_into(
+    read: &mut Read,
+    session: &Session,
+    info: &IndexInfo,
+    request: &ScanRequest,
+    mut pace: Pace,
+) -> Result<()> {
+    let mut token = None::<String>;
+    for page in 0.. {
+        let router = if page % 2 == 0 { &session.router } else { &session.other_router };
+        let mut scan = router.scan(request.clone(), token.as_deref()).await?;
+        let epoch = *read.epoch.get_or_insert(scan.epoch());
+        if scan.epoch() != epoch {
+            let text = format!("epoch {epoch} goes on as epoch {}", scan.epoch());
+            return Err(Error::internal(text));
+        }
+        if let Some(rows) = pace.page_rows {
+            scan.end_page_after(rows);
+        }
+        while let Some(batch) = scan.next().await? {
+            match batch {
+                ScanBatch::Rows(block) => {
+                    for row in block.iter() {
+                        read.found.push((row.entry.to_vec(), decode(row, info)?));
+                    }
+                }
+                ScanBatch::Aggregates(partials) => read.aggregates = Some(totals(&partials)),
+            }
+            if !pace.holds_pages {
+                sleep(pace.pauses.pop().unwrap_or_default()).await;
+            }
+        }
+        token = scan.token()?;
+        drop(scan);
+        if token.is_none() {
+            return Ok(());
+        }
+        sleep(pace.pauses.pop().unwrap_or_default()).await;
+    }
+    Err(Error::internal("pages end"))
+}
+
+fn decode(row: Row<'_>, info: &IndexInfo) -> Result<Shown> {
+    let json = |value: Value| match value {
+        Value::Missing => None,
+        value => serde_json::from_str(&value.to_json()).ok(),
+    };
+    let mut rest = row.entry;
+    let mut parts = Vec::new();
+    for part in &info.spec.keys {
+        parts.push(json(key::decode_part(&mut rest, part.descending)?));
+    }
+    let mut included = row.include;
+    let value = match included.is_empty() {
+        true => None,
+        false => json(key::decode_part(&mut included, false)?),
+    };
+    Ok(((parts, String::from_utf8_lossy(rest).into_owned()), value))
+}
