@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::in_list::InList;
+use super::in_list::{Item, LookUpList};
 use crate::nesting::recursive;
 use crate::value::Step;
 use crate::value::Value;
@@ -90,6 +90,18 @@ pub enum Expr {
 }
 
 recursive!(Expr);
+
+/// The items of an `IN`.
+pub type InList = LookUpList<Expr>;
+
+impl Item for Expr {
+    fn constant(&self) -> Option<&Value> {
+        match self {
+            Self::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+}
 
 /// Arithmetic operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

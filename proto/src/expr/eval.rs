@@ -17,9 +17,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::cost::{CostMeter, NODE_COST, TooCostly, comparison_cost};
-use super::in_list::InList;
 use super::like;
-use crate::expr::ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
+use crate::expr::ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, InList};
 use crate::value;
 use crate::value::Number;
 use crate::value::Step;

@@ -232,7 +232,7 @@ fn deep_expressions_do_not_overflow_the_stack() {
         Expr::Not,
         |inner| Expr::And(vec![*inner]),
         |inner| Expr::Call(Function::Coalesce, vec![*inner]),
-        |inner| Expr::In { expr: inner, list: InList::default(), negated: false },
+        |inner| Expr::In { expr: inner, list: InList::from(vec![]), negated: false },
     ];
     #[allow(clippy::disallowed_methods, reason = "the test needs a stack of its own size")]
     let builder = std::thread::Builder::new().stack_size(1 << 20);

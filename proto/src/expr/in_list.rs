@@ -8,20 +8,25 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::ast::Expr;
 use super::cost::{CostMeter, TooCostly, comparison_cost};
 use crate::value::{NULL, Value, compare};
 
 /// The items of an `IN`. It is as small as a pointer, because every recursive function over expressions has several of them
 /// in its stack frame.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct InList(Box<Items>);
+pub struct LookUpList<T>(Box<Items<T>>);
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// An item of a list.
+pub trait Item {
+    /// Its value, if it is a constant.
+    fn constant(&self) -> Option<&Value>;
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-struct Items {
-    items: Vec<Expr>,
+struct Items<T> {
+    items: Vec<T>,
     /// Derived from the items at the first look-up.
     #[serde(skip)]
     places: OnceLock<Places>,
@@ -36,21 +41,21 @@ struct Places {
     others: Vec<u32>,
 }
 
-impl InList {
+impl<T: Item> LookUpList<T> {
     /// Takes the items out.
-    pub fn into_items(self) -> Vec<Expr> {
+    pub fn into_items(self) -> Vec<T> {
         self.0.items
     }
 
     /// The items, to be changed.
-    pub fn items_mut(&mut self) -> &mut Vec<Expr> {
+    pub fn items_mut(&mut self) -> &mut Vec<T> {
         self.0.places = OnceLock::new();
         &mut self.0.items
     }
 
     /// Sorts a list of constants and removes repeated ones, which changes no result. Other lists stay as they are.
     pub fn normalize(&mut self) {
-        if self.0.items.iter().all(|item| matches!(item, Expr::Literal(_))) {
+        if self.0.items.iter().all(|item| item.constant().is_some()) {
             let items = self.items_mut();
             items.sort_by(|a, b| compare(constant(a), constant(b)));
             items.dedup_by(|later, kept| compare(constant(later), constant(kept)).is_eq());
@@ -58,7 +63,7 @@ impl InList {
     }
 
     /// The items that are not constants.
-    pub(super) fn others(&self) -> impl Iterator<Item = &Expr> {
+    pub(super) fn others(&self) -> impl Iterator<Item = &T> {
         self.places().others.iter().map(|at| &self.0.items[*at as usize])
     }
 
@@ -92,9 +97,9 @@ impl InList {
         self.0.places.get_or_init(|| {
             let mut places = Places::default();
             for (at, item) in (0u32..).zip(&self.0.items) {
-                match item {
-                    Expr::Literal(_) => places.constants.push(at),
-                    _ => places.others.push(at),
+                match item.constant() {
+                    Some(_) => places.constants.push(at),
+                    None => places.others.push(at),
                 }
             }
             // A list from the planner is sorted already, which this sort notices.
@@ -105,34 +110,31 @@ impl InList {
     }
 }
 
-fn constant(item: &Expr) -> &Value {
-    match item {
-        Expr::Literal(value) => value,
-        _ => &NULL,
-    }
+fn constant<T: Item>(item: &T) -> &Value {
+    item.constant().unwrap_or(&NULL)
 }
 
-impl Deref for InList {
-    type Target = [Expr];
+impl<T> Deref for LookUpList<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[Expr] {
+    fn deref(&self) -> &[T] {
         &self.0.items
     }
 }
 
-impl From<Vec<Expr>> for InList {
-    fn from(items: Vec<Expr>) -> Self {
+impl<T> From<Vec<T>> for LookUpList<T> {
+    fn from(items: Vec<T>) -> Self {
         Self(Box::new(Items { items, places: OnceLock::new() }))
     }
 }
 
-impl FromIterator<Expr> for InList {
-    fn from_iter<T: IntoIterator<Item = Expr>>(items: T) -> Self {
+impl<T> FromIterator<T> for LookUpList<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         Vec::from_iter(items).into()
     }
 }
 
-impl PartialEq for InList {
+impl<T: PartialEq> PartialEq for LookUpList<T> {
     fn eq(&self, other: &Self) -> bool {
         self.0.items == other.0.items
     }

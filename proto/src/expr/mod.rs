@@ -8,5 +8,5 @@ mod in_list;
 mod like;
 mod text;
 
-pub use ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
-pub use in_list::InList;
+pub use ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, InList};
+pub use in_list::LookUpList;
