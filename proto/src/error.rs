@@ -57,6 +57,10 @@ pub enum ErrorCode {
     HistoryPurged,
     /// Retry: another projector owns the vbucket or is about to; the request had no effect (57P03).
     NotOwner,
+    /// Caller: a number that its type cannot hold (22003).
+    OutOfRange,
+    /// Caller: more columns than a row may have (54011).
+    TooManyColumns,
 }
 
 /// The remedy for an error.
@@ -96,6 +100,8 @@ impl ErrorCode {
             InvalidText => "22P02",
             OverLimit => "54000",
             TooComplex => "54001",
+            OutOfRange => "22003",
+            TooManyColumns => "54011",
             Unsupported => "0A000",
             InvalidParameter | OutOfOrder => "22023",
             TransactionState => "25000",

@@ -1,10 +1,13 @@
 //! The leader's memory: all parts together.
 
+use std::collections::BTreeMap;
+
 use proto::Result;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
-use proto::model::ids::{BucketId, Epoch, NodeId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
+use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{Heartbeat, NodeStatus};
 
@@ -36,6 +39,8 @@ pub struct Leader {
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
+    /// By projector: the documents that indexes have left out.
+    left_out: BTreeMap<NodeId, Vec<(LocalIndexId, LeftOut)>>,
 }
 
 impl Leader {
@@ -51,6 +56,7 @@ impl Leader {
             active: false,
             moves: Moves::new(settings),
             repairs: Repairs::default(),
+            left_out: BTreeMap::new(),
         }
     }
 
@@ -66,6 +72,20 @@ impl Leader {
     /// The status of each node that has reported.
     pub fn node_status(&self, now_ms: u64) -> Vec<NodeStatus> {
         self.heartbeats.status(now_ms)
+    }
+
+    /// Records the documents that indexes have left out, as a projector has counted them.
+    pub fn record_left_out(&mut self, projector: NodeId, counts: Vec<(LocalIndexId, LeftOut)>) {
+        self.left_out.insert(projector, counts);
+    }
+
+    /// The documents that each index has left out.
+    pub fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)> {
+        let mut sums: BTreeMap<LocalIndexId, LeftOut> = BTreeMap::new();
+        for (index, counts) in self.left_out.values().flatten() {
+            sums.entry(*index).or_default().add(counts);
+        }
+        sums.into_iter().collect()
     }
 
     /// Plans the next commands and checks. The driver reports the end of each promotion with [`Leader::promoted`].

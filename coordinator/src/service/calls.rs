@@ -116,6 +116,7 @@ impl CoordinatorApi for Coordinator {
         let mut nodes = leader.as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
         let active = leader.as_mut().is_some_and(|l| l.is_active(&view.state, now_ms));
         let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
+        let left_out = leader.as_ref().map_or_else(Vec::new, |l| l.left_out());
         drop(leader);
         // A removed node may still have a heartbeat in the leader's memory.
         nodes.retain(|status| view.state.node(status.node).is_some());
@@ -129,6 +130,7 @@ impl CoordinatorApi for Coordinator {
             active,
             differences,
             nodes,
+            left_out,
         })
     }
 

@@ -14,6 +14,7 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncRepl
         let view = member.replica.view();
         let ids: Vec<_> = report.buckets.iter().map(|(bucket, ..)| *bucket).collect();
         let reported = report.buckets.into_iter();
+        leader.record_left_out(report.projector, report.left_out);
         // An invalid report of one bucket does not suppress the others.
         reported
             .map(|reported| leader.sync(&view.state, report.projector, reported, now_ms))

@@ -1,7 +1,8 @@
 //! Shard scans: the scanner of a snapshot, and the table of open scans.
 
+mod columns;
 mod open_scans;
 mod scanner;
 
+pub use columns::check;
 pub use open_scans::{Patience, Scans};
-pub use scanner::check;

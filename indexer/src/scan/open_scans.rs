@@ -33,7 +33,7 @@ use tokio::time::Instant;
 
 use storage::{SliceStore, Snapshot};
 
-use super::scanner::ShardScanner;
+use super::scanner::{INLINE_STEP_COST, STEP_COST, ShardScanner};
 
 /// The times after which a scan counts as unread or long.
 #[derive(Clone, Copy, Debug)]
@@ -198,6 +198,7 @@ impl Reading {
             }
         };
         let patience = self.table.patience;
+        let mut is_first = true;
         let batch = loop {
             if !scanner.is_parked() && snapshot_since.elapsed() > patience.snapshot {
                 scanner.park();
@@ -207,7 +208,7 @@ impl Reading {
                 snapshot_since = Instant::now();
             }
             let step;
-            (scanner, step) = self.step(scanner).await;
+            (scanner, step) = self.step(scanner, std::mem::take(&mut is_first)).await;
             match step? {
                 Some(batch) => break batch,
                 None => tokio::task::yield_now().await,
@@ -219,14 +220,19 @@ impl Reading {
         Ok(batch)
     }
 
-    /// Runs a step, on a blocking thread if it may wait for a disk.
-    async fn step(&self, mut scanner: ShardScanner) -> (ShardScanner, Result<Option<ShardBatch>>) {
-        if scanner.is_in_memory() {
-            let step = scanner.step();
+    /// Runs a step. The first step of a batch is short and runs here, unless it may wait for a disk; all others run on a
+    /// blocking thread, because a filter may take its time.
+    async fn step(
+        &self,
+        mut scanner: ShardScanner,
+        is_first: bool,
+    ) -> (ShardScanner, Result<Option<ShardBatch>>) {
+        if is_first && scanner.is_in_memory() {
+            let step = scanner.step(INLINE_STEP_COST);
             return (scanner, step);
         }
         let work = move || {
-            let step = scanner.step();
+            let step = scanner.step(STEP_COST);
             (scanner, step)
         };
         self.table.env.blocking(work).await

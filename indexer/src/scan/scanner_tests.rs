@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use proto::ErrorCode;
 use proto::env::Env;
-use proto::expr::ColumnType;
+use proto::expr::aggregate::AggregateFunction;
+use proto::expr::{ColumnType, Expr};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
@@ -107,7 +109,7 @@ fn countries(store: &StorageEngine, scan: ShardScan) -> Vec<String> {
     let mut scanner = ShardScanner::new(snapshot, scan, 64 << 10).unwrap();
     let mut found = Vec::new();
     loop {
-        match scanner.step().unwrap() {
+        match scanner.step(STEP_COST).unwrap() {
             Some(ShardBatch::Rows(block)) => {
                 for row in block.iter() {
                     let value = key::decode_part(&mut &row.entry[..], false).unwrap();
@@ -145,4 +147,54 @@ async fn distinct_applies_across_ranges_and_across_the_resume_point() {
     let after = [&entry_key("a", 1)[..], b"k1"].concat();
     let resumed = ShardScan { resume_after: Some(after.into()), ..distinct };
     assert_eq!(countries(&store, resumed), ["b"], "a was handed out by the replica before");
+}
+
+/// A store with documents of many countries.
+async fn many(dir: &tempfile::TempDir, documents: u64) -> StorageEngine {
+    let ids: Vec<_> = (1..=documents).map(|n| format!("k{n}")).collect();
+    let countries: Vec<_> = (0..documents).map(|n| [("a".repeat(3000), n as i64)]).collect();
+    let states: Vec<_> = countries.iter().map(|[(country, pop)]| [(&**country, *pop)]).collect();
+    let states: Vec<State<'_>> = ids
+        .iter()
+        .zip(&states)
+        .zip(1..)
+        .map(|((id, entries), n)| (n, &**id, &entries[..]))
+        .collect();
+    built(dir, body(&states)).await
+}
+
+/// The states after each step of a scan that counts the entries for which a filter is true: the number of steps.
+fn steps(store: &StorageEngine, filter: Expr) -> Result<u32> {
+    let count = AggregateCall { function: AggregateFunction::Count, argument: None };
+    let output = Output::Aggregates(vec![count]);
+    let scan = ShardScan { filter: Some(filter), output, ..scan(vec![KeyRange::all()]) };
+    let mut scanner = ShardScanner::new(store.snapshot(INDEX, scan.epoch).unwrap(), scan)?;
+    for steps in 1.. {
+        if let Some(ShardBatch::Partials(_)) = scanner.step(STEP_COST)? {
+            return Ok(steps);
+        }
+    }
+    unreachable!("the scan ends")
+}
+
+#[tokio::test]
+async fn a_step_is_bounded_by_the_cost_of_the_filter_and_not_by_entries() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = many(&dir, 2_000).await;
+    let column = || Box::new(Expr::Column(0));
+    let like = |pattern: String| Expr::Like {
+        expr: column(),
+        pattern: Box::new(Expr::Literal(Value::String(pattern))),
+        negated: false,
+    };
+    assert_eq!(steps(&store, Expr::IsNull { expr: column(), negated: false }), Ok(2));
+    let heavy = steps(&store, like(format!("%_{}b%", "a".repeat(1000)))).unwrap();
+    assert!(heavy >= 500, "two million letters of each entry are compared: {heavy} steps");
+    let list = (0..50_000).map(|n| Expr::Literal(Value::int(n))).collect();
+    let long_list =
+        steps(&store, Expr::In { expr: Box::new(Expr::Column(1)), list, negated: true });
+    assert!(long_list.unwrap() <= 5, "a list is looked up");
+    let endless = vec![like(format!("%_{}b%", "a".repeat(1000))); 100];
+    let refused = steps(&store, Expr::Or(endless)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::TooComplex);
 }

@@ -20,7 +20,7 @@ use proto::model::ids::{NodeId, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{BackfillMessage, KeyVersionsWriter};
 
-use super::context::{MESSAGE_BYTES, StreamContext};
+use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
 use crate::keys::KeyMaker;
 use crate::source::bucket::Bucket;
 use crate::source::{DocumentSnapshot, StoredDocument};
@@ -108,10 +108,12 @@ impl Backfill {
         let maker = KeyMaker {
             node: self.node,
             router: &*context.router,
-            skipped_documents: &context.skipped_documents,
+            left_out: &context.left_out,
+            spent: Default::default(),
         };
         let mut out = KeyVersionsWriter::default();
         while out.len() < MESSAGE_BYTES
+            && maker.spent.get() < MESSAGE_COST
             && let Some(stored) = rest.read.next()
         {
             if !self.vbuckets.contains(vbucket_of(&stored.id, self.bucket.info.vbuckets)) {

@@ -1,16 +1,20 @@
 //! The context that all streams of a projector share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use proto::env::Env;
 use proto::rpc::routing::MutationRouter;
 
+use crate::keys::LeftOutCounters;
 use crate::source::DocumentStore;
 
 /// The approximate size of a message of key-versions. It is well below the transport's limit, because the last
 /// mutation is never split.
 pub const MESSAGE_BYTES: usize = 4 << 20;
+
+/// The cost of the expressions of one message: some ten milliseconds, after which a stream looks for changes of the
+/// catalog. The last document may exceed it by the limit of a document.
+pub const MESSAGE_COST: u64 = 16 << 20;
 
 /// The context that all streams of a projector share.
 pub struct StreamContext {
@@ -22,6 +26,6 @@ pub struct StreamContext {
     pub router: Arc<dyn MutationRouter>,
     /// Maximum bytes of frames that a stream sends beyond its newest stability timestamp.
     pub frames_ahead_bytes_max: usize,
-    /// Counts documents that were skipped because they exceed a limit.
-    pub skipped_documents: AtomicU64,
+    /// Counts documents that were left out of an index because they exceed a limit.
+    pub left_out: LeftOutCounters,
 }

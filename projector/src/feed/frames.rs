@@ -15,18 +15,20 @@ use super::context::MESSAGE_BYTES;
 use crate::keys::KeyMaker;
 use crate::source::Mutation;
 
-/// Packs a batch into one frame per vbucket, from the stream's position on, until a message is full. An index may
-/// have many entries for a small document.
+/// Packs a batch into one frame per vbucket, from the stream's position on, until a message is full or the expressions of
+/// the indexes have cost `cost_max`. An index may have many entries for a small document, and a costly expression.
 pub(super) fn frames(
     maker: &KeyMaker<'_>,
     indexes: &[Arc<IndexInfo>],
     batch: &mut std::vec::IntoIter<Arc<Mutation>>,
     (at, vbuckets): (&Cut, &VbucketSet),
     logs: &FailoverLogs,
+    cost_max: u64,
 ) -> Result<Vec<Frame>> {
     let mut open: BTreeMap<VbucketId, (Seqno, Seqno, KeyVersionsWriter)> = BTreeMap::new();
     let mut bytes = 0;
     while bytes < MESSAGE_BYTES
+        && maker.spent.get() < cost_max
         && let Some(mutation) = batch.next()
     {
         let from = at.get(mutation.vbucket).seqno;

@@ -81,8 +81,6 @@ fn gone(bucket: &Bucket, vbucket: VbucketId, after: Seqno, purged: Seqno) -> Err
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
     use bytes::Bytes;
     use proto::env::Env;
     use proto::model::bucket::{BucketInfo, SourceKind};
@@ -135,7 +133,7 @@ mod tests {
             store: Arc::new(store),
             router: Arc::new(NoRouter),
             frames_ahead_bytes_max: 1 << 20,
-            skipped_documents: AtomicU64::new(0),
+            left_out: Default::default(),
         };
         (context, Bucket::new(record, &[Seqno(10); 2], 1 << 20))
     }

@@ -27,7 +27,7 @@ use proto::rpc::mutation::{Frame, StreamMessage, SubscribeRequest};
 use proto::{Error, Result};
 use tokio::sync::watch;
 
-use super::context::{MESSAGE_BYTES, StreamContext};
+use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
 use super::frames::frames;
 use super::frames_ahead::FramesAhead;
 use super::log_reader;
@@ -40,6 +40,10 @@ use crate::source::ownership::Ownership;
 /// The least that a message counts for. While a few messages wait for their reader, new mutations gather in the next
 /// message.
 const MESSAGE_BYTES_MIN: usize = MESSAGE_BYTES / 2;
+
+/// The cost of expressions, as of a few thousand small documents, up to which frames are packed on the stream's own thread:
+/// less than a millisecond, and a hop to another thread would delay each write.
+const INLINE_COST: u64 = 1 << 20;
 
 /// A maintenance stream.
 pub struct MaintenanceStream {
@@ -65,6 +69,8 @@ pub struct MaintenanceStream {
     reader: Reader,
     /// Mutations that were read and are not in frames yet.
     batch: std::vec::IntoIter<Arc<Mutation>>,
+    /// True if the last frames cost more than [`INLINE_COST`].
+    is_costly: bool,
     last_epoch: Epoch,
     ahead: FramesAhead,
 }
@@ -96,8 +102,7 @@ impl MaintenanceStream {
         request: &SubscribeRequest,
         out: ByteSender<Result<StreamMessage>>,
     ) -> Result<Self> {
-        let changed = bucket.watch();
-        let (_, losses) = bucket.logs();
+        let (changed, (_, losses)) = (bucket.watch(), bucket.logs());
         let (end, then, (ownership, joined_at)) = bucket.end();
         let vbuckets = ownership.owned.clone();
         let mut last_epoch = request.last_epoch;
@@ -135,6 +140,7 @@ impl MaintenanceStream {
             losses,
             reader,
             batch: Vec::new().into_iter(),
+            is_costly: false,
             last_epoch,
             ahead: FramesAhead::new(announced),
         })
@@ -316,7 +322,7 @@ impl MaintenanceStream {
         // taken over meanwhile is complete.
         self.send_vbucket_changes().await?;
         self.send_history().await?;
-        let frames = self.next_frames()?;
+        let frames = self.next_frames().await?;
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             self.at.set(frame.vbucket, position);
@@ -329,15 +335,56 @@ impl MaintenanceStream {
         Ok(true)
     }
 
-    /// Packs the next frames of the batch.
-    fn next_frames(&mut self) -> Result<Vec<Frame>> {
-        let indexes: Vec<_> = self.indexes.values().cloned().collect();
+    /// Packs the next frames of the batch: here while the expressions of the indexes are cheap, else on a blocking thread.
+    async fn next_frames(&mut self) -> Result<Vec<Frame>> {
+        let packing = Packing {
+            context: Arc::clone(&self.context),
+            node: self.node,
+            indexes: self.indexes.values().cloned().collect(),
+            logs: self.logs.clone().unwrap_or_default(),
+        };
+        let mut batch = std::mem::take(&mut self.batch);
+        let (frames, spent);
+        if self.is_costly {
+            let (at, vbuckets) = (self.at.clone(), self.vbuckets.clone());
+            let work = move || {
+                let packed = packing.pack(&mut batch, (&at, &vbuckets), MESSAGE_COST);
+                (batch, packed)
+            };
+            (batch, (frames, spent)) = self.context.env.blocking(work).await;
+        } else {
+            let place = (&self.at, &self.vbuckets);
+            (frames, spent) = packing.pack(&mut batch, place, INLINE_COST);
+        }
+        self.batch = batch;
+        self.is_costly = spent >= INLINE_COST;
+        frames
+    }
+}
+
+/// The way from mutations to frames.
+struct Packing {
+    context: Arc<StreamContext>,
+    node: NodeId,
+    indexes: Vec<Arc<IndexInfo>>,
+    logs: Arc<FailoverLogs>,
+}
+
+impl Packing {
+    /// Returns the next frames of a batch and their cost.
+    fn pack(
+        &self,
+        batch: &mut std::vec::IntoIter<Arc<Mutation>>,
+        place: (&Cut, &VbucketSet),
+        cost_max: u64,
+    ) -> (Result<Vec<Frame>>, u64) {
         let maker = KeyMaker {
             node: self.node,
             router: &*self.context.router,
-            skipped_documents: &self.context.skipped_documents,
+            left_out: &self.context.left_out,
+            spent: Default::default(),
         };
-        let logs = self.logs.clone().unwrap_or_default();
-        frames(&maker, &indexes, &mut self.batch, (&self.at, &self.vbuckets), &logs)
+        let frames = frames(&maker, &self.indexes, batch, place, &self.logs, cost_max);
+        (frames, maker.spent.get())
     }
 }

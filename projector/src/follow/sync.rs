@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, LocalIndexId};
+use proto::model::left_out::LeftOut;
 use proto::rpc::api::{SyncReply, SyncReport};
 
 use super::retry::{new_retry, report};
@@ -46,7 +47,8 @@ pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
             due.clear();
             continue;
         }
-        let report_of = SyncReport { projector: projector.config.node.id, buckets };
+        let left_out = left_out(&projector);
+        let report_of = SyncReport { projector: projector.config.node.id, buckets, left_out };
         match projector.directory.coordinator().sync(report_of).await {
             Ok(reply) => {
                 confirm(&projector, &reply);
@@ -62,6 +64,16 @@ pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
             }
         }
     }
+}
+
+/// The documents that indexes of the catalog have left out.
+fn left_out(projector: &Projector) -> Vec<(LocalIndexId, LeftOut)> {
+    let counters = &projector.streams.left_out;
+    if let Some(catalog) = projector.catalog.borrow().as_ref() {
+        let known: BTreeSet<_> = catalog.indexes.values().map(|index| index.local_id()).collect();
+        counters.retain(|index| known.contains(&index));
+    }
+    counters.all()
 }
 
 /// Tells each source the epoch that is durable on all copies.

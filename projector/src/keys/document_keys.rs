@@ -2,8 +2,8 @@
 //!
 //! A document has no entry if the index's `WHERE` is not true for it, if the leading key part is MISSING (unless the
 //! index is declared INCLUDE MISSING), if the value of the array key is not a non-empty array, or if a key, the
-//! included values, or all entries together exceed their limit. Only the last case is logged and counted. Nothing is
-//! ever truncated.
+//! included values, all entries together or the cost of the index's expressions exceed their limit. Only the last case is
+//! logged and counted. Nothing is ever truncated.
 //!
 //! An array key repeats the other parts and the included values for each element, so the entries of a document may be
 //! many times as long as the document. The total is computed, and refused if it is too long, before the entries are
@@ -11,11 +11,12 @@
 
 use std::collections::BTreeSet;
 
+use proto::expr::cost::{CostMeter, TooCostly};
 use proto::expr::eval::{DocumentScope, eval, truth};
 use proto::model::index::IndexSpec;
+use proto::model::left_out::LeftOutReason;
 use proto::value::Value;
 use proto::value::key::{KEY_BYTES_MAX, encode_part};
-use proto::{Error, ErrorCode, Result};
 
 /// The size limit of the included values of one entry. It equals sixteen keys, so that a batch of rows stays a small
 /// multiple of the number of rows.
@@ -38,16 +39,48 @@ pub struct DocumentKeys {
     pub include: Vec<u8>,
 }
 
-/// Returns the entries of a document in an index; `OverLimit` if they are too long.
-pub fn document_keys(spec: &IndexSpec, id: &str, doc: &Value) -> Result<DocumentKeys> {
+/// A document that exceeds a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverLimit {
+    /// The limit.
+    pub reason: LeftOutReason,
+    /// The size and the limit, in words.
+    pub what: String,
+}
+
+impl OverLimit {
+    fn new(reason: LeftOutReason, what: impl Into<String>) -> Self {
+        Self { reason, what: what.into() }
+    }
+}
+
+impl From<TooCostly> for OverLimit {
+    fn from(TooCostly { cost_max }: TooCostly) -> Self {
+        let what = format!("the expressions of the index take more than {cost_max} steps for it");
+        Self::new(LeftOutReason::TooCostly, what)
+    }
+}
+
+/// Returns the entries of a document in an index. An error names the limit that the document exceeds; the meter has the
+/// limit of the cost of all expressions of the index.
+pub fn document_keys(
+    spec: &IndexSpec,
+    id: &str,
+    doc: &Value,
+    cost: &CostMeter,
+) -> Result<DocumentKeys, OverLimit> {
     let scope = DocumentScope { id, doc };
-    if spec.predicate.as_ref().is_some_and(|predicate| truth(predicate, &scope) != Some(true)) {
+    if let Some(predicate) = &spec.predicate
+        && truth(predicate, &scope, cost)? != Some(true)
+    {
         return Ok(DocumentKeys::default());
     }
-    let Some(parts) = encode_parts(spec, &scope) else { return Ok(DocumentKeys::default()) };
+    let Some(parts) = encode_parts(spec, &scope, cost)? else {
+        return Ok(DocumentKeys::default());
+    };
     let mut include = Vec::new();
     for column in &spec.include {
-        encode_part(&eval(&column.expr, &scope), false, &mut include);
+        encode(&*eval(&column.expr, &scope, cost)?, false, &mut include, cost)?;
     }
     parts.check(include.len())?;
     Ok(DocumentKeys { keys: parts.keys(), include })
@@ -63,7 +96,8 @@ struct KeyParts {
 
 impl KeyParts {
     /// Checks the limits of the entries.
-    fn check(&self, include_bytes: usize) -> Result<()> {
+    fn check(&self, include_bytes: usize) -> Result<(), OverLimit> {
+        use LeftOutReason::{EntriesTooLong, IncludeTooLong, KeyTooLong, TooManyEntries};
         let around = self.before.len() + self.after.len();
         let (count, longest, sum) = match &self.elements {
             None => (1, 0, 0),
@@ -72,14 +106,22 @@ impl KeyParts {
                 (elements.len(), bytes().max().unwrap_or(0), bytes().sum())
             }
         };
-        check_length("a key", around + longest, KEY_BYTES_MAX)?;
-        check_length("the set of included values", include_bytes, INCLUDE_BYTES_MAX)?;
+        let check = |reason, what: &str, bytes, limit| match bytes <= limit {
+            true => Ok(()),
+            false => {
+                let what = format!("{what} takes {bytes} bytes, the limit is {limit}");
+                Err(OverLimit::new(reason, what))
+            }
+        };
+        check(KeyTooLong, "a key", around + longest, KEY_BYTES_MAX)?;
+        check(IncludeTooLong, "the set of included values", include_bytes, INCLUDE_BYTES_MAX)?;
         if count > ENTRIES_MAX {
-            let message = format!("the document has {count} entries, the limit is {ENTRIES_MAX}");
-            return Err(Error::new(ErrorCode::OverLimit, message));
+            let what = format!("the document has {count} entries, the limit is {ENTRIES_MAX}");
+            return Err(OverLimit::new(TooManyEntries, what));
         }
         let bytes = sum + count * (around + include_bytes);
-        check_length(&format!("the set of its {count} entries"), bytes, ENTRIES_BYTES_MAX)
+        let what = format!("the set of its {count} entries");
+        check(EntriesTooLong, &what, bytes, ENTRIES_BYTES_MAX)
     }
 
     /// Returns one key per distinct element of the array part, or one key without an array part.
@@ -94,48 +136,49 @@ impl KeyParts {
     }
 }
 
-fn check_length(what: &str, bytes: usize, limit: usize) -> Result<()> {
-    if bytes <= limit {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorCode::OverLimit,
-        format!("{what} takes {bytes} bytes, the limit is {limit}"),
-    ))
+/// Encodes a value and counts what it costs.
+fn encode(
+    value: &Value,
+    descending: bool,
+    out: &mut Vec<u8>,
+    cost: &CostMeter,
+) -> Result<(), TooCostly> {
+    cost.add_value(value)?;
+    encode_part(value, descending, out);
+    Ok(())
 }
 
 /// Encodes the key parts of a document; `None` if the document has no entry.
-fn encode_parts(spec: &IndexSpec, scope: &DocumentScope<'_>) -> Option<KeyParts> {
+fn encode_parts(
+    spec: &IndexSpec,
+    scope: &DocumentScope<'_>,
+    cost: &CostMeter,
+) -> Result<Option<KeyParts>, TooCostly> {
     let array_part = spec.array_part();
     let (mut before, mut elements, mut after) = (Vec::new(), None, Vec::new());
     for (n, part) in spec.keys.iter().enumerate() {
-        let value = eval(&part.expr, scope);
+        let value = eval(&part.expr, scope, cost)?;
         if n == 0 && matches!(*value, Value::Missing) && !part.include_missing {
-            return None;
+            return Ok(None);
         }
         match &*value {
             _ if array_part != Some(n) => {
                 let out = if elements.is_none() { &mut before } else { &mut after };
-                encode_part(&value, part.descending, out);
+                encode(&value, part.descending, out, cost)?;
             }
-            Value::Array(items) => {
-                let distinct: BTreeSet<_> = items
-                    .iter()
-                    .map(|item| {
-                        let mut out = Vec::new();
-                        encode_part(item, part.descending, &mut out);
-                        out
-                    })
-                    .collect();
-                if distinct.is_empty() {
-                    return None;
+            Value::Array(items) if !items.is_empty() => {
+                let mut distinct = BTreeSet::new();
+                for item in items {
+                    let mut out = Vec::new();
+                    encode(item, part.descending, &mut out, cost)?;
+                    distinct.insert(out);
                 }
                 elements = Some(distinct);
             }
-            _ => return None,
+            _ => return Ok(None),
         }
     }
-    Some(KeyParts { before, elements, after })
+    Ok(Some(KeyParts { before, elements, after }))
 }
 
 #[cfg(test)]

@@ -29,11 +29,12 @@ fn spec(keys: Vec<(Expr, bool)>) -> IndexSpec {
 /// The decoded entries of a document.
 fn entries(spec: &IndexSpec, doc: &str) -> Vec<Vec<Value>> {
     let doc = Value::parse_json(doc.as_bytes()).expect("a document");
-    let keys = document_keys(spec, "id", &doc).expect("within limits").keys;
+    let keys =
+        document_keys(spec, "id", &doc, &CostMeter::for_evaluation()).expect("within limits").keys;
     let decode = |key: &Vec<u8>| {
         let mut rest = &key[..];
         let parts = spec.keys.iter().map(|part| decode_part(&mut rest, part.descending));
-        parts.collect::<Result<_>>().expect("well formed")
+        parts.collect::<proto::Result<_>>().expect("well formed")
     };
     keys.iter().map(decode).collect()
 }
@@ -85,12 +86,14 @@ fn keys_and_included_values_over_their_limits_are_refused() {
     let keys = |a: usize, b: usize| {
         let doc = format!(r#"{{"a":[1,"{}"],"b":"{}"}}"#, "x".repeat(a), "y".repeat(b));
         let doc = Value::parse_json(doc.as_bytes()).expect("a document");
-        document_keys(&spec, "id", &doc).map(|keys| keys.keys.len()).map_err(|e| e.code)
+        document_keys(&spec, "id", &doc, &CostMeter::for_evaluation())
+            .map(|keys| keys.keys.len())
+            .map_err(|e| e.reason)
     };
     // A string takes two bytes more than its text.
     assert_eq!(keys(KEY_BYTES_MAX - 2, INCLUDE_BYTES_MAX - 2), Ok(2));
-    assert_eq!(keys(KEY_BYTES_MAX - 1, 0), Err(ErrorCode::OverLimit));
-    assert_eq!(keys(0, INCLUDE_BYTES_MAX - 1), Err(ErrorCode::OverLimit));
+    assert_eq!(keys(KEY_BYTES_MAX - 1, 0), Err(LeftOutReason::KeyTooLong));
+    assert_eq!(keys(0, INCLUDE_BYTES_MAX - 1), Err(LeftOutReason::IncludeTooLong));
 }
 
 #[test]
@@ -104,15 +107,29 @@ fn a_document_with_too_many_or_too_long_entries_together_is_refused() {
         let tags: Vec<_> = (0..tags).collect();
         let doc = format!(r#"{{"a":"{}","tags":{tags:?},"z":1}}"#, "x".repeat(a));
         let doc = Value::parse_json(doc.as_bytes()).expect("a document");
-        document_keys(&spec, "id", &doc)
+        document_keys(&spec, "id", &doc, &CostMeter::for_evaluation())
     };
     assert_eq!(keys(1, ENTRIES_MAX).map(|keys| keys.keys.len()), Ok(ENTRIES_MAX));
     let many = keys(1, ENTRIES_MAX + 1).expect_err("too many");
-    assert!(many.message.contains("16385 entries"), "{many}");
+    assert!(many.what.contains("16385 entries"), "{many:?}");
     let fit = keys(4000, 250).expect("about a million bytes");
     let bytes: usize = fit.keys.iter().map(Vec::len).sum();
     assert!(bytes <= ENTRIES_BYTES_MAX && bytes > 1_000_000, "{bytes}");
     let long = keys(4000, 270).expect_err("too long");
-    assert_eq!(long.code, ErrorCode::OverLimit);
-    assert!(long.message.contains("270 entries"), "{long}");
+    assert_eq!(long.reason, LeftOutReason::EntriesTooLong);
+    assert!(long.what.contains("270 entries"), "{long:?}");
+}
+
+#[test]
+fn a_document_whose_expressions_cost_too_much_is_refused_soon() {
+    let mut spec = spec(vec![(path("a"), false)]);
+    let pattern = Expr::Literal(Value::String(format!("%_{}b%", "a".repeat(20_000))));
+    let (expr, pattern) = (Box::new(path("text")), Box::new(pattern));
+    spec.predicate = Some(Expr::Like { expr, pattern, negated: false });
+    let doc = format!(r#"{{"a":1,"text":"{}"}}"#, "a".repeat(50_000));
+    let doc = Value::parse_json(doc.as_bytes()).expect("a document");
+    let cost = CostMeter::for_evaluation();
+    let refused = document_keys(&spec, "id", &doc, &cost).expect_err("too costly");
+    assert_eq!(refused.reason, LeftOutReason::TooCostly);
+    assert!(cost.spent() < 11_000_000, "{}", cost.spent());
 }

@@ -1,9 +1,10 @@
 //! Builds the key-versions of documents for one node.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
 
 use proto::Result;
 use proto::expr::Expr;
+use proto::expr::cost::{CostMeter, TooCostly};
 use proto::expr::eval::{DocumentScope, eval};
 use proto::model::ids::{NodeId, SliceNo};
 use proto::model::index::{IndexInfo, PartitionBy};
@@ -13,7 +14,8 @@ use proto::rpc::routing::{MutationRouter, Route};
 use proto::value::Value;
 use proto::value::key::encode_part;
 
-use super::document_keys::{DocumentKeys, document_keys};
+use super::document_keys::{DocumentKeys, OverLimit, document_keys};
+use super::left_out::LeftOutCounters;
 use crate::source::{Mutation, parse_stored};
 
 /// Builds the key-versions of documents for one node.
@@ -22,8 +24,10 @@ pub struct KeyMaker<'r> {
     pub node: NodeId,
     /// Decides which slices an entry belongs to.
     pub router: &'r dyn MutationRouter,
-    /// Counts documents that were skipped because they exceed a limit.
-    pub skipped_documents: &'r AtomicU64,
+    /// Counts documents that were left out because they exceed a limit.
+    pub left_out: &'r LeftOutCounters,
+    /// The cost of all evaluations so far.
+    pub spent: Cell<u64>,
 }
 
 /// The entries of a document in one index, and their slice. A document without entries has no slice.
@@ -102,7 +106,7 @@ impl KeyMaker<'_> {
                     Route::Elsewhere => Ok(None),
                     Route::EmptyState => Ok(Some(nothing())),
                     Route::Owner(slice) => {
-                        let keys = doc()?.map(|doc| self.keys(index, id, doc));
+                        let keys = doc()?.map(|doc| self.keys(index, Some(slice), id, doc));
                         Ok(Some(DocumentState { slice, keys: keys.unwrap_or_default() }))
                     }
                 }
@@ -111,11 +115,13 @@ impl KeyMaker<'_> {
                 let Some(doc) = doc()? else {
                     return Ok(self.without_entries(index).then(nothing));
                 };
-                let keys = self.keys(index, id, doc);
+                let keys = self.keys(index, None, id, doc);
                 if keys.keys.is_empty() {
                     return Ok(self.without_entries(index).then(nothing));
                 }
-                let partition = partition_key(exprs, &DocumentScope { id, doc });
+                let Some(partition) = self.partition_key(index, exprs, id, doc) else {
+                    return Ok(self.without_entries(index).then(nothing));
+                };
                 match self.router.route(self.node, index, Some(PartitionKey::Encoded(&partition))) {
                     Route::Elsewhere => Ok(None),
                     Route::EmptyState => Ok(Some(nothing())),
@@ -130,13 +136,60 @@ impl KeyMaker<'_> {
         self.router.route(self.node, index, None) != Route::Elsewhere
     }
 
-    fn keys(&self, index: &IndexInfo, id: &str, doc: &Value) -> DocumentKeys {
-        document_keys(&index.spec, id, doc).unwrap_or_else(|error| {
-            let count = self.skipped_documents.fetch_add(1, Ordering::Relaxed) + 1;
-            let index = &index.spec.name;
-            tracing::warn!(%index, document = id, count, %error, "a document is left out of an index");
+    fn keys(
+        &self,
+        index: &IndexInfo,
+        slice: Option<SliceNo>,
+        id: &str,
+        doc: &Value,
+    ) -> DocumentKeys {
+        let cost = CostMeter::for_evaluation();
+        let keys = document_keys(&index.spec, id, doc, &cost);
+        self.spent.set(self.spent.get() + cost.spent());
+        keys.unwrap_or_else(|over| {
+            self.leave_out(index, slice, id, &over);
             DocumentKeys::default()
         })
+    }
+
+    /// Encodes the values of the expressions that an index is partitioned by; `None` if the document is left out.
+    fn partition_key(
+        &self,
+        index: &IndexInfo,
+        exprs: &[Expr],
+        id: &str,
+        doc: &Value,
+    ) -> Option<Vec<u8>> {
+        let (cost, scope) = (CostMeter::for_evaluation(), DocumentScope { id, doc });
+        let mut out = Vec::new();
+        let encoded = exprs.iter().try_for_each(|expr| {
+            let value = eval(expr, &scope, &cost)?;
+            cost.add_value(&value)?;
+            encode_part(&value, false, &mut out);
+            Ok(())
+        });
+        self.spent.set(self.spent.get() + cost.spent());
+        match encoded {
+            Ok(()) => Some(out),
+            Err(costly) => {
+                self.leave_out(index, None, id, &TooCostly::into(costly));
+                None
+            }
+        }
+    }
+
+    /// Counts a document that an index leaves out. Every copy of the index leaves it out; the first one counts it.
+    fn leave_out(&self, index: &IndexInfo, slice: Option<SliceNo>, id: &str, over: &OverLimit) {
+        let copies = index.topology.placement.get(usize::from(slice.unwrap_or(SliceNo(0)).0));
+        if copies.and_then(|copies| copies.first()) != Some(&self.node) {
+            return;
+        }
+        let count = self.left_out.count(index.local_id(), over.reason);
+        // An index may leave out all documents of a bucket: a line for each would fill the log.
+        if count.is_power_of_two() {
+            let (index, reason) = (&index.spec.name, &over.what);
+            tracing::warn!(%index, document = id, count, %reason, "a document is left out of an index");
+        }
     }
 }
 
@@ -145,13 +198,4 @@ fn write_state(index: &IndexInfo, state: &DocumentState, out: &mut KeyVersionsWr
     for key in &state.keys.keys {
         out.entry(state.slice, key, &state.keys.include);
     }
-}
-
-/// Encodes the values of the expressions that an index is partitioned by.
-fn partition_key(exprs: &[Expr], scope: &DocumentScope<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    for expr in exprs {
-        encode_part(&eval(expr, scope), false, &mut out);
-    }
-    out
 }

@@ -2,5 +2,7 @@
 
 mod document_keys;
 mod key_maker;
+mod left_out;
 
 pub use key_maker::KeyMaker;
+pub use left_out::LeftOutCounters;

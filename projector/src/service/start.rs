@@ -1,6 +1,5 @@
 //! Starts a projector: opens its buckets and spawns its tasks.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use proto::Result;
@@ -54,7 +53,7 @@ impl Service {
                 store: Arc::clone(&store),
                 router,
                 frames_ahead_bytes_max: config.frames_ahead_bytes_max,
-                skipped_documents: AtomicU64::new(0),
+                left_out: Default::default(),
             }),
             buckets: Mutex::new(buckets.collect()),
             write_budget: Budget::new(config.write_queue_bytes_max),

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::in_list::{Item, LookUpList};
 use crate::nesting::recursive;
 use crate::value::Step;
 use crate::value::Value;
@@ -42,7 +43,7 @@ pub enum Expr {
         /// The operand.
         expr: Box<Expr>,
         /// The list of values.
-        list: Vec<Expr>,
+        list: InList,
         /// `NOT IN`.
         negated: bool,
     },
@@ -89,6 +90,18 @@ pub enum Expr {
 }
 
 recursive!(Expr);
+
+/// The items of an `IN`.
+pub type InList = LookUpList<Expr>;
+
+impl Item for Expr {
+    fn constant(&self) -> Option<&Value> {
+        match self {
+            Self::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+}
 
 /// Arithmetic operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +170,7 @@ impl Expr {
             Self::Like { expr, pattern, .. } => vec![expr, pattern],
             Self::Between { expr, low, high, .. } => vec![expr, low, high],
             Self::And(list) | Self::Or(list) | Self::Call(_, list) => list.iter().collect(),
-            Self::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
+            Self::In { expr, list, .. } => std::iter::once(&**expr).chain(&**list).collect(),
         }
     }
 
@@ -174,13 +187,5 @@ impl Expr {
             false
         });
         count
-    }
-
-    /// The type of a result column that shows this expression: that of its outermost cast, else text.
-    pub fn column_type(&self) -> ColumnType {
-        match self {
-            Self::Cast(_, column_type) => *column_type,
-            _ => ColumnType::Text,
-        }
     }
 }

@@ -8,14 +8,17 @@
 //! - **Numbers**: integers are exact and become doubles only where 64 bits do not hold the result;
 //!   division is exact if it divides evenly; division by zero and results that are not finite give NULL.
 //!
+//! Each evaluation counts its cost and ends at a limit (`cost`).
+//!
 //! Evaluation recurses as deep as the expression; the parsers bound that (500 operators), and the
 //! work of each operator is kept out of the recursing function so that its frames stay small.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use super::cost::{CostMeter, NODE_COST, TooCostly, comparison_cost};
 use super::like;
-use crate::expr::ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
+use crate::expr::ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, InList};
 use crate::value;
 use crate::value::Number;
 use crate::value::Step;
@@ -29,6 +32,10 @@ pub trait Scope {
     fn document_id(&self) -> &str;
     /// Column n of the entry: the key parts first, then the included expressions; MISSING beyond.
     fn column(&self, n: u16) -> Cow<'_, Value>;
+    /// The cost of reading column n, or the document's id, where it must be decoded.
+    fn column_cost(&self, _: u16) -> u64 {
+        1
+    }
 }
 
 /// A document as the scope: paths lead into it, and it has no columns.
@@ -54,131 +61,222 @@ impl Scope for DocumentScope<'_> {
     }
 }
 
-/// The value of an expression.
-pub fn eval<'a>(expr: &'a Expr, scope: &'a dyn Scope) -> Cow<'a, Value> {
-    match expr {
+/// The value of an expression; an error if it would cost more than the meter allows.
+pub fn eval<'a>(
+    expr: &'a Expr,
+    scope: &'a dyn Scope,
+    cost: &CostMeter,
+) -> Result<Cow<'a, Value>, TooCostly> {
+    cost.add(NODE_COST)?;
+    Ok(match expr {
         Expr::Literal(value) => Cow::Borrowed(value),
-        Expr::Path(steps) => scope.path(steps),
-        Expr::Column(n) => scope.column(*n),
+        Expr::Path(steps) => {
+            cost.add(NODE_COST * steps.len() as u64)?;
+            scope.path(steps)
+        }
+        Expr::Column(n) => {
+            cost.add(scope.column_cost(*n))?;
+            scope.column(*n)
+        }
         Expr::Parameter(_) => Cow::Borrowed(&NULL),
         // The projector makes one key of each element; here an array key has no value.
-        Expr::Unnest(inner) => eval(inner, scope),
-        Expr::Call(Function::Coalesce, arguments) => coalesce(arguments, scope),
-        _ => Cow::Owned(compute(expr, scope)),
-    }
+        Expr::Unnest(inner) => eval(inner, scope, cost)?,
+        Expr::Call(Function::Coalesce, arguments) => coalesce(arguments, scope, cost)?,
+        _ => Cow::Owned(compute(expr, scope, cost)?),
+    })
 }
 
-/// The truth of a predicate; `None` if it is unknown.
-pub fn truth(expr: &Expr, scope: &dyn Scope) -> Option<bool> {
+/// The truth of a predicate, `None` if it is unknown; an error if it would cost more than the meter allows.
+pub fn truth(expr: &Expr, scope: &dyn Scope, cost: &CostMeter) -> Result<Option<bool>, TooCostly> {
     match expr {
-        Expr::And(list) => all(list, scope),
-        Expr::Or(list) => any(list, scope),
-        Expr::Not(inner) => truth(inner, scope).map(|truth| !truth),
-        Expr::Compare(op, l, r) => holds(*op, &eval(l, scope), &eval(r, scope)),
+        Expr::And(list) => all(list, scope, cost),
+        Expr::Or(list) => any(list, scope, cost),
+        Expr::Not(inner) => Ok(truth(inner, scope, cost)?.map(|truth| !truth)),
+        Expr::Compare(op, l, r) => {
+            let (l, r) = (eval(l, scope, cost)?, eval(r, scope, cost)?);
+            holds(*op, &l, &r, cost)
+        }
         Expr::In { expr, list, negated } => {
-            contains(list, &eval(expr, scope), scope).map(|found| found != *negated)
+            let value = eval(expr, scope, cost)?;
+            Ok(contains(list, &value, scope, cost)?.map(|found| found != *negated))
         }
         Expr::Between { expr, low, high, negated } => {
-            let value = eval(expr, scope);
-            between(&value, &eval(low, scope), &eval(high, scope)).map(|within| within != *negated)
+            let value = eval(expr, scope, cost)?;
+            let (low, high) = (eval(low, scope, cost)?, eval(high, scope, cost)?);
+            Ok(between(&value, &low, &high, cost)?.map(|within| within != *negated))
         }
         Expr::Like { expr, pattern, negated } => {
-            like(&eval(expr, scope), &eval(pattern, scope)).map(|found| found != *negated)
+            let (text, pattern) = (eval(expr, scope, cost)?, eval(pattern, scope, cost)?);
+            Ok(like(&text, &pattern, cost)?.map(|found| found != *negated))
         }
         Expr::IsNull { expr, negated } => {
-            Some(matches!(*eval(expr, scope), Value::Null) != *negated)
+            Ok(Some(matches!(*eval(expr, scope, cost)?, Value::Null) != *negated))
         }
         Expr::IsMissing { expr, negated } => {
-            Some(matches!(*eval(expr, scope), Value::Missing) != *negated)
+            Ok(Some(matches!(*eval(expr, scope, cost)?, Value::Missing) != *negated))
         }
-        _ => eval(expr, scope).as_bool(),
+        _ => Ok(eval(expr, scope, cost)?.as_bool()),
     }
 }
 
 /// Evaluates the operators whose result is a new value.
-fn compute(expr: &Expr, scope: &dyn Scope) -> Value {
+fn compute(expr: &Expr, scope: &dyn Scope, cost: &CostMeter) -> Result<Value, TooCostly> {
     match expr {
-        Expr::DocumentId => Value::from(scope.document_id()),
-        Expr::Negate(inner) => negate(&eval(inner, scope)),
-        Expr::Arithmetic(op, l, r) => arithmetic(*op, &eval(l, scope), &eval(r, scope)),
-        Expr::Cast(inner, to) => cast(&eval(inner, scope), *to),
+        Expr::DocumentId => {
+            cost.add(scope.column_cost(u16::MAX))?;
+            Ok(Value::from(scope.document_id()))
+        }
+        Expr::Negate(inner) => Ok(negate(&*eval(inner, scope, cost)?)),
+        Expr::Arithmetic(op, l, r) => arithmetic_of(*op, l, r, scope, cost),
+        Expr::Cast(inner, to) => cast_of(inner, *to, scope, cost),
         Expr::Call(function, arguments) => match arguments.as_slice() {
-            [argument] => call(*function, &eval(argument, scope)),
-            _ => Value::Null,
+            [argument] => call_of(*function, argument, scope, cost),
+            _ => Ok(Value::Null),
         },
-        _ => truth(expr, scope).map_or(Value::Null, Value::Bool),
+        _ => Ok(truth(expr, scope, cost)?.map_or(Value::Null, Value::Bool)),
     }
 }
 
-fn all(list: &[Expr], scope: &dyn Scope) -> Option<bool> {
+fn arithmetic_of(
+    op: ArithmeticOp,
+    l: &Expr,
+    r: &Expr,
+    scope: &dyn Scope,
+    cost: &CostMeter,
+) -> Result<Value, TooCostly> {
+    let l = eval(l, scope, cost)?;
+    let r = eval(r, scope, cost)?;
+    Ok(arithmetic(op, &l, &r))
+}
+
+fn cast_of(
+    inner: &Expr,
+    to: ColumnType,
+    scope: &dyn Scope,
+    cost: &CostMeter,
+) -> Result<Value, TooCostly> {
+    let value = eval(inner, scope, cost)?;
+    cost.add_value(&value)?;
+    Ok(cast(&value, to))
+}
+
+fn call_of(
+    function: Function,
+    argument: &Expr,
+    scope: &dyn Scope,
+    cost: &CostMeter,
+) -> Result<Value, TooCostly> {
+    let value = eval(argument, scope, cost)?;
+    cost.add_value(&value)?;
+    Ok(call(function, &value))
+}
+
+fn all(list: &[Expr], scope: &dyn Scope, cost: &CostMeter) -> Result<Option<bool>, TooCostly> {
     let mut result = Some(true);
     for expr in list {
-        match truth(expr, scope) {
-            Some(false) => return Some(false),
+        match truth(expr, scope, cost)? {
+            Some(false) => return Ok(Some(false)),
             Some(true) => {}
             None => result = None,
         }
     }
-    result
+    Ok(result)
 }
 
-fn any(list: &[Expr], scope: &dyn Scope) -> Option<bool> {
+fn any(list: &[Expr], scope: &dyn Scope, cost: &CostMeter) -> Result<Option<bool>, TooCostly> {
     let mut result = Some(false);
     for expr in list {
-        match truth(expr, scope) {
-            Some(true) => return Some(true),
+        match truth(expr, scope, cost)? {
+            Some(true) => return Ok(Some(true)),
             Some(false) => {}
             None => result = None,
         }
     }
-    result
+    Ok(result)
 }
 
 /// The order of two values of one type; `None` if their types differ.
-pub fn compare_within_type(a: &Value, b: &Value) -> Option<Ordering> {
-    (!a.is_absent() && a.type_rank() == b.type_rank()).then(|| compare(a, b))
+fn compare_within_type(
+    a: &Value,
+    b: &Value,
+    cost: &CostMeter,
+) -> Result<Option<Ordering>, TooCostly> {
+    if a.is_absent() || a.type_rank() != b.type_rank() {
+        return Ok(None);
+    }
+    cost.add(comparison_cost(a, b))?;
+    Ok(Some(compare(a, b)))
 }
 
-fn holds(op: CompareOp, a: &Value, b: &Value) -> Option<bool> {
-    let order = compare_within_type(a, b)?;
-    Some(match op {
+fn holds(op: CompareOp, a: &Value, b: &Value, cost: &CostMeter) -> Result<Option<bool>, TooCostly> {
+    let holds = |order: Ordering| match op {
         CompareOp::Eq => order.is_eq(),
         CompareOp::NotEq => order.is_ne(),
         CompareOp::Less => order.is_lt(),
         CompareOp::LessEq => order.is_le(),
         CompareOp::Greater => order.is_gt(),
         CompareOp::GreaterEq => order.is_ge(),
-    })
+    };
+    Ok(compare_within_type(a, b, cost)?.map(holds))
 }
 
-fn contains(list: &[Expr], value: &Value, scope: &dyn Scope) -> Option<bool> {
-    let mut result = Some(false);
-    for item in list {
-        match holds(CompareOp::Eq, value, &eval(item, scope)) {
-            Some(true) => return Some(true),
+fn contains(
+    list: &InList,
+    value: &Value,
+    scope: &dyn Scope,
+    cost: &CostMeter,
+) -> Result<Option<bool>, TooCostly> {
+    if value.is_absent() {
+        return Ok(list.is_empty().then_some(false));
+    }
+    let mut result = list.has_constant(value, cost)?;
+    if result == Some(true) {
+        return Ok(result);
+    }
+    for item in list.others() {
+        match holds(CompareOp::Eq, value, &*eval(item, scope, cost)?, cost)? {
+            Some(true) => return Ok(Some(true)),
             Some(false) => {}
             None => result = None,
         }
     }
-    result
+    Ok(result)
 }
 
 /// `low <= value AND value <= high`, so false where one bound excludes it and the other is unknown.
-fn between(value: &Value, low: &Value, high: &Value) -> Option<bool> {
-    match (holds(CompareOp::LessEq, low, value), holds(CompareOp::LessEq, value, high)) {
+fn between(
+    value: &Value,
+    low: &Value,
+    high: &Value,
+    cost: &CostMeter,
+) -> Result<Option<bool>, TooCostly> {
+    let above = holds(CompareOp::LessEq, low, value, cost)?;
+    Ok(match (above, holds(CompareOp::LessEq, value, high, cost)?) {
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),
         _ => None,
+    })
+}
+
+fn like(value: &Value, pattern: &Value, cost: &CostMeter) -> Result<Option<bool>, TooCostly> {
+    match (value.as_str(), pattern.as_str()) {
+        (Some(text), Some(pattern)) => like::matches(text, pattern, cost).map(Some),
+        _ => Ok(None),
     }
 }
 
-fn like(value: &Value, pattern: &Value) -> Option<bool> {
-    Some(like::matches(value.as_str()?, pattern.as_str()?))
-}
-
-fn coalesce<'a>(arguments: &'a [Expr], scope: &'a dyn Scope) -> Cow<'a, Value> {
-    let mut values = arguments.iter().map(|argument| eval(argument, scope));
-    values.find(|value| !value.is_absent()).unwrap_or(Cow::Borrowed(&NULL))
+fn coalesce<'a>(
+    arguments: &'a [Expr],
+    scope: &'a dyn Scope,
+    cost: &CostMeter,
+) -> Result<Cow<'a, Value>, TooCostly> {
+    for argument in arguments {
+        let value = eval(argument, scope, cost)?;
+        if !value.is_absent() {
+            return Ok(value);
+        }
+    }
+    Ok(Cow::Borrowed(&NULL))
 }
 
 /// The result for an operand of a wrong type: MISSING for MISSING, else NULL.
@@ -285,12 +383,7 @@ fn to_integer(value: &Value) -> Option<i64> {
 }
 
 fn to_number(text: &str) -> Option<Number> {
-    let text = text.trim();
-    // JSON's spelling keeps integers exact; SQL's also has `+1`, `.5` and `1.`, but not `inf`.
-    Number::parse(text).or_else(|| {
-        let numeric = text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
-        numeric.then(|| text.parse().ok()).flatten().and_then(Number::from_f64)
-    })
+    Number::parse_sql(text.trim())
 }
 
 #[cfg(test)]

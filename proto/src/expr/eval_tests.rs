@@ -11,7 +11,7 @@ fn literal(text: &str) -> Box<Expr> {
 fn value_of(expr: &Expr) -> Value {
     let doc = json(r#"{"a":{"b":[1,"x",null]},"n":3.0}"#);
     let scope = DocumentScope { id: "doc-1", doc: &doc };
-    eval(expr, &scope).into_owned()
+    eval(expr, &scope, &CostMeter::for_evaluation()).unwrap().into_owned()
 }
 
 fn arithmetic_of(l: &str, op: ArithmeticOp, r: &str) -> Value {
@@ -82,6 +82,43 @@ fn in_and_between_are_unknown_where_sql_says_so() {
     assert_eq!(between("3", "null", "2", false), Value::Bool(false));
     assert_eq!(between("1", "null", "2", false), Value::Null);
     assert_eq!(between("1", "\"a\"", "\"b\"", true), Value::Null);
+}
+
+#[test]
+fn a_long_list_is_looked_up_and_says_the_same_as_one_comparison_after_the_other() {
+    let values = ["1", "2.5", "\"1\"", "\"b\"", "true", "null", "missing", "[1]", "7"];
+    let items = ["7", "2.5", "\"b\"", "null", "true", "[1]", "missing"];
+    for picked in 0..1u32 << items.len() {
+        let list: Vec<_> =
+            (0..items.len()).filter(|n| picked >> n & 1 == 1).map(|n| *literal(items[n])).collect();
+        for value in values {
+            let equal =
+                |item: &Expr| Expr::Compare(CompareOp::Eq, literal(value), Box::new(item.clone()));
+            let one_by_one = Expr::Or(list.iter().map(equal).collect());
+            let mut looked_up = InList::from(list.clone());
+            let within = |list| Expr::In { expr: literal(value), list, negated: false };
+            assert_eq!(value_of(&within(looked_up.clone())), value_of(&one_by_one));
+            looked_up.normalize();
+            assert_eq!(value_of(&within(looked_up)), value_of(&one_by_one));
+        }
+    }
+    let long: InList = (0..50_000).map(|n| Expr::Literal(Value::int(n * 7 % 50_000))).collect();
+    let expr = Expr::In { expr: literal("50001"), list: long, negated: false };
+    let (cost, scope) = (CostMeter::with_max(200), DocumentScope { id: "", doc: &MISSING });
+    assert_eq!(truth(&expr, &scope, &cost), Ok(Some(false)));
+}
+
+#[test]
+fn an_evaluation_ends_at_its_cost_limit() {
+    let long = Expr::Literal(Value::String("x".repeat(1 << 20)));
+    let lower = Expr::Call(Function::Lower, vec![long]);
+    let list: InList = (0..1000).map(|_| lower.clone()).collect();
+    let expr = Expr::In { expr: literal("\"y\""), list, negated: false };
+    let (cost, scope) = (CostMeter::for_evaluation(), DocumentScope { id: "", doc: &MISSING });
+    assert!(truth(&expr, &scope, &cost).is_err());
+    assert!(cost.spent() < 12_000_000, "it ends soon: {}", cost.spent());
+    let refused = crate::Error::from(truth(&expr, &scope, &cost).unwrap_err());
+    assert_eq!(refused.code.sqlstate(), "54001");
 }
 
 #[test]
@@ -188,12 +225,14 @@ fn deep_expressions_do_not_overflow_the_stack() {
     let deep = |wrap: fn(Box<Expr>) -> Expr| {
         (0..500).fold(*literal("1"), |inner, _| wrap(Box::new(inner)))
     };
-    let shapes: [fn(Box<Expr>) -> Expr; 5] = [
+    let shapes: [fn(Box<Expr>) -> Expr; 7] = [
+        |inner| Expr::Arithmetic(ArithmeticOp::Add, inner, literal("1")),
+        |inner| Expr::Cast(inner, ColumnType::Text),
         Expr::Negate,
         Expr::Not,
         |inner| Expr::And(vec![*inner]),
         |inner| Expr::Call(Function::Coalesce, vec![*inner]),
-        |inner| Expr::In { expr: inner, list: vec![], negated: false },
+        |inner| Expr::In { expr: inner, list: InList::from(vec![]), negated: false },
     ];
     #[allow(clippy::disallowed_methods, reason = "the test needs a stack of its own size")]
     let builder = std::thread::Builder::new().stack_size(1 << 20);

@@ -1,48 +1,147 @@
 //! `LIKE`: `%` matches any run of characters, `_` one character, `\` takes the next one literally (a
 //! `\` at the very end stands for itself).
 //!
-//! The match is greedy with one backtracking point, the last `%`: an earlier `%` never needs to give characters back,
-//! because a later one can take any run that the earlier one could. Time is at most text × pattern, in constant space.
+//! The pattern is a sequence of *segments* between its `%`. The first segment stands at the beginning of the text, the last
+//! one at its end, and each other one at its first place behind the one before: a later place never fits where the first
+//! one does not. A segment without `_` is found by a search that is linear whatever the text. A segment with `_` is tried
+//! at each place, which is linear for most texts, and ends at the limit of the cost for the others.
 
-use std::str::Chars;
+use std::borrow::Cow;
+
+use super::cost::{CostMeter, TooCostly};
 
 /// True if the whole text matches the pattern.
-pub(super) fn matches(text: &str, pattern: &str) -> bool {
-    let (mut text, mut pattern) = (text.chars(), pattern.chars());
-    let mut last_percent: Option<(Chars<'_>, Chars<'_>)> = None;
+pub(super) fn matches(text: &str, pattern: &str, cost: &CostMeter) -> Result<bool, TooCostly> {
+    cost.add_bytes(pattern.len())?;
+    let (first, rest) = split(pattern);
+    let Some(at) = match_here(text, first, cost)? else { return Ok(false) };
+    let mut text = &text[at..];
+    let Some(mut rest) = rest else { return Ok(text.is_empty()) };
     loop {
-        let mut rest = pattern.clone();
-        let token = rest.next();
-        if token == Some('%') {
-            pattern = rest;
-            last_percent = Some((text.clone(), pattern.clone()));
-            continue;
-        }
-        let fits = match (token, text.next()) {
-            (None, None) => return true,
-            (Some('_'), Some(_)) => true,
-            (Some('\\'), Some(c)) => rest.next().unwrap_or('\\') == c,
-            (Some(token), Some(c)) => token == c,
-            (Some(_), None) => return false,
-            (None, Some(_)) => false,
-        };
-        if fits {
-            pattern = rest;
-            continue;
-        }
-        // Backtrack: the last `%` takes one more character.
-        let Some((from, after)) = &mut last_percent else { return false };
-        if from.next().is_none() {
-            return false;
-        }
-        text = from.clone();
-        pattern = after.clone();
+        let (segment, behind) = split(rest);
+        let Some(behind) = behind else { return ends_with(text, segment, cost) };
+        let Some(at) = find(text, segment, cost)? else { return Ok(false) };
+        text = &text[at..];
+        rest = behind;
     }
+}
+
+/// The segment before the first `%`, and the rest behind that `%`.
+fn split(pattern: &str) -> (&str, Option<&str>) {
+    let bytes = pattern.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'%' => return (&pattern[..at], Some(&pattern[at + 1..])),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    (pattern, None)
+}
+
+/// The characters of a segment; `None` stands for any character.
+fn tokens(segment: &str) -> impl Iterator<Item = Option<char>> {
+    let mut chars = segment.chars();
+    std::iter::from_fn(move || match chars.next()? {
+        '_' => Some(None),
+        '\\' => Some(Some(chars.next().unwrap_or('\\'))),
+        c => Some(Some(c)),
+    })
+}
+
+/// The text of a segment without `_`.
+fn plain(segment: &str) -> Option<Cow<'_, str>> {
+    match segment.contains(['_', '\\']) {
+        false => Some(Cow::Borrowed(segment)),
+        true => tokens(segment).collect::<Option<String>>().map(Cow::Owned),
+    }
+}
+
+/// The end of a segment that matches at the beginning of the text.
+fn match_here(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usize>, TooCostly> {
+    let mut chars = text.chars();
+    for (n, token) in tokens(segment).enumerate() {
+        match (chars.next(), token) {
+            (Some(_), None) => {}
+            (Some(c), Some(token)) if c == token => {}
+            _ => return cost.add_bytes(n + 1).map(|()| None),
+        }
+    }
+    let end = text.len() - chars.as_str().len();
+    cost.add_bytes(end).map(|()| Some(end))
+}
+
+/// The end of the first place where a segment matches.
+fn find(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usize>, TooCostly> {
+    if let Some(plain) = plain(segment) {
+        let end = text.find(&*plain).map(|at| at + plain.len());
+        return cost.add_bytes(end.unwrap_or(text.len())).map(|()| end);
+    }
+    for (at, _) in text.char_indices() {
+        if let Some(length) = match_here(&text[at..], segment, cost)? {
+            return Ok(Some(at + length));
+        }
+    }
+    Ok(None)
+}
+
+fn ends_with(text: &str, segment: &str, cost: &CostMeter) -> Result<bool, TooCostly> {
+    let Some(last) = tokens(segment).count().checked_sub(1) else { return Ok(true) };
+    let Some((at, _)) = text.char_indices().rev().nth(last) else { return Ok(false) };
+    Ok(match_here(&text[at..], segment, cost)?.is_some())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::*;
+
+    fn matches(text: &str, pattern: &str) -> bool {
+        super::matches(text, pattern, &CostMeter::for_evaluation()).unwrap()
+    }
+
+    /// The definition, letter by letter, with a table of which beginnings match which.
+    fn by_definition(text: &str, pattern: &str) -> bool {
+        let text: Vec<char> = text.chars().collect();
+        let mut reached = vec![false; text.len() + 1];
+        reached[0] = true;
+        let mut pattern = pattern.chars();
+        while let Some(c) = pattern.next() {
+            let before = reached.clone();
+            let literal = if c == '\\' { pattern.next().unwrap_or('\\') } else { c };
+            for at in 0..=text.len() {
+                reached[at] = match c {
+                    '%' => before[..=at].contains(&true),
+                    '_' => at > 0 && before[at - 1],
+                    _ => at > 0 && before[at - 1] && text[at - 1] == literal,
+                };
+            }
+        }
+        reached[text.len()]
+    }
+
+    #[test]
+    fn every_short_pattern_matches_as_defined() {
+        let words = |alphabet: &[char], length: u32| {
+            let count = alphabet.len().pow(length);
+            let word = |mut n: usize| {
+                let mut word = String::new();
+                for _ in 0..length {
+                    word.push(alphabet[n % alphabet.len()]);
+                    n /= alphabet.len();
+                }
+                word
+            };
+            (0..count).map(word).collect::<Vec<_>>()
+        };
+        let texts: Vec<_> = (0..5).flat_map(|n| words(&['a', 'é', '%'], n)).collect();
+        for pattern in (0..6).flat_map(|n| words(&['a', 'é', '%', '_', '\\'], n)) {
+            for text in texts.iter().step_by(1 + pattern.len() % 3) {
+                let expected = by_definition(text, &pattern);
+                assert_eq!(matches(text, &pattern), expected, "{text:?} LIKE {pattern:?}");
+            }
+        }
+    }
 
     #[test]
     fn wildcards_and_escapes() {
@@ -81,7 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn many_wildcards_take_no_exponential_time() {
-        assert!(!matches(&"a".repeat(5_000), &"%a".repeat(200).replace("%a%a", "%aa%b")));
+    fn the_cost_is_linear_without_underscores_and_bounded_with_them() {
+        let cost = |text: &str, pattern: &str| {
+            let meter = CostMeter::for_evaluation();
+            (super::matches(text, pattern, &meter), meter.spent())
+        };
+        let (text, long) = ("a".repeat(50_000), "a".repeat(20_000));
+        assert_eq!(cost(&text, &format!("%{long}b%")), (Ok(false), 70_003));
+        assert_eq!(cost(&text, &format!("%{long}%")).0, Ok(true));
+        let (found, spent) = cost(&"a".repeat(5_000), &"%a".repeat(200).replace("%a%a", "%aa%b"));
+        assert_eq!(found, Ok(false));
+        assert!(spent < 10_000, "{spent}");
+        let (found, spent) = cost(&text, &format!("%_{long}b%"));
+        assert!(found.is_err());
+        assert!(spent < super::super::cost::EVALUATION_COST_MAX + 100_000, "{spent}");
     }
 }

@@ -1,9 +1,12 @@
-//! Expressions: the tree, its SQL text, its evaluation, and aggregates.
+//! Expressions: the tree, its SQL text, its evaluation and its cost, and aggregates.
 
 pub mod aggregate;
 mod ast;
+pub mod cost;
 pub mod eval;
+mod in_list;
 mod like;
 mod text;
 
-pub use ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
+pub use ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, InList};
+pub use in_list::LookUpList;

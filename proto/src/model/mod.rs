@@ -10,6 +10,7 @@ pub mod cut;
 pub mod history;
 pub mod ids;
 pub mod index;
+pub mod left_out;
 pub mod moves;
 pub mod node;
 pub mod rollback;

@@ -80,6 +80,29 @@ impl Number {
     }
 }
 
+impl Number {
+    /// Reads a number as SQL spells it: as JSON, and also `+1`, `.5`, `1.` and `007`. None for any other text, `inf` and
+    /// `nan` among them, and for a number beyond the doubles.
+    pub fn parse_sql(text: &str) -> Option<Self> {
+        let (sign, rest) = match text.strip_prefix('-') {
+            Some(rest) => ("-", rest),
+            None => ("", text.strip_prefix('+').unwrap_or(text)),
+        };
+        let (digits, exponent) = rest.split_at(rest.find(['e', 'E']).unwrap_or(rest.len()));
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if (whole.is_empty() && fraction.is_empty()) || !is_number(whole) {
+            return None;
+        }
+        let whole = match whole.trim_start_matches('0') {
+            "" => "0",
+            digits => digits,
+        };
+        let fraction = if fraction.is_empty() { "0" } else { fraction };
+        Self::parse(&format!("{sign}{whole}.{fraction}{exponent}"))
+    }
+}
+
 /// True if the text spells a number of any size.
 pub fn is_number(text: &str) -> bool {
     Spelling::read(text).is_some()
@@ -88,6 +111,28 @@ pub fn is_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_as_sql_spells_them_are_exact() {
+        for text in [
+            "9007199254740993",
+            "+9007199254740993",
+            "9007199254740993.",
+            "9007199254740993.0",
+            "009007199254740993.000",
+            "9007199254740993e0",
+            "900719925474099.3e1",
+            ".9007199254740993E16",
+        ] {
+            let number = Number::parse_sql(text);
+            assert_eq!(number, Some(Number::Int(9_007_199_254_740_993)), "{text}");
+        }
+        assert_eq!(Number::parse_sql("-.5"), Number::from_f64(-0.5));
+        for text in ["", ".", "-", "+", "--1", "+-1", "1.-2", "inf", "nan", "1e", "e1", "1 ", "0x1"]
+        {
+            assert_eq!(Number::parse_sql(text), None, "{text:?}");
+        }
+    }
 
     #[test]
     fn extreme_exponents_neither_hang_nor_overflow() {

@@ -136,7 +136,7 @@ impl Replying for Box<ScanReplies> {
             return Ok(None);
         }
         let rows = match self.scan.next().await? {
-            Some(ScanBatch::Rows(block)) => self.rows(&block)?,
+            Some(ScanBatch::Rows(block)) => self.rows(&block).await?,
             Some(ScanBatch::Aggregates(_)) => {
                 return Err(Error::internal("a scan of rows received aggregates"));
             }
@@ -160,12 +160,18 @@ impl Replying for Box<ScanReplies> {
 }
 
 impl ScanReplies {
-    fn rows(&self, block: &RowBlock) -> Result<Vec<ScanRow>> {
-        let row = |row| {
+    async fn rows(&self, block: &RowBlock) -> Result<Vec<ScanRow>> {
+        let mut rows = Vec::new();
+        for row in block.iter() {
             let texts = self.printer.texts(&self.plan.columns, row)?;
-            Ok(ScanRow { values: texts.into_iter().map(|text| ScanValue { text }).collect() })
-        };
-        block.iter().map(row).collect()
+            rows.push(ScanRow {
+                values: texts.into_iter().map(|text| ScanValue { text }).collect(),
+            });
+            if self.printer.must_yield() {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(rows)
     }
 }
 

@@ -109,7 +109,7 @@ impl RowWriter {
     /// Writes a row of single values.
     pub(super) fn datums(&self, row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
         self.row(out, |n, column_type, format, out| {
-            Ok(row.get(n).is_some_and(|datum| datum.write(column_type, format, out)))
+            row.get(n).map_or(Ok(false), |datum| datum.write(column_type, format, out))
         })
     }
 }

@@ -85,13 +85,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         )
         .with_hint("load documents with COPY … FROM STDIN, which takes any number of them");
         match kind {
+            _ if self.skipping => Ok(true),
             b'Q' => {
                 self.tell(error.into())?;
                 self.ready().await?;
                 Ok(true)
             }
             b'd' | b'c' | b'f' => Ok(true),
-            _ if self.skipping => Ok(true),
             _ => Err(error.into()),
         }
     }

@@ -158,6 +158,9 @@ impl Rows {
         loop {
             while self.sent < limit && !conn.is_full() && self.print(writer, &mut conn.out)? {
                 self.sent += 1;
+                if self.must_yield() {
+                    interrupt.guard(tokio::task::yield_now()).await?;
+                }
             }
             if self.sent == limit {
                 return Ok(Piece::Suspended);
@@ -189,6 +192,11 @@ impl Rows {
                 return Ok(Piece::Finished);
             }
         }
+    }
+
+    /// True if computed columns have cost so much that other tasks must run.
+    fn must_yield(&self) -> bool {
+        matches!(&self.source, ResultSource::Scan { printer, .. } if printer.must_yield())
     }
 
     /// Writes one row of the current batch; false if there is none.
@@ -370,7 +378,7 @@ mod tests {
         }
         let avg = aggregate(AggregateFunction::Avg, &sum);
         let mut out = Vec::new();
-        avg.write(ColumnType::Numeric, Default::default(), &mut out);
+        assert_eq!(avg.write(ColumnType::Numeric, Default::default(), &mut out), Ok(true));
         assert_eq!(out, b"1.6666666666666667");
         assert_eq!(aggregate(AggregateFunction::Sum, &sum).cast(ColumnType::Int8), Datum::int(5));
         let none = Partial::new(AggregateFunction::Sum);

@@ -1,6 +1,7 @@
 //! Runs INSERT and DELETE.
 
 use proto::expr::Expr;
+use proto::expr::cost::CostMeter;
 use proto::model::bucket::BucketInfo;
 use proto::rpc::api::{Write, WriteKind};
 use proto::value::Value;
@@ -14,11 +15,12 @@ impl SessionState {
     /// Runs INSERT; returns its command tag.
     pub(super) async fn insert(&mut self, insert: &Insert, values: &[Value]) -> Result<String> {
         let bucket = self.bucket(&insert.bucket).await?;
+        let cost = CostMeter::for_evaluation();
         let mut writes = Vec::with_capacity(insert.rows.len());
         for (id, doc) in &insert.rows {
-            let id = text_argument(id, values, "an id")?;
+            let id = text_argument(id, values, &cost, "an id")?;
             proto::value::key::check_id(&id)?;
-            let doc = text_argument(doc, values, "a document")?;
+            let doc = text_argument(doc, values, &cost, "a document")?;
             Value::parse_json(doc.as_bytes())
                 .map_err(|error| error.context(format!("document {id:?}")))?;
             let kind = match insert.replace {
@@ -39,11 +41,12 @@ impl SessionState {
         values: &[Value],
     ) -> Result<String> {
         let bucket = self.bucket(bucket).await?;
+        let cost = CostMeter::for_evaluation();
         let mut writes = Vec::with_capacity(ids.len());
         for id in ids {
-            // Ids are strings, so no document has any other id.
-            if let Value::String(id) = constant_value(id, values)? {
-                writes.push(Write { id, kind: WriteKind::Delete });
+            // Ids are strings. A number stands for its text, which INSERT stores.
+            if let Some(id) = proto::value::text(&constant_value(id, values, &cost)?) {
+                writes.push(Write { id: id.into_owned(), kind: WriteKind::Delete });
             }
         }
         let affected = match writes.is_empty() {
@@ -60,15 +63,15 @@ impl SessionState {
     }
 }
 
-fn constant_value(expr: &Expr, values: &[Value]) -> Result<Value> {
+fn constant_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {
     let mut expr = expr.clone();
     refuse_names(&expr)?;
-    bind(&mut expr, values)?;
-    Ok(constant(&expr))
+    bind(&mut expr, values, None, cost)?;
+    constant(&expr, cost)
 }
 
-fn text_argument(expr: &Expr, values: &[Value], what: &str) -> Result<String> {
-    match constant_value(expr, values)? {
+fn text_argument(expr: &Expr, values: &[Value], cost: &CostMeter, what: &str) -> Result<String> {
+    match constant_value(expr, values, cost)? {
         Value::String(text) => Ok(text),
         Value::Null | Value::Missing => {
             Err(Error::new(ErrorCode::InvalidText, format!("{what} must not be NULL")))

@@ -6,8 +6,10 @@
 //! order of columns costs one walk.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::expr::ColumnType;
+use proto::expr::cost::CostMeter;
 use proto::expr::eval::{Scope, eval};
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::Row;
@@ -17,7 +19,7 @@ use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 
 use super::format::Format;
-use super::value::write_value;
+use super::value::{out_of_range, write_value};
 use crate::sql::plan::{Cell, ColumnInfo};
 
 /// Prints the rows of a scan.
@@ -25,25 +27,38 @@ pub(crate) struct EntryPrinter {
     cells: Vec<Cell>,
     descending: Vec<bool>,
     included: usize,
+    /// The cost of computed columns since it was last asked for.
+    spent: AtomicU64,
 }
+
+/// The cost of computed columns after which other tasks run: about a millisecond.
+const TURN_COST: u64 = 1 << 20;
 
 impl EntryPrinter {
     /// A printer of the given cells of an index's rows.
     pub(crate) fn new(spec: &IndexSpec, cells: Vec<Cell>) -> Self {
-        Self { cells, descending: spec.descending(), included: spec.include.len() }
+        Self::with_parts(cells, spec.descending(), spec.include.len())
     }
 
     /// A printer for entries with these key parts and included values.
-    #[cfg(test)]
     pub(crate) fn with_parts(cells: Vec<Cell>, descending: Vec<bool>, included: usize) -> Self {
-        Self { cells, descending, included }
+        Self { cells, descending, included, spent: AtomicU64::new(0) }
+    }
+
+    /// True if the computed columns have cost so much that other tasks must run before the next row.
+    pub(crate) fn must_yield(&self) -> bool {
+        let is_due = self.spent.load(Ordering::Relaxed) >= TURN_COST;
+        if is_due {
+            self.spent.store(0, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// The cells of one row, to be written one by one.
     pub(crate) fn row<'r>(&'r self, row: Row<'r>) -> EntryRow<'r> {
         let key = Parts::new(row.entry, &self.descending);
         let include = Parts::new(row.include, &[]);
-        EntryRow { printer: self, row, key, include }
+        EntryRow { printer: self, row, key, include, cost: CostMeter::for_evaluation() }
     }
 
     /// Returns the cells of one row as text; `None` for NULL and MISSING.
@@ -85,6 +100,14 @@ pub(crate) struct EntryRow<'r> {
     row: Row<'r>,
     key: Parts<'r>,
     include: Parts<'r>,
+    /// The cost of the computed columns.
+    cost: CostMeter,
+}
+
+impl Drop for EntryRow<'_> {
+    fn drop(&mut self) {
+        self.printer.spent.fetch_add(self.cost.spent(), Ordering::Relaxed);
+    }
 }
 
 impl EntryRow<'_> {
@@ -105,8 +128,11 @@ impl EntryRow<'_> {
             Cell::Key(part) => key.write(usize::from(*part), column_type, format, out),
             Cell::Include(part) => include.write(usize::from(*part), column_type, format, out),
             Cell::Computed(expr) => {
+                self.cost.add_bytes(self.row.entry.len() + self.row.include.len())?;
                 let scope = self.printer.decode(self.row)?;
-                Ok(write_value(&eval(expr, &scope), column_type, format, out))
+                let value = eval(expr, &scope, &self.cost)?;
+                self.cost.add_value(&value)?;
+                write_value(&value, column_type, format, out)
             }
             Cell::Aggregate(..) => Err(Error::internal("a row of a scan has an aggregate column")),
         }
@@ -157,16 +183,22 @@ impl<'a> Parts<'a> {
     ) -> Result<bool> {
         let mut rest = self.rest(part)?;
         let descending = self.is_descending(part);
-        // Text is the same in both formats. Numbers have their column's type since they were indexed.
+        // Text is the same in both formats. Numbers have their column's type since they were indexed, but for results of
+        // arithmetic.
         let straight = match format {
             Format::Text => column_type != ColumnType::Bool,
             Format::Binary => column_type == ColumnType::Text,
         };
         let present = match straight {
-            true => write_part_text(&mut rest, descending, out)?,
+            true => {
+                let start = out.len();
+                let present = write_part_text(&mut rest, descending, out)?;
+                check_integer(&out[start..], column_type)?;
+                present
+            }
             false => {
                 let value = decode_part(&mut rest, descending)?;
-                write_value(&value, column_type, format, out)
+                write_value(&value, column_type, format, out)?
             }
         };
         if self.known == part && part < PARTS_MAX {
@@ -175,6 +207,25 @@ impl<'a> Parts<'a> {
         }
         Ok(present)
     }
+}
+
+/// Checks that the text of an indexed integer is one of its column's type: the result of arithmetic may be beyond.
+fn check_integer(text: &[u8], column_type: ColumnType) -> Result<()> {
+    // A short integer needs no check.
+    let is_short = |digits: usize| text.len() <= digits && text.iter().all(u8::is_ascii_digit);
+    let fits = match column_type {
+        ColumnType::Int4 => is_short(9) || fits::<i32>(text),
+        ColumnType::Int8 => is_short(18) || fits::<i64>(text),
+        _ => true,
+    };
+    match fits {
+        true => Ok(()),
+        false => Err(out_of_range(String::from_utf8_lossy(text), column_type)),
+    }
+}
+
+fn fits<T: std::str::FromStr>(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(|text| text.parse::<T>().is_ok())
 }
 
 struct EntryScope {

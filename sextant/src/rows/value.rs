@@ -4,6 +4,7 @@ use bigdecimal::BigDecimal;
 use proto::expr::ColumnType;
 use proto::expr::eval::cast;
 use proto::value::{Number, Value};
+use proto::{Error, ErrorCode, Result};
 
 use super::format::Format;
 
@@ -40,7 +41,12 @@ impl Datum {
     }
 
     /// Appends the value in a column's type and format; false, and nothing appended, if it is NULL.
-    pub(crate) fn write(&self, column_type: ColumnType, format: Format, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn write(
+        &self,
+        column_type: ColumnType,
+        format: Format,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         match self {
             Self::Value(value) => write_value(value, column_type, format, out),
             Self::Decimal(decimal) => {
@@ -49,7 +55,7 @@ impl Datum {
                     Format::Text => out.extend_from_slice(text.as_bytes()),
                     Format::Binary => numeric_to_binary(&text, out),
                 }
-                true
+                Ok(true)
             }
         }
     }
@@ -59,22 +65,23 @@ fn plain(decimal: &BigDecimal) -> String {
     decimal.normalized().to_plain_string()
 }
 
-/// Appends a value in a column's type and format; false, and nothing appended, if it is NULL or cannot have the type.
+/// Appends a value in a column's type and format; false, and nothing appended, if it is NULL or has another type.
+/// `OutOfRange` for a number that the column's type cannot hold: the result of integer arithmetic beyond 64 bits.
 pub(crate) fn write_value(
     value: &Value,
     column_type: ColumnType,
     format: Format,
     out: &mut Vec<u8>,
-) -> bool {
-    let value = match column_type {
+) -> Result<bool> {
+    let cast = match column_type {
         ColumnType::Text => {
-            let Some(text) = proto::value::text(value) else { return false };
+            let Some(text) = proto::value::text(value) else { return Ok(false) };
             out.extend_from_slice(text.as_bytes());
-            return true;
+            return Ok(true);
         }
         _ => cast(value, column_type),
     };
-    match (value, format) {
+    match (cast, format) {
         (Value::Bool(truth), Format::Text) => out.push(if truth { b't' } else { b'f' }),
         (Value::Bool(truth), Format::Binary) => out.push(truth.into()),
         (Value::Number(number), Format::Text) => {
@@ -82,9 +89,25 @@ pub(crate) fn write_value(
             let _infallible = std::io::Write::write_fmt(out, format_args!("{number}"));
         }
         (Value::Number(number), Format::Binary) => write_binary(number, column_type, out),
-        _ => return false,
+        _ => match value {
+            Value::Number(number) if column_type != ColumnType::Bool => {
+                return Err(out_of_range(number, column_type));
+            }
+            _ => return Ok(false),
+        },
     }
-    true
+    Ok(true)
+}
+
+/// The error for a number that the type of its column cannot hold.
+pub(crate) fn out_of_range(number: impl std::fmt::Display, column_type: ColumnType) -> Error {
+    let name = match column_type {
+        ColumnType::Int4 => "integer",
+        ColumnType::Int8 => "bigint",
+        _ => "number",
+    };
+    Error::new(ErrorCode::OutOfRange, format!("{name} out of range: {number}"))
+        .with_hint("cast an operand to numeric or float8")
 }
 
 /// Appends a number in binary. The number already has the column's type, so no conversion loses anything.
@@ -213,24 +236,28 @@ mod tests {
     fn values_are_written_in_the_type_and_format_of_their_column() {
         let write = |value: &Value, column_type, format| {
             let mut out = Vec::new();
-            write_value(value, column_type, format, &mut out).then_some(out)
+            write_value(value, column_type, format, &mut out)
+                .map(|is_there| is_there.then_some(out))
         };
         let (text, binary) = (Format::Text, Format::Binary);
         let json = |json: &str| Value::parse_json(json.as_bytes()).unwrap();
-        assert_eq!(write(&json("\"x\""), ColumnType::Text, text), Some(b"x".to_vec()));
+        assert_eq!(write(&json("\"x\""), ColumnType::Text, text), Ok(Some(b"x".to_vec())));
         assert_eq!(
             write(&json("[1,\"x\"]"), ColumnType::Text, binary),
-            Some(b"[1,\"x\"]".to_vec())
+            Ok(Some(b"[1,\"x\"]".to_vec()))
         );
-        assert_eq!(write(&json("true"), ColumnType::Text, text), Some(b"true".to_vec()));
-        assert_eq!(write(&json("true"), ColumnType::Bool, text), Some(b"t".to_vec()));
-        assert_eq!(write(&json("3.0"), ColumnType::Int8, text), Some(b"3".to_vec()));
-        assert_eq!(write(&json("3.7"), ColumnType::Int8, text), None);
-        assert_eq!(write(&json("7"), ColumnType::Int4, binary), Some(vec![0, 0, 0, 7]));
-        assert_eq!(write(&Value::Missing, ColumnType::Text, text), None);
+        assert_eq!(write(&json("true"), ColumnType::Text, text), Ok(Some(b"true".to_vec())));
+        assert_eq!(write(&json("true"), ColumnType::Bool, text), Ok(Some(b"t".to_vec())));
+        assert_eq!(write(&json("3.0"), ColumnType::Int8, text), Ok(Some(b"3".to_vec())));
+        for beyond in ["3.7", "9223372036854775808", "1e300"] {
+            let refused = write(&json(beyond), ColumnType::Int8, text).unwrap_err();
+            assert_eq!(refused.code.sqlstate(), "22003", "{beyond}");
+        }
+        assert_eq!(write(&json("7"), ColumnType::Int4, binary), Ok(Some(vec![0, 0, 0, 7])));
+        assert_eq!(write(&Value::Missing, ColumnType::Text, text), Ok(None));
         let sum = Datum::Decimal("12.50".parse().unwrap());
         let mut out = Vec::new();
-        assert!(sum.write(ColumnType::Numeric, text, &mut out));
+        assert_eq!(sum.write(ColumnType::Numeric, text, &mut out), Ok(true));
         assert_eq!(out, b"12.5");
         assert_eq!(sum.cast(ColumnType::Int8), Datum::NULL);
     }

@@ -45,7 +45,7 @@ async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&
 async fn create_index(backend: &dyn Backend, create: &CreateIndex) -> Result<&'static str> {
     let known = backend.catalog().index(&create.name).is_some();
     let command = Command::CreateIndex {
-        spec: definition(create),
+        spec: definition(create)?,
         defer_build: create.defer_build,
         if_not_exists: create.if_not_exists,
     };

@@ -1,18 +1,26 @@
 //! Turns `CREATE INDEX` into the replicated definition: adds defaults, and names and types of columns.
 
+use proto::Result;
 use proto::expr::Expr;
 use proto::model::index::{IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT};
 use proto::value::path::Step;
 
 use super::ast::{CreateIndex, TextExpr};
+use super::plan::{coerce, document_type};
 
-/// Returns the definition that a statement declares.
-pub fn definition(create: &CreateIndex) -> IndexSpec {
+/// Returns the definition that a statement declares. `InvalidText` if a literal does not have the type of the expression
+/// that it is compared with.
+pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
+    let mut create = create.clone();
+    let keys = create.keys.iter_mut().map(|item| &mut item.key.expr);
+    let include = create.include.iter_mut().map(|item| &mut item.expr);
+    let others = create.predicate.iter_mut().chain(create.partition.iter_mut().flatten());
+    keys.chain(include).chain(others).try_for_each(|expr| coerce(expr, &document_type))?;
     let mut names = Names { taken: vec!["id".to_owned()] };
     let keys = create.keys.iter().map(|item| KeyPart {
         expr: item.key.expr.clone(),
         name: names.give(&item.key),
-        column_type: item.key.expr.column_type(),
+        column_type: document_type(&item.key.expr),
         descending: item.descending,
         include_missing: item.include_missing,
     });
@@ -20,10 +28,10 @@ pub fn definition(create: &CreateIndex) -> IndexSpec {
     let include = create.include.iter().map(|item| IncludedColumn {
         expr: item.expr.clone(),
         name: names.give(item),
-        column_type: item.expr.column_type(),
+        column_type: document_type(&item.expr),
     });
     let include = include.collect();
-    IndexSpec {
+    Ok(IndexSpec {
         name: create.name.clone(),
         bucket: create.bucket.clone(),
         primary: create.primary,
@@ -38,7 +46,7 @@ pub fn definition(create: &CreateIndex) -> IndexSpec {
         replicas: create.replicas.unwrap_or(0),
         separate_included_columns: create.separate_included_columns,
         sql: create.sql.clone(),
-    }
+    })
 }
 
 /// Names columns. A column is named by the last field of its path, or by its text if it is not a plain path or the name is
@@ -86,7 +94,7 @@ mod tests {
         )
         .unwrap();
         let Statement::CreateIndex(create) = parsed.remove(0).statement else { panic!("an index") };
-        let spec = definition(&create);
+        let spec = definition(&create).unwrap();
         let keys: Vec<_> = spec.keys.iter().map(|key| key.name.as_str()).collect();
         assert_eq!(
             keys,

@@ -15,6 +15,19 @@ pub const OPERATORS_MAX: usize = 500;
 /// Maximum of nested parentheses; each of them adds a level too.
 pub const NESTING_MAX: usize = 200;
 
+/// Maximum of columns in a result; PostgreSQL's limit. The protocol counts them with 16 bits.
+pub const COLUMNS_MAX: usize = 1664;
+
+/// Checks the number of columns of a result.
+pub fn check_columns(columns: usize) -> Result<()> {
+    if columns <= COLUMNS_MAX {
+        return Ok(());
+    }
+    let message = format!("the select list has more than {COLUMNS_MAX} columns");
+    Err(Error::new(ErrorCode::TooManyColumns, message)
+        .with_hint("select fewer columns, or send several statements"))
+}
+
 /// Maximum of parameters in a statement: the protocol counts them with 16 bits.
 pub const PARAMETERS_MAX: u16 = u16::MAX;
 

@@ -4,7 +4,7 @@ use proto::expr::{CompareOp, Expr};
 use proto::value::path::Step;
 
 /// The direct subexpressions of an expression.
-fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
+pub(crate) fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
     match expr {
         Expr::Literal(_)
         | Expr::Path(_)
@@ -15,7 +15,9 @@ fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
         Expr::IsNull { expr, .. } | Expr::IsMissing { expr, .. } => vec![expr],
         Expr::Arithmetic(_, l, r) | Expr::Compare(_, l, r) => vec![l, r],
         Expr::And(list) | Expr::Or(list) | Expr::Call(_, list) => list.iter_mut().collect(),
-        Expr::In { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
+        Expr::In { expr, list, .. } => {
+            std::iter::once(&mut **expr).chain(list.items_mut()).collect()
+        }
         Expr::Between { expr, low, high, .. } => vec![expr, low, high],
         Expr::Like { expr, pattern, .. } => vec![expr, pattern],
     }
@@ -51,7 +53,7 @@ pub(crate) fn ids_of(filter: Expr) -> Option<Vec<Expr>> {
                 _ => None,
             }
         }
-        Expr::In { expr, list, negated: false } if is_id_path(&expr) => Some(list),
+        Expr::In { expr, list, negated: false } if is_id_path(&expr) => Some(list.into_items()),
         _ => None,
     }
 }

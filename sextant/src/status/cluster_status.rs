@@ -7,6 +7,7 @@ use proto::model::assignment::VbucketAssignment;
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceNo, TopologyNo,
 };
+use proto::model::left_out::LeftOut;
 use proto::model::rollback::{DeadEpochs, Rollback};
 use proto::rpc::api::CoordinatorStatus;
 use proto::{Error, Result};
@@ -166,6 +167,11 @@ pub struct IndexStatus {
     pub placement: Vec<Vec<NodeId>>,
     /// Entries of all copies; `None` if no node has reported a slice.
     pub entries: Option<u64>,
+    /// The number of documents left out because they exceed a limit, since the projectors started; a document counts with
+    /// each of its versions. `None` without a report.
+    pub left_out: Option<u64>,
+    /// The same by the limit that they exceed.
+    pub left_out_by_reason: Option<LeftOut>,
 }
 
 /// A copy of a slice in the topology.

@@ -7,6 +7,7 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::LocalIndexId;
 use proto::model::index::IndexInfo;
+use proto::model::left_out::LeftOut;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{BucketProgress, CoordinatorStatus};
 
@@ -37,7 +38,10 @@ impl ClusterStatus {
     pub fn new(catalog: &Catalog, coordinator: CoordinatorAnswer) -> Self {
         let reports = coordinator.status();
         let entries = entries(reports);
-        let index = |info: &Arc<IndexInfo>| index(info, entries.get(&info.local_id()).copied());
+        let index = |info: &Arc<IndexInfo>| {
+            let id = info.local_id();
+            index(info, entries.get(&id).copied(), left_out(reports, id))
+        };
         Self {
             cas: catalog.cas,
             nodes: catalog.nodes.values().map(|info| node(catalog, reports, info)).collect(),
@@ -97,7 +101,14 @@ fn entries(reports: Option<&CoordinatorStatus>) -> BTreeMap<LocalIndexId, u64> {
     entries
 }
 
-fn index(info: &IndexInfo, entries: Option<u64>) -> IndexStatus {
+/// The documents that an index has left out; `None` without an answer of the leader.
+fn left_out(reports: Option<&CoordinatorStatus>, id: LocalIndexId) -> Option<LeftOut> {
+    let status = reports.filter(|status| status.leader == Some(status.node))?;
+    let counts = status.left_out.iter().find(|(index, _)| *index == id);
+    Some(counts.map(|(_, counts)| *counts).unwrap_or_default())
+}
+
+fn index(info: &IndexInfo, entries: Option<u64>, left_out: Option<LeftOut>) -> IndexStatus {
     let spec = &info.spec;
     let keys = spec.keys.iter().map(|part| &part.name);
     let include = spec.include.iter().map(|column| &column.name);
@@ -118,5 +129,7 @@ fn index(info: &IndexInfo, entries: Option<u64>) -> IndexStatus {
         topology: info.topology.number,
         placement: info.topology.placement.clone(),
         entries,
+        left_out: left_out.map(|counts| counts.total()),
+        left_out_by_reason: left_out,
     }
 }

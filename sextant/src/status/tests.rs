@@ -12,6 +12,7 @@ use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceId, SliceNo,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::left_out::LeftOut;
 use proto::model::moves::{EndedMove, MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::rollback::DeadEpochs;
@@ -30,7 +31,11 @@ use crate::sql::plan::ColumnInfo;
 const TABLES: [(Show, &str, &[&str]); 6] = [
     (Show::Nodes, "nodes", &["buckets", "scans"]),
     (Show::Buckets, "buckets", &["assignment", "dead", "id", "rollback"]),
-    (Show::Indexes, "indexes", &["entries", "generation", "id", "placement", "topology"]),
+    (
+        Show::Indexes,
+        "indexes",
+        &["entries", "generation", "id", "left_out_by_reason", "placement", "topology"],
+    ),
     (Show::Slices, "slices", &[]),
     (Show::Moves, "moves", &[]),
     (Show::Rollbacks, "rollbacks", &[]),
@@ -135,6 +140,10 @@ fn reports() -> CoordinatorStatus {
         active: true,
         differences: Vec::new(),
         nodes: vec![report(1, 100), report(101, 900), indexer, target],
+        left_out: vec![(
+            LocalIndexId { index: IndexId(3), generation: Generation(0) },
+            LeftOut { too_costly: 2, key_too_long: 3, ..LeftOut::default() },
+        )],
     }
 }
 
@@ -153,7 +162,7 @@ fn status(coordinator: CoordinatorAnswer) -> Status {
 /// The text of a value in psql; `None` for NULL.
 fn shown(column: &ColumnInfo, value: &Datum) -> Option<String> {
     let mut text = Vec::new();
-    let is_there = value.write(column.column_type, Format::Text, &mut text);
+    let is_there = value.write(column.column_type, Format::Text, &mut text).expect("it fits");
     is_there.then(|| String::from_utf8(text).expect("text"))
 }
 
@@ -257,6 +266,10 @@ fn metrics_have_the_values_of_json() {
     }
     for index in rows(&json, "indexes") {
         check(format!("sextant_index_entries{{index={}}}", index["name"]), &index["entries"]);
+        for (reason, count) in index["left_out_by_reason"].as_object().expect("an object") {
+            let label = format!("index={},reason=\"{reason}\"", index["name"]);
+            check(format!("sextant_index_left_out_total{{{label}}}"), count);
+        }
     }
     check("sextant_catalog_cas".to_owned(), &json["cas"]);
     for field in ["term", "committed", "applied"] {

@@ -383,6 +383,6 @@ pub(super) fn now() -> Duration {
 fn create(index: &SimIndex, lenient: bool) -> Command {
     let parsed = parse(index.sql).expect("the simulation's statements are right");
     let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };
-    let spec = definition(create);
+    let spec = definition(create).expect("a definition");
     Command::CreateIndex { spec, defer_build: false, if_not_exists: lenient }
 }

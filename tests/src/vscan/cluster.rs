@@ -270,8 +270,11 @@ async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo
     let sql = format!("CREATE INDEX i ON b (k, pk) PARTITION BY HASH (p) WITH (slices = {slices})");
     let parsed = parse(&sql).map_err(|error| error.error)?.remove(0).statement;
     let Statement::CreateIndex(create) = parsed else { return Err("not an index".into()) };
-    let command =
-        Command::CreateIndex { spec: definition(&create), defer_build: false, if_not_exists: true };
+    let command = Command::CreateIndex {
+        spec: definition(&create).expect("a definition"),
+        defer_build: false,
+        if_not_exists: true,
+    };
     let Outcome::Index(index) = backend.command(command).await? else {
         return Err("no index".into());
     };

@@ -12,7 +12,8 @@ use crate::flow::AdmissionStatus;
 use crate::model::assignment::VbucketSet;
 use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark};
-use crate::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
+use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, TopologyNo};
+use crate::model::left_out::LeftOut;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::topology::IndexTopology;
 use crate::rpc::command::{CommandRequest, Outcome};
@@ -72,6 +73,8 @@ pub struct SyncReport {
     /// Durable positions by bucket: absolute values, so that a lost report does no harm. A projector reports the vbuckets that
     /// it owns.
     pub buckets: Vec<(BucketId, VbucketSet, Cut)>,
+    /// The documents that indexes have left out since the projector started: absolute counts as well.
+    pub left_out: Vec<(LocalIndexId, LeftOut)>,
 }
 
 /// The answer to SYNC.
@@ -169,6 +172,8 @@ pub struct CoordinatorStatus {
     pub differences: Vec<String>,
     /// On the leader: the last heartbeat of each node.
     pub nodes: Vec<NodeStatus>,
+    /// On the leader: the documents that each index has left out, as projectors have counted them since they started.
+    pub left_out: Vec<(LocalIndexId, LeftOut)>,
 }
 
 /// The leader's knowledge of one node.

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::expr::Expr;
 use proto::expr::aggregate::Partial;
-use proto::expr::eval::{DocumentScope, Scope, eval, truth};
+use proto::expr::cost::CostMeter;
+use proto::expr::eval::{DocumentScope, Scope, truth};
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Position, WritePosition};
@@ -290,6 +291,15 @@ struct Entry {
     columns: Vec<Value>,
 }
 
+fn holds(predicate: &Expr, scope: &dyn Scope) -> bool {
+    truth(predicate, scope, &CostMeter::for_evaluation()) == Ok(Some(true))
+}
+
+fn eval(expr: &Expr, scope: &dyn Scope) -> Value {
+    let cost = CostMeter::for_evaluation();
+    proto::expr::eval::eval(expr, scope, &cost).expect("it is cheap").into_owned()
+}
+
 impl Scope for Entry {
     fn path<'a>(&'a self, _: &[Step]) -> std::borrow::Cow<'a, Value> {
         std::borrow::Cow::Owned(Value::Missing)
@@ -309,9 +319,9 @@ fn entries(spec: &IndexSpec, documents: &Documents) -> Vec<Entry> {
     for (id, json) in documents {
         let doc = Value::parse_json(json).unwrap();
         let scope = DocumentScope { id, doc: &doc };
-        let value = |expr: &Expr| eval(expr, &scope).into_owned();
+        let value = |expr: &Expr| eval(expr, &scope);
         let keys: Vec<Value> = spec.keys.iter().map(|part| value(&part.expr)).collect();
-        let holds = spec.predicate.as_ref().is_none_or(|p| truth(p, &scope) == Some(true));
+        let holds = spec.predicate.as_ref().is_none_or(|p| holds(p, &scope));
         if !holds || keys.first() == Some(&Value::Missing) {
             continue;
         }
@@ -333,7 +343,7 @@ fn entries(spec: &IndexSpec, documents: &Documents) -> Vec<Entry> {
 fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<Vec<ScanBatch>> {
     entries.retain(|entry| {
         request.ranges.iter().any(|range| range.contains(&entry.bytes))
-            && request.filter.as_ref().is_none_or(|filter| truth(filter, entry) == Some(true))
+            && request.filter.as_ref().is_none_or(|filter| holds(filter, entry))
     });
     if request.reverse {
         entries.reverse();

@@ -152,6 +152,10 @@ async fn malformed_messages_end_the_session_and_long_ones_do_not() {
     assert_eq!(raw.until_ready().await, "TDCZI");
     raw.send(&[message(b'P', &long), bind(), sync()]).await;
     assert_eq!(raw.until_ready().await, "E(54000)ZI");
+    for kind in [b'P', b'Q'] {
+        raw.send(&[parse("SELEC"), message(kind, &long), sync()]).await;
+        assert_eq!(raw.until_ready().await, "E(42601)ZI", "one error before Sync");
+    }
     for broken in [
         message(b'!', b""),
         message(b'Q', b"no end"),

@@ -169,7 +169,7 @@ impl Cursor<'_> {
                     self.here(unsupported("subqueries are not supported", "list the values"))
                 );
             }
-            Ok(Expr::In { expr, list: self.list(Self::expr)?, negated })
+            Ok(Expr::In { expr, list: self.list(Self::expr)?.into(), negated })
         } else if self.eat_word("BETWEEN") {
             let low = Box::new(self.expr_above(power::RANGE)?);
             self.expect_word("AND")?;
@@ -266,15 +266,10 @@ impl Cursor<'_> {
             Token::Number(text, false) => format!("{sign}{}", text.replace('_', "")),
             _ => return Err(self.expected("a number")),
         };
-        let number = match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
-            (Ok(int), _, _) => Some(Number::from_i64(int)),
-            (_, Ok(uint), _) => Some(Number::from_u64(uint)),
-            (_, _, Ok(float)) => Number::from_f64(float),
-            _ => None,
-        };
+        let number = Number::parse_sql(&text);
         let Some(number) = number else {
             let message = format!("the number {text} is out of range");
-            return Err(self.here(Error::new(ErrorCode::InvalidText, message)));
+            return Err(self.here(Error::new(ErrorCode::OutOfRange, message)));
         };
         self.advance();
         Ok(Expr::Literal(Value::Number(number)))

@@ -8,6 +8,7 @@ use super::cursor::Cursor;
 use super::expr::is_aggregate;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem, Statement};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
+use crate::sql::limits;
 
 /// Functions of the session that drivers and psql call at start or to reset a session.
 const SESSION_FUNCTIONS: [&str; 11] = [
@@ -80,6 +81,8 @@ impl Cursor<'_> {
         let mut items = Vec::new();
         loop {
             items.push(self.select_item()?);
+            // Before the rest is parsed, which may be megabytes.
+            limits::check_columns(items.len()).map_err(|error| self.here(error))?;
             if !self.eat(&Token::Comma) {
                 return Ok(items);
             }
@@ -262,23 +265,28 @@ impl Cursor<'_> {
 
     /// Refuses queries of PostgreSQL's catalogue, such as psql's `\d`, before their unsupported SQL gives a syntax error.
     fn refuse_catalogue(&self) -> SqlResult<()> {
-        let mut from = false;
-        let mut catalogue = false;
+        let mut before = Token::EOF;
+        let mut is_from = false;
         for token in self.rest_of_statement() {
-            if let Token::Word(word) = token
-                && word.quote_style.is_none()
-            {
-                let name = word.value.to_lowercase();
-                from |= name == "from";
-                catalogue |= name == "pg_catalog"
-                    || name == "information_schema"
-                    || (from && name.starts_with("pg_"));
+            if let Token::Whitespace(_) = token {
+                continue;
             }
+            let word = match &token {
+                Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
+                _ => None,
+            };
+            // Only the name of a table: a field of a document may have any name.
+            if is_from
+                && let Some(name) = &word
+                && (name == "information_schema" || name.starts_with("pg_"))
+            {
+                return Err(catalogue_error(self));
+            }
+            is_from = before != Token::Period
+                && word.is_some_and(|word| word == "from" || word == "join");
+            before = token;
         }
-        match from && catalogue {
-            true => Err(catalogue_error(self)),
-            false => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -282,12 +282,46 @@ fn errors_have_a_sqlstate_and_a_position() {
         ("DELETE FROM b WHERE age > 5", "0A000", 21),
         ("COPY b FROM '/etc/passwd'", "0A000", 13),
         ("SELECT 1; SELECT 2 FROM", "42601", 24),
-        ("SELECT 1e400", "22P02", 8),
+        ("SELECT 1e400", "22003", 8),
     ] {
         let error = refused(sql);
         assert_eq!(error.error.code.sqlstate(), state, "{sql}: {}", error.error);
         assert_eq!(error.position, Some(position), "{sql}: {}", error.error);
         assert!(state != "0A000" || error.error.hint.is_some(), "{sql}: what would work?");
+    }
+}
+
+#[test]
+fn a_select_list_has_at_most_1664_columns() {
+    let ones = |n: usize| format!("SELECT {} FROM i", vec!["1"; n].join(", "));
+    assert!(parse(&ones(1664)).is_ok());
+    assert_eq!(refused(&ones(1665)).error.code.sqlstate(), "54011");
+}
+
+#[test]
+fn decimal_literals_are_exact() {
+    for text in ["9007199254740993.0", "9007199254740993.", "900719925474099.3e1"] {
+        assert!(
+            format!("{:?}", parse(&format!("SELECT {text}")).unwrap())
+                .contains("Int(9007199254740993)"),
+            "{text}"
+        );
+    }
+    assert_eq!(refused("SELECT 1e400").error.code.sqlstate(), "22003");
+}
+
+#[test]
+fn a_field_may_have_the_name_of_a_catalogue_table() {
+    for sql in [
+        "SELECT id FROM i WHERE pg_version = 1",
+        "SELECT pg_name FROM i ORDER BY pg_name",
+        "SELECT a.from, pg_name FROM i WHERE a.pg_class = 'from' AND pg_catalog.x IS NULL",
+    ] {
+        assert!(parse(sql).is_ok(), "{sql}");
+    }
+    for sql in ["SELECT 1 FROM pg_class", "SELECT a FROM (SELECT b FROM pg_catalog.pg_type) c"] {
+        let error = refused(sql).error;
+        assert!(error.message.contains("catalogue"), "{sql}: {error}");
     }
 }
 

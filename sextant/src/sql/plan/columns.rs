@@ -10,6 +10,7 @@ use proto::value::path::Step;
 use proto::value::{Number, Value};
 use proto::{Error, Result};
 
+use super::coerce::coerce;
 use crate::sql::error::unsupported;
 use crate::sql::walk::rewrite;
 
@@ -47,6 +48,8 @@ impl<'a> Columns<'a> {
 
     /// Replaces paths and indexed expressions by their columns.
     pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
+        // As in the definition of the index, with whose expressions it is compared.
+        coerce(expr, &document_type)?;
         rewrite(expr, &mut |expr| match self.find(expr) {
             Some(column) => {
                 *expr = column;
@@ -103,14 +106,31 @@ pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> Colum
         Expr::Arithmetic(op, l, r) => arithmetic_type(*op, type_of(l, column), type_of(r, column)),
         Expr::Call(Function::Lower | Function::Upper, _) => ColumnType::Text,
         Expr::Call(Function::Length, _) => ColumnType::Int4,
-        Expr::Call(Function::Coalesce, list) => {
-            list.first().map_or(ColumnType::Text, |first| type_of(first, column))
-        }
+        Expr::Call(Function::Coalesce, list) => common_type(list, column),
         Expr::Call(Function::Abs, list) => {
             list.first().map_or(ColumnType::Numeric, |first| numeric(type_of(first, column)))
         }
         _ => ColumnType::Bool,
     }
+}
+
+/// The type of several alternatives: theirs if it is the same, a number if all are numbers, else text. NULL has any type.
+fn common_type(alternatives: &[Expr], column: &impl Fn(u16) -> ColumnType) -> ColumnType {
+    use ColumnType::{Float8, Int4, Int8, Numeric, Text};
+    let typed = alternatives.iter().filter(|expr| !matches!(expr, Expr::Literal(Value::Null)));
+    let merge = |a: ColumnType, b: ColumnType| match (a, b) {
+        (a, b) if a == b => a,
+        (Int4 | Int8, Int4 | Int8) => Int8,
+        (Float8, Int4 | Int8 | Numeric) | (Int4 | Int8 | Numeric, Float8) => Float8,
+        (Int4 | Int8 | Numeric, Int4 | Int8 | Numeric) => Numeric,
+        _ => Text,
+    };
+    typed.map(|expr| type_of(expr, column)).reduce(merge).unwrap_or(Text)
+}
+
+/// The type of an expression over documents, in which only casts, literals and operators have a type.
+pub(crate) fn document_type(expr: &Expr) -> ColumnType {
+    type_of(expr, &|_| ColumnType::Text)
 }
 
 fn literal_type(value: &Value) -> ColumnType {

@@ -22,7 +22,7 @@ pub(super) fn set_of(part: Part, condition: &Expr) -> Option<Set> {
         }
         Expr::In { expr, list, negated: false } if part.is(expr) => {
             let mut all = Vec::with_capacity(list.len());
-            for item in list {
+            for item in list.iter() {
                 let Expr::Literal(value) = item else { return None };
                 all.extend(compare(part, CompareOp::Eq, value)?);
             }

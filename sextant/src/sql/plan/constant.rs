@@ -1,5 +1,6 @@
 //! A SELECT without FROM: one row of constants and functions of the session.
 
+use proto::expr::cost::CostMeter;
 use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
@@ -76,17 +77,18 @@ impl ConstantSelect {
     }
 
     pub(super) fn plan(self, values: &[Value]) -> Result<ConstantPlan> {
+        let cost = CostMeter::for_evaluation();
         let value = |expr: &Expr| {
             let mut expr = expr.clone();
-            bind(&mut expr, values)?;
-            Ok(constant(&expr))
+            bind(&mut expr, values, None, &cost)?;
+            constant(&expr, &cost)
         };
         let columns = self.columns();
         let holds = match &self.filter {
             Some(filter) => value(filter)? == Value::Bool(true),
             None => true,
         };
-        let (limit, offset) = self.limit_offset.rows(values)?;
+        let (limit, offset) = self.limit_offset.rows(values, &cost)?;
         if !holds || limit == Some(0) || offset > 0 {
             return Ok(ConstantPlan { columns, values: None });
         }

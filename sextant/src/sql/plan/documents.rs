@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proto::Result;
+use proto::expr::cost::CostMeter;
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::BucketInfo;
 use proto::value::Value;
@@ -108,11 +109,12 @@ impl DocumentSelect {
     pub(super) fn plan(self, values: &[Value]) -> Result<DocumentPlan> {
         let columns = self.columns();
         let mut ids: Vec<String> = Vec::with_capacity(self.ids.len());
+        let cost = CostMeter::for_evaluation();
         for mut expr in self.ids {
-            bind(&mut expr, values)?;
-            // Ids are strings, and no other value compares equal to a string.
-            if let Value::String(id) = constant(&expr) {
-                ids.push(id);
+            bind(&mut expr, values, None, &cost)?;
+            // Ids are strings. A number stands for its text, which INSERT stores.
+            if let Some(id) = proto::value::text(&constant(&expr, &cost)?) {
+                ids.push(id.into_owned());
             }
         }
         let mut seen = std::collections::BTreeSet::new();
@@ -123,7 +125,7 @@ impl DocumentSelect {
                 ids.reverse();
             }
         }
-        let (limit, offset) = self.limit_offset.rows(values)?;
+        let (limit, offset) = self.limit_offset.rows(values, &cost)?;
         let cells = self.columns.iter().map(|(_, cell)| *cell).collect();
         Ok(DocumentPlan { bucket: self.bucket, columns, cells, ids, limit, offset })
     }

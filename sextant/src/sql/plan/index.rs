@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::expr::aggregate::AggregateFunction;
+use proto::expr::cost::CostMeter;
 use proto::expr::{ColumnType, Expr};
 use proto::model::index::IndexInfo;
 use proto::rpc::scan::{AggregateCall, Consistency, Output, ScanRequest};
@@ -19,6 +20,7 @@ use super::ranges::access;
 use super::relation::ColumnInfo;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
+use crate::sql::walk::children_mut;
 
 /// A SELECT from an index with resolved names.
 #[derive(Debug)]
@@ -132,15 +134,17 @@ impl IndexSelect {
 
     pub(super) fn plan(mut self, values: &[Value]) -> Result<IndexPlan> {
         let spec = Arc::clone(&self.index.spec);
+        let cost = CostMeter::for_evaluation();
         let mut conjuncts = Vec::new();
         if let Some(mut filter) = self.filter.take() {
-            bind(&mut filter, values)?;
+            bind(&mut filter, values, Some(Columns::from_index(&self.index)), &cost)?;
             flatten(filter, &mut conjuncts);
         }
-        let access = access(&spec, conjuncts);
-        let (limit, offset) = std::mem::take(&mut self.limit_offset).rows(values)?;
+        let mut access = access(&spec, conjuncts);
+        access.filter.iter_mut().for_each(sort_lists);
+        let (limit, offset) = std::mem::take(&mut self.limit_offset).rows(values, &cost)?;
         let columns = self.columns();
-        let (cells, calls) = self.cells(values)?;
+        let (cells, calls) = self.cells(values, &cost)?;
         let aggregated = !calls.is_empty();
         let reverse = direction(&spec, &self.order_by, &access.fixed)?;
         let distinct_parts = match self.distinct {
@@ -185,7 +189,8 @@ impl IndexSelect {
         distinct_parts(&self.index.spec, &exprs, fixed)
     }
 
-    fn cells(&self, values: &[Value]) -> Result<(Vec<Cell>, Vec<AggregateCall>)> {
+    fn cells(&self, values: &[Value], cost: &CostMeter) -> Result<(Vec<Cell>, Vec<AggregateCall>)> {
+        let columns = Columns::from_index(&self.index);
         let keys = self.index.spec.keys.len() as u16;
         let mut calls = Vec::new();
         let mut cells = Vec::with_capacity(self.items.len());
@@ -194,7 +199,7 @@ impl IndexSelect {
                 ItemValue::Aggregate { call, cast } => {
                     let mut call = call.clone();
                     if let Some(argument) = &mut call.argument {
-                        bind(argument, values)?;
+                        bind(argument, values, Some(columns), cost)?;
                     }
                     let function = call.function;
                     calls.push(call);
@@ -205,7 +210,7 @@ impl IndexSelect {
                 ItemValue::Scalar(Expr::Column(n)) => Cell::Include(*n - keys),
                 ItemValue::Scalar(expr) => {
                     let mut expr = expr.clone();
-                    bind(&mut expr, values)?;
+                    bind(&mut expr, values, Some(columns), cost)?;
                     Cell::Computed(expr)
                 }
             });
@@ -313,6 +318,14 @@ fn flatten(filter: Expr, conjuncts: &mut Vec<Expr>) {
         Expr::Literal(Value::Bool(true)) => {}
         other => conjuncts.push(other),
     }
+}
+
+/// Sorts the constants of each `IN`, once for all nodes that look values up in it.
+fn sort_lists(expr: &mut Expr) {
+    if let Expr::In { list, .. } = expr {
+        list.normalize();
+    }
+    children_mut(expr).into_iter().for_each(sort_lists);
 }
 
 fn needs_include(cell: &Cell, spec: &proto::model::index::IndexSpec) -> bool {

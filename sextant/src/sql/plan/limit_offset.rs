@@ -1,6 +1,7 @@
 //! `LIMIT` and `OFFSET`.
 
 use proto::Result;
+use proto::expr::cost::CostMeter;
 use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 
@@ -27,11 +28,11 @@ impl LimitOffset {
     }
 
     /// Returns the limit, if there is one, and the offset.
-    pub(super) fn rows(mut self, values: &[Value]) -> Result<(Option<u64>, u64)> {
+    pub(super) fn rows(mut self, values: &[Value], cost: &CostMeter) -> Result<(Option<u64>, u64)> {
         let count = |expr: &mut Option<Expr>, clause: &str| match expr {
             Some(expr) => {
-                bind(expr, values)?;
-                row_count(expr, clause)
+                bind(expr, values, None, cost)?;
+                row_count(expr, clause, cost)
             }
             None => Ok(None),
         };

@@ -4,6 +4,7 @@
 //! names by columns and determines the types of columns and parameters. [`Resolved::plan`] inserts the values and chooses
 //! the ranges to scan. Neither step does I/O.
 
+mod coerce;
 mod columns;
 mod condition;
 mod constant;
@@ -28,5 +29,7 @@ pub use ranges::RANGES_MAX;
 pub use relation::{ColumnInfo, Relation};
 pub use select::{Plan, Resolved, resolve};
 
+pub(crate) use coerce::coerce;
+pub(crate) use columns::document_type;
 pub(crate) use constant::refuse_names;
 pub(crate) use parameters::{ParameterTypes, bind, constant};

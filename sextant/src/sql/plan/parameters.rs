@@ -3,12 +3,15 @@
 //! The type of a parameter is the declared one, else that of a cast `$1::type`, else that of the expression it is compared
 //! with, else text. The first occurrence in a statement that determines a type decides.
 
+use proto::expr::cost::{CostMeter, TooCostly};
+use proto::expr::eval::{DocumentScope, eval};
 use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use super::columns::Columns;
-use crate::sql::walk::rewrite;
+use super::coerce::coerce;
+use super::columns::{Columns, document_type};
+use crate::sql::walk::{children_mut, rewrite};
 
 /// The types of a statement's parameters, as far as they are known.
 #[derive(Debug)]
@@ -50,10 +53,13 @@ impl ParameterTypes {
             }
             Expr::Compare(_, l, r) | Expr::Arithmetic(_, l, r) => vec![l, r],
             Expr::Between { expr, low, high, .. } => vec![expr, low, high],
-            Expr::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
+            Expr::In { expr, list, .. } => std::iter::once(&**expr).chain(&**list).collect(),
             _ => Vec::new(),
         };
-        let known = peers.iter().find(|peer| !matches!(peer, Expr::Parameter(_)));
+        let is_untyped = |peer: &Expr| {
+            matches!(peer, Expr::Parameter(_) | Expr::Literal(Value::String(_) | Value::Null))
+        };
+        let known = peers.iter().find(|peer| !is_untyped(peer));
         if let Some(known) = known {
             let column_type = match columns {
                 Some(columns) => columns.type_of(known),
@@ -65,8 +71,14 @@ impl ParameterTypes {
     }
 }
 
-/// Replaces parameters by their values, and computes constant subexpressions.
-pub(crate) fn bind(expr: &mut Expr, values: &[Value]) -> Result<()> {
+/// Replaces parameters by their values, gives untyped literals the types of their peers, and computes constant
+/// subexpressions. The meter counts the cost of all constants of a statement.
+pub(crate) fn bind(
+    expr: &mut Expr,
+    values: &[Value],
+    columns: Option<Columns<'_>>,
+    cost: &CostMeter,
+) -> Result<()> {
     rewrite(expr, &mut |expr| match expr {
         Expr::Parameter(n) => match values.get(usize::from(*n)) {
             Some(value) => {
@@ -80,39 +92,53 @@ pub(crate) fn bind(expr: &mut Expr, values: &[Value]) -> Result<()> {
         },
         _ => Ok(false),
     })?;
-    fold(expr);
+    match columns {
+        Some(columns) => coerce(expr, &|peer| columns.type_of(peer))?,
+        None => coerce(expr, &document_type)?,
+    }
+    fold(expr, cost)?;
     Ok(())
 }
 
-/// Replaces constant subexpressions by their values.
-fn fold(expr: &mut Expr) {
-    let depends = |expr: &Expr| {
-        expr.any(&mut |e| {
-            matches!(e, Expr::Column(_) | Expr::DocumentId | Expr::Path(_) | Expr::Unnest(_))
-        })
-    };
-    let folded: std::result::Result<(), std::convert::Infallible> = rewrite(expr, &mut |expr| {
-        if matches!(expr, Expr::Literal(_)) {
-            return Ok(true);
-        }
-        if depends(expr) {
-            return Ok(false);
-        }
-        *expr = Expr::Literal(constant(expr));
-        Ok(true)
-    });
-    let Ok(()) = folded;
+/// Replaces constant subexpressions by their values, from the inside out; true if the whole is a constant. The frame of this
+/// recursion is small, because an expression may have 500 levels.
+fn fold(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, TooCostly> {
+    if matches!(expr, Expr::Literal(_)) {
+        return Ok(true);
+    }
+    let mut is_constant =
+        !matches!(expr, Expr::Column(_) | Expr::DocumentId | Expr::Path(_) | Expr::Unnest(_));
+    for child in children_mut(expr) {
+        is_constant &= fold(child, cost)?;
+    }
+    if is_constant {
+        compute(expr, cost)?;
+    }
+    Ok(is_constant)
+}
+
+/// Replaces a constant expression by its value.
+fn compute(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<(), TooCostly> {
+    *expr = Expr::Literal(evaluate(expr, cost)?);
+    Ok(())
+}
+
+fn evaluate(expr: &Expr, cost: &CostMeter) -> std::result::Result<Value, TooCostly> {
+    let nothing = DocumentScope { id: "", doc: &Value::Missing };
+    Ok(eval(expr, &nothing, cost)?.into_owned())
 }
 
 /// The value of a constant expression.
-pub(crate) fn constant(expr: &Expr) -> Value {
-    let nothing = proto::expr::eval::DocumentScope { id: "", doc: &Value::Missing };
-    proto::expr::eval::eval(expr, &nothing).into_owned()
+pub(crate) fn constant(expr: &Expr, cost: &CostMeter) -> Result<Value> {
+    if let Expr::Literal(value) = expr {
+        return Ok(value.clone());
+    }
+    Ok(evaluate(expr, cost)?)
 }
 
 /// The number in LIMIT or OFFSET; `None` for NULL.
-pub(crate) fn row_count(expr: &Expr, clause: &str) -> Result<Option<u64>> {
-    match constant(expr) {
+pub(crate) fn row_count(expr: &Expr, clause: &str, cost: &CostMeter) -> Result<Option<u64>> {
+    match constant(expr, cost)? {
         Value::Null => Ok(None),
         Value::Number(number) => match number.as_i128().and_then(|n| u64::try_from(n).ok()) {
             Some(rows) => Ok(Some(rows)),

@@ -10,6 +10,7 @@ use super::index::{IndexPlan, IndexSelect};
 use super::parameters::ParameterTypes;
 use super::relation::{ColumnInfo, Relation};
 use crate::sql::ast::Select;
+use crate::sql::limits;
 
 /// A SELECT with resolved names; it may still have parameters.
 #[derive(Debug)]
@@ -35,13 +36,16 @@ pub enum Plan {
 
 /// Resolves the names of a SELECT; `relation` is the index or bucket in FROM.
 pub fn resolve(select: &Select, relation: Option<&Relation>) -> Result<Resolved> {
-    Ok(Resolved(match relation {
+    let resolved = Resolved(match relation {
         Some(Relation::Index(index)) => ResolvedKind::Index(IndexSelect::resolve(select, index)?),
         Some(Relation::Bucket(bucket)) => {
             ResolvedKind::Documents(DocumentSelect::resolve(select, bucket)?)
         }
         None => ResolvedKind::Constant(ConstantSelect::resolve(select)?),
-    }))
+    });
+    // A star may stand for many columns.
+    limits::check_columns(resolved.columns().len())?;
+    Ok(resolved)
 }
 
 impl Resolved {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use proto::expr::cost::CostMeter;
 use proto::expr::eval::{Scope, truth};
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::{BucketInfo, SourceKind};
@@ -24,7 +25,7 @@ fn index(sql: &str) -> Arc<IndexInfo> {
     Arc::new(IndexInfo {
         id: IndexId(1),
         bucket: BucketId(1),
-        spec: Arc::new(definition(&create)),
+        spec: Arc::new(definition(&create).expect("a definition")),
         state: IndexState::Maintenance,
         generation: Generation(1),
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![]; 8] }),
@@ -218,7 +219,7 @@ fn buckets_are_read_by_id_and_constants_without_a_source() {
     ) else {
         panic!("documents")
     };
-    assert_eq!(plan.ids, ["a", "z"]);
+    assert_eq!(plan.ids, ["5", "a", "z"]);
     for sql in [
         "SELECT id FROM b",
         "SELECT id FROM b WHERE id > 'a'",
@@ -240,6 +241,10 @@ fn buckets_are_read_by_id_and_constants_without_a_source() {
 struct Entry {
     id: String,
     parts: [Value; 2],
+}
+
+fn holds(predicate: &Expr, entry: &Entry) -> bool {
+    truth(predicate, entry, &CostMeter::for_evaluation()) == Ok(Some(true))
 }
 
 impl Scope for Entry {
@@ -357,8 +362,8 @@ fn check(plan: &IndexPlan, condition: &str, entries: &[Entry]) {
         let mut bytes = Vec::new();
         encode_entry(&entry.parts, &[false, true], &entry.id, &mut bytes).unwrap();
         let inside = ranges.iter().any(|range| range.contains(&bytes));
-        let passes = plan.request.filter.as_ref().is_none_or(|f| truth(f, entry) == Some(true));
-        let expected = truth(&plain, entry) == Some(true);
+        let passes = plan.request.filter.as_ref().is_none_or(|f| holds(f, entry));
+        let expected = holds(&plain, entry);
         assert_eq!(
             inside && passes,
             expected,
@@ -415,4 +420,55 @@ fn conditions_on_ids_are_ranges_of_a_primary_index() {
         assert_eq!((&range.low[..], range.high.as_deref()), (low.as_bytes(), high), "{condition}");
         assert!(plan.request.reverse && plan.request.filter.is_none(), "{condition}");
     }
+}
+
+#[test]
+fn an_untyped_literal_takes_the_type_of_the_other_side() {
+    let cities = cities();
+    for (quoted, plain) in [
+        ("population > '1000'", "population > 1000"),
+        ("'1000' < population", "1000 < population"),
+        ("population BETWEEN ' 5' AND '7'", "population BETWEEN 5 AND 7"),
+        ("population IN ('1', '2', NULL)", "population IN (1, 2, NULL)"),
+        ("population + '1' = 3", "population + 1 = 3"),
+        ("id = 424242", "id = '424242'"),
+        ("id IN (1, 'a', 2.50)", "id IN ('1', 'a', '2.5')"),
+    ] {
+        let request = |condition: &str| {
+            scan(&cities, &format!("SELECT id FROM cities WHERE {condition}"), &[]).request
+        };
+        assert_eq!(request(quoted), request(plain), "{quoted}");
+    }
+    for bad in ["population > 'many'", "population IN (1, '')", "population = '1.5'"] {
+        let sql = format!("SELECT id FROM cities WHERE {bad}");
+        let refused = plan_of(Some(&cities), &sql, &[]).unwrap_err();
+        assert_eq!(refused.code.sqlstate(), "22P02", "{bad}");
+    }
+    // A parameter that a client sends as text.
+    let with = |value: Value| {
+        scan(&cities, "SELECT id FROM cities WHERE population = $1", &[value]).request
+    };
+    assert_eq!(with(Value::from("7")), with(Value::int(7)));
+}
+
+#[test]
+fn a_computed_column_has_the_same_type_in_an_index_and_in_a_select() {
+    let parsed = crate::sql::parse(
+        "CREATE INDEX i ON b (a, n::int8, a + 1, length(a), a > 'x', n::int8 * 2, coalesce(a, 0), \
+         coalesce(n::int8, 0))",
+    );
+    let Statement::CreateIndex(create) = parsed.unwrap().remove(0).statement else { panic!() };
+    let spec = definition(&create).unwrap();
+    use ColumnType::{Bool, Int4, Int8, Numeric, Text};
+    let types: Vec<_> = spec.keys.iter().map(|key| key.column_type).collect();
+    assert_eq!(types, [Text, Int8, Numeric, Int4, Bool, Int8, Text, Int8]);
+    // The same expressions over an index that has only their operands.
+    let mut narrow = spec.clone();
+    narrow.keys.truncate(2);
+    let index = IndexInfo::new(IndexId(9), BucketId(1), narrow, vec![vec![]; 8]);
+    let sql =
+        "SELECT a, n, a + 1, length(a), a > 'x', n * 2, coalesce(a, 0), coalesce(n, 0) FROM i";
+    let plan = scan(&Relation::Index(Arc::new(index)), sql, &[]);
+    let types: Vec<_> = plan.columns.iter().map(|column| column.column_type).collect();
+    assert_eq!(types, [Text, Int8, Numeric, Int4, Bool, Int8, Text, Int8]);
 }

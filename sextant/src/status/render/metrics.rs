@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use proto::flow::AdmissionStatus;
 use proto::model::ids::NodeId;
+use proto::model::left_out::LeftOut;
 
 use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
 
@@ -68,6 +69,12 @@ struct ByNodeAndBucket {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByIndex {
     index: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByIndexAndReason {
+    index: String,
+    reason: &'static str,
 }
 
 fn register_work(registry: &mut Registry, work: &WorkStatus) {
@@ -128,7 +135,12 @@ fn register_reports(registry: &mut Registry, cluster: &ClusterStatus) {
             queued.get_or_create(&label).set(progress.queue_bytes as i64);
         }
     }
+    let left_out = Family::<ByIndexAndReason, Counter<u64, AtomicU64>>::default();
     for index in &cluster.indexes {
+        for (reason, count) in index.left_out_by_reason.iter().flat_map(LeftOut::by_reason) {
+            let label = ByIndexAndReason { index: index.name.clone(), reason };
+            left_out.get_or_create(&label).inc_by(count);
+        }
         if let Some(count) = index.entries {
             entries.get_or_create(&ByIndex { index: index.name.clone() }).set(count as i64);
         }
@@ -141,5 +153,6 @@ fn register_reports(registry: &mut Registry, cluster: &ClusterStatus) {
         Unit::Bytes,
         queued,
     );
+    registry.register("index_left_out", "Documents over a limit of an index", left_out);
     registry.register("index_entries", "Entries of all copies of an index", entries);
 }

@@ -32,6 +32,7 @@ const INDEXES: &[Column<IndexStatus>] = &[
     ("columns", Text, |index| Datum::text(index.columns.join(", "))),
     ("slices", Int4, |index| Datum::int(index.slices.into())),
     ("replicas", Int4, |index| Datum::int(index.replicas.into())),
+    ("left_out", Int8, |index| int(index.left_out)),
     ("definition", Text, |index| Datum::text(&*index.definition)),
 ];
 

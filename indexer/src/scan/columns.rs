@@ -1,0 +1,52 @@
+//! The columns that a scan uses.
+
+use proto::expr::Expr;
+use proto::model::index::IndexSpec;
+use proto::rpc::scan::{Output, ShardScan};
+use proto::{Error, ErrorCode, Result};
+
+/// True if a scan of an index with this number of key parts reads included values.
+pub(super) fn needs_include(scan: &ShardScan, key_parts: usize) -> bool {
+    matches!(scan.output, Output::Rows { include: true })
+        || highest_column(scan).is_some_and(|column| usize::from(column) >= key_parts)
+}
+
+/// The highest column that the expressions of a scan use.
+fn highest_column(scan: &ShardScan) -> Option<u16> {
+    let mut highest = None;
+    let arguments = match &scan.output {
+        Output::Aggregates(calls) => {
+            calls.iter().filter_map(|call| call.argument.as_ref()).collect()
+        }
+        Output::Rows { .. } => Vec::new(),
+    };
+    for expr in arguments.into_iter().chain(&scan.filter) {
+        expr.any(&mut |expr| {
+            if let Expr::Column(n) = expr {
+                highest = highest.max(Some(*n));
+            }
+            false
+        });
+    }
+    highest
+}
+
+/// Refuses a scan that does not fit the index, before anything is read.
+pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
+    let refuse = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
+    let columns = spec.keys.len() + spec.include.len();
+    if let Some(column) = highest_column(scan).filter(|n| usize::from(*n) >= columns) {
+        return refuse(format!(
+            "the scan asks for column {column}, index {} has {columns}",
+            spec.name
+        ));
+    }
+    match scan.distinct_parts {
+        Some(parts) if usize::from(parts) > spec.keys.len() => refuse(format!(
+            "the scan asks for {parts} distinct key parts, index {} has {}",
+            spec.name,
+            spec.keys.len()
+        )),
+        _ => Ok(()),
+    }
+}

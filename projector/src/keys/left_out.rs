@@ -1,0 +1,32 @@
+//! Counts the documents that indexes leave out.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use proto::lock::lock;
+use proto::model::ids::LocalIndexId;
+use proto::model::left_out::{LeftOut, LeftOutReason};
+
+/// The documents that each index has left out since the projector started.
+#[derive(Debug, Default)]
+pub struct LeftOutCounters(Mutex<BTreeMap<LocalIndexId, LeftOut>>);
+
+impl LeftOutCounters {
+    /// Counts a document; returns the number of all that the index has left out.
+    pub(super) fn count(&self, index: LocalIndexId, reason: LeftOutReason) -> u64 {
+        let mut counts = lock(&self.0);
+        let of_index = counts.entry(index).or_default();
+        of_index.count(reason);
+        of_index.total()
+    }
+
+    /// The counts of all indexes that have left out a document.
+    pub fn all(&self) -> Vec<(LocalIndexId, LeftOut)> {
+        lock(&self.0).iter().map(|(index, counts)| (*index, *counts)).collect()
+    }
+
+    /// Forgets all indexes that `is_known` does not know.
+    pub fn retain(&self, is_known: impl Fn(LocalIndexId) -> bool) {
+        lock(&self.0).retain(|index, _| is_known(*index));
+    }
+}

@@ -1,0 +1,102 @@
+//! The cost of an evaluation, counted while it runs.
+//!
+//! A statement decides how much work an evaluation is: `LIKE` over a long text, `IN` with many values, a cast of a large
+//! array. An evaluation therefore counts its work in a [`CostMeter`] and ends at the meter's limit. The count depends on
+//! the expression and its values alone, never on a clock, so that all copies of a slice decide alike. Callers add the
+//! cost of their evaluations up, and give other tasks their turn by it.
+//!
+//! One unit is about the work of looking at one byte of text, about a nanosecond of a release build.
+
+use std::cell::Cell;
+
+use crate::value::Value;
+use crate::{Error, ErrorCode};
+
+/// Limit of the cost of one evaluation for one document or entry: some ten milliseconds, which nobody notices, and several
+/// passes over the longest document.
+pub const EVALUATION_COST_MAX: u64 = 10_000_000;
+
+/// The cost of an operator or operand, whatever its size.
+pub(super) const NODE_COST: u64 = 16;
+
+/// Counts the cost of evaluations up to a limit.
+#[derive(Debug)]
+pub struct CostMeter {
+    spent: Cell<u64>,
+    max: u64,
+}
+
+/// An evaluation that would cost more than its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooCostly {
+    /// The limit.
+    pub cost_max: u64,
+}
+
+impl CostMeter {
+    /// A meter with a limit.
+    pub fn with_max(max: u64) -> Self {
+        Self { spent: Cell::new(0), max }
+    }
+
+    /// A meter for one document or entry.
+    pub fn for_evaluation() -> Self {
+        Self::with_max(EVALUATION_COST_MAX)
+    }
+
+    /// The cost so far.
+    pub fn spent(&self) -> u64 {
+        self.spent.get()
+    }
+
+    /// Adds a cost; an error at the limit.
+    pub fn add(&self, cost: u64) -> Result<(), TooCostly> {
+        let spent = self.spent.get().saturating_add(cost);
+        self.spent.set(spent);
+        if spent <= self.max { Ok(()) } else { Err(TooCostly { cost_max: self.max }) }
+    }
+
+    /// Adds the cost of looking at bytes.
+    pub fn add_bytes(&self, bytes: usize) -> Result<(), TooCostly> {
+        self.add(bytes as u64)
+    }
+
+    /// Adds the cost of reading a whole value.
+    pub fn add_value(&self, value: &Value) -> Result<(), TooCostly> {
+        self.add(weight(value))
+    }
+}
+
+impl From<TooCostly> for Error {
+    fn from(TooCostly { cost_max }: TooCostly) -> Self {
+        let message = format!(
+            "the evaluation of an expression for one document takes more than {cost_max} steps"
+        );
+        Error::new(ErrorCode::TooComplex, message).with_hint(
+            "shorten the lists and patterns of the expression, or the text that it reads",
+        )
+    }
+}
+
+/// The cost of reading a whole value.
+fn weight(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64,
+        Value::Array(items) => items.iter().map(|item| NODE_COST + weight(item)).sum(),
+        Value::Object(object) => {
+            object.iter().map(|(name, value)| NODE_COST + name.len() as u64 + weight(value)).sum()
+        }
+        _ => 1,
+    }
+}
+
+/// The cost of a comparison: it ends at the end of the shorter value.
+pub(super) fn comparison_cost(a: &Value, b: &Value) -> u64 {
+    match (a, b) {
+        (Value::String(a), Value::String(b)) => a.len().min(b.len()) as u64,
+        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
+            weight(a).min(weight(b))
+        }
+        _ => 1,
+    }
+}
