@@ -6,7 +6,7 @@ use proto::env::{Env, OpenMode, create_dir_durably};
 use proto::{Error, ErrorCode, Result};
 
 /// The content of the data directory's VERSION file.
-const DATA_VERSION: &str = "sextant indexer data 4\n";
+const DATA_VERSION: &str = "sextant indexer data 5\n";
 
 /// Locks the directory for this process and checks that this build can read it.
 pub(super) fn open_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {

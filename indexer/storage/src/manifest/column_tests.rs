@@ -88,7 +88,7 @@ impl Table {
     }
 
     fn save_and_load(&mut self) {
-        let bytes = encode(ManifestKind::Index, &self.manifest).unwrap();
+        let bytes = encode(ManifestKind::Index, 0, &self.manifest).unwrap();
         self.manifest = decode(ManifestKind::Index, &bytes).unwrap();
         self.manifest.check().unwrap();
     }
