@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proto::env::Random as _;
-use proto::env::real::SystemRandom;
+use proto::env::real::SeededRandom;
 use proto::model::ids::SliceNo;
 use proto::rpc::scan::KeyRange;
 
@@ -186,11 +186,11 @@ fn lists_that_disagree_about_the_order_are_damage() {
 }
 
 /// Random numbers from a seed.
-struct Random(SystemRandom);
+struct Random(SeededRandom);
 
 impl Random {
     fn new(seed: u64) -> Self {
-        Self(SystemRandom::seeded(seed))
+        Self(SeededRandom::new(seed))
     }
 
     fn below(&mut self, n: usize) -> usize {
