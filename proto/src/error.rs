@@ -57,6 +57,8 @@ pub enum ErrorCode {
     HistoryPurged,
     /// Retry: another projector owns the vbucket or is about to; the request had no effect (57P03).
     NotOwner,
+    /// Operator: another process has registered under the node's number (55006).
+    NodeTaken,
 }
 
 /// The remedy for an error.
@@ -77,7 +79,7 @@ impl ErrorCode {
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
             | TooBusy | HistoryPurged | NotOwner => ErrorKind::Retry,
-            Corrupt | Io | Version | Internal => ErrorKind::Operator,
+            Corrupt | Io | Version | Internal | NodeTaken => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
     }
@@ -103,6 +105,7 @@ impl ErrorCode {
             Io => "58030",
             Version | Internal => "XX000",
             TooBusy => "53300",
+            NodeTaken => "55006",
         }
     }
 }
