@@ -18,6 +18,8 @@ pub struct Config {
     pub dir: PathBuf,
     /// The shortest time between two stability timestamps, unless a caller waits for one.
     pub tick_ms: u64,
+    /// An operator wants a new cluster though the directory belongs to one and its log is lost.
+    pub force_new_cluster: bool,
     /// The settings of moves.
     pub moves: MoveSettings,
     /// Raft's own settings.
@@ -28,6 +30,14 @@ impl Config {
     /// The settings for a cluster in one data centre.
     pub fn new(node: NodeId, members: Vec<(NodeId, String)>, dir: PathBuf) -> Self {
         let raft = RaftConfig::new(node, members.iter().map(|(member, _)| *member).collect());
-        Self { node, members, dir, tick_ms: 20, moves: MoveSettings::default(), raft }
+        Self {
+            node,
+            members,
+            dir,
+            tick_ms: 20,
+            force_new_cluster: false,
+            moves: MoveSettings::default(),
+            raft,
+        }
     }
 }

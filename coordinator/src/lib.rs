@@ -31,7 +31,7 @@ mod state;
 
 pub use config::Config;
 pub use leader::MoveSettings;
-pub use raft::RaftConfig;
+pub use raft::{RaftConfig, has_log};
 pub use service::Coordinator;
 
 /// The cores by themselves, for simulations that step them.

@@ -20,7 +20,7 @@ use crate::state::limits::POSITION_BYTES_IN_ALL_MAX;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
-const RECORD_VERSION: u8 = 2;
+const RECORD_VERSION: u8 = 3;
 
 // A snapshot must fit in one message between members. The rest of the message is for indexes.
 const _: () = assert!(POSITION_BYTES_IN_ALL_MAX < MESSAGE_BYTES_MAX - (8 << 20));
@@ -143,7 +143,7 @@ mod tests {
         let mut machine = Machine(Replica::new());
         assert_eq!(machine.apply(1, &record()).unwrap(), Outcome::Done);
         let mut newer = record().to_vec();
-        newer[0] = 3;
+        newer[0] = RECORD_VERSION + 1;
         assert_eq!(machine.apply(2, &newer).unwrap_err().code, ErrorCode::Version);
         assert_eq!(machine.apply(2, &record()[..3]).unwrap_err().code, ErrorCode::Corrupt);
     }

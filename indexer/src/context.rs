@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use proto::client::NodeIdentity;
 use proto::client::source::source_of;
 use proto::env::Env;
 use proto::model::catalog::Catalog;
@@ -19,6 +20,8 @@ use crate::config::Config;
 pub struct NodeContext {
     /// Settings.
     pub config: Config,
+    /// The owner of the data directory, and its cluster.
+    pub identity: Arc<NodeIdentity>,
     /// The seams.
     pub env: Env,
     /// The other services.

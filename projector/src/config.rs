@@ -1,12 +1,17 @@
 //! Settings of a projector: plain data. `Service::start` receives the components.
 
+use std::sync::Arc;
+
+use proto::client::NodeIdentity;
 use proto::model::node::NodeInfo;
 
 /// The settings of a projector.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// The projector's own registration.
     pub node: NodeInfo,
+    /// The owner of the data directory, and its cluster; `None` for documents without a directory, in tests.
+    pub identity: Option<Arc<NodeIdentity>>,
     /// The size limit of a document.
     pub document_bytes_max: usize,
     /// The limit of waiting writes, in bytes of documents.
@@ -28,6 +33,7 @@ impl Config {
     pub fn new(node: NodeInfo) -> Self {
         Self {
             node,
+            identity: None,
             document_bytes_max: proto::value::DOCUMENT_BYTES_MAX,
             // A dozen groups: enough to keep the log busy, and small compared to the store's own caches.
             write_queue_bytes_max: 64 << 20,

@@ -61,6 +61,8 @@ pub enum ErrorCode {
     OutOfRange,
     /// Caller: more columns than a row may have (54011).
     TooManyColumns,
+    /// Operator: another process has registered under the node's number (55006).
+    NodeTaken,
 }
 
 /// The remedy for an error.
@@ -81,7 +83,7 @@ impl ErrorCode {
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
             | TooBusy | HistoryPurged | NotOwner => ErrorKind::Retry,
-            Corrupt | Io | Version | Internal => ErrorKind::Operator,
+            Corrupt | Io | Version | Internal | NodeTaken => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
     }
@@ -109,6 +111,7 @@ impl ErrorCode {
             Io => "58030",
             Version | Internal => "XX000",
             TooBusy => "53300",
+            NodeTaken => "55006",
         }
     }
 }

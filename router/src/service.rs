@@ -149,6 +149,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
         retry: Retry::constant(context.config.retry),
         client: None,
         has_news_at_once: true,
+        identity: None,
         when_forgotten: WhenForgotten::RegisterAtOnce,
     };
     let membership = Membership::new(Arc::clone(&context.directory), config);
@@ -162,6 +163,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
             moves: Vec::new(),
             leases: context.leases.for_heartbeat(now),
             scans: Some(context.admission.status()),
+            proof: None,
         }
     };
     membership.run(report, None).await

@@ -33,6 +33,7 @@ pub fn changes_membership(state: &StateContext, command: &Command) -> bool {
     match command {
         // A known node that returns under another address does not wait: the leader waits for its report.
         Command::RegisterNode(node) => state.node(node.id).is_none(),
+        Command::Join(request) => state.node(request.node.id).is_none(),
         Command::RemoveNode { .. } | Command::DrainNode { .. } => true,
         _ => false,
     }

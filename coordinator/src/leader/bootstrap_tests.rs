@@ -35,6 +35,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         moves: vec![],
         leases: vec![],
         scans: None,
+        proof: None,
     };
     leader.record_heartbeat(heartbeat, 10);
 }

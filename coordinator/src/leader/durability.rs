@@ -68,7 +68,8 @@ mod tests {
         };
         let (slices, moves, leases) = Default::default();
         let (node, buckets) = (NodeId(node), vec![progress]);
-        heartbeats.add(Heartbeat { node, buckets, slices, moves, leases, scans: None }, 10);
+        heartbeats
+            .add(Heartbeat { node, buckets, slices, moves, leases, scans: None, proof: None }, 10);
     }
 
     /// Epoch 5 is the newest.

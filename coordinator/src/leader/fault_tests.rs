@@ -166,6 +166,7 @@ impl World {
             moves: info.moves.iter().filter(|m| m.to == Some(node)).map(progress).collect(),
             leases: vec![],
             scans: None,
+            proof: None,
         }
     }
 

@@ -86,6 +86,15 @@ impl Heartbeats {
             .collect()
     }
 
+    /// The node that reports the newest applied epoch of a bucket, and that epoch.
+    pub(super) fn newest_applied(&self, bucket: BucketId) -> Option<(Epoch, NodeId)> {
+        let reports = self.nodes.iter().flat_map(|(node, last)| {
+            last.heartbeat.buckets.iter().map(move |progress| (progress, *node))
+        });
+        let of_bucket = reports.filter(|(progress, _)| progress.bucket == bucket);
+        of_bucket.map(|(progress, node)| (progress.applied, node)).max()
+    }
+
     /// The newest epoch at which all slices of an index can be read. Each slice counts with its best copy.
     pub(super) fn servable(&self, index: &IndexInfo) -> Epoch {
         let applied = |node: &NodeId| {

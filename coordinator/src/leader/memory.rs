@@ -6,6 +6,7 @@ use proto::Result;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
+use proto::model::identity::{JoinRequest, NodeProof};
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -15,15 +16,16 @@ use super::bootstrap;
 use super::builds::ready_indexes;
 use super::check::{Checksum, CopyCheck};
 use super::durability::durable_epoch;
-use super::heartbeats::Heartbeats;
+use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
 use super::plan::Plan;
-use super::promotions::Promotions;
+use super::promotions::{Promotions, epoch_from_elsewhere};
 use super::repair::{self, Repairs};
 use super::sources::{HistoryQuery, Sources};
 use super::stability::Stability;
 use crate::state::StateContext;
+use crate::state::nodes::taken;
 
 /// The leader's memory. Times are milliseconds of any clock that only grows.
 #[derive(Debug)]
@@ -67,6 +69,26 @@ impl Leader {
         self.slices_reported |= of_slices;
         self.heartbeats.add(heartbeat, now_ms);
         news
+    }
+
+    /// Judges whether a process may join under a number that another one holds. Returns the proof whose place it takes,
+    /// if there is one: only a silent holder is replaced.
+    pub fn judge_join(
+        &self,
+        state: &StateContext,
+        request: &JoinRequest,
+        now_ms: u64,
+    ) -> Result<Option<NodeProof>> {
+        let node = request.node.id;
+        let Some(holder) = state.proof(node).filter(|holder| *holder != request.proof) else {
+            return Ok(None);
+        };
+        let silent_ms = self.heartbeats.silent_ms(node, now_ms);
+        if silent_ms < SILENT_MS_MAX {
+            return Err(taken(node, state.node(node)));
+        }
+        tracing::warn!(%node, silent_ms, "another process takes the number of a silent node over");
+        Ok(Some(holder))
     }
 
     /// The status of each node that has reported.
@@ -186,7 +208,10 @@ impl Leader {
 
     /// Describes where the slices that indexers report differ from the topology.
     pub fn differences(&self, state: &StateContext) -> Vec<String> {
-        bootstrap::differences(state, &self.heartbeats)
+        let behind = state
+            .buckets()
+            .filter_map(|(_, bucket)| epoch_from_elsewhere(bucket, &self.heartbeats));
+        behind.chain(bootstrap::differences(state, &self.heartbeats)).collect()
     }
 }
 

@@ -1,7 +1,10 @@
+use proto::ErrorCode;
 use proto::model::cut::Position;
+use proto::model::identity::ClusterId;
 use proto::model::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{BucketProgress, SliceProgress};
-use proto::rpc::command::{Command, Promotion};
+use proto::rpc::command::{Command, Outcome, Promotion};
 
 use super::*;
 use crate::leader::heartbeats::SILENT_MS_MAX;
@@ -34,6 +37,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
         moves: vec![],
         leases: vec![],
         scans: None,
+        proof: None,
     }
 }
 
@@ -192,4 +196,47 @@ fn the_status_has_the_last_report_of_each_node() {
     let status = leader.node_status(350);
     assert_eq!((status[0].node, status[0].silent_ms), (NodeId(20), 250));
     assert_eq!(status[0].buckets[0].applied, Epoch(3));
+}
+
+#[test]
+fn an_epoch_that_this_coordinator_does_not_know_stops_the_promotions_of_its_bucket() {
+    let mut state = with_bucket();
+    let mut leader = of_term(1);
+    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 0).unwrap();
+    leader.record_heartbeat(applied(20, 40), 0);
+    assert!(promotions(&run(&mut leader, &mut state, 0)).is_empty(), "epoch 2 is in use elsewhere");
+    let told = leader.differences(&state);
+    assert!(told.iter().any(|line| line.contains("epoch 40")), "{told:?}");
+    leader.record_heartbeat(applied(20, 1), 10);
+    assert_eq!(promotions(&run(&mut leader, &mut state, 10)).len(), 1, "only a leader that lagged");
+}
+
+#[test]
+fn only_a_silent_holder_of_a_number_is_replaced() {
+    let request = |proof| JoinRequest {
+        node: NodeInfo {
+            id: NodeId(20),
+            role: Role::Indexer,
+            address: "a:1".into(),
+            zone: String::new(),
+        },
+        cluster: None,
+        fresh: ClusterId(7),
+        proof: NodeProof(proof),
+        replaces: None,
+    };
+    let mut state = StateContext::default();
+    let command = Command::Join(Box::new(request(1)));
+    let (joined, _) =
+        state.apply(1, 0, &proto::rpc::command::CommandRequest { request: None, command });
+    assert_eq!(joined, Outcome::Joined(ClusterId(7)));
+    let mut leader = of_term(1);
+    let judge = |leader: &Leader, proof, now_ms| {
+        leader.judge_join(&state, &request(proof), now_ms).map_err(|error| error.code)
+    };
+    assert_eq!(judge(&leader, 1, 0), Ok(None), "it comes back");
+    assert_eq!(judge(&leader, 2, 4_999), Err(ErrorCode::NodeTaken), "a new term knows nobody yet");
+    leader.record_heartbeat(heartbeat(20), 4_000);
+    assert_eq!(judge(&leader, 2, 8_999), Err(ErrorCode::NodeTaken));
+    assert_eq!(judge(&leader, 2, 9_000), Ok(Some(NodeProof(1))));
 }

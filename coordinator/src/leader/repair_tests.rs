@@ -17,8 +17,15 @@ fn leader() -> Leader {
 fn nodes_report(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_ms: u64) {
     for node in nodes {
         let (buckets, slices, moves, leases) = Default::default();
-        let heartbeat =
-            Heartbeat { node: NodeId(node), buckets, slices, moves, leases, scans: None };
+        let heartbeat = Heartbeat {
+            node: NodeId(node),
+            buckets,
+            slices,
+            moves,
+            leases,
+            scans: None,
+            proof: None,
+        };
         leader.record_heartbeat(heartbeat, now_ms);
     }
 }
@@ -147,7 +154,7 @@ fn a_rebalance_of_one_index_ignores_the_others() {
     let (buckets, moves, leases) = Default::default();
     let slices = (0..4).map(slice).collect();
     leader.record_heartbeat(
-        Heartbeat { node: NodeId(20), buckets, slices, moves, leases, scans: None },
+        Heartbeat { node: NodeId(20), buckets, slices, moves, leases, scans: None, proof: None },
         1,
     );
     let plan = rebalance(&leader, &state, Some("i")).unwrap();

@@ -105,6 +105,7 @@ impl World {
             moves: vec![],
             leases: vec![],
             scans: None,
+            proof: None,
         };
         self.leader.record_heartbeat(heartbeat, self.now_ms);
     }

@@ -33,6 +33,11 @@ const CHECKSUM_BYTES: usize = 4;
 const ENTRIES: TableDefinition<u64, &[u8]> = TableDefinition::new("entries");
 const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 
+/// True if a directory has a log.
+pub fn has_log(fs: &dyn FileSystem, dir: &Path) -> bool {
+    fs.exists(&dir.join(FILE))
+}
+
 /// The owner of a log.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {

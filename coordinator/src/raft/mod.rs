@@ -31,6 +31,7 @@ pub mod transport;
 pub mod wire;
 
 pub use self::config::RaftConfig;
+pub use self::log_store::has_log;
 pub use self::role::{RaftRole, not_leader};
 pub use self::service::{RaftHandle, RaftService};
 pub use self::state_machine::StateMachine;

@@ -23,6 +23,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {
             moves: vec![],
             leases: vec![],
             scans: None,
+            proof: None,
         };
         // There is no leader to reach between two terms.
         if let Err(error) = heartbeat(&member, nothing).await {

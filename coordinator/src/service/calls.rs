@@ -47,6 +47,23 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
+/// Adds the leader's judgement to a request to join; the inner error is a refusal.
+fn judged(
+    member: &Member,
+    request: CommandRequest,
+) -> Result<std::result::Result<CommandRequest, Error>> {
+    let CommandRequest { request: id, command: Command::Join(mut join) } = request else {
+        return Ok(Ok(request));
+    };
+    let now_ms = member.now_ms();
+    let replaces = member
+        .as_leader(|leader| Ok(leader.judge_join(&member.replica.view().state, &join, now_ms)))?;
+    Ok(replaces.map(|replaces| {
+        join.replaces = replaces;
+        CommandRequest { request: id, command: Command::Join(join) }
+    }))
+}
+
 /// Plans a rebalance from the leader's memory, and starts its moves.
 async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<RebalancePlan> {
     let now_ms = member.now_ms();
@@ -75,7 +92,10 @@ impl CoordinatorApi for Coordinator {
             Some(leader) => leader.propose(request).await,
             None => {
                 wait_active(&self.member, &request.command).await?;
-                self.member.propose_here(request).await
+                match judged(&self.member, request)? {
+                    Ok(request) => self.member.propose_here(request).await,
+                    Err(refused) => Ok(Outcome::Refused(refused)),
+                }
             }
         }
     }

@@ -4,13 +4,14 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
-use proto::env::{Env, Task, create_dir_durably};
+use proto::env::{Env, Task};
 use proto::rpc::api::Directory;
 use proto::{Error, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::alive::send_heartbeats;
+use super::data_dir::{DataDir, keep_cluster, open_data_dir};
 use super::peers::Peers;
 use crate::config::Config;
 use crate::leader::driver::member::Member;
@@ -41,13 +42,12 @@ impl Coordinator {
         let replica = Replica::new();
         let machine = Machine(replica.clone());
         let (open_env, open_config) = (env.clone(), config.clone());
-        let (lock, service, raft) = env
+        let (DataDir { lock, identity }, service, raft) = env
             .blocking(move || {
-                create_dir_durably(&*open_env.fs, &open_config.dir)?;
-                let lock = open_env.fs.lock_dir(&open_config.dir)?;
+                let data_dir = open_data_dir(&open_env, &open_config)?;
                 let Config { raft, dir, .. } = open_config;
                 let (service, handle) = RaftService::open(raft, &dir, machine, open_env, peers)?;
-                Ok::<_, Error>((lock, service, handle))
+                Ok::<_, Error>((data_dir, service, handle))
             })
             .await
             .map_err(|error| error.context(format!("start coordinator {}", config.node)))?;
@@ -72,6 +72,8 @@ impl Coordinator {
             // The owner of the member learns of the end from `stopped`.
             pending::<Infallible>().await
         }));
+        let keep = keep_cluster(env.clone(), identity, member.replica.clone());
+        tasks.push(env.spawn_service("coordinator-identity", keep));
         tasks.push(env.spawn_service("coordinator-leader", lead::run(member.clone())));
         let enquiries = queries::query_sources(member.clone());
         tasks.push(env.spawn_service("coordinator-enquiries", enquiries));

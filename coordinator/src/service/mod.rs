@@ -12,6 +12,7 @@ mod alive;
 mod calls;
 mod coordinator;
 mod covering;
+mod data_dir;
 mod peers;
 mod reports;
 mod watch;

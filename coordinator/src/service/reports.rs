@@ -4,6 +4,7 @@ use proto::rpc::api::{Heartbeat, SyncReply, SyncReport};
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::driver::member::Member;
+use crate::state::nodes::taken;
 
 pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncReply> {
     if let Some(leader) = member.forward_to()? {
@@ -38,6 +39,11 @@ pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<(
         if member.replica.view().state.node(heartbeat.node).is_none() {
             let what = format!("node {} is not registered", heartbeat.node);
             return Err(Error::new(ErrorCode::Unknown, what).with_hint("register the node first"));
+        }
+        let holder = member.replica.view().state.proof(heartbeat.node);
+        if holder.is_some() && holder != heartbeat.proof {
+            let view = member.replica.view();
+            return Err(taken(heartbeat.node, view.state.node(heartbeat.node)));
         }
         Ok(leader.record_heartbeat(heartbeat, now_ms))
     })?;

@@ -238,7 +238,15 @@ fn indexer_says(
         queue_bytes_max: 1,
     };
     let (node, slices) = (NodeId(id), slices.into_iter().map(progress).collect());
-    Heartbeat { node, buckets: vec![bucket], slices, moves, leases: vec![], scans: None }
+    Heartbeat {
+        node,
+        buckets: vec![bucket],
+        slices,
+        moves,
+        leases: vec![],
+        scans: None,
+        proof: None,
+    }
 }
 
 fn report(seqno: u64) -> SyncReport {
@@ -365,6 +373,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
         moves: vec![],
         leases: vec![],
         scans: None,
+        proof: None,
     };
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
     let catalog = follower.member.replica.view().catalog.clone();

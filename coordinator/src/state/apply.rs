@@ -61,7 +61,8 @@ impl StateContext {
             }
             Command::BuildIndexes { bucket, names } => self.build_indexes(bucket, names),
             Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
-            Command::RegisterNode(node) => self.register_node(node),
+            Command::RegisterNode(node) => self.register_unproven(node),
+            Command::Join(request) => self.join(request),
             Command::IndexReady { index, generation } => self.index_ready(*index, *generation),
             Command::StartMoves(moves) => self.start_moves(moves),
             Command::AdvanceMove { index, id, stage } => self.advance_move(*index, *id, *stage),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
+use proto::model::identity::{ClusterId, NodeProof};
 use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
 use proto::model::moves::EndedMove;
 use proto::model::node::NodeInfo;
@@ -40,6 +41,10 @@ pub struct StateContext {
     pub(super) nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
     /// Indexers that receive no more slices.
     pub(super) draining: BTreeSet<NodeId>,
+    /// The cluster; `None` until its first node joins.
+    pub(super) cluster: Option<ClusterId>,
+    /// The proof of each node that joined with a data directory.
+    pub(super) proofs: BTreeMap<NodeId, NodeProof>,
     /// The last ended moves, the newest last.
     pub(super) ended_moves: Vec<EndedMove>,
     pub(super) requests: Requests,
@@ -78,6 +83,16 @@ impl StateContext {
         self.nodes.get(&id)
     }
 
+    /// The cluster; `None` until its first node joins.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.cluster
+    }
+
+    /// The proof of the process that joined as a node.
+    pub fn proof(&self, node: NodeId) -> Option<NodeProof> {
+        self.proofs.get(&node).copied()
+    }
+
     /// All registered nodes, by id.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
         self.nodes.values()
@@ -93,6 +108,7 @@ impl StateContext {
         let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
         Catalog {
             cas: self.catalog_cas,
+            cluster: self.cluster,
             newest_index: IndexId(self.last_index),
             buckets: self.buckets.iter().map(info).collect(),
             indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),

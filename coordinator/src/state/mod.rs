@@ -41,7 +41,7 @@ mod invariants;
 pub(crate) mod limits;
 mod lookup;
 mod moves;
-mod nodes;
+pub(crate) mod nodes;
 pub mod placement;
 mod requests;
 mod rollback;

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use proto::client::of_another_cluster;
+use proto::model::identity::JoinRequest;
 use proto::model::ids::{IndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
@@ -18,6 +20,16 @@ use super::effect::{Change, Effect};
 use super::placement::change_placement;
 use crate::planner::{self, Load, replace_copy};
 
+/// The error of a second process under the number of a node.
+pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
+    let at = known.map_or_else(String::new, |known| format!(" at {}", known.address));
+    let what = format!("node {node} is another process{at}, with another data directory");
+    Error::new(ErrorCode::NodeTaken, what).with_hint(
+        "give each process its own --id; a process that lost its directory takes the number over once the old one \
+         has been silent for some seconds, or after REMOVE NODE",
+    )
+}
+
 /// The length limit of an address and of a zone.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -25,7 +37,36 @@ const NAME_BYTES_MAX: usize = 255;
 type Placement = Vec<Vec<NodeId>>;
 
 impl StateContext {
-    pub(super) fn register_node(&mut self, node: &NodeInfo) -> Change {
+    /// Registers a process without a data directory.
+    pub(super) fn register_unproven(&mut self, node: &NodeInfo) -> Change {
+        match self.proofs.contains_key(&node.id) {
+            true => Err(taken(node.id, self.nodes.get(&node.id))),
+            false => self.register_node(node),
+        }
+    }
+
+    /// Registers a process with a data directory. The first one gives the cluster its id.
+    pub(super) fn join(&mut self, request: &JoinRequest) -> Change {
+        let JoinRequest { node, proof, .. } = request;
+        if let Some(own) = request.cluster.filter(|own| self.cluster != Some(*own)) {
+            let whose = format!("the data directory of {} {}", node.role.name(), node.id);
+            return Err(of_another_cluster(&whose, own, self.cluster));
+        }
+        let known = self.proofs.get(&node.id);
+        if known.is_some_and(|known| known != proof && request.replaces != Some(*known)) {
+            return Err(taken(node.id, self.nodes.get(&node.id)));
+        }
+        let is_same = known == Some(proof);
+        let (_, mut effects) = self.register_node(node)?;
+        let cluster = *self.cluster.get_or_insert(request.fresh);
+        self.proofs.insert(node.id, *proof);
+        if !is_same && effects.is_empty() {
+            effects.push(Effect::CatalogChanged);
+        }
+        Ok((Outcome::Joined(cluster), effects))
+    }
+
+    fn register_node(&mut self, node: &NodeInfo) -> Change {
         let bad = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
         if node.id.0 == 0 {
             return bad("0 is not a valid node id".into());
@@ -118,6 +159,7 @@ impl StateContext {
             Role::Router => {}
         }
         self.nodes.remove(&node);
+        self.proofs.remove(&node);
         self.draining.remove(&node);
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }

@@ -1,3 +1,4 @@
+use proto::model::identity::{ClusterId, NodeProof};
 use proto::model::ids::SliceNo;
 use proto::model::index::IndexSpec;
 use proto::rpc::command::Command;
@@ -166,4 +167,47 @@ fn replicas_need_enough_nodes() {
     assert_eq!(state.cas(), cas);
     done(&mut state, replicas(0));
     assert_eq!(state.indexes[&INDEX].info.topology, before, "the leader moves, not the command");
+}
+
+/// A request of a process with a directory: the cluster in it, and its proof.
+fn join(id: u64, cluster: Option<u128>, proof: u128, replaces: Option<u128>) -> Command {
+    Command::Join(Box::new(JoinRequest {
+        node: node(id, Role::Indexer),
+        cluster: cluster.map(ClusterId),
+        fresh: ClusterId(7),
+        proof: NodeProof(proof),
+        replaces: replaces.map(NodeProof),
+    }))
+}
+
+#[test]
+fn the_first_node_founds_the_cluster_and_data_of_another_one_is_refused() {
+    let mut state = StateContext::default();
+    let early = refused(&mut state, join(20, Some(9), 1, None));
+    assert_eq!(early, ErrorCode::InvalidParameter, "others have data, this coordinator has none");
+    assert_eq!(state.catalog().cluster, None);
+    assert_eq!(done(&mut state, join(20, None, 1, None)), Outcome::Joined(ClusterId(7)));
+    assert_eq!(state.catalog().cluster, Some(ClusterId(7)));
+    assert_eq!(refused(&mut state, join(21, Some(9), 2, None)), ErrorCode::InvalidParameter);
+    assert_eq!(done(&mut state, join(21, Some(7), 2, None)), Outcome::Joined(ClusterId(7)));
+}
+
+#[test]
+fn a_second_process_gets_a_nodes_number_only_in_place_of_the_one_that_the_leader_names() {
+    let mut state = StateContext::default();
+    done(&mut state, join(20, None, 1, None));
+    done(&mut state, join(20, Some(7), 1, None));
+    assert_eq!(refused(&mut state, join(20, None, 2, None)), ErrorCode::NodeTaken);
+    assert_eq!(refused(&mut state, join(20, None, 2, Some(3))), ErrorCode::NodeTaken);
+    let unproven = Command::RegisterNode(node(20, Role::Indexer));
+    assert_eq!(refused(&mut state, unproven), ErrorCode::NodeTaken);
+    assert_eq!(state.proof(NodeId(20)), Some(NodeProof(1)));
+    done(&mut state, join(20, None, 2, Some(1)));
+    assert_eq!(
+        refused(&mut state, join(20, Some(7), 1, None)),
+        ErrorCode::NodeTaken,
+        "the old one"
+    );
+    done(&mut state, remove(20));
+    done(&mut state, join(20, Some(7), 1, None));
 }

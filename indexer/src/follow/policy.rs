@@ -49,6 +49,11 @@ pub fn stays(
     }
 }
 
+/// True if a node has this many indexes of a bucket that can be read, but knows no applied epoch of it.
+pub fn is_unplaced(knows_epoch: bool, readable: usize) -> bool {
+    !knows_epoch && readable > 0
+}
+
 /// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch. If a rollback lies
 /// between that the catalog does not list yet, the error is retryable.
 pub fn check_follows(

@@ -10,7 +10,7 @@ use crate::Config;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::Result;
-use proto::env::Env;
+use proto::env::{DirectoryIdentity, Env};
 use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
 use proto::model::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
@@ -187,6 +187,9 @@ async fn a_slice_that_no_copy_has_is_built_from_the_source() {
 
 /// A store with the slices of an index on a node, which answer epochs 1 to 3.
 async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> StorageEngine {
+    let (env, who) = (Env::real(), (Role::Indexer, node));
+    proto::env::check_version(&*env.fs, dir.path(), "sextant indexer data 5\n", false).unwrap();
+    DirectoryIdentity::open(&*env.fs, dir.path(), who, &*env.random, false).unwrap();
     let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
     let store = store.expect("it opens");
     store.begin_build(Arc::clone(info), Grouping::Together).await.unwrap();

@@ -16,6 +16,8 @@
 //! never applied: since the new epoch's parent is not the applied epoch, the floor rises to the new epoch, and none of them is
 //! answered with older data (I3).
 //!
+//! Copies whose applied epoch is not known (`resync_unplaced`) are compared in the same way. They answer nothing until then.
+//!
 //! A resync keeps no state on disk. After a crash before its epoch is in the log, the follower finds its old place purged and
 //! begins again; after that the log has the corrections. A loss of history ([`super::rollback`]) ends a resync whose
 //! snapshots it invalidates. Corrections and frames together are bounded; above the bound, or if the snapshot is not ordered
@@ -38,6 +40,22 @@ impl Follower {
         tracing::info!(bucket = %self.bucket, %applied, %why, "the copies are compared with a snapshot");
         self.forget_received();
         self.resync = Some(Resync::Wanted);
+    }
+
+    /// Begins a resync if slices can be read, but the store does not know their epoch, because its files were damaged.
+    /// A stream from the source's present would leave them without the mutations in between for ever.
+    pub(super) fn resync_unplaced(&mut self) {
+        let readable: Vec<_> =
+            self.stored().into_iter().filter(|stored| stored.floor.is_some()).collect();
+        if self.resync.is_some() || !policy::is_unplaced(self.applied.is_some(), readable.len()) {
+            return;
+        }
+        tracing::warn!(
+            bucket = %self.bucket, indexes = readable.len(),
+            "no applied epoch of these slices is known: the data directory was damaged"
+        );
+        let why = "the applied epoch is not known";
+        self.begin_resync(&Error::new(ErrorCode::HistoryPurged, why));
     }
 
     /// Drops all slices, as the last resort; they are rebuilt when a stream carries their indexes.

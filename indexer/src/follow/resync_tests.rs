@@ -450,6 +450,63 @@ async fn an_epoch_that_exceeds_a_log_record_leads_to_a_resync() {
     }
 }
 
+/// The files of the commit log.
+fn log_files(env: &Env, dir: &Path) -> Vec<std::path::PathBuf> {
+    env.fs.list(&dir.join("log")).unwrap()
+}
+
+/// A node that never released its log has a young node manifest: the log was everything that said where it stands.
+#[tokio::test]
+async fn copies_whose_log_is_lost_or_cut_catch_up_from_the_stream() {
+    for cut in [None, Some(0), Some(9), Some(20)] {
+        let dir = tempfile::tempdir().unwrap();
+        let source = was_away(dir.path()).await;
+        let env = Env::real();
+        for path in log_files(&env, dir.path()) {
+            match cut {
+                None => env.fs.remove_file(&path).unwrap(),
+                Some(len) => {
+                    env.fs
+                        .open(&path, proto::env::OpenMode::ReadWrite)
+                        .unwrap()
+                        .set_len(len)
+                        .unwrap();
+                }
+            }
+        }
+        let indexer = start(&source, dir.path(), |_| {});
+        shows(&indexer, &source, Epoch(5)).await;
+        source.change(20);
+        shows(&indexer, &source, Epoch(6)).await;
+    }
+}
+
+/// The same with a node manifest that does not know the bucket, such as an old copy.
+#[tokio::test]
+async fn copies_without_a_known_epoch_answer_only_after_a_comparison() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = was_away(dir.path()).await;
+    let env = Env::real();
+    log_files(&env, dir.path()).iter().for_each(|path| env.fs.remove_file(path).unwrap());
+    let manifests = dir.path().join("manifests");
+    let node = storage::manifest::read_node(&*env.fs, &manifests).unwrap().expect("written");
+    let node = storage::manifest::NodeManifest { marks: Vec::new(), ..node };
+    storage::manifest::write_node(&*env.fs, &manifests, &node).unwrap();
+    let snapshots = source.state().snapshots;
+    source.open.send_replace(false);
+    let indexer = start(&source, dir.path(), |_| {});
+    while source.state().snapshots == snapshots {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    for epoch in 1..6 {
+        assert!(indexer.checksum(slice(INDEXES[0]), Epoch(epoch)).await.is_err(), "epoch {epoch}");
+    }
+    source.open.send_replace(true);
+    shows(&indexer, &source, Epoch(5)).await;
+    source.change(20);
+    shows(&indexer, &source, Epoch(6)).await;
+}
+
 #[test]
 fn corrections_of_several_indexes_become_one_mutation_of_each_document() {
     let body = |index: LocalIndexId, ids: &[(u64, &str)]| {

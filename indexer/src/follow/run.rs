@@ -77,6 +77,7 @@ impl Follower {
     /// Runs one subscription from its beginning to its end.
     async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
         self.go_back().await?;
+        self.resync_unplaced();
         self.drop_stale_rebuilds().await?;
         self.history = None;
         if let Some(queue) = &mut self.queue {

@@ -168,7 +168,8 @@ fn steps(store: &StorageEngine, filter: Expr) -> Result<u32> {
     let count = AggregateCall { function: AggregateFunction::Count, argument: None };
     let output = Output::Aggregates(vec![count]);
     let scan = ShardScan { filter: Some(filter), output, ..scan(vec![KeyRange::all()]) };
-    let mut scanner = ShardScanner::new(store.snapshot(INDEX, scan.epoch).unwrap(), scan)?;
+    let mut scanner =
+        ShardScanner::new(store.snapshot(INDEX, scan.epoch).unwrap(), scan, 64 << 10)?;
     for steps in 1.. {
         if let Some(ShardBatch::Partials(_)) = scanner.step(STEP_COST)? {
             return Ok(steps);

@@ -25,7 +25,8 @@ pub(super) async fn follow_catalog(
     followers: Followers,
 ) -> Infallible {
     let retry = Retry::constant(context.config.retry);
-    let follower = CatalogFollower::new(Arc::clone(&context.directory), retry);
+    let follower = CatalogFollower::new(Arc::clone(&context.directory), retry)
+        .with_identity(Some(Arc::clone(&context.identity)));
     follower.run(NodeCatalog { context, incoming, followers }).await
 }
 

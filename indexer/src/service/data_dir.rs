@@ -1,39 +1,33 @@
-//! The data directory: locked by one process, and checked for its version.
+//! The data directory: locked by one process, and checked for its version and its owner.
 
-use std::path::Path;
+use std::sync::Arc;
 
-use proto::env::{Env, OpenMode, create_dir_durably};
-use proto::{Error, ErrorCode, Result};
+use proto::client::NodeIdentity;
+use proto::env::{Env, check_version, create_dir_durably};
+use proto::{Error, Result};
+
+use crate::config::Config;
 
 /// The content of the data directory's VERSION file.
-const DATA_VERSION: &str = "sextant indexer data 4\n";
+const DATA_VERSION: &str = "sextant indexer data 5\n";
 
-/// Locks the directory for this process and checks that this build can read it.
-pub(super) fn open_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
+/// A node's directory, locked for this process.
+pub(super) struct DataDir {
+    pub(super) lock: Box<dyn Send + Sync>,
+    pub(super) identity: Arc<NodeIdentity>,
+}
+
+/// Locks the directory for this process, and checks that this build can read it and that it is the node's.
+pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
+    let dir = &config.data_dir;
     let here = |error: std::io::Error| {
         Error::from(error).context(format!("data directory {}", dir.display()))
     };
     create_dir_durably(&*env.fs, dir).map_err(here)?;
     let lock = env.fs.lock_dir(dir).map_err(here)?;
-    let path = dir.join("VERSION");
-    let file = env.fs.open(&path, OpenMode::Create).map_err(here)?;
-    let mut found = vec![0; file.len().map_err(here)?.min(1024) as usize];
-    file.read_exact_at(&mut found, 0).map_err(here)?;
-    if found.is_empty() {
-        file.write_all_at(DATA_VERSION.as_bytes(), 0).map_err(here)?;
-        file.sync().and_then(|()| env.fs.sync_dir(dir)).map_err(here)?;
-    } else if found != DATA_VERSION.as_bytes() {
-        let found = String::from_utf8_lossy(&found);
-        return Err(Error::new(
-            ErrorCode::Version,
-            format!(
-                "{} holds {:?}, this build reads {:?}",
-                path.display(),
-                found.trim(),
-                DATA_VERSION.trim()
-            ),
-        )
-        .with_hint("use a directory of this version, or an empty one"));
-    }
-    Ok(lock)
+    // Written after both files.
+    let has_data = env.fs.exists(&storage::layout::manifest_dir(dir));
+    check_version(&*env.fs, dir, DATA_VERSION, has_data)?;
+    let identity = NodeIdentity::open(env, dir.clone(), &config.node, has_data)?;
+    Ok(DataDir { lock, identity: Arc::new(identity) })
 }

@@ -45,6 +45,7 @@ pub(super) async fn report(
         client: None,
         has_news_at_once: true,
         when_forgotten: WhenForgotten::StayOut,
+        identity: Some(Arc::clone(&context.identity)),
     };
     let membership = Membership::new(Arc::clone(&context.directory), config);
     let heartbeat = move || Heartbeat {
@@ -54,6 +55,7 @@ pub(super) async fn report(
         moves: incoming.progress(),
         leases: Vec::new(),
         scans: Some(scans.status()),
+        proof: None,
     };
     membership.run(heartbeat, Some(slices)).await
 }

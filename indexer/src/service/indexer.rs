@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 
 use super::applied_watch::AppliedWatch;
 use super::catalog::follow_catalog;
-use super::data_dir::open_data_dir;
+use super::data_dir::{DataDir, open_data_dir};
 use super::followers::Followers;
 use super::heartbeat::report;
 use crate::config::Config;
@@ -53,12 +53,13 @@ pub struct Status {
 impl Indexer {
     /// Opens the data directory, recovers, and starts to follow. Blocks while it recovers.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
-        let dir_lock = open_data_dir(&env, &config.data_dir)?;
+        let DataDir { lock, identity } = open_data_dir(&env, &config)?;
         let store =
             StorageEngine::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
         let store = Arc::new(store);
         let context = NodeContext {
             config,
+            identity,
             env: env.clone(),
             directory,
             store: store.clone(),
@@ -85,7 +86,7 @@ impl Indexer {
             // It only reads what it reports.
             env.spawn_restarted("heartbeat", heartbeat),
         ];
-        Ok(Self { context, scans, _lock: dir_lock, _tasks: tasks })
+        Ok(Self { context, scans, _lock: lock, _tasks: tasks })
     }
 
     /// The present status.

@@ -21,7 +21,8 @@ use crate::source::registry::source_of_kind;
 
 /// Follows the catalog and the stability timestamps. Runs until cancelled; safe to cancel at any await.
 pub async fn follow_catalog(projector: Arc<Projector>) -> Infallible {
-    let follower = CatalogFollower::new(Arc::clone(&projector.directory), new_retry());
+    let follower = CatalogFollower::new(Arc::clone(&projector.directory), new_retry())
+        .with_identity(projector.config.identity.clone());
     follower.run(ProjectorCatalog { projector, early: EarlyEpochs::default() }).await
 }
 

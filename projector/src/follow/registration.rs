@@ -23,6 +23,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         retry: new_retry(),
         client: Some(projector.env.random.next_u64()),
         has_news_at_once: false,
+        identity: projector.config.identity.clone(),
         when_forgotten: WhenForgotten::RegisterAfterPause,
     };
     let heartbeat = move || Heartbeat {
@@ -32,6 +33,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         moves: Vec::new(),
         leases: Vec::new(),
         scans: None,
+        proof: None,
     };
     Membership::new(Arc::clone(&projector.directory), config).run(heartbeat, None).await
 }

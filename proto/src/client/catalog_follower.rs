@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 
+use super::identity::NodeIdentity;
 use super::retry::Retry;
 use crate::error::{Error, Result};
 use crate::model::catalog::Catalog;
@@ -33,12 +34,19 @@ pub struct CatalogFollower {
     directory: Arc<dyn Directory>,
     retry: Retry,
     newest_cas: u64,
+    identity: Option<Arc<NodeIdentity>>,
 }
 
 impl CatalogFollower {
     /// A follower that has seen no catalog.
     pub fn new(directory: Arc<dyn Directory>, retry: Retry) -> Self {
-        Self { directory, retry, newest_cas: 0 }
+        Self { directory, retry, newest_cas: 0, identity: None }
+    }
+
+    /// Believes only catalogs of the cluster that a data directory belongs to.
+    pub fn with_identity(mut self, identity: Option<Arc<NodeIdentity>>) -> Self {
+        self.identity = identity;
+        self
     }
 
     /// Gives the sink each catalog and each stability timestamp. Runs until it is dropped.
@@ -59,6 +67,9 @@ impl CatalogFollower {
         while let Some(message) = messages.next().await {
             match message? {
                 WatchMessage::Catalog(catalog) => {
+                    if let Some(identity) = &self.identity {
+                        identity.accept(catalog.cluster)?;
+                    }
                     if catalog.cas >= self.newest_cas {
                         self.newest_cas = catalog.cas;
                         sink.take_catalog(catalog).await?;

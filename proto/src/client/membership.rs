@@ -1,6 +1,7 @@
 //! Membership: a node registers with the cluster and then sends heartbeats.
 //!
 //! A node registers with each start, also where the coordinator knows it: it may have come back at another address.
+//! A node with a data directory joins by its identity ([`NodeIdentity`]), so that no other process takes its number.
 //! What the coordinator makes of the heartbeats reaches the other members through the catalog
 //! ([`CatalogFollower`](super::CatalogFollower)).
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::identity::NodeIdentity;
 use super::retry::Retry;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::node::NodeInfo;
@@ -29,7 +31,7 @@ pub enum WhenForgotten {
 }
 
 /// Settings of a membership.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MembershipConfig {
     /// The node.
     pub node: NodeInfo,
@@ -44,6 +46,8 @@ pub struct MembershipConfig {
     pub has_news_at_once: bool,
     /// The node's reaction when the coordinator does not know it.
     pub when_forgotten: WhenForgotten,
+    /// The identity of the node's data directory; `None` for a process without one.
+    pub identity: Option<Arc<NodeIdentity>>,
 }
 
 /// The membership of one node.
@@ -71,7 +75,8 @@ impl Membership {
             self.wait_for_next(&mut changed).await;
         }
         loop {
-            let heartbeat = report();
+            let mut heartbeat = report();
+            heartbeat.proof = self.config.identity.as_ref().map(|identity| identity.proof());
             match self.directory.coordinator().heartbeat(heartbeat).await {
                 Ok(()) => {
                     self.config.retry.reset();
@@ -84,6 +89,13 @@ impl Membership {
 
     /// Pauses after a failed heartbeat, or registers again.
     async fn recover(&mut self, error: Error, changed: &mut Option<watch::Receiver<u64>>) {
+        if error.code == ErrorCode::NodeTaken {
+            // The other process may go away again; until then the registration is refused.
+            tracing::warn!(%error, node = %self.config.node.id, "registering again");
+            self.pause_after(&error, "heartbeat").await;
+            self.register_until_known().await;
+            return;
+        }
         let is_forgotten = error.code == ErrorCode::Unknown;
         match self.config.when_forgotten {
             WhenForgotten::RegisterAtOnce if is_forgotten => {
@@ -123,10 +135,18 @@ impl Membership {
         self.registrations += 1;
         let sequence = self.registrations;
         let request = self.config.client.map(|client| RequestId { client, sequence });
-        let command = Command::RegisterNode(self.config.node.clone());
+        let node = self.config.node.clone();
+        let command = match &self.config.identity {
+            Some(identity) => Command::Join(Box::new(identity.join_request(node))),
+            None => Command::RegisterNode(node),
+        };
         let request = CommandRequest { request, command };
         match self.directory.coordinator().propose(request).await? {
             Outcome::Refused(error) => Err(error),
+            Outcome::Joined(cluster) => match &self.config.identity {
+                Some(identity) => identity.accept(Some(cluster)),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }

@@ -4,10 +4,12 @@
 //! Membership and the catalog are loops that retry for ever. While no coordinator answers, a role works on with what it knows.
 
 mod catalog_follower;
+mod identity;
 mod membership;
 mod retry;
 pub mod source;
 
 pub use catalog_follower::{CatalogFollower, CatalogSink};
+pub use identity::{NodeIdentity, of_another_cluster};
 pub use membership::{Membership, MembershipConfig, WhenForgotten};
 pub use retry::Retry;

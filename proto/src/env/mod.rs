@@ -23,6 +23,7 @@
 //! | [`Env::blocking`] | blocking work of a task that waits for it | the panic goes on in that task |
 
 mod clock;
+mod data_dir;
 mod failure;
 mod files;
 mod panics;
@@ -35,6 +36,7 @@ mod spawning;
 mod task_tests;
 
 pub use clock::{Clock, Random};
+pub use data_dir::{DirectoryIdentity, check_version};
 pub use failure::{TaskFailure, TaskFailureCause, TaskPolicy};
 pub use files::{File, FileSystem, OpenMode, create_dir_durably};
 pub use panics::{Panic, remember_panic_places};

@@ -23,23 +23,46 @@ impl Clock for SystemClock {
     }
 }
 
-/// A generator seeded by the system, or by a test.
-pub struct SystemRandom(Mutex<fastrand::Rng>);
+/// The system's generator for secrets. A few numbers are fetched at once, each of which is given out once.
+pub struct SystemRandom(Mutex<Vec<u8>>);
+
+/// Numbers that one call of the system fetches.
+const RANDOM_NUMBERS: usize = 32;
 
 impl Default for SystemRandom {
     fn default() -> Self {
-        Self(Mutex::new(fastrand::Rng::new()))
-    }
-}
-
-impl SystemRandom {
-    /// A generator that yields the same numbers for the same seed.
-    pub fn seeded(seed: u64) -> Self {
-        Self(Mutex::new(fastrand::Rng::with_seed(seed)))
+        Self(Mutex::new(Vec::new()))
     }
 }
 
 impl Random for SystemRandom {
+    /// # Panics
+    /// If the system has no random numbers: no secret could be drawn, and no id would be unique.
+    #[expect(clippy::panic, reason = "a process without random numbers must not go on")]
+    fn next_u64(&self) -> u64 {
+        let mut unused = lock(&self.0);
+        if unused.len() < 8 {
+            unused.resize(8 * RANDOM_NUMBERS, 0);
+            if let Err(error) = getrandom::fill(&mut unused) {
+                panic!("the system gives no random numbers: {error}");
+            }
+        }
+        let left = unused.len() - 8;
+        unused.drain(left..).fold(0, |number, byte| number << 8 | u64::from(byte))
+    }
+}
+
+/// A generator that yields the same numbers for the same seed: for tests and the simulation.
+pub struct SeededRandom(Mutex<fastrand::Rng>);
+
+impl SeededRandom {
+    /// The generator of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(Mutex::new(fastrand::Rng::with_seed(seed)))
+    }
+}
+
+impl Random for SeededRandom {
     fn next_u64(&self) -> u64 {
         lock(&self.0).u64(..)
     }

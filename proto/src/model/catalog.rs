@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::bucket::BucketInfo;
+use crate::model::identity::ClusterId;
 use crate::model::ids::{BucketId, IndexId, LocalIndexId, NodeId};
 use crate::model::index::IndexInfo;
 use crate::model::moves::EndedMove;
@@ -17,6 +18,8 @@ use crate::model::node::NodeInfo;
 pub struct Catalog {
     /// Grows with each change of the catalog: the StateContext's `cas` after the last one.
     pub cas: u64,
+    /// The cluster; `None` until its first node joins.
+    pub cluster: Option<ClusterId>,
     /// The largest index number ever assigned. An index that is missing from `indexes` was dropped if its number is at most
     /// this one; with a larger number it is not known here yet.
     pub newest_index: IndexId,

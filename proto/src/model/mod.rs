@@ -8,6 +8,7 @@ pub mod bucket;
 pub mod catalog;
 pub mod cut;
 pub mod history;
+pub mod identity;
 pub mod ids;
 pub mod index;
 pub mod left_out;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::model::bucket::SourceKind;
 use crate::model::cut::Position;
+use crate::model::identity::{ClusterId, JoinRequest};
 use crate::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, VbucketId};
 use crate::model::index::IndexSpec;
 use crate::model::moves::{MoveStage, PlannedMove};
@@ -179,6 +180,9 @@ pub enum Command {
         /// The operation.
         step: RollbackStep,
     },
+    /// A process with a data directory joins the cluster, or comes back. The first one founds it. Refused if its data is
+    /// of another cluster, or if another process holds its number and is not silent.
+    Join(Box<JoinRequest>),
 }
 
 /// A new stability timestamp of one bucket.
@@ -207,4 +211,6 @@ pub enum Outcome {
     Done,
     /// Refused; the state is as it was.
     Refused(Error),
+    /// The process is a node of this cluster now.
+    Joined(ClusterId),
 }

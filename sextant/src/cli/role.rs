@@ -37,6 +37,10 @@ pub struct Args {
     /// All members of the coordinator
     #[arg(long, value_name = "N=HOST:PORT", value_delimiter = ',')]
     coordinators: Vec<String>,
+    /// Of a coordinator whose log is lost for good: begin a new cluster. It refuses the data of all other processes
+    #[arg(long)]
+    #[serde(skip)]
+    force_new_cluster: bool,
     /// Memory limit of an indexer's slices, in MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
     memory_mb: Option<u64>,
@@ -140,6 +144,7 @@ impl Args {
                 each_memory_bytes: self.scan_memory_each_mb.or(file.scan_memory_each_mb).map(mib),
             },
             log_bytes_max: self.change_log_mb.or(file.change_log_mb).map(|bound| mib(bound) as u64),
+            force_new_cluster: self.force_new_cluster && role == Role::Coordinator,
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),

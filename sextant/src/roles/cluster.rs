@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proto::env::Env;
+use proto::env::{DirectoryIdentity, Env};
+use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{CoordinatorApi, Directory};
@@ -50,6 +51,8 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a cluster, with the data in its directory if there is any.
     pub async fn start(config: ClusterConfig, env: Env) -> Result<Self> {
+        let (its_env, its_config) = (env.clone(), config.clone());
+        env.blocking(move || check_clusters(&its_env, &its_config)).await?;
         let peers = Peers::new(members(&config), tcp_connect());
         let directory = directory(&peers);
         let mut coordinators = BTreeMap::new();
@@ -65,11 +68,11 @@ impl Cluster {
         let projector =
             services::start_projector(projector_config, dir, &env, directory.clone()).await?;
         peers.add_projector(projector_info.id, projector.projector());
-        let mut indexers = BTreeMap::new();
-        for n in 0..config.indexers {
-            let id = NodeId(INDEXER + n);
-            indexers.insert(id, start_indexer(&config, &env, &peers, id).await?);
-        }
+        // Side by side, since each replays its log.
+        let ids: Vec<NodeId> = (0..config.indexers).map(|n| NodeId(INDEXER + n)).collect();
+        let starting = ids.iter().map(|id| start_indexer(&config, &env, &peers, *id));
+        let started = futures::future::try_join_all(starting).await?;
+        let indexers = ids.iter().copied().zip(started).collect();
         let mut router_config = router::Config::new(info(ROUTER, Role::Router));
         router_config.scans_max = config.scans_max.unwrap_or(router_config.scans_max);
         let router = Arc::new(router::Router::start(router_config, env.clone(), directory));
@@ -161,6 +164,49 @@ fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
     data_dir.join(format!("{role}-{n}"))
 }
 
+/// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the
+/// log the cluster would begin anew beside data that it does not know.
+fn check_clusters(env: &Env, config: &ClusterConfig) -> Result<()> {
+    let mut found: Option<(PathBuf, ClusterId)> = None;
+    let dirs = match env.fs.exists(&config.data_dir) {
+        true => env.fs.list(&config.data_dir)?,
+        false => Vec::new(),
+    };
+    for dir in dirs {
+        let Some(DirectoryIdentity { cluster: Some(cluster), .. }) =
+            DirectoryIdentity::read(&*env.fs, &dir)?
+        else {
+            continue;
+        };
+        match &found {
+            Some((other, of)) if *of != cluster => {
+                let (dir, other) = (dir.display(), other.display());
+                let what =
+                    format!("{dir} belongs to cluster {cluster}, but {other} to cluster {of}");
+                return Err(Error::new(ErrorCode::InvalidParameter, what)
+                    .with_hint("put each cluster into a directory of its own"));
+            }
+            Some(_) => {}
+            None => found = Some((dir, cluster)),
+        }
+    }
+    let Some((dir, cluster)) = found else { return Ok(()) };
+    let has_log = |id: &NodeId| {
+        coordinator::has_log(&*env.fs, &node_dir(&config.data_dir, "coordinator", id.0))
+    };
+    if members(config).iter().any(|(id, _)| has_log(id)) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} belongs to cluster {cluster}, but no coordinator in {} has a log: the catalog is lost",
+        dir.display(),
+        config.data_dir.display()
+    );
+    Err(Error::new(ErrorCode::Corrupt, what).with_hint(
+        "restore the directory of a coordinator, or start with another --data: an empty cluster must not take these files for its own",
+    ))
+}
+
 async fn start_coordinator(
     config: &ClusterConfig,
     env: &Env,
@@ -169,7 +215,7 @@ async fn start_coordinator(
 ) -> Result<Arc<coordinator::Coordinator>> {
     let dir = node_dir(&config.data_dir, "coordinator", id.0);
     let member =
-        services::start_coordinator(id, members(config), dir, env, directory(peers)).await?;
+        services::start_coordinator(id, members(config), dir, false, env, directory(peers)).await?;
     peers.add_coordinator(id, Arc::clone(&member) as _);
     Ok(member)
 }

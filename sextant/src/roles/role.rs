@@ -42,6 +42,8 @@ pub struct RoleSettings {
     pub scans: ScanSettings,
     /// The size limit of each change log of a projector.
     pub log_bytes_max: Option<u64>,
+    /// Of a coordinator: begin a new cluster though the log of this directory is lost.
+    pub force_new_cluster: bool,
     /// The members of the coordinator.
     pub coordinators: Vec<(NodeId, String)>,
     /// The SQL address of a router.
@@ -65,7 +67,15 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
         Role::Router => Ok(()),
         Role::Coordinator => {
             let members = settings.coordinators.clone();
-            let service = services::start_coordinator(id, members, data, &env, directory).await?;
+            let service = services::start_coordinator(
+                id,
+                members,
+                data,
+                settings.force_new_cluster,
+                &env,
+                directory,
+            )
+            .await?;
             peers.add_coordinator(id, service.clone());
             let stopped = service.stopped();
             serve_until(&env, &settings.node, listener, peers, stopped, "log").await

@@ -4,21 +4,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use projector::FjallStore;
-use proto::Result;
-use proto::env::Env;
+use proto::client::NodeIdentity;
+use proto::env::{Env, create_dir_durably};
 use proto::model::ids::NodeId;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::Directory;
+use proto::{Error, Result};
 
 /// Starts a coordinator member.
 pub async fn start_coordinator(
     node: NodeId,
     members: Vec<(NodeId, String)>,
     data_dir: PathBuf,
+    force_new_cluster: bool,
     env: &Env,
     directory: Arc<dyn Directory>,
 ) -> Result<Arc<coordinator::Coordinator>> {
-    let config = coordinator::Config::new(node, members, data_dir);
+    let mut config = coordinator::Config::new(node, members, data_dir);
+    config.force_new_cluster = force_new_cluster;
     coordinator::Coordinator::start(config, env.clone(), directory).await
 }
 
@@ -50,13 +53,20 @@ pub async fn run_indexer(
 
 /// Starts a projector with its documents on disk.
 pub async fn start_projector(
-    config: projector::Config,
+    mut config: projector::Config,
     data_dir: PathBuf,
     env: &Env,
     directory: Arc<dyn Directory>,
 ) -> Result<projector::Service> {
-    let fs = Arc::clone(&env.fs);
-    let store = env.blocking(move || FjallStore::open(&*fs, &data_dir)).await?;
+    let (its_env, node) = (env.clone(), config.node.clone());
+    let open = move || {
+        create_dir_durably(&*its_env.fs, &data_dir)?;
+        let has_data = FjallStore::is_in(&*its_env.fs, &data_dir);
+        let identity = NodeIdentity::open(&its_env, data_dir.clone(), &node, has_data)?;
+        Ok::<_, Error>((FjallStore::open(&*its_env.fs, &data_dir)?, identity))
+    };
+    let (store, identity) = env.blocking(open).await?;
+    config.identity = Some(Arc::new(identity));
     let slice_router = Arc::new(router::SliceRouter);
     projector::Service::start(config, env.clone(), Arc::new(store), directory, slice_router).await
 }

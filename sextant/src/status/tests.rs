@@ -72,6 +72,7 @@ fn catalog() -> Catalog {
     let was = mv(7, 0, MoveStage::Catchup);
     let undone = Some("node 202 was removed".to_owned());
     Catalog {
+        cluster: None,
         cas: 77,
         newest_index: IndexId(3),
         buckets: [people, pushed].map(|bucket| (bucket.id, Arc::new(bucket))).into(),

@@ -188,6 +188,7 @@ impl Indexer {
             moves: self.incoming.iter().map(of_move).collect(),
             leases: Vec::new(),
             scans: None,
+            proof: None,
         }
     }
 

@@ -11,7 +11,7 @@ use coordinator::testing::{
 };
 use coordinator::{MoveSettings, RaftConfig};
 use proto::Result;
-use proto::env::real::SystemRandom;
+use proto::env::real::SeededRandom;
 use proto::model::ids::{Epoch, NodeId};
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 
@@ -123,7 +123,7 @@ impl Member {
         let seen = Seen::default();
         let replica = Replica::new();
         let spy = Spy { machine: Machine(Arc::clone(&replica)), seen: Arc::clone(&seen) };
-        let random = Arc::new(SystemRandom::seeded(seed ^ self.id.0 << 32 ^ self.boot));
+        let random = Arc::new(SeededRandom::new(seed ^ self.id.0 << 32 ^ self.boot));
         let core = RaftCore::new(config(self.id), self.disk.clone(), spy, random);
         self.running = Some(Running {
             core: core.expect("a member starts"),

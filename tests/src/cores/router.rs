@@ -71,6 +71,7 @@ impl RouterModel {
             moves: Vec::new(),
             leases,
             scans: None,
+            proof: None,
         }
     }
 }

@@ -30,6 +30,16 @@ pub struct Processes {
     grpc: SocketAddr,
 }
 
+/// A process beside the members; killed when dropped.
+pub struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ended_before = self.0.kill();
+        let _ended_before = self.0.wait();
+    }
+}
+
 /// A role of the command line by the number of a node.
 fn role(id: u64) -> &'static str {
     match id {
@@ -79,6 +89,23 @@ impl Processes {
     /// Starts a member, from its data if there is any, and returns the line that it printed.
     pub fn run(&mut self, id: u64) -> String {
         let listen = self.listen.entry(id).or_insert_with(free_address).clone();
+        let (child, ready) = self.spawn(id, &listen, &id.to_string());
+        self.children.insert(id, child);
+        ready
+    }
+
+    /// Starts another process under the number of a member, with an address and an empty directory of its own; killed
+    /// when dropped.
+    pub fn run_beside(&self, id: u64) -> Beside {
+        Beside(self.spawn(id, &free_address(), &format!("{id}-beside")).0)
+    }
+
+    /// Removes the data of a member that does not run.
+    pub fn remove_data(&self, id: u64) {
+        std::fs::remove_dir_all(self.data.path().join(id.to_string())).expect("it is removed");
+    }
+
+    fn spawn(&self, id: u64, listen: &str, directory: &str) -> (Child, String) {
         let members: Vec<_> =
             self.coordinators.iter().map(|(id, address)| format!("{id}={address}")).collect();
         let mut command = sextant();
@@ -86,17 +113,16 @@ impl Processes {
         command.args(["--coordinators", &members.join(",")]);
         match role(id) {
             "router" => {
-                command.args(["--sql", "127.0.0.1:0", "--grpc", &listen, "--http", "127.0.0.1:0"]);
+                command.args(["--sql", "127.0.0.1:0", "--grpc", listen, "--http", "127.0.0.1:0"]);
             }
             _ => {
-                command.args(["--peer-listen", &listen]);
-                command.arg("--data").arg(self.data.path().join(id.to_string()));
+                command.args(["--peer-listen", listen]);
+                command.arg("--data").arg(self.data.path().join(directory));
             }
         }
         let (child, ready) = spawn_ready(&mut command);
-        self.children.insert(id, child);
         assert!(ready.starts_with("ready "), "{} {id} printed {ready:?}", role(id));
-        ready
+        (child, ready)
     }
 
     /// Waits until the cluster knows a member.

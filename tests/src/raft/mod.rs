@@ -15,7 +15,7 @@ use bytes::Bytes;
 use coordinator::RaftConfig;
 use coordinator::testing::{LogStore, LogWrite, MemoryLog, RaftCore, RaftMessage, StateMachine};
 use proto::Result;
-use proto::env::{real::SystemRandom, sim::SimFs};
+use proto::env::{real::SeededRandom, sim::SimFs};
 use proto::model::ids::NodeId;
 
 /// The members.
@@ -96,7 +96,7 @@ impl Member {
     fn start(&mut self, seed: u64) {
         self.fs.restart();
         self.boots += 1;
-        let random = Arc::new(SystemRandom::seeded(seed ^ self.id.0 << 32 ^ self.boots));
+        let random = Arc::new(SeededRandom::new(seed ^ self.id.0 << 32 ^ self.boots));
         let (store, log) = self.open();
         let core = RaftCore::new(config(self.id), log, Journal::default(), random);
         let core = core.expect("a member starts");

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use projector::testing::MemoryStore;
 use proto::ErrorCode;
 use proto::env::sim::{InlineSpawner, SimClock, SimFs};
-use proto::env::{Clock, Env, real::SystemRandom};
+use proto::env::{Clock, Env, real::SeededRandom};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
@@ -139,7 +139,7 @@ pub fn members(count: u64) -> Vec<(NodeId, String)> {
 pub fn env(seed: u64, clock: Arc<SimClock>, fs: SimFs) -> Env {
     Env {
         clock,
-        random: Arc::new(SystemRandom::seeded(seed)),
+        random: Arc::new(SeededRandom::new(seed)),
         fs: Arc::new(fs),
         spawner: Arc::new(InlineSpawner),
     }

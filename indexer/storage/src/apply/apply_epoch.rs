@@ -32,8 +32,10 @@ pub fn apply_epoch(state: &NodeState, batch: &EpochBatch, lsn: Lsn) -> Result<()
         .get(&mark.bucket)
         .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
     // A copy that did not apply the parent cannot answer for the epochs that it skipped.
-    let gap = before.is_some_and(|before| before != mark.parent) && !plant::is(Plant::GapIgnored);
+    let gap = before != Some(mark.parent) && !plant::is(Plant::GapIgnored);
     for index in state.indexes_of_bucket(mark.bucket) {
+        // The first epoch of a bucket leaves a gap only if its applied epoch was forgotten.
+        let gap = gap && (before.is_some() || index.version.load().floor.is_some());
         apply_to_index(&index, mark, &documents, gap, lsn)?;
     }
     let mut buckets = lock(&state.buckets);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proto::lock::lock;
+use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::{Error, Result};
 
@@ -22,6 +23,7 @@ use crate::manifest::edit::Place;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::{EpochRange, SliceLists};
 use crate::node::context::EngineContext;
+use crate::node::name_bucket::name_bucket;
 use crate::read::slice_fragments::{Unopened, slice_fragments};
 use crate::retention::RetainedEpochs;
 
@@ -37,9 +39,11 @@ pub struct JoinedBuild {
 pub async fn finish_build(
     context: &Arc<EngineContext>,
     index: Arc<LocalIndex>,
-    epoch: Epoch,
+    mark: &EpochMark,
 ) -> Result<()> {
     end_backfill(context, &index).await?;
+    name_bucket(context, mark).await?;
+    let epoch = mark.epoch;
     let task = Arc::clone(context);
     let bytes_max = gathered_bytes_max(context);
     context.env.blocking(move || show(&index, epoch, &task.files, bytes_max)).await

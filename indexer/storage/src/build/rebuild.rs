@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::lock::lock;
+use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
 
 use crate::build::backfill::{end_backfill, gathered_bytes_max};
@@ -29,6 +30,7 @@ use crate::files::data_files::DataFiles;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
 use crate::node::context::EngineContext;
+use crate::node::name_bucket::name_bucket;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
@@ -37,11 +39,12 @@ use crate::tables::table::Table;
 pub async fn finish_rebuild(
     context: &Arc<EngineContext>,
     index: Arc<LocalIndex>,
-    epoch: Epoch,
+    mark: &EpochMark,
 ) -> Result<()> {
     end_backfill(context, &index).await?;
+    name_bucket(context, mark).await?;
     let task = Arc::clone(context);
-    let at = boundary_after(context, index.info.bucket, epoch).await;
+    let at = boundary_after(context, index.info.bucket, mark.epoch).await;
     let work = move || {
         // The caller may be gone by now, and its successor may apply epochs.
         let bucket_lock = task.state.bucket_lock(index.info.bucket);

@@ -34,6 +34,7 @@ use crate::edit::arrival::{
 use crate::edit::receive::ReceivedFiles;
 use crate::file_id::FileId;
 use crate::node::context::EngineContext;
+use crate::node::name_bucket::name_bucket;
 use crate::retention::RetainedEpochs;
 
 /// A refused installation; the received files are kept.
@@ -59,6 +60,9 @@ pub async fn install(
     }
     // After a crash, the stream must not deliver epochs again that the received files have.
     if let Err(error) = context.log.sync().await {
+        return Err(Box::new(InstallRefused { error, received }));
+    }
+    if let Err(error) = name_bucket(context, mark).await {
         return Err(Box::new(InstallRefused { error, received }));
     }
     let task = Arc::clone(context);

@@ -48,7 +48,10 @@ pub async fn truncate_bucket(
     context.state.mark_unapplied_from(mark.bucket, begin);
     context.log.wait_durable(end).await?;
     order.roll_back_to(mark);
-    let (mut manifest, done) = (order.node_manifest(context.files.next()), order.dead.clone());
+    let (mut manifest, done) = (
+        order.node_manifest(context.files.next(), context.files.index_numbers()),
+        order.dead.clone(),
+    );
     let (task, mark) = (Arc::clone(context), mark.clone());
     // Once begun, the work runs to its end, even if the caller is gone.
     let work = move || {

@@ -178,7 +178,9 @@ impl Node {
     /// The fragments in which a column counts.
     fn fragments(&self, column: Columns) -> Vec<FileId> {
         let dir = layout::manifest_dir(self.path());
-        let manifest = manifest::read_index(&*Env::real().fs, &dir, INDEX).unwrap();
+        let manifest = manifest::read_index(&*Env::real().fs, &dir, INDEX)
+            .unwrap()
+            .map(|(manifest, _)| manifest);
         let lists = manifest.unwrap().slices.remove(&SLICE).unwrap();
         let items = lists.groups.into_iter().flat_map(|group| group.items);
         items.filter(|item| item.columns.contains(column)).map(|item| item.file).collect()

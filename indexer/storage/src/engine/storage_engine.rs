@@ -169,8 +169,8 @@ impl SliceStore for StorageEngine {
 
     async fn finish_build(&self, index: LocalIndexId, mark: &EpochMark) -> Result<()> {
         match self.context.state.rebuild(index) {
-            Some(rebuild) => finish_rebuild(&self.context, rebuild, mark.epoch).await,
-            None => finish_build(&self.context, self.index(index)?, mark.epoch).await,
+            Some(rebuild) => finish_rebuild(&self.context, rebuild, mark).await,
+            None => finish_build(&self.context, self.index(index)?, mark).await,
         }
     }
 

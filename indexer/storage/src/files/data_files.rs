@@ -55,6 +55,16 @@ pub struct DataFiles {
     pending: Mutex<PendingFiles>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
     doubts: Mutex<BTreeMap<LocalIndexId, ManifestDoubt>>,
+    numbers: Mutex<ManifestNumbers>,
+}
+
+/// Numbers of the index manifests on disk.
+#[derive(Default)]
+struct ManifestNumbers {
+    /// The largest number that was used.
+    last: u64,
+    /// The number of each manifest that is durable, or of an earlier one.
+    durable: BTreeMap<LocalIndexId, u64>,
 }
 
 /// A manifest on disk may be newer than the one in memory. A crash now would bring the newer one
@@ -88,7 +98,32 @@ impl DataFiles {
             pending: Mutex::default(),
             retired: Mutex::default(),
             doubts: Mutex::default(),
+            numbers: Mutex::default(),
         }
+    }
+
+    /// Takes over the numbers of the index manifests that were found, and skips those that were used.
+    pub fn restore_numbers(&self, found: BTreeMap<LocalIndexId, u64>, used: &NodeManifest) {
+        let last = found.values().chain(used.index_numbers.values()).max();
+        let last = last.copied().unwrap_or_default();
+        *lock(&self.numbers) = ManifestNumbers { last, durable: found };
+    }
+
+    /// Numbers of the index manifests, for the node manifest.
+    pub fn index_numbers(&self) -> BTreeMap<LocalIndexId, u64> {
+        lock(&self.numbers).durable.clone()
+    }
+
+    fn write_index(&self, manifest: &IndexManifest) -> Result<()> {
+        let number = {
+            let mut numbers = lock(&self.numbers);
+            numbers.last += 1;
+            numbers.last
+        };
+        let dir = layout::manifest_dir(&self.dir);
+        manifest::write_index(&*self.env.fs, &dir, manifest, number)?;
+        lock(&self.numbers).durable.insert(manifest.info.local_id(), number);
+        Ok(())
     }
 
     /// Skips all file numbers up to `used`.
@@ -207,8 +242,7 @@ impl DataFiles {
     /// Writes a manifest durably, replacing an earlier one. The files that it names are no longer
     /// pending.
     pub fn write_manifest(&self, manifest: &IndexManifest) -> Result<()> {
-        let dir = layout::manifest_dir(&self.dir);
-        let written = manifest::write_index(&*self.env.fs, &dir, manifest);
+        let written = self.write_index(manifest);
         match &written {
             Ok(()) => self.is_written(manifest),
             Err(_) => self.settle(manifest.files()),
@@ -225,9 +259,8 @@ impl DataFiles {
         before: Option<&IndexManifest>,
         lsn: Lsn,
     ) -> std::result::Result<(), ManifestNotReplaced> {
-        let dir = layout::manifest_dir(&self.dir);
         let index = manifest.info.local_id();
-        let written = manifest::write_index(&*self.env.fs, &dir, manifest);
+        let written = self.write_index(manifest);
         let Err(error) = written else {
             self.is_written(manifest);
             return Ok(());
@@ -253,11 +286,12 @@ impl DataFiles {
         let (fs, dir) = (&*self.env.fs, layout::manifest_dir(&self.dir));
         let Some(before) = before else { return self.remove_manifest(index) };
         // An unchanged manifest is only synced, since a full disk could not take it again.
-        match manifest::read_index(fs, &dir, index)?.as_ref() == Some(before) {
+        let on_disk = manifest::read_index(fs, &dir, index)?.map(|(manifest, _)| manifest);
+        match on_disk.as_ref() == Some(before) {
             true => fs.sync_dir(&dir).map_err(|error| {
                 Error::from(error).context("syncing the directory of manifests")
             })?,
-            false => manifest::write_index(fs, &dir, before)?,
+            false => self.write_index(before)?,
         }
         lock(&self.doubts).remove(&index);
         Ok(())
@@ -287,6 +321,7 @@ impl DataFiles {
     /// Removes the manifest of an index durably.
     pub fn remove_manifest(&self, index: LocalIndexId) -> Result<()> {
         let dir = layout::manifest_dir(&self.dir);
+        lock(&self.numbers).durable.remove(&index);
         manifest::remove_index(&*self.env.fs, &dir, index)?;
         lock(&self.doubts).remove(&index);
         Ok(())

@@ -5,7 +5,7 @@ use crc32c::{crc32c, crc32c_append};
 
 const SEGMENT_HEADER_BYTES: usize = 20;
 const RECORD_HEADER_BYTES: usize = 24;
-const MANIFEST_HEADER_BYTES: usize = 24;
+const MANIFEST_HEADER_BYTES: usize = 32;
 
 fn put(bytes: &mut [u8], at: usize, word: u32) {
     bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -15,8 +15,8 @@ fn put(bytes: &mut [u8], at: usize, word: u32) {
 pub(super) fn manifest(bytes: &mut [u8]) {
     let Some(len) = bytes.len().checked_sub(MANIFEST_HEADER_BYTES) else { return };
     bytes[12..20].copy_from_slice(&(len as u64).to_le_bytes());
-    let crc = crc32c_append(crc32c(&bytes[8..20]), &bytes[MANIFEST_HEADER_BYTES..]);
-    put(bytes, 20, crc);
+    let crc = crc32c_append(crc32c(&bytes[8..28]), &bytes[MANIFEST_HEADER_BYTES..]);
+    put(bytes, 28, crc);
 }
 
 /// Corrects the checksums of a log segment: of its header, and of its records until a length is invalid.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use proto::env::Random;
-use proto::env::real::{RealFs, SystemRandom};
+use proto::env::real::{RealFs, SeededRandom};
 use proto::model::ids::{Epoch, Generation, IndexId, LocalIndexId, SliceNo};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
@@ -28,7 +28,7 @@ fn golden(extension: &str) -> Vec<Vec<u8>> {
 }
 
 /// Changes some bytes, cuts, or repeats a part, like a fuzzer.
-fn mutate(random: &SystemRandom, good: &[u8]) -> Vec<u8> {
+fn mutate(random: &SeededRandom, good: &[u8]) -> Vec<u8> {
     let below = |bound: usize| (random.next_u64() % bound.max(1) as u64) as usize;
     let mut bytes = good.to_vec();
     for _ in 0..=below(4) {
@@ -55,7 +55,7 @@ fn mutate(random: &SystemRandom, good: &[u8]) -> Vec<u8> {
 }
 
 fn run(seed: u64, times: usize, good: &[Vec<u8>], target: fn(&[u8])) {
-    let random = SystemRandom::seeded(seed);
+    let random = SeededRandom::new(seed);
     target(&[]);
     for input in good {
         target(input);

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use proto::env::real::SystemRandom;
+use proto::env::real::SeededRandom;
 use proto::env::{Env, Random as _, sim};
 
 use super::*;
@@ -40,7 +40,7 @@ struct Run {
     env: Env,
     fs: sim::SimFs,
     /// Random numbers of the workload alone; the crashes have their own.
-    random: SystemRandom,
+    random: SeededRandom,
     options: LogOptions,
     model: Model,
 }
@@ -52,7 +52,7 @@ impl Run {
             if seed.is_multiple_of(3) { SyncPolicy::OnDemand } else { SyncPolicy::EachGroup };
         let options =
             LogOptions { segment_bytes: 200 + 400 * (seed % 4), sync, ..LogOptions::default() };
-        let random = SystemRandom::seeded(!seed);
+        let random = SeededRandom::new(!seed);
         Self { env, fs, random, options, model: Model::default() }
     }
 

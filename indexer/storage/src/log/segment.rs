@@ -16,7 +16,7 @@ use crate::log::invariants::{release_kept_the_rest, segments_are_in_order};
 use crate::log::lsn::Lsn;
 
 /// Path of the segment that begins at `base`.
-pub(super) fn segment_path(dir: &Path, base: Lsn) -> PathBuf {
+pub(crate) fn segment_path(dir: &Path, base: Lsn) -> PathBuf {
     dir.join(format!("{base:020}.log"))
 }
 
@@ -25,6 +25,14 @@ pub(super) fn segment_base(path: &Path) -> Option<Lsn> {
     let digits = path.file_name()?.to_str()?.strip_suffix(".log")?;
     let plain = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
+}
+
+/// The beginning of the oldest segment in a directory; `None` if there is no segment.
+pub(crate) fn first_lsn(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Lsn>> {
+    let listing =
+        |error: io::Error| Error::from(error).context(format!("listing {}", dir.display()));
+    let names = fs.list(dir).map_err(listing)?;
+    Ok(names.iter().filter_map(|path| segment_base(path)).min())
 }
 
 /// Writes the header of a segment into an empty file, and makes the header and the file's name

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::lock::lock;
-use proto::model::ids::LocalIndexId;
+use proto::model::ids::{BucketId, LocalIndexId};
 use proto::plant::{self, Plant};
 
 use crate::log::lsn::Lsn;
@@ -34,14 +34,18 @@ pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
         return Ok(());
     };
     order.marks = marks.clone();
+    order.log_from = lsn;
     order.checkpoints.push_front((lsn, marks));
-    let manifest = order.node_manifest(context.files.next());
+    let manifest = order.node_manifest(context.files.next(), context.files.index_numbers());
+    let named: Vec<BucketId> = manifest.marks.iter().map(|mark| mark.bucket).collect();
     let task = Arc::clone(context);
     let release = move || {
         task.files.write_node_manifest(&manifest)?;
         task.log.release(lsn)
     };
-    context.env.blocking(release).await
+    context.env.blocking(release).await?;
+    order.named.extend(named);
+    Ok(())
 }
 
 /// Makes the manifests on disk agree with memory where a failed write has left a doubt. Doubts that

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proto::env::Random as _;
-use proto::env::real::SystemRandom;
+use proto::env::real::SeededRandom;
 use proto::model::ids::SliceNo;
 use proto::rpc::scan::KeyRange;
 
@@ -88,7 +88,7 @@ impl Table {
     }
 
     fn save_and_load(&mut self) {
-        let bytes = encode(ManifestKind::Index, &self.manifest).unwrap();
+        let bytes = encode(ManifestKind::Index, 0, &self.manifest).unwrap();
         self.manifest = decode(ManifestKind::Index, &bytes).unwrap();
         self.manifest.check().unwrap();
     }
@@ -186,11 +186,11 @@ fn lists_that_disagree_about_the_order_are_damage() {
 }
 
 /// Random numbers from a seed.
-struct Random(SystemRandom);
+struct Random(SeededRandom);
 
 impl Random {
     fn new(seed: u64) -> Self {
-        Self(SystemRandom::seeded(seed))
+        Self(SeededRandom::new(seed))
     }
 
     fn below(&mut self, n: usize) -> usize {

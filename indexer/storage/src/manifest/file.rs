@@ -1,12 +1,17 @@
 //! Manifests on disk.
 //!
 //! ```text
-//! file := "SXMF" version:u32 kind:u32 len:u64 crc:u32  body[len]      (little endian)
+//! file := "SXMF" version:u32 kind:u32 len:u64 number:u64 crc:u32  body[len]      (little endian)
 //! ```
 //!
-//! `body` is postcard; `crc` is CRC-32C over kind, length and body. A manifest is written whole
+//! `body` is postcard; `crc` is CRC-32C over kind, length, number and body. A manifest is written whole
 //! under a temporary name, synced and renamed. So a crash leaves the old manifest or the new one.
+//!
+//! `number` grows with each write of an index manifest on a node; the node manifest repeats the numbers that it
+//! knows of. An index manifest with a smaller number is an old copy, which lacks what the log has released since.
+//! The number of a node manifest is 0.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proto::env::{FileSystem, OpenMode};
@@ -23,8 +28,10 @@ use crate::manifest::invariants::{broken_in_index, broken_in_node};
 use crate::manifest::node_manifest::NodeManifest;
 
 const MAGIC: &[u8; 4] = b"SXMF";
-const VERSION: u32 = 4;
-const HEADER_BYTES: usize = 24;
+const VERSION: u32 = 5;
+const HEADER_BYTES: usize = 32;
+/// The part of the header that the checksum covers; the checksum follows it.
+const SUMMED: std::ops::Range<usize> = 8..28;
 const NODE_NAME: &str = "node.manifest";
 const SUFFIX: &str = ".manifest";
 const HINT: &str =
@@ -46,10 +53,17 @@ pub struct Manifests {
     pub node: Option<NodeManifest>,
     /// Index manifests, by index and generation.
     pub indexes: Vec<IndexManifest>,
+    /// Numbers of the index manifests.
+    pub numbers: BTreeMap<LocalIndexId, u64>,
 }
 
-/// Writes an index manifest durably, replacing an earlier one.
-pub fn write_index(fs: &dyn FileSystem, dir: &Path, manifest: &IndexManifest) -> Result<()> {
+/// Writes an index manifest durably, replacing an earlier one. `number` must be larger than that of the earlier one.
+pub fn write_index(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    manifest: &IndexManifest,
+    number: u64,
+) -> Result<()> {
     manifest.check()?;
     #[cfg(debug_assertions)]
     assert_eq!(
@@ -59,22 +73,22 @@ pub fn write_index(fs: &dyn FileSystem, dir: &Path, manifest: &IndexManifest) ->
         manifest.info.local_id()
     );
     let name = index_name(manifest.info.local_id());
-    write(fs, dir, &name, &encode(ManifestKind::Index, manifest)?)
+    write(fs, dir, &name, &encode(ManifestKind::Index, number, manifest)?)
 }
 
 /// Writes the node manifest durably, replacing an earlier one.
 pub fn write_node(fs: &dyn FileSystem, dir: &Path, manifest: &NodeManifest) -> Result<()> {
     #[cfg(debug_assertions)]
     assert_eq!(broken_in_node(manifest), None, "an invariant of the node manifest");
-    write(fs, dir, NODE_NAME, &encode(ManifestKind::Node, manifest)?)
+    write(fs, dir, NODE_NAME, &encode(ManifestKind::Node, 0, manifest)?)
 }
 
-/// Reads the manifest of an index; `None` if there is none.
+/// Reads the manifest of an index and its number; `None` if there is none.
 pub fn read_index(
     fs: &dyn FileSystem,
     dir: &Path,
     index: LocalIndexId,
-) -> Result<Option<IndexManifest>> {
+) -> Result<Option<(IndexManifest, u64)>> {
     let path = dir.join(index_name(index));
     read(fs, &path, |bytes| decode_index(&path, bytes))
 }
@@ -101,17 +115,60 @@ pub fn remove_index(fs: &dyn FileSystem, dir: &Path, index: LocalIndexId) -> Res
 pub fn read_all(fs: &dyn FileSystem, dir: &Path) -> Result<Manifests> {
     let listing =
         |error: std::io::Error| Error::from(error).context(format!("listing {}", dir.display()));
-    let mut manifests = Manifests { node: read_node(fs, dir)?, indexes: Vec::new() };
+    let mut manifests = Manifests { node: read_node(fs, dir)?, ..Manifests::default() };
     for path in fs.list(dir).map_err(listing)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.ends_with(".manifest.tmp") {
             fs.remove_file(&path).map_err(listing)?;
-        } else if name.ends_with(SUFFIX) && name != NODE_NAME {
-            manifests.indexes.extend(read(fs, &path, |bytes| decode_index(&path, bytes))?);
+        } else if name.ends_with(SUFFIX)
+            && name != NODE_NAME
+            && let Some((manifest, number)) = read(fs, &path, |bytes| decode_index(&path, bytes))?
+        {
+            manifests.numbers.insert(manifest.info.local_id(), number);
+            manifests.indexes.push(manifest);
         }
     }
     manifests.indexes.sort_by_key(|manifest| manifest.info.local_id());
     Ok(manifests)
+}
+
+impl Manifests {
+    /// Checks that the manifests of a directory belong together. `Corrupt` names the file that does not.
+    ///
+    /// - An index manifest has a floor only after the node manifest named an applied epoch of its bucket
+    ///   (`node/checkpoints.rs`). Without the node manifest nothing says which part of the log the fragments need.
+    /// - The log was released as far as the node manifest says because of the index manifests that it numbers. An older
+    ///   one lacks epochs that the log no longer has.
+    pub fn check(&self, dir: &Path) -> Result<()> {
+        match self.contradiction() {
+            None => Ok(()),
+            Some((name, what)) => {
+                let what = format!("{}: {what}", dir.join(name).display());
+                Err(Error::new(ErrorCode::Corrupt, what).with_hint(HINT))
+            }
+        }
+    }
+
+    /// The name of the manifest that does not fit the others, and the reason.
+    pub(crate) fn contradiction(&self) -> Option<(String, String)> {
+        let Some(node) = &self.node else {
+            let readable = self.indexes.iter().find(|manifest| manifest.floor.is_some())?;
+            let what = format!(
+                "the file is missing, though index {} has slices that can be read",
+                readable.info.local_id()
+            );
+            return Some((NODE_NAME.into(), what));
+        };
+        let is_old = |(index, number): &(&LocalIndexId, &u64)| {
+            self.numbers.get(index).is_some_and(|found| found < number)
+        };
+        let (index, number) = node.index_numbers.iter().find(is_old)?;
+        let what = format!(
+            "the file is an old copy: it has number {}, and the node manifest knows of number {number}",
+            self.numbers.get(index).copied().unwrap_or_default()
+        );
+        Some((index_name(*index), what))
+    }
 }
 
 /// File name of an index manifest.
@@ -166,7 +223,11 @@ pub(super) fn read_bytes(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     })
 }
 
-pub(super) fn encode<T: Serialize>(kind: ManifestKind, manifest: &T) -> Result<Vec<u8>> {
+pub(super) fn encode<T: Serialize>(
+    kind: ManifestKind,
+    number: u64,
+    manifest: &T,
+) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(manifest)
         .map_err(|error| Error::internal(format!("encoding a manifest: {error}")))?;
     let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
@@ -174,14 +235,15 @@ pub(super) fn encode<T: Serialize>(kind: ManifestKind, manifest: &T) -> Result<V
     out.extend_from_slice(&VERSION.to_le_bytes());
     out.extend_from_slice(&(kind as u32).to_le_bytes());
     out.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&out[8..20]), &body);
+    out.extend_from_slice(&number.to_le_bytes());
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&out[SUMMED]), &body);
     out.extend_from_slice(&crc.to_le_bytes());
     out.extend_from_slice(&body);
     Ok(out)
 }
 
-/// Returns kind and body of a file with a valid checksum.
-pub(super) fn parse(bytes: &[u8]) -> Result<(ManifestKind, &[u8])> {
+/// Returns kind, number and body of a file with a valid checksum.
+pub(super) fn parse(bytes: &[u8]) -> Result<(ManifestKind, u64, &[u8])> {
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(damaged("the file ends within its header"));
     };
@@ -198,22 +260,23 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(ManifestKind, &[u8])> {
         );
         return Err(Error::new(ErrorCode::Version, message).with_hint(VERSION_HINT));
     }
-    let len = u64::from(word(12)) | u64::from(word(16)) << 32;
+    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+    let (len, number) = (long(12), long(20));
     if len != body.len() as u64 {
         return Err(damaged(format!("the body has {} bytes, the header says {len}", body.len())));
     }
-    if crc32c::crc32c_append(crc32c::crc32c(&header[8..20]), body) != word(20) {
+    if crc32c::crc32c_append(crc32c::crc32c(&header[SUMMED]), body) != word(SUMMED.end) {
         return Err(damaged("the checksum does not match"));
     }
     match word(8) {
-        kind if kind == ManifestKind::Node as u32 => Ok((ManifestKind::Node, body)),
-        kind if kind == ManifestKind::Index as u32 => Ok((ManifestKind::Index, body)),
+        kind if kind == ManifestKind::Node as u32 => Ok((ManifestKind::Node, number, body)),
+        kind if kind == ManifestKind::Index as u32 => Ok((ManifestKind::Index, number, body)),
         kind => Err(damaged(format!("unknown kind of manifest: {kind}"))),
     }
 }
 
 pub(super) fn decode<T: DeserializeOwned>(kind: ManifestKind, bytes: &[u8]) -> Result<T> {
-    let (said, body) = parse(bytes)?;
+    let (said, _, body) = parse(bytes)?;
     if said != kind {
         return Err(damaged(format!("expected a manifest of kind {kind:?}, found kind {said:?}")));
     }
@@ -224,12 +287,13 @@ pub(super) fn decode<T: DeserializeOwned>(kind: ManifestKind, bytes: &[u8]) -> R
     }
 }
 
-fn decode_index(path: &Path, bytes: &[u8]) -> Result<IndexManifest> {
+fn decode_index(path: &Path, bytes: &[u8]) -> Result<(IndexManifest, u64)> {
     let manifest: IndexManifest = decode(ManifestKind::Index, bytes)?;
     manifest.check()?;
+    let (_, number, _) = parse(bytes)?;
     let name = PathBuf::from(index_name(manifest.info.local_id()));
     if path.file_name() != Some(name.as_os_str()) {
         return Err(damaged(format!("the manifest belongs to another index: {}", name.display())));
     }
-    Ok(manifest)
+    Ok((manifest, number))
 }

@@ -1,10 +1,13 @@
 //! The manifest of a node.
 
+use std::collections::BTreeMap;
+
 use proto::model::cut::EpochMark;
-use proto::model::ids::{BucketId, Epoch};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId};
 use serde::{Deserialize, Serialize};
 
 use crate::file_id::FileId;
+use crate::log::lsn::Lsn;
 
 /// The durable state of a node besides its indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +19,11 @@ pub struct NodeManifest {
     /// Epochs that a rollback has undone on all indexes. A replay skips them where the log
     /// still has them.
     pub dead: Vec<DeadEpochs>,
+    /// The log is complete from here on: a replay that begins later lacks epochs that no fragment has.
+    pub log_from: Lsn,
+    /// Numbers of the index manifests that the log's release relies on. A manifest may have a larger number by now, and
+    /// that of a dropped index is gone.
+    pub index_numbers: BTreeMap<LocalIndexId, u64>,
 }
 
 /// Epochs of a bucket that a rollback has undone: those in `(above, to]`.

@@ -1,10 +1,17 @@
 //! Checkpoints of the log: the releasable part, and the node manifest's record of it.
+//!
+//! # Invariant
+//!
+//! The node manifest on disk has a mark of each bucket of which an index manifest has a floor. Without a mark, and without
+//! the log, nothing would say which epoch the fragments have, and the stream of mutations would begin at the wrong place.
+//! So `name_bucket` (`node/name_bucket.rs`) comes before the first slice of a bucket becomes readable.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, LocalIndexId};
 
 use crate::file_id::FileId;
 use crate::log::lsn::Lsn;
@@ -17,6 +24,10 @@ pub struct LogCheckpoints {
     pub checkpoints: VecDeque<(Lsn, Vec<EpochMark>)>,
     /// Marks of the last node manifest.
     pub marks: Vec<EpochMark>,
+    /// Buckets with a mark in the node manifest on disk.
+    pub named: BTreeSet<BucketId>,
+    /// The part of the log before this place may be released.
+    pub log_from: Lsn,
     /// Epochs that rollbacks have undone on all indexes.
     pub dead: Arc<Mutex<Vec<DeadEpochs>>>,
 }
@@ -33,8 +44,22 @@ impl LogCheckpoints {
     }
 
     /// The current node manifest.
-    pub fn node_manifest(&self, next_file: FileId) -> NodeManifest {
-        let dead = lock(&self.dead).clone();
-        NodeManifest { next_file, marks: self.marks.clone(), dead }
+    pub fn node_manifest(
+        &self,
+        next_file: FileId,
+        index_numbers: BTreeMap<LocalIndexId, u64>,
+    ) -> NodeManifest {
+        let (marks, dead) = (self.marks.clone(), lock(&self.dead).clone());
+        NodeManifest { next_file, marks, dead, log_from: self.log_from, index_numbers }
+    }
+
+    /// Adds the mark of a bucket that has none, also to the checkpoints that may become the node manifest.
+    pub fn add_mark(&mut self, mark: &EpochMark) {
+        let of_checkpoints = self.checkpoints.iter_mut().map(|(_, marks)| marks);
+        for marks in of_checkpoints.chain([&mut self.marks]) {
+            if marks.iter().all(|known| known.bucket != mark.bucket) {
+                marks.push(mark.clone());
+            }
+        }
     }
 }

@@ -83,14 +83,18 @@ pub(crate) fn open(env: &Env) -> StorageEngine {
     StorageEngine::open(env, NODE, Path::new(DIR), StoreOptions::default()).unwrap()
 }
 
+/// An index with one slice.
+pub(crate) fn info(index: LocalIndexId) -> Arc<IndexInfo> {
+    let spec = IndexSpec::new("i", "b");
+    Arc::new(IndexInfo::new(index.index, BucketId(1), spec, vec![vec![NODE]]))
+}
+
 /// Two indexes that show epoch 3: one epoch built, one flushed, and one only in the log.
 pub(crate) async fn node() -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(3);
     let store = open(&env);
     for index in INDEXES {
-        let info =
-            IndexInfo::new(index.index, BucketId(1), IndexSpec::new("i", "b"), vec![vec![NODE]]);
-        store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
+        store.begin_build(info(index), Grouping::Together).await.unwrap();
         store.begin_backfill(index).await.unwrap();
         store.backfill(index, body(0..10)).await.unwrap();
     }

@@ -2,3 +2,6 @@
 
 pub(crate) mod load;
 pub(crate) mod open;
+
+#[cfg(test)]
+mod damage_tests;

@@ -21,7 +21,7 @@ use proto::env::{Env, create_dir_durably};
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, NodeId};
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 
 use crate::apply::apply_epoch::apply_epoch;
@@ -33,6 +33,7 @@ use crate::index::load_state::LoadEvent;
 use crate::index::local_index::LocalIndex;
 use crate::log::commit_log::CommitLog;
 use crate::log::lsn::Lsn;
+use crate::log::segment::{first_lsn, segment_path};
 use crate::log_record::Record;
 use crate::maintain::flush::flush;
 use crate::maintain::merge_runs::merge_index_runs;
@@ -60,8 +61,14 @@ pub(crate) fn open(
             .map_err(|error| Error::from(error).context(format!("creating {}", dir.display())))?;
     }
     let manifests = manifest::read_all(&*env.fs, &layout::manifest_dir(dir))?;
+    manifests.check(&layout::manifest_dir(dir))?;
+    let log_dir = layout::log_dir(dir);
+    if let Some(node) = &manifests.node {
+        check_log(env, &log_dir, node)?;
+    }
     let node_manifest = manifests.node.unwrap_or_default();
     let files = DataFiles::new(env, dir, &options);
+    files.restore_numbers(manifests.numbers, &node_manifest);
     let state = Arc::new(NodeState::default());
     open_fragments(&files, &state, manifests.indexes, &node_manifest)?;
     restore_buckets(&state, &node_manifest);
@@ -74,7 +81,6 @@ pub(crate) fn open(
         records: 0,
         gone_back: Vec::new(),
     };
-    let log_dir = layout::log_dir(dir);
     let log = CommitLog::open(env, &log_dir, options.log.clone(), &mut |end, record| {
         replay.record(end, record)
     })?;
@@ -95,6 +101,32 @@ pub(crate) fn open(
         background: Mutex::default(),
         room: Notify::new(),
     })
+}
+
+/// Checks that the log reaches back to the epochs that the node manifest says are in fragments. A log that ends too
+/// early, or is gone, is no contradiction: the stream brings the rest again, from the marks of the node manifest on.
+fn check_log(env: &Env, dir: &Path, node: &NodeManifest) -> Result<()> {
+    match first_lsn(&*env.fs, dir)? {
+        None => {
+            tracing::warn!(dir = %dir.display(), "the commit log is missing: its epochs are read from the stream again");
+            Ok(())
+        }
+        Some(first) if first <= node.log_from => Ok(()),
+        Some(first) => Err(Error::new(ErrorCode::Corrupt, late_log(dir, first, node.log_from))
+            .with_hint(
+                "restore the files, or remove the node's data directory: the slices are then rebuilt",
+            )),
+    }
+}
+
+/// Why a log that begins at `first` is incomplete.
+pub(crate) fn late_log(dir: &Path, first: Lsn, log_from: Lsn) -> String {
+    let (path, dir) = (segment_path(dir, first), dir.display());
+    format!(
+        "{dir}: the oldest segment is {}, but the node manifest needs the log from LSN {log_from} on: \
+         a segment is missing, or the node manifest is an old copy",
+        path.display()
+    )
 }
 
 /// Sets the progress of the buckets from the node manifest.
@@ -122,6 +154,8 @@ fn save_replayed(
 ) -> Result<LogCheckpoints> {
     let mut order = LogCheckpoints {
         marks: manifest.marks.clone(),
+        named: manifest.marks.iter().map(|mark| mark.bucket).collect(),
+        log_from: manifest.log_from,
         dead: Arc::new(Mutex::new(manifest.dead.clone())),
         ..LogCheckpoints::default()
     };
@@ -134,9 +168,12 @@ fn save_replayed(
         state.indexes_and_rebuilds().iter().all(|index| index.stats.needs_log_from().is_none());
     if all_flushed {
         order.marks = state.logged();
+        order.log_from = log.end();
     }
-    if !gone_back.is_empty() || order.marks != manifest.marks {
-        files.write_node_manifest(&order.node_manifest(files.next()))?;
+    let is_new = order.marks != manifest.marks || order.log_from != manifest.log_from;
+    if !gone_back.is_empty() || is_new {
+        files.write_node_manifest(&order.node_manifest(files.next(), files.index_numbers()))?;
+        order.named.extend(order.marks.iter().map(|mark| mark.bucket));
     }
     if all_flushed {
         log.release(log.end())?;

@@ -15,7 +15,10 @@ use crate::file_id::FileId;
 use crate::log::describe::{RecordInfo, RecordState};
 use crate::log::format::SEGMENT_HEADER_BYTES;
 use crate::log::lsn::Lsn;
+use crate::log::segment::first_lsn;
+use crate::manifest::Manifests;
 use crate::manifest::describe::Described;
+use crate::recover::open::late_log;
 use crate::verify::slices;
 use crate::{fragment, layout, log, manifest};
 
@@ -85,6 +88,7 @@ pub fn verify(env: &Env, dir: &Path) -> Report {
     }
     verify.log(&layout::log_dir(dir));
     let (named, indexes) = verify.manifests(&layout::manifest_dir(dir));
+    verify.agreement(dir, &indexes);
     let whole = verify.fragments(dir, &named);
     for (index, path) in indexes {
         match slices::check(env, dir, index, |file| whole.contains(&file)) {
@@ -211,6 +215,44 @@ impl Verify<'_> {
             }
         }
         (named, indexes)
+    }
+
+    /// Checks that manifests and log belong together. Damaged manifests are findings already, and are left out.
+    fn agreement(&mut self, dir: &Path, indexes: &Indexes) {
+        let (fs, manifest_dir) = (&*self.env.fs, layout::manifest_dir(dir));
+        let Ok(node) = manifest::read_node(fs, &manifest_dir) else { return };
+        let mut manifests = Manifests { node, ..Manifests::default() };
+        for index in indexes.keys() {
+            if let Ok(Some((manifest, number))) = manifest::read_index(fs, &manifest_dir, *index) {
+                manifests.numbers.insert(*index, number);
+                manifests.indexes.push(manifest);
+            }
+        }
+        if let Some((name, what)) = manifests.contradiction() {
+            self.report.finding(&manifest_dir.join(name), what);
+        }
+        let Some(node) = &manifests.node else { return };
+        for manifest in manifests.indexes.iter().filter(|manifest| manifest.floor.is_some()) {
+            let (id, bucket) = (manifest.info.local_id(), manifest.info.bucket);
+            if node.marks.iter().all(|mark| mark.bucket != bucket) {
+                let what = format!(
+                    "index {id} has slices that can be read, but no epoch of bucket {bucket} is known: \
+                     the next start compares them with the source"
+                );
+                self.report.finding(&manifest_dir.join("node.manifest"), what);
+            }
+        }
+        let log_dir = layout::log_dir(dir);
+        match first_lsn(fs, &log_dir) {
+            Ok(Some(first)) if first > node.log_from => {
+                self.report.finding(&log_dir, late_log(&log_dir, first, node.log_from));
+            }
+            Ok(Some(_)) => {}
+            _ => self.report.finding(
+                &log_dir,
+                "the commit log is missing: the next start reads its epochs from the stream again",
+            ),
+        }
     }
 
     /// Checks the fragments; returns the intact ones.

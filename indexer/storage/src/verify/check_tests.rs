@@ -177,15 +177,15 @@ async fn a_manifest_that_contradicts_its_fragments_is_a_finding() {
     let (env, _) = node().await;
     let dir = layout::manifest_dir(Path::new(DIR));
     let info = testing::manifest().info;
-    let read = || manifest::read_index(&*env.fs, &dir, info.local_id()).unwrap().unwrap();
+    let read = || manifest::read_index(&*env.fs, &dir, info.local_id()).unwrap().unwrap().0;
     let whole = read();
     let slice = SliceNo(0);
     let told = |edit: &dyn Fn(&mut manifest::IndexManifest)| {
         let mut edited = whole.clone();
         edit(&mut edited);
-        manifest::write_index(&*env.fs, &dir, &edited).unwrap();
+        manifest::write_index(&*env.fs, &dir, &edited, u64::MAX).unwrap();
         let report = verify(&env, Path::new(DIR));
-        manifest::write_index(&*env.fs, &dir, &whole).unwrap();
+        manifest::write_index(&*env.fs, &dir, &whole, u64::MAX).unwrap();
         report.findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>()
     };
     assert_eq!(told(&|_| ()), [""; 0]);

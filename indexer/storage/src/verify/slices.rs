@@ -31,7 +31,7 @@ pub fn check(
     is_whole: impl Fn(FileId) -> bool,
 ) -> Result<Vec<String>> {
     let manifests = layout::manifest_dir(dir);
-    let Some(manifest) = manifest::read_index(&*env.fs, &manifests, index)? else {
+    let Some((manifest, _)) = manifest::read_index(&*env.fs, &manifests, index)? else {
         return Ok(Vec::new());
     };
     if !manifest.files().into_iter().all(is_whole) {

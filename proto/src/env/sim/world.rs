@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::fs::SimFs;
 use crate::env::clock::Clock;
 use crate::env::failure::TaskFailure;
-use crate::env::real::{SystemRandom, TokioSpawner};
+use crate::env::real::{SeededRandom, TokioSpawner};
 use crate::env::seams::Env;
 use crate::env::spawning::{BoxFuture, Spawner, Task};
 
@@ -62,7 +62,7 @@ pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
     let fs = SimFs::new(seed);
     let env = Env {
         clock: clock.clone(),
-        random: Arc::new(SystemRandom::seeded(seed)),
+        random: Arc::new(SeededRandom::new(seed)),
         fs: Arc::new(fs.clone()),
         spawner: Arc::new(InlineSpawner),
     };

@@ -12,6 +12,7 @@ use crate::flow::AdmissionStatus;
 use crate::model::assignment::VbucketSet;
 use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark};
+use crate::model::identity::NodeProof;
 use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, TopologyNo};
 use crate::model::left_out::LeftOut;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
@@ -105,6 +106,8 @@ pub struct Heartbeat {
     pub leases: Vec<(BucketId, Epoch)>,
     /// Scans of a router, shard scans of an indexer.
     pub scans: Option<AdmissionStatus>,
+    /// Proves that the process is the one that joined as this node; `None` for a process without a data directory.
+    pub proof: Option<NodeProof>,
 }
 
 /// The progress of an indexer in one bucket.

@@ -99,6 +99,7 @@ impl Loopback {
             COORDINATOR,
             members.clone(),
             dir.join("coordinator"),
+            false,
             &env,
             place.directory(),
         )

@@ -55,6 +55,11 @@ impl FjallStore {
         Self::open_database(directory).map_err(|error| error.context(doing()))
     }
 
+    /// True if a directory has documents.
+    pub fn is_in(fs: &dyn FileSystem, directory: &Path) -> bool {
+        fs.exists(&directory.join(DATABASE_DIR))
+    }
+
     fn open_database(directory: &Path) -> Result<Self> {
         let database = Database::builder(directory.join(DATABASE_DIR))
             .cache_size(CACHE_BYTES)

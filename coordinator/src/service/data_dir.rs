@@ -1,0 +1,109 @@
+//! The data directory of a member: its version, its owner, and the cluster that its log belongs to.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use proto::client::NodeIdentity;
+use proto::env::{Env, check_version, create_dir_durably};
+use proto::model::node::{NodeInfo, Role};
+use proto::{Error, ErrorCode, Result};
+
+use crate::config::Config;
+use crate::raft::has_log;
+use crate::replica::Replica;
+
+/// The content of the data directory's VERSION file.
+const DATA_VERSION: &str = "sextant coordinator data 1\n";
+
+/// A member's directory, locked for this process.
+pub(super) struct DataDir {
+    pub(super) lock: Box<dyn Send + Sync>,
+    pub(super) identity: Arc<NodeIdentity>,
+}
+
+/// Opens the directory. A member that belongs to a cluster and has lost its log does not start: alone it would lead with an
+/// empty state beside the data of others, and among others it has forgotten its votes. Blocks the thread.
+pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
+    let dir = &config.dir;
+    create_dir_durably(&*env.fs, dir)?;
+    let lock = env.fs.lock_dir(dir)?;
+    let has_log = has_log(&*env.fs, dir);
+    check_version(&*env.fs, dir, DATA_VERSION, has_log)?;
+    let node = NodeInfo {
+        id: config.node,
+        role: Role::Coordinator,
+        address: String::new(),
+        zone: String::new(),
+    };
+    let identity = Arc::new(NodeIdentity::open(env, dir.clone(), &node, has_log)?);
+    if let Some(cluster) = identity.cluster().filter(|_| !has_log) {
+        if !config.force_new_cluster {
+            let what = format!(
+                "the raft log in {} is missing, though the directory belongs to cluster {cluster}",
+                dir.display()
+            );
+            return Err(Error::new(ErrorCode::Corrupt, what).with_hint(
+                "restore the log; if the other members run, they go on without this one; if no member has a log, \
+                 --force-new-cluster begins a new cluster, which refuses the data of all other processes",
+            ));
+        }
+        tracing::warn!(%cluster, "a new cluster begins: the data of the old one is refused");
+        identity.leave_cluster()?;
+    }
+    Ok(DataDir { lock, identity })
+}
+
+/// Writes the cluster into the directory as soon as the log knows it. Ends only with a log of another cluster.
+pub(super) async fn keep_cluster(
+    env: Env,
+    identity: Arc<NodeIdentity>,
+    replica: Arc<Replica>,
+) -> impl Display + Send {
+    let mut changes = replica.changes();
+    loop {
+        let cluster = replica.view().state.cluster();
+        if cluster.is_some() && identity.cluster() != cluster {
+            let identity = Arc::clone(&identity);
+            if let Err(error) = env.blocking(move || identity.accept(cluster)).await {
+                return error.to_string();
+            }
+        }
+        if changes.changed().await.is_err() {
+            return "the member has stopped".to_owned();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use proto::env::sim;
+    use proto::model::identity::ClusterId;
+    use proto::model::ids::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn a_member_that_lost_its_log_starts_only_when_an_operator_gives_the_cluster_up() {
+        let (env, _, _fs) = sim::world(1);
+        let members = vec![(NodeId(1), "a:1".to_owned())];
+        let mut config = Config::new(NodeId(1), members, PathBuf::from("/coordinator"));
+        let opened = open_data_dir(&env, &config).expect("a new directory");
+        opened.identity.accept(Some(ClusterId(7))).unwrap();
+        drop(opened);
+        let error = open_data_dir(&env, &config).err().expect("the log is gone");
+        assert_eq!(error.code, ErrorCode::Corrupt);
+        assert!(error.message.contains("/coordinator"), "{error}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("--force-new-cluster")));
+        config.force_new_cluster = true;
+        assert_eq!(open_data_dir(&env, &config).expect("given up").identity.cluster(), None);
+        config.force_new_cluster = false;
+        open_data_dir(&env, &config).expect("a new directory again");
+        env.fs.remove_file(std::path::Path::new("/coordinator/VERSION")).unwrap();
+        let log = env.fs.open(&config.dir.join("raft.redb"), proto::env::OpenMode::Create);
+        drop(log.unwrap());
+        let error = open_data_dir(&env, &config).err().expect("no version");
+        assert!(error.message.contains("/coordinator/VERSION"), "{error}");
+    }
+}

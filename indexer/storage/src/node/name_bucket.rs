@@ -1,0 +1,24 @@
+//! Names a bucket in the node manifest, see [`crate::node::checkpoints`].
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::cut::EpochMark;
+
+use crate::node::context::EngineContext;
+
+/// Makes sure that the node manifest on disk has a mark of a bucket. Called before the first slices of the bucket become
+/// readable, at the epoch of `mark`, which must be the newest applied one: no index of the bucket lacks an epoch up to
+/// it in its fragments, because none is readable, and builds begin again after a crash.
+pub async fn name_bucket(context: &Arc<EngineContext>, mark: &EpochMark) -> Result<()> {
+    let mut order = context.order.lock().await;
+    if order.named.contains(&mark.bucket) {
+        return Ok(());
+    }
+    order.add_mark(mark);
+    let manifest = order.node_manifest(context.files.next(), context.files.index_numbers());
+    let task = Arc::clone(context);
+    context.env.blocking(move || task.files.write_node_manifest(&manifest)).await?;
+    order.named.insert(mark.bucket);
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! The identity of a process with a data directory: which cluster it believes, and how it proves who it is.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use crate::env::{DirectoryIdentity, Env};
+use crate::error::{Error, ErrorCode, Result};
+use crate::lock::lock;
+use crate::model::identity::{ClusterId, JoinRequest, NodeProof};
+use crate::model::node::NodeInfo;
+
+/// The identity of a running process.
+pub struct NodeIdentity {
+    env: Env,
+    dir: PathBuf,
+    identity: Mutex<DirectoryIdentity>,
+}
+
+impl NodeIdentity {
+    /// Opens the identity of a data directory, see [`DirectoryIdentity::open`]. Blocks the thread.
+    pub fn open(env: &Env, dir: PathBuf, node: &NodeInfo, has_data: bool) -> Result<Self> {
+        let who = (node.role, node.id);
+        let identity = DirectoryIdentity::open(&*env.fs, &dir, who, &*env.random, has_data)?;
+        Ok(Self { env: env.clone(), dir, identity: Mutex::new(identity) })
+    }
+
+    /// The cluster of the directory, once it has joined one.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        lock(&self.identity).cluster
+    }
+
+    /// Proves that this process is the one that registered.
+    pub fn proof(&self) -> NodeProof {
+        lock(&self.identity).proof()
+    }
+
+    /// Forgets the cluster, durably. For an operator's `--force-new-cluster` only.
+    pub fn leave_cluster(&self) -> Result<()> {
+        let mut identity = lock(&self.identity);
+        let mut left = identity.clone();
+        left.cluster = None;
+        left.write(&*self.env.fs, &self.dir)?;
+        *identity = left;
+        Ok(())
+    }
+
+    /// The request to join the coordinator's cluster.
+    pub fn join_request(&self, node: NodeInfo) -> JoinRequest {
+        let random = &*self.env.random;
+        let fresh = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+        let (cluster, proof) = (self.cluster(), self.proof());
+        JoinRequest { node, cluster, fresh: ClusterId(fresh), proof, replaces: None }
+    }
+
+    /// Checks that what a coordinator says comes from the directory's own cluster. A directory without a cluster belongs
+    /// to that of the coordinator from now on, durably, before anything of it is stored. Blocks for a short write.
+    pub fn accept(&self, cluster: Option<ClusterId>) -> Result<()> {
+        let mut identity = lock(&self.identity);
+        match (identity.cluster, cluster) {
+            (None, None) => Ok(()),
+            (Some(own), Some(other)) if own == other => Ok(()),
+            (None, Some(cluster)) => {
+                let mut joined = identity.clone();
+                joined.cluster = Some(cluster);
+                joined.write(&*self.env.fs, &self.dir)?;
+                *identity = joined;
+                Ok(())
+            }
+            (Some(own), other) => {
+                Err(of_another_cluster(&self.dir.display().to_string(), own, other))
+            }
+        }
+    }
+}
+
+/// The error of data of the cluster `own` that meets the cluster `other`; `None` is a coordinator without data.
+pub fn of_another_cluster(whose: &str, own: ClusterId, other: Option<ClusterId>) -> Error {
+    match other {
+        None => Error::new(
+            ErrorCode::InvalidParameter,
+            format!("{whose} belongs to cluster {own}, but the coordinator has no data at all"),
+        )
+        .with_hint(
+            "restore the coordinators' data directories; if they are lost for good, give every process an empty directory",
+        ),
+        Some(other) => Error::new(
+            ErrorCode::InvalidParameter,
+            format!("{whose} belongs to cluster {own}, but the coordinator is of cluster {other}"),
+        )
+        .with_hint(
+            "check --coordinators and --data; a coordinator that began anew does not know this data, \
+             and an empty directory joins its cluster",
+        ),
+    }
+}

@@ -1,0 +1,54 @@
+//! Identity of clusters and of the processes in them.
+//!
+//! Numbers of nodes, buckets and indexes mean something only within one cluster. A *cluster id* says which cluster that
+//! is. It is drawn when the first node joins a coordinator without data, and stands in the StateContext, in the catalog,
+//! and in every data directory. A *proof* says that a process is the one that registered under a node's number: it is
+//! derived from a secret in the process's data directory, and the coordinator keeps it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::node::NodeInfo;
+
+/// The random id of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ClusterId(pub u128);
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for ClusterId {
+    type Err = ();
+
+    /// Reads 32 hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.len() {
+            32 => u128::from_str_radix(text, 16).map(Self).map_err(|_| ()),
+            _ => Err(()),
+        }
+    }
+}
+
+/// The proof that a process is the one that registered under its node number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeProof(pub u128);
+
+/// A process with a data directory asks to join the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinRequest {
+    /// The process.
+    pub node: NodeInfo,
+    /// The cluster of its data directory; `None` for a directory that has not joined a cluster yet.
+    pub cluster: Option<ClusterId>,
+    /// The id of the cluster, if this is its first node.
+    pub fresh: ClusterId,
+    /// Proves later that this process is the one that joined.
+    pub proof: NodeProof,
+    /// Set by the leader: the proof of a silent holder of the number, whose place this process takes.
+    pub replaces: Option<NodeProof>,
+}
