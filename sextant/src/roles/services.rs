@@ -10,6 +10,8 @@ use proto::model::ids::NodeId;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::Directory;
 
+use crate::descriptors::Shares;
+
 /// Starts a coordinator member.
 pub async fn start_coordinator(
     node: NodeId,
@@ -56,7 +58,8 @@ pub async fn start_projector(
     directory: Arc<dyn Directory>,
 ) -> Result<projector::Service> {
     let fs = Arc::clone(&env.fs);
-    let store = env.blocking(move || FjallStore::open(&*fs, &data_dir)).await?;
+    let open_max = Shares::of_process().documents();
+    let store = env.blocking(move || FjallStore::open(&*fs, &data_dir, open_max)).await?;
     let slice_router = Arc::new(router::SliceRouter);
     projector::Service::start(config, env.clone(), Arc::new(store), directory, slice_router).await
 }
