@@ -16,14 +16,17 @@ use tokio::sync::watch;
 
 use crate::raft::StateMachine;
 use crate::raft::wire::MESSAGE_BYTES_MAX;
-use crate::state::limits::POSITION_BYTES_IN_ALL_MAX;
+use crate::state::limits::STATE_BYTES_MAX;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
 const RECORD_VERSION: u8 = 3;
 
-// A snapshot must fit in one message between members. The rest of the message is for indexes.
-const _: () = assert!(POSITION_BYTES_IN_ALL_MAX < MESSAGE_BYTES_MAX - (8 << 20));
+/// A message of a snapshot has some numbers besides it.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+
+// A snapshot must fit in one message between members.
+const _: () = assert!(STATE_BYTES_MAX + ENVELOPE_BYTES_MAX <= MESSAGE_BYTES_MAX);
 
 #[derive(Serialize, Deserialize)]
 struct Record {

@@ -113,10 +113,22 @@ impl Projector {
             return Ok(found);
         }
         let missing = || {
-            Error::new(ErrorCode::Unknown, format!("this projector does not have bucket {bucket}"))
-                .with_hint("the bucket was dropped, or another projector owns it")
+            let what = format!("this projector does not have bucket {bucket}");
+            match self.may_be_new(bucket) {
+                true => Error::new(ErrorCode::NotOwner, format!("{what} yet"))
+                    .with_hint("the bucket was created a moment ago; try again"),
+                false => Error::new(ErrorCode::Unknown, what)
+                    .with_hint("the bucket was dropped, or another projector owns it"),
+            }
         };
         self.wait_for(|_| self.find(bucket), missing).await
+    }
+
+    /// True if the bucket may be newer than the catalog that this projector has carried out: numbers of buckets only grow.
+    fn may_be_new(&self, bucket: BucketId) -> bool {
+        let catalog = self.catalog.borrow();
+        let newest = catalog.as_ref().and_then(|catalog| catalog.buckets.keys().next_back());
+        newest.is_none_or(|newest| bucket > *newest)
     }
 
     /// Runs `work` in the writer, between two groups.

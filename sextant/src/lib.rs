@@ -1,11 +1,12 @@
 //! Sextant as a library: everything that the binary assembles, for tests and the simulation.
 //!
 //! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
-//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `listen` and
-//! `principal`, then the services.
+//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `listen`,
+//! `descriptors` and `principal`, then the services.
 
 pub mod backend;
 pub mod cli;
+pub mod descriptors;
 pub mod grpc;
 pub mod http;
 mod listen;

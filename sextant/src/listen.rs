@@ -1,10 +1,14 @@
 //! Listening sockets and their connections.
 
 use std::fmt::Display;
+use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
+use futures::{Stream, StreamExt};
 use proto::{Error, ErrorCode, Result};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 use tonic::transport::server::TcpIncoming;
 
 /// Idle time after which the system probes a connection. It probes again each [`PROBE_EVERY`] and closes the
@@ -29,22 +33,53 @@ pub fn end_reason<E: Display>(served: std::result::Result<(), E>) -> String {
     }
 }
 
+/// The pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Failed accepts are logged at most this often.
+const ACCEPT_REPORT_EVERY: Duration = Duration::from_secs(10);
+
+/// The connections that a listener accepts.
+pub type Connections = Pin<Box<dyn Stream<Item = io::Result<TcpStream>> + Send>>;
+
 /// Accepts connections, without delay for small packets and with keep-alive probes: otherwise a connection whose client
-/// has vanished would stay for ever.
-pub fn connections(listener: TcpListener) -> TcpIncoming {
-    TcpIncoming::from(listener)
+/// has vanished would stay for ever. A failed accept is repeated after a pause.
+pub fn connections(listener: TcpListener) -> Connections {
+    let incoming = TcpIncoming::from(listener)
         .with_nodelay(Some(true))
         .with_keepalive(Some(QUIET_MAX))
         .with_keepalive_interval(Some(PROBE_EVERY))
-        .with_keepalive_retries(Some(PROBES))
+        .with_keepalive_retries(Some(PROBES));
+    Box::pin(with_pauses(incoming))
+}
+
+/// Leaves out errors, and pauses after each one. The usual error is that the process has too many open files, which lasts
+/// until a connection ends; without the pause the loop would take all of a processor meanwhile.
+fn with_pauses<T: Send + Sync>(
+    incoming: impl Stream<Item = io::Result<T>> + Send,
+) -> impl Stream<Item = io::Result<T>> + Send {
+    let mut reported: Option<Instant> = None;
+    incoming
+        .then(move |accepted| {
+            let pause = accepted.is_err().then_some(ACCEPT_PAUSE);
+            if let Err(error) = &accepted
+                && reported.is_none_or(|at| at.elapsed() >= ACCEPT_REPORT_EVERY)
+            {
+                reported = Some(Instant::now());
+                tracing::warn!(%error, "accepting a connection failed; trying again");
+            }
+            async move {
+                if let Some(pause) = pause {
+                    tokio::time::sleep(pause).await;
+                }
+                accepted
+            }
+        })
+        .filter(|accepted| std::future::ready(accepted.is_ok()))
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::net::SocketAddr;
-
-    use futures::StreamExt;
-    use tokio::net::TcpStream;
 
     use super::*;
 
@@ -70,5 +105,18 @@ mod tests {
         assert_eq!(timer(address, remote).as_deref(), Some("02"), "keepalive");
         assert_eq!(timer(remote, address).as_deref(), Some("00"), "the client's end has none");
         assert!(accepted.nodelay().expect("an option"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_listener_without_free_descriptors_does_not_spin_and_goes_on_later() {
+        let out_of_files = || io::Error::from_raw_os_error(24);
+        let accepted = futures::stream::iter((0..50).map(move |n| match n {
+            49 => Ok(n),
+            _ => Err(out_of_files()),
+        }));
+        let began = Instant::now();
+        let mut accepted = std::pin::pin!(with_pauses(accepted));
+        assert_eq!(accepted.next().await.expect("one").expect("no error"), 49);
+        assert!(began.elapsed() >= 49 * ACCEPT_PAUSE, "{:?}", began.elapsed());
     }
 }

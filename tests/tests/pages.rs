@@ -266,6 +266,8 @@ async fn http_serves_status_and_metrics() {
     let address = cluster.http_address();
     let (head, body) = get(address, "/healthz").await;
     assert!(head.starts_with("HTTP/1.1 200") && body == "ok\n", "{head} {body}");
+    let (head, body) = get(address, "/readyz").await;
+    assert!(head.starts_with("HTTP/1.1 200") && body == "ready\n", "{head} {body}");
     let (head, body) = get(address, "/status").await;
     assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/json"), "{head}");
     let status: serde_json::Value = serde_json::from_str(&body).expect("JSON");

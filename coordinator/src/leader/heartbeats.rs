@@ -1,13 +1,15 @@
 //! The last heartbeat of each node, and conclusions from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 use proto::model::moves::MoveProgress;
+use proto::model::node::Role;
 use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
 
 use super::horizon::LEASE_MS;
+use crate::state::StateContext;
 
 /// A node that is silent for this long is not waited for.
 pub(super) const SILENT_MS_MAX: u64 = 5_000;
@@ -18,6 +20,8 @@ pub(super) struct Heartbeats {
     /// The time at which the term began.
     pub since_ms: u64,
     pub nodes: BTreeMap<NodeId, LastHeartbeat>,
+    /// The nodes that were reported as silent.
+    silent: BTreeSet<NodeId>,
 }
 
 /// The last heartbeat of a node.
@@ -29,11 +33,32 @@ pub(super) struct LastHeartbeat {
 
 impl Heartbeats {
     pub(super) fn new(since_ms: u64) -> Self {
-        Self { since_ms, nodes: BTreeMap::new() }
+        Self { since_ms, nodes: BTreeMap::new(), silent: BTreeSet::new() }
     }
 
     pub(super) fn add(&mut self, heartbeat: Heartbeat, now_ms: u64) {
         self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
+    }
+
+    /// Describes the nodes that have fallen silent or are back since the last call.
+    pub(super) fn news(&mut self, state: &StateContext, now_ms: u64) -> Vec<String> {
+        let mut news = Vec::new();
+        // The members of the coordinator send no heartbeats.
+        let nodes = state.nodes().filter(|node| node.role != Role::Coordinator);
+        for node in nodes {
+            let silent_ms = self.silent_ms(node.id, now_ms);
+            let (id, role) = (node.id, node.role.name());
+            if silent_ms < SILENT_MS_MAX {
+                if self.silent.remove(&id) {
+                    news.push(format!("{role} {id} is back"));
+                }
+            } else if self.silent.insert(id) {
+                let text = format!("{role} {id} has been silent for {} s", silent_ms / 1_000);
+                news.push(format!("{text}; it may be down, see SHOW NODES"));
+            }
+        }
+        self.silent.retain(|id| state.node(*id).is_some());
+        news
     }
 
     /// The age of the term.

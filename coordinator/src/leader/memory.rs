@@ -110,6 +110,11 @@ impl Leader {
         sums.into_iter().collect()
     }
 
+    /// The nodes that have fallen silent or are back since the last call, as lines for the log.
+    pub fn node_news(&mut self, state: &StateContext, now_ms: u64) -> Vec<String> {
+        self.heartbeats.news(state, now_ms)
+    }
+
     /// Plans the next commands and checks. The driver reports the end of each promotion with [`Leader::promoted`].
     pub fn plan(&mut self, state: &StateContext, now_ms: u64) -> Plan {
         let mut plan = Plan::default();

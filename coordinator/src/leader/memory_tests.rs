@@ -106,6 +106,21 @@ fn epochs_are_a_tick_apart_or_immediate_for_a_waiter() {
 }
 
 #[test]
+fn a_node_that_dies_and_comes_back_is_told_once_each() {
+    let state = with_bucket();
+    let mut leader = of_term(1);
+    let mut told = |now_ms| leader.node_news(&state, now_ms).len();
+    assert_eq!(told(4_000), 0, "the term has just begun");
+    let silent = told(6_000);
+    assert!(silent > 0);
+    assert_eq!(told(7_000), 0, "once");
+    leader.record_heartbeat(heartbeat(10), 8_000);
+    assert_eq!(leader.node_news(&state, 8_000), ["projector 10 is back"]);
+    let news = leader.node_news(&state, 14_000);
+    assert!(news.len() == 1 && news[0].starts_with("projector 10 has been silent for 6 s"));
+}
+
+#[test]
 fn the_tick_grows_with_the_latency_of_the_log() {
     let state = with_bucket();
     let mut leader = of_term(1);

@@ -30,6 +30,8 @@ pub struct RaftConfig {
     /// Entries that stay in the log behind a snapshot. A member that was down for a moment catches up from the log,
     /// which is cheaper than a snapshot.
     pub keep_entries: u64,
+    /// The limit of the bytes of these entries. Beyond it a snapshot is cheaper.
+    pub keep_bytes: u64,
 }
 
 impl RaftConfig {
@@ -45,6 +47,7 @@ impl RaftConfig {
             snapshot_entries: 10_000,
             snapshot_bytes: 16 << 20,
             keep_entries: 1_000,
+            keep_bytes: 16 << 20,
         }
     }
 

@@ -357,7 +357,8 @@ impl<M: StateMachine> RaftCore<M> {
             return Ok(());
         }
         let Some(term) = store.term_of(self.applied) else { return Ok(()) };
-        let keep_from = self.applied.saturating_sub(self.config.keep_entries);
+        let keep_from =
+            store.keep_from(self.applied, self.config.keep_entries, self.config.keep_bytes);
         let dropped = store.term_of(keep_from).filter(|_| keep_from > store.start.0);
         let snapshot = LogSnapshot {
             index: self.applied,

@@ -2,14 +2,16 @@
 //!
 //! Each value carries its own checksum, because redb verifies its pages only during a repair. One [`LogWrite`] is one
 //! durable transaction: a crash keeps all of it or nothing. The file is created under a temporary name and renamed
-//! when it is complete, so that a crash leaves no half-made log behind.
+//! when it is complete, so that a crash leaves no half-made log behind. redb reuses freed pages but seldom gives them
+//! back, and a large value needs adjacent ones. So the file is compacted when it has become much longer than its data.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use proto::env::{File, FileSystem, OpenMode};
+use proto::lock::lock;
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::HardState;
@@ -29,6 +31,10 @@ const FORMAT: u32 = 1;
 /// The log is small and is read once, at the start.
 const CACHE_BYTES: usize = 8 << 20;
 const CHECKSUM_BYTES: usize = 4;
+/// A shorter file is not compacted: compacting costs a rewrite of the data.
+const COMPACT_BYTES_MIN: u64 = 64 << 20;
+/// A file is compacted when it is this many times as long as its data.
+const COMPACT_FACTOR: u64 = 4;
 
 const ENTRIES: TableDefinition<u64, &[u8]> = TableDefinition::new("entries");
 const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
@@ -55,7 +61,9 @@ struct StoredHardState {
 
 /// The log on disk.
 pub struct LogStore {
-    database: Database,
+    /// Compaction needs the database for itself. Otherwise one write at a time uses it.
+    database: Mutex<Database>,
+    file: Arc<dyn File>,
 }
 
 impl LogStore {
@@ -72,6 +80,7 @@ impl LogStore {
                 Self::create(fs, dir, member, voters)?;
             }
             let store = Self::open_file(fs, &path, OpenMode::ReadWrite)?;
+            store.compact_if_due()?;
             let log = store.read(member, voters)?;
             Ok((store, log))
         };
@@ -79,12 +88,13 @@ impl LogStore {
     }
 
     fn open_file(fs: &dyn FileSystem, path: &Path, mode: OpenMode) -> Result<Self> {
-        let backend = Backend(fs.open(path, mode)?);
+        let file = fs.open(path, mode)?;
+        let backend = Backend(file.clone());
         let database = Database::builder()
             .set_cache_size(CACHE_BYTES)
             .create_with_backend(backend)
             .map_err(failed)?;
-        Ok(Self { database })
+        Ok(Self { database: Mutex::new(database), file })
     }
 
     /// Creates a complete empty log, and only then renames it to its final name.
@@ -112,7 +122,36 @@ impl LogStore {
             }
             Ok(())
         })
+        .and_then(|()| match writes.iter().flat_map(|write| &write.ops).any(LogOp::frees) {
+            true => self.compact_if_due(),
+            false => Ok(()),
+        })
         .map_err(|error| error.context("write the raft log"))
+    }
+
+    /// Gives the pages that are no longer used back to the file system, if they are most of the file.
+    fn compact_if_due(&self) -> Result<()> {
+        let len = self.file.len()?;
+        if len < COMPACT_BYTES_MIN {
+            return Ok(());
+        }
+        let mut database = lock(&self.database);
+        let stats = || -> std::result::Result<u64, redb::Error> {
+            let transaction = database.begin_write()?;
+            let stored = transaction.stats()?.stored_bytes();
+            transaction.abort()?;
+            Ok(stored)
+        };
+        if len / COMPACT_FACTOR < stats().map_err(failed)? {
+            return Ok(());
+        }
+        database.compact().map_err(failed)?;
+        tracing::info!(
+            bytes_before = len,
+            bytes = self.file.len()?,
+            "compacted the raft log's file"
+        );
+        Ok(())
     }
 
     fn transaction(
@@ -120,7 +159,7 @@ impl LogStore {
         work: impl FnOnce(&mut Entries<'_>, &mut Meta<'_>) -> Result<()>,
     ) -> Result<()> {
         let run = || -> std::result::Result<Result<()>, redb::Error> {
-            let mut transaction = self.database.begin_write()?;
+            let mut transaction = lock(&self.database).begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             {
                 let mut entries = transaction.open_table(ENTRIES)?;
@@ -137,7 +176,7 @@ impl LogStore {
 
     fn read(&self, member: NodeId, voters: &[u64]) -> Result<MemoryLog> {
         let mut log = MemoryLog::new(voters.to_vec());
-        let transaction = self.database.begin_read().map_err(failed)?;
+        let transaction = lock(&self.database).begin_read().map_err(failed)?;
         let meta = transaction.open_table(META).map_err(failed)?;
         let identity: Option<Identity> = get(&meta, "identity")?;
         check_identity(identity, member, voters)?;

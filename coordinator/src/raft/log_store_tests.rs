@@ -57,6 +57,25 @@ fn view(log: &MemoryLog) -> View {
 }
 
 #[test]
+fn the_file_shrinks_when_long_entries_are_dropped() {
+    let fs = SimFs::new(7);
+    let (store, _) = open(&fs).unwrap();
+    let file = fs.open(&dir().join(FILE), OpenMode::Read).unwrap();
+    for round in 0..6 {
+        let large = |index| Entry { data: vec![1; 1 << 20].into(), ..entry(index, 1) };
+        let ops = vec![LogOp::Append((round * 20 + 1..=round * 20 + 20).map(large).collect())];
+        store.commit(&[LogWrite { number: round + 1, ops }]).unwrap();
+    }
+    assert!(file.len().unwrap() > 100 << 20, "{}", file.len().unwrap());
+    let drop_all = LogOp::DropThrough { index: 120, term: 1 };
+    let ops = vec![LogOp::Snapshot(snapshot(120, 1)), hard_state(1, 120), drop_all];
+    store.commit(&[LogWrite { number: 7, ops }]).unwrap();
+    assert!(file.len().unwrap() < 16 << 20, "{}", file.len().unwrap());
+    drop(store);
+    assert_eq!(open(&fs).unwrap().1.snapshot_index(), 120);
+}
+
+#[test]
 fn written_documents_are_read_back() {
     let fs = SimFs::new(1);
     let (store, log) = open(&fs).unwrap();

@@ -24,6 +24,13 @@ pub enum LogOp {
     },
 }
 
+impl LogOp {
+    /// True if the change leaves room behind in a file.
+    pub(super) fn frees(&self) -> bool {
+        matches!(self, Self::Snapshot(_) | Self::Reset(_) | Self::DropThrough { .. })
+    }
+}
+
 /// Changes that become durable together.
 #[derive(Clone, Debug, Default)]
 pub struct LogWrite {

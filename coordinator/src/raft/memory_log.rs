@@ -63,6 +63,20 @@ impl MemoryLog {
         self.entries.get(position as usize).map(|entry| (entry.term, &entry.data[..]))
     }
 
+    /// The last entry that need not be kept behind a snapshot at `applied`, to keep this many entries and bytes.
+    pub(super) fn keep_from(&self, applied: u64, entries_max: u64, bytes_max: u64) -> u64 {
+        let mut left = bytes_max;
+        let last = applied.saturating_sub(self.start.0) as usize;
+        let newest_first = self.entries.iter().take(last).rev().take(entries_max as usize);
+        let kept = newest_first.take_while(|entry| {
+            let bytes = (entry.data.len() + entry.context.len()) as u64;
+            let fits = bytes <= left;
+            left = left.saturating_sub(bytes);
+            fits
+        });
+        applied - kept.count() as u64
+    }
+
     /// Appends entries. They replace the log from the first one's index on.
     pub(super) fn append(&mut self, entries: &[Entry]) {
         let Some(first) = entries.first() else { return };

@@ -1,10 +1,15 @@
 //! Applies commands one by one.
 
+use proto::Error;
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use super::context::StateContext;
 use super::effect::{Change, Effect};
+use super::limits::beginning;
+
+/// The length limit of a kept refusal and of its hint. A refusal may quote a name of any length.
+const REFUSAL_BYTES_MAX: usize = 1 << 10;
 
 /// The most time that may pass between two commands.
 const STEP_MS_MAX: u64 = 10_000;
@@ -30,13 +35,14 @@ impl StateContext {
         }
         let (outcome, effects) = match self.run(&request.command) {
             Ok((outcome, effects)) => (outcome, effects),
-            Err(error) => (Outcome::Refused(error), Vec::new()),
+            Err(error) => (Outcome::Refused(shortened(error)), Vec::new()),
         };
         if !effects.is_empty() {
             self.cas += 1;
         }
         if effects.contains(&Effect::CatalogChanged) {
             self.catalog_cas = self.cas;
+            self.forget_topologies();
         }
         let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
         debug_assert_eq!(broken(), Ok(()), "after {:?}", request.command);
@@ -78,4 +84,12 @@ impl StateContext {
             Command::Rollback { bucket, step } => self.rollback(*bucket, step),
         }
     }
+}
+
+/// Cuts the texts of a refusal, which is kept for retries.
+fn shortened(mut error: Error) -> Error {
+    for text in std::iter::once(&mut error.message).chain(&mut error.hint) {
+        text.truncate(beginning(text, REFUSAL_BYTES_MAX).len());
+    }
+    error
 }

@@ -6,14 +6,12 @@ use proto::model::assignment::VbucketAssignment;
 use proto::model::bucket::{BucketInfo, SourceKind, VBUCKETS_MAX};
 use proto::model::ids::{BucketId, NodeId};
 use proto::rpc::command::Outcome;
-use proto::{Error, ErrorCode, Result};
 
 use super::bucket::BucketState;
 use super::checks::{check_name, check_range};
 use super::context::StateContext;
 use super::effect::{Change, Effect};
 use super::epoch_history::EpochHistory;
-use super::limits::VBUCKETS_IN_ALL_MAX;
 use super::lookup::no_bucket;
 
 impl StateContext {
@@ -29,7 +27,7 @@ impl StateContext {
         }
         self.check_free(name)?;
         check_range("vbuckets", u64::from(vbuckets), 1, u64::from(VBUCKETS_MAX))?;
-        self.check_vbuckets_in_all(vbuckets)?;
+        self.check_room_for_bucket(name, vbuckets)?;
         let assignment = VbucketAssignment::round_robin(
             vbuckets,
             &self.choose_projectors(source, vbuckets, projectors)?,
@@ -43,16 +41,6 @@ impl StateContext {
         self.buckets.insert(id, BucketState { info: Arc::new(info), epochs, logs: Arc::default() });
         self.thin_epochs();
         Ok((Outcome::Bucket(id), vec![Effect::CatalogChanged, Effect::EpochPublished(first)]))
-    }
-
-    fn check_vbuckets_in_all(&self, more: u16) -> Result<()> {
-        let all = self.vbuckets_in_all() + usize::from(more);
-        if all <= VBUCKETS_IN_ALL_MAX {
-            return Ok(());
-        }
-        let what = format!("{all} vbuckets in all buckets; at most {VBUCKETS_IN_ALL_MAX}");
-        Err(Error::new(ErrorCode::OverLimit, what)
-            .with_hint("DROP BUCKET what is no longer needed, or give the new one fewer vbuckets"))
     }
 
     pub(super) fn drop_bucket(&mut self, name: &str, if_exists: bool) -> Change {

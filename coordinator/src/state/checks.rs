@@ -47,7 +47,11 @@ pub(super) fn check_spec(spec: &IndexSpec) -> Result<()> {
     let bad = |what: &str| Err(Error::new(ErrorCode::InvalidParameter, what.to_owned()));
     check_range("slices", u64::from(spec.slices), 1, u64::from(SLICES_MAX))?;
     check_range("replicas", u64::from(spec.replicas), 0, u64::from(REPLICAS_MAX))?;
-    if spec.keys.len() + spec.include.len() > COLUMNS_MAX || spec.sql.len() > SQL_BYTES_MAX {
+    if spec.sql.len() > SQL_BYTES_MAX {
+        let what = format!("the statement has {} bytes; at most {SQL_BYTES_MAX}", spec.sql.len());
+        return Err(Error::new(ErrorCode::OverLimit, what));
+    }
+    if spec.keys.len() + spec.include.len() > COLUMNS_MAX {
         return Err(Error::new(
             ErrorCode::OverLimit,
             format!("an index has at most {COLUMNS_MAX} keys and included expressions"),

@@ -28,6 +28,7 @@ impl StateContext {
         }
         self.check_free(&spec.name)?;
         check_spec(spec)?;
+        self.check_room_for_index(spec)?;
         let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads())?;
         self.last_index += 1;
         let id = IndexId(self.last_index);
@@ -114,12 +115,13 @@ impl StateContext {
     pub(super) fn set_replicas(&mut self, name: &str, replicas: u8) -> Change {
         check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;
-        let now = self.indexes[&id].info.spec.replicas;
+        let IndexSpec { replicas: now, slices, .. } = *self.indexes[&id].info.spec;
         if now == replicas {
             return Ok((Outcome::Done, Vec::new()));
         }
         let indexers: Vec<_> = self.receiving_indexers().collect();
         if replicas > now {
+            self.check_places(usize::from(slices) * usize::from(replicas - now))?;
             planner::check_enough(replicas, &indexers)?;
         }
         if let Some(record) = self.indexes.get_mut(&id) {

@@ -8,6 +8,7 @@
 //! - The newest kept topology of an index is its current one, and the numbers of topologies grow.
 //! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
 //! - A rollback has the data that its stage needs.
+//! - Indexes, nodes and moves are within the limits of the state.
 //!
 //! **Absent**
 //!
@@ -33,6 +34,7 @@ use proto::model::topology::TopologyProvider;
 use super::bucket::BucketState;
 use super::context::StateContext;
 use super::index_record::IndexRecord;
+use super::limits::{INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
 
 type Checked = Result<(), String>;
 
@@ -43,6 +45,7 @@ fn require(holds: bool, what: impl FnOnce() -> String) -> Checked {
 impl StateContext {
     /// Checks all invariants. The error describes the first broken one.
     pub fn check(&self) -> Checked {
+        self.records_are_bounded()?;
         self.numbers_were_given()?;
         self.names_are_unique()?;
         self.draining_nodes_are_indexers()?;
@@ -58,6 +61,18 @@ impl StateContext {
             self.moves_fit(&record.info)?;
         }
         Ok(())
+    }
+
+    fn records_are_bounded(&self) -> Checked {
+        let moves = self.indexes.values().map(|record| record.info.moves.len()).sum::<usize>();
+        let counts = [
+            (self.indexes.len(), INDEXES_MAX),
+            (self.nodes.len(), NODES_MAX),
+            (moves, MOVES_IN_ALL_MAX),
+        ];
+        require(counts.iter().all(|(count, most)| count <= most), || {
+            format!("indexes, nodes and moves with their limits: {counts:?}")
+        })
     }
 
     fn numbers_were_given(&self) -> Checked {

@@ -1,16 +1,85 @@
 //! Limits of the state, so that a snapshot fits in one message between members.
+//!
+//! Each kind of record has a limit of its own, in bytes of a snapshot. [`STATE_BYTES_MAX`] is their sum, and the build
+//! fails if it exceeds a message (see `replica`). A command that would pass a limit is refused.
 
 use proto::model::history::BRANCHES_MAX;
 use proto::model::rollback::DEAD_MAX;
+use serde::Serialize;
 
-/// The limit of positions in the retained cuts of all buckets: 16 MiB of memory. A position takes at most 20 bytes of
-/// a snapshot, so this is a third of the largest message between processes. Rollback points may add a quarter.
-pub(super) const POSITIONS_MAX: usize = 1 << 20;
+/// The limit of positions in the retained cuts of all buckets: 12 MiB of memory. A position takes at most 20 bytes of
+/// a snapshot, so this is a quarter of the largest message between processes. Rollback points may add a quarter.
+pub(super) const POSITIONS_MAX: usize = 3 << 18;
 /// The limit of vbuckets in all buckets. Besides the cuts, a snapshot has for each vbucket its branches, its position
-/// in each range of dead epochs, and two positions during a rollback, each of at most 20 bytes. Together with the
-/// cuts this leaves some megabytes of a message for indexes.
+/// in each range of dead epochs, and two positions during a rollback, each of at most 20 bytes.
 pub(super) const VBUCKETS_IN_ALL_MAX: usize = 32 << 10;
-/// The share of a snapshot that positions take at most: cuts, branches, and the data of rollbacks. The rest of a
-/// message is for indexes.
-pub(crate) const POSITION_BYTES_IN_ALL_MAX: usize =
+/// The share of a snapshot that positions take at most: cuts, branches, and the data of rollbacks.
+const POSITION_BYTES_IN_ALL_MAX: usize =
     20 * (POSITIONS_MAX + POSITIONS_MAX / 4 + VBUCKETS_IN_ALL_MAX * (BRANCHES_MAX + DEAD_MAX + 2));
+/// The encoded size limit of a vbucket in the assignment of its bucket: its owner and a hand-over.
+const ASSIGNMENT_BYTES_MAX: usize = 40;
+
+/// The limit of indexes.
+pub(super) const INDEXES_MAX: usize = 2048;
+/// The limit of the encoded definitions of all indexes, and of the names of buckets. Every process keeps them, and a
+/// new watcher of the catalog receives all of them at once.
+pub(super) const DEFINITION_BYTES_IN_ALL_MAX: usize = 4 << 20;
+/// The encoded size limit of an index without its definition, its places and its moves, and of a bucket without its
+/// name and its vbuckets: a few numbers.
+pub(super) const RECORD_BYTES_MAX: usize = 128;
+
+/// The limit of places (a copy of a slice on a node) of all indexes.
+pub(super) const PLACES_IN_ALL_MAX: usize = 64 << 10;
+/// The encoded size limit of a place: a node id, and its share of the lists.
+pub(super) const PLACE_BYTES_MAX: usize = 12;
+/// The limit of the past topologies of all indexes, of which scans and tokens may still name some.
+pub(super) const PAST_TOPOLOGY_BYTES_IN_ALL_MAX: usize = 2 << 20;
+/// The encoded size limit of a topology besides its places: its number, its time and its position in the log.
+pub(super) const TOPOLOGY_BYTES_MAX: usize = 48;
+/// The limit of moves in progress, of all indexes. A plan with more is carried out in several steps.
+pub(super) const MOVES_IN_ALL_MAX: usize = 16 << 10;
+/// The encoded size limit of a move in progress.
+const MOVE_BYTES_MAX: usize = 64;
+/// The number of ended moves that are kept.
+pub(super) const ENDED_MOVES_MAX: usize = 64;
+/// The length limit of the reason with which a move ended.
+pub(super) const REASON_BYTES_MAX: usize = 1 << 10;
+
+/// The limit of registered processes.
+pub(super) const NODES_MAX: usize = 1024;
+/// The encoded size limit of a registered process: its address, its zone and some numbers.
+const NODE_BYTES_MAX: usize = 640;
+
+/// The number of clients with kept answers. DDL comes from few clients.
+pub(super) const CLIENTS_MAX: usize = 1024;
+/// The limit of the answers that are kept for retries, of all clients.
+pub(super) const ANSWER_BYTES_IN_ALL_MAX: usize = 2 << 20;
+/// The encoded size limit of a client besides its answers.
+const CLIENT_BYTES_MAX: usize = 48;
+
+/// The largest snapshot: the sum of the limits above. The last summand stands for the counters.
+pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
+    + VBUCKETS_IN_ALL_MAX * ASSIGNMENT_BYTES_MAX
+    + DEFINITION_BYTES_IN_ALL_MAX
+    + INDEXES_MAX * (RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX)
+    + 2 * PLACES_IN_ALL_MAX * PLACE_BYTES_MAX
+    + PAST_TOPOLOGY_BYTES_IN_ALL_MAX
+    + MOVES_IN_ALL_MAX * MOVE_BYTES_MAX
+    + ENDED_MOVES_MAX * (MOVE_BYTES_MAX + REASON_BYTES_MAX)
+    + NODES_MAX * NODE_BYTES_MAX
+    + CLIENTS_MAX * CLIENT_BYTES_MAX
+    + ANSWER_BYTES_IN_ALL_MAX
+    + 1024;
+
+/// The size of a value in a snapshot.
+pub(super) fn encoded_bytes(value: &impl Serialize) -> usize {
+    // The size flavor stores nothing, so it cannot run out of room.
+    postcard::serialize_with_flavor(value, postcard::ser_flavors::Size::default())
+        .unwrap_or(usize::MAX / 2)
+}
+
+/// The longest beginning of a text with at most this many bytes.
+pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
+    let fits = |end: &usize| text.is_char_boundary(*end);
+    &text[..(0..=bytes_max.min(text.len())).rev().find(fits).unwrap_or(0)]
+}

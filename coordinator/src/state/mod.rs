@@ -22,7 +22,7 @@
 //! | `rollback` | the response to a source that has lost part of its history |
 //! | `invariants` | what holds after each command, checked by debug builds |
 //! | `apply` | the dispatch of commands to these files |
-//! | `snapshot`, `limits` | the encoded state, and its size limits |
+//! | `snapshot`, `limits`, `room` | the encoded state, its size limits, and what they refuse |
 //!
 //! An index is `pending` until it is built (by CREATE INDEX itself, or by BUILD INDEX), `backfill` until the leader
 //! has seen every slice readable, then `maintenance`. Slices move only in `maintenance`.
@@ -45,6 +45,7 @@ pub(crate) mod nodes;
 pub mod placement;
 mod requests;
 mod rollback;
+mod room;
 mod snapshot;
 mod vbucket_owners;
 

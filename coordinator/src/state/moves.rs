@@ -20,11 +20,9 @@ use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
 use super::effect::{Change, Effect};
+use super::limits::{ENDED_MOVES_MAX, REASON_BYTES_MAX, beginning};
 use super::lookup::no_index;
 use super::placement::change_copies;
-
-/// The number of ended moves that are kept.
-const ENDED_MAX: usize = 64;
 
 impl StateContext {
     pub(super) fn start_moves(&mut self, moves: &[PlannedMove]) -> Change {
@@ -45,6 +43,7 @@ impl StateContext {
 
     /// Checks that a move is possible.
     fn check_move(&self, planned: &PlannedMove) -> Result<()> {
+        self.check_room_for_move()?;
         let index = planned.index;
         let Some(info) = self.indexes.get(&index).map(|record| &record.info) else {
             return Err(Error::new(ErrorCode::Unknown, format!("index {index} does not exist")));
@@ -204,10 +203,10 @@ impl StateContext {
             info.moves.extract_if(.., |m| meant(m)).collect()
         });
         let ids = ended.iter().map(|m| m.id).collect();
-        let undone = undone.map(str::to_owned);
+        let undone = undone.map(|why| beginning(why, REASON_BYTES_MAX).to_owned());
         let end = |was| EndedMove { index, was, undone: undone.clone() };
         self.ended_moves.extend(ended.into_iter().map(end));
-        let surplus = self.ended_moves.len().saturating_sub(ENDED_MAX);
+        let surplus = self.ended_moves.len().saturating_sub(ENDED_MOVES_MAX);
         self.ended_moves.drain(..surplus);
         ids
     }

@@ -83,7 +83,10 @@ impl StateContext {
                 bad(format!("node {} is registered as a {}", node.id, known.role.name()))
             }
             Some(known) if **known == *node => Ok((Outcome::Done, Vec::new())),
-            _ => {
+            known => {
+                if known.is_none() {
+                    self.check_room_for_node()?;
+                }
                 self.nodes.insert(node.id, Arc::new(node.clone()));
                 Ok((Outcome::Done, vec![Effect::CatalogChanged]))
             }

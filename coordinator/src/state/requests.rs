@@ -1,7 +1,7 @@
 //! Answers that are kept for retries, so that a request that is sent twice is executed once.
 //!
-//! The table is part of the replicated state, so a new leader knows the answers of the old one. It is bounded: each
-//! client keeps its last answers, and only the most recently active clients stay. A client numbers its requests, so a
+//! The table is part of the replicated state, so a new leader knows the answers of the old one. It is bounded, in
+//! bytes too: each client keeps its last answers, and only the most recently active clients stay. A client numbers its requests, so a
 //! retry that is older than all kept answers is recognized and refused, never executed again. A client is a process
 //! whose sessions send concurrently. A late request may be older than many finished ones, so many answers are kept.
 
@@ -11,12 +11,14 @@ use proto::rpc::command::{Outcome, RequestId};
 use proto::{Error, ErrorCode};
 use serde::{Deserialize, Serialize};
 
-/// The number of clients with kept answers. DDL comes from few clients.
-const CLIENTS_MAX: usize = 1024;
+use super::limits::{ANSWER_BYTES_IN_ALL_MAX, CLIENTS_MAX, encoded_bytes};
+
 /// Answers per client: more than the sessions of a process send while one of them retries.
 const ANSWERS_MAX: usize = 4096;
-/// Answers of all clients: a few MiB of a snapshot.
+/// Answers of all clients.
 const ANSWERS_IN_ALL_MAX: usize = 16_384;
+/// The encoded size limit of the number of a request.
+const NUMBER_BYTES_MAX: usize = 10;
 
 /// The kept answers, by client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +29,8 @@ struct Client {
     /// The log position of the client's last request.
     position: u64,
     answers: BTreeMap<u64, Outcome>,
+    /// The encoded size of the answers.
+    bytes: usize,
     /// The newest request whose answer was dropped.
     forgotten: Option<u64>,
 }
@@ -54,22 +58,55 @@ impl Requests {
     pub fn keep(&mut self, id: RequestId, position: u64, outcome: Outcome) {
         let client = self.0.entry(id.client).or_default();
         client.position = position;
-        client.answers.insert(id.sequence, outcome);
-        if client.answers.len() > ANSWERS_MAX
-            && let Some((sequence, _)) = client.answers.pop_first()
-        {
-            client.forgotten = Some(sequence);
+        client.insert(id.sequence, outcome);
+        if client.answers.len() > ANSWERS_MAX {
+            client.forget_first();
         }
         while self.0.len() > CLIENTS_MAX || self.kept() > ANSWERS_IN_ALL_MAX {
-            let oldest = self.0.iter().min_by_key(|(_, client)| client.position);
-            let Some(oldest) = oldest.map(|(id, _)| *id) else { return };
+            let Some(oldest) = self.least_active() else { return };
             self.0.remove(&oldest);
         }
+        while self.bytes() > ANSWER_BYTES_IN_ALL_MAX {
+            let Some(oldest) = self.least_active() else { return };
+            let last_client = self.0.len() == 1;
+            match self.0.get_mut(&oldest) {
+                Some(client) if last_client => client.forget_first(),
+                _ => drop(self.0.remove(&oldest)),
+            }
+        }
+    }
+
+    fn least_active(&self) -> Option<u64> {
+        self.0.iter().min_by_key(|(_, client)| client.position).map(|(id, _)| *id)
     }
 
     fn kept(&self) -> usize {
         self.0.values().map(|client| client.answers.len()).sum()
     }
+
+    fn bytes(&self) -> usize {
+        self.0.values().map(|client| client.bytes).sum()
+    }
+}
+
+impl Client {
+    fn insert(&mut self, sequence: u64, outcome: Outcome) {
+        self.bytes += answer_bytes(&outcome);
+        if let Some(old) = self.answers.insert(sequence, outcome) {
+            self.bytes -= answer_bytes(&old);
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some((sequence, outcome)) = self.answers.pop_first() {
+            self.bytes -= answer_bytes(&outcome);
+            self.forgotten = Some(sequence);
+        }
+    }
+}
+
+fn answer_bytes(outcome: &Outcome) -> usize {
+    NUMBER_BYTES_MAX + encoded_bytes(outcome)
 }
 
 #[cfg(test)]
@@ -110,6 +147,17 @@ mod tests {
             assert_eq!(requests.answer(id(n / ANSWERS_MAX as u64, n)), Some(Outcome::Done));
         }
         assert!(requests.kept() <= ANSWERS_IN_ALL_MAX);
+    }
+
+    #[test]
+    fn long_answers_of_a_single_client_are_bounded_in_bytes() {
+        let mut requests = Requests::default();
+        let long = || Outcome::Refused(Error::internal("x".repeat(2000)));
+        (1..=3000).for_each(|sequence| requests.keep(id(1, sequence), sequence, long()));
+        let bytes = encoded_bytes(&requests);
+        assert!(bytes < ANSWER_BYTES_IN_ALL_MAX + 100, "{bytes}");
+        assert_eq!(requests.answer(id(1, 3000)), Some(long()));
+        assert_ne!(requests.answer(id(1, 1)), Some(long()), "the oldest one is forgotten");
     }
 
     #[test]

@@ -99,6 +99,11 @@ impl Indexer {
         }
     }
 
+    /// Writes everything in memory into fragments, so that the next start has nothing to replay.
+    pub async fn flush(&self) -> Result<()> {
+        self.context.store.flush().await
+    }
+
     /// Waits until the commit log has failed, because of a broken disk. The node then applies no epoch until it is restarted.
     pub async fn stopped(&self) {
         self.context.fragments.log_failed().await;

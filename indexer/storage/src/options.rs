@@ -3,6 +3,9 @@
 use crate::fragment::compression::Compression;
 use crate::log::options::LogOptions;
 
+/// Fragments that are open at once by default: a small share of the files that a process may usually have open, 1,024.
+pub const OPEN_FILES_MAX: usize = 96;
+
 /// Settings of the storage engine.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
@@ -18,6 +21,8 @@ pub struct StoreOptions {
     /// Write rate of compactions in the background, in bytes per second, as long as lists are
     /// short.
     pub compaction_bytes_per_s: u64,
+    /// Fragments that are open at once. Reads of further ones open them again.
+    pub open_files_max: usize,
 }
 
 impl Default for StoreOptions {
@@ -28,6 +33,7 @@ impl Default for StoreOptions {
             log: LogOptions::default(),
             compression: Compression::default(),
             compaction_bytes_per_s: 128 << 20,
+            open_files_max: OPEN_FILES_MAX,
         }
     }
 }

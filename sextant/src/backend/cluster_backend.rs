@@ -38,6 +38,8 @@ const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a push waits for a vbucket that is being handed over.
 const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
+/// How long a write waits for a projector that does not have a new bucket yet: it makes some ten in a second.
+const NEW_BUCKET_WAIT: Duration = Duration::from_secs(30);
 /// Pause between two tries.
 const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
 
@@ -221,7 +223,16 @@ impl Backend for ClusterBackend {
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
         let request = WriteRequest { bucket: bucket.id, writes };
-        let reply = self.source(bucket)?.write(request).await?;
+        let deadline = Instant::now() + NEW_BUCKET_WAIT;
+        let reply = loop {
+            match self.source(bucket)?.write(request.clone()).await {
+                // The projector does not have the bucket yet, or is about to give a vbucket away: nothing was written.
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
+                    tokio::time::sleep(NOT_HOME_PAUSE).await;
+                }
+                done => break done?,
+            }
+        };
         self.counters.documents.inc_by(reply.affected);
         Ok(reply)
     }

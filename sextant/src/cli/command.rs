@@ -7,6 +7,7 @@ use proto::model::node::Role;
 
 use super::signal::stop_signal;
 use super::{client, demo, dev, inspect, rebalance, role, verify};
+use crate::roles::Shutdown;
 
 /// Secondary indexes over changing data: declared in SQL, built without stopping writes, scanned at one
 /// consistent moment.
@@ -49,11 +50,11 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
     remember_panic_places();
     match cli.command {
         Command::Demo(args) => demo::run(args).await,
-        Command::Dev(args) => until_stopped(dev::run(args)).await,
-        Command::Coordinator(args) => until_stopped(role::run(Role::Coordinator, args)).await,
-        Command::Projector(args) => until_stopped(role::run(Role::Projector, args)).await,
-        Command::Indexer(args) => until_stopped(role::run(Role::Indexer, args)).await,
-        Command::Router(args) => until_stopped(role::run(Role::Router, args)).await,
+        Command::Dev(args) => until_stopped(|shutdown| dev::run(args, shutdown)).await,
+        Command::Coordinator(args) => run_role(Role::Coordinator, args).await,
+        Command::Projector(args) => run_role(Role::Projector, args).await,
+        Command::Indexer(args) => run_role(Role::Indexer, args).await,
+        Command::Router(args) => run_role(Role::Router, args).await,
         Command::Sql(args) => client::sql(args).await,
         Command::Status(args) => client::status(args).await,
         Command::Rebalance(args) => rebalance::run(args).await,
@@ -64,10 +65,19 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
 
 /// Runs a service until it fails or the process receives a stop signal. The signal handler is installed first, so that
 /// a signal during the start is a clean end too.
-async fn until_stopped(service: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+async fn until_stopped<F: Future<Output = Result<(), Error>>>(
+    run: impl FnOnce(Shutdown) -> F,
+) -> Result<(), Error> {
+    let shutdown = Shutdown::default();
     tokio::select! {
         biased;
-        () = stop_signal() => Ok(()),
-        done = service => done,
+        () = stop_signal() => {}
+        done = run(shutdown.clone()) => return done,
     }
+    shutdown.run().await;
+    Ok(())
+}
+
+async fn run_role(role: Role, args: role::Args) -> Result<(), Error> {
+    until_stopped(|shutdown| role::run(role, args, shutdown)).await
 }

@@ -7,7 +7,7 @@ use proto::env::Env;
 
 use super::renamed::{OldName, refuse_old_names};
 use super::role::MIB_MAX;
-use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server, lock_data_dir};
+use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server, Shutdown, lock_data_dir};
 
 /// `sextant dev`
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 /// Runs the cluster until the future is dropped.
-pub async fn run(args: Args) -> Result<()> {
+pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     refuse_old_names(&[(args.log_mb, "log_mb", "change_log_mb")])?;
     let env = Env::real();
     let _lock = lock_data_dir(&env, &args.data)?;
@@ -65,6 +65,15 @@ pub async fn run(args: Args) -> Result<()> {
     if let Some(address) = server.peer_address() {
         tracing::info!(%address, "serving other processes");
     }
+    cluster.indexers().iter().for_each(|indexer| shutdown.flushes(indexer));
+    tokio::select! {
+        // A cluster that lacks a service would refuse writes for ever.
+        error = cluster.stopped() => Err(error),
+        served = serve(&server) => served,
+    }
+}
+
+async fn serve(server: &Server) -> Result<()> {
     server.wait_ready().await?;
     println!("{}", server.ready_line());
     std::future::pending().await

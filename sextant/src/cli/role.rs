@@ -1,5 +1,6 @@
 //! The flags and the settings file of a role that runs as a process of its own. A flag overrides the file.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use proto::env::Env;
@@ -9,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
 use super::renamed::{OldName, refuse_old_names};
-use crate::roles::{RoleSettings, ScanSettings, run_role};
+use crate::roles::{RoleSettings, ScanSettings, Shutdown, run_role};
 
 /// The settings of a role: flags, or keys of a TOML file with the same names and `_` for `-`.
 #[derive(Debug, Default, Deserialize, clap::Args)]
@@ -28,6 +29,9 @@ pub struct Args {
     /// Address to listen on, if it differs from the address in --peer-listen, or on a router in --grpc
     #[arg(long, value_name = "HOST:PORT")]
     bind: Option<String>,
+    /// Address by which other processes know this one, if it differs from the address in --peer-listen
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
     /// Data directory (not for a router)
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -121,6 +125,7 @@ impl Args {
             _ => peer_listen.ok_or_else(|| missing("an address, --peer-listen"))?,
         };
         let bind = self.bind.or(file.bind).unwrap_or_else(|| address.clone());
+        let address = advertised(role, address, self.advertise.or(file.advertise))?;
         let data = self.data.or(file.data);
         if data.is_none() && role != Role::Router {
             return Err(missing("a data directory, --data"));
@@ -152,6 +157,20 @@ impl Args {
     }
 }
 
+/// The address by which other processes know this one. No process can call an address that stands for all interfaces.
+fn advertised(role: Role, listen: String, advertise: Option<String>) -> Result<String> {
+    let address = advertise.unwrap_or(listen);
+    let host = address.rsplit_once(':').map_or(&*address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_everywhere = host.is_empty() || host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
+    // No process calls a router.
+    if !is_everywhere || role == Role::Router {
+        return Ok(address);
+    }
+    Err(bad(format!("other processes cannot call a {} at {address}", role.name()))
+        .with_hint("give the address that they can call with --advertise HOST:PORT"))
+}
+
 /// The address of a router's gRPC port.
 fn router_address(peer_listen: Option<String>, grpc: Option<String>) -> Result<String> {
     match peer_listen {
@@ -173,10 +192,10 @@ fn member(text: &str) -> Result<(NodeId, String)> {
 }
 
 /// Runs a role until SIGTERM or control-C.
-pub async fn run(role: Role, args: Args) -> Result<()> {
+pub async fn run(role: Role, args: Args, shutdown: Shutdown) -> Result<()> {
     let env = Env::real();
     let settings = args.settings(&env, role)?;
-    run_role(settings, env).await
+    run_role(settings, env, shutdown).await
 }
 
 #[cfg(test)]
@@ -223,6 +242,22 @@ mod tests {
         assert_eq!((&*router.node.address, &*router.bind), ("h:3", "h:3"));
         let router = settings(Role::Router, "--peer-listen=h:3").expect_err("not of a router");
         assert!(router.message.contains("--peer-listen"), "{router}");
+    }
+
+    #[test]
+    fn an_address_of_all_interfaces_is_not_advertised() {
+        let settings = |flags: &[&str]| {
+            let all = ["--id=1", "--data=d", "--coordinators=1=h:1"];
+            parsed(&[&all, flags].concat()).settings(&Env::real(), Role::Indexer)
+        };
+        for everywhere in ["0.0.0.0:7401", "[::]:7401", ":7401"] {
+            let listen = format!("--peer-listen={everywhere}");
+            let refused = settings(&[&listen]).expect_err("nobody can call it");
+            assert!(refused.hint.is_some_and(|hint| hint.contains("--advertise")), "{everywhere}");
+            let known = settings(&[&listen, "--advertise=host:7401"]).expect("complete");
+            assert_eq!((&*known.node.address, &*known.bind), ("host:7401", everywhere));
+        }
+        assert!(settings(&["--peer-listen=10.0.0.1:7401"]).is_ok());
     }
 
     #[test]

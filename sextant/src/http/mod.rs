@@ -1,4 +1,4 @@
-//! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`.
+//! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`, `/readyz`.
 
 mod caller;
 mod observed;

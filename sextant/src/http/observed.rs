@@ -1,10 +1,18 @@
 //! The sources of the values that the HTTP port shows.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use proto::model::node::Role;
+use tokio::time::timeout;
 
 use crate::backend::{ClusterBackend, Counters};
 use crate::principal::Principal;
+use crate::sql::backend::Backend;
 use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
+
+/// How long a coordinator may take to answer.
+const READY_WAIT: Duration = Duration::from_secs(2);
 
 /// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
@@ -18,6 +26,27 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// The reason for which statements cannot succeed now, if there is one.
+    pub(super) async fn not_ready(&self) -> Option<String> {
+        let catalog = self.backend.router().catalog();
+        if catalog.cas == 0 {
+            return Some(
+                "the router has no catalog yet, because no coordinator has answered".into(),
+            );
+        }
+        for role in [Role::Projector, Role::Indexer] {
+            if !catalog.nodes.values().any(|node| node.role == role) {
+                return Some(format!("no {} is registered", role.name()));
+            }
+        }
+        match timeout(READY_WAIT, self.backend.status()).await {
+            Err(_) => Some("no coordinator answers".into()),
+            Ok(Err(error)) => Some(format!("no coordinator answers: {error}")),
+            Ok(Ok(status)) if status.leader.is_none() => Some("no coordinator leads".into()),
+            Ok(Ok(_)) => None,
+        }
+    }
+
     /// The status of this process and of the cluster, for a principal.
     pub(super) async fn status(&self, principal: Principal) -> Status {
         let cluster = cluster_status(&self.backend.with_principal(principal)).await;

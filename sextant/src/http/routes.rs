@@ -1,4 +1,7 @@
-//! The routes: `/status` as JSON, `/metrics`, `/healthz`.
+//! The routes: `/status` as JSON, `/metrics`, `/healthz`, `/readyz`.
+//!
+//! A process whose service has stopped ends, so that a process that answers is healthy. It is ready when it can run
+//! statements: a coordinator leads, and a projector and an indexer are registered.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -16,6 +19,7 @@ pub fn routes(observed: Observed) -> Router {
         .route("/status", get(status))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .with_state(observed)
 }
 
@@ -25,6 +29,13 @@ async fn healthz(State(observed): State<Observed>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
     "ok\n".into_response()
+}
+
+async fn readyz(State(observed): State<Observed>) -> Response {
+    match observed.not_ready().await {
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+        None => "ready\n".into_response(),
+    }
 }
 
 async fn status(principal: Principal, State(observed): State<Observed>) -> Json<Status> {

@@ -46,6 +46,18 @@ impl WireError {
         }
     }
 
+    /// Adds to the message.
+    pub(super) fn with_message_end(mut self, more: &str) -> Self {
+        self.message.push_str(more);
+        self
+    }
+
+    /// Sets the hint.
+    pub(super) fn with_hint(mut self, hint: &str) -> Self {
+        self.hint = Some(hint.to_owned());
+        self
+    }
+
     /// Makes the error end the session.
     pub(super) fn fatal(mut self) -> Self {
         self.fatal = true;

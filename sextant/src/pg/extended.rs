@@ -22,6 +22,7 @@ use super::describe::Description;
 use super::error::{WireError, WireResult};
 use super::execute::StatementOutcome;
 use super::finish::row_description;
+use super::frame::MESSAGE_BYTES_MAX;
 use super::portal::{Portal, PortalProgress, Prepared, Running};
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
@@ -37,6 +38,14 @@ const PREPARED_MAX: usize = 10_000;
 /// Maximum of portals in a session.
 const PORTALS_MAX: usize = 1000;
 
+/// Maximum of the texts of a session's prepared statements together, in bytes: the longest statement fits. Parsed, they
+/// take some ten times as much.
+const PREPARED_BYTES_MAX: usize = 5 << 20;
+
+/// Maximum of the values of a session's portals together, in bytes, each with the text of its statement: twice the longest
+/// message.
+const PORTAL_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
+
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn parse(&mut self, parse: Parse) -> WireResult<()> {
         let name = parse.name.unwrap_or_default();
@@ -48,6 +57,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let message = format!("a session keeps at most {PREPARED_MAX} prepared statements");
             return Err(Error::new(ErrorCode::OverLimit, message).into());
         }
+        let bytes = parse.query.len();
+        let others = self.prepared.iter().filter(|(other, _)| **other != name);
+        let all = bytes + others.map(|(_, prepared)| prepared.bytes).sum::<usize>();
+        check_bytes("prepared statements", all, PREPARED_BYTES_MAX)?;
         let mut statements = crate::sql::parse(&parse.query)?;
         if statements.len() > 1 {
             let message = "a prepared statement must be one statement, not several";
@@ -70,7 +83,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .collect();
         // A client may declare parameters that do not occur in the text.
         parameter_oids.extend(parse.type_oids.iter().skip(parameter_oids.len()));
-        self.prepared.insert(name, Arc::new(Prepared { statement, parameter_oids }));
+        let from_relation = matches!(&statement, Some(Parsed { statement: Statement::Select(s), .. }) if s.from.is_some());
+        let columns = description.columns.filter(|_| from_relation);
+        let prepared = Prepared { statement, parameter_oids, columns, bytes };
+        self.prepared.insert(name, Arc::new(prepared));
         self.conn.send(ParseComplete::new())
     }
 
@@ -96,13 +112,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             )
             .into());
         }
+        let name = bind.portal_name.unwrap_or_default();
+        let sizes = bind.parameters.iter().flatten().map(|value| value.len());
+        let bytes = prepared.bytes + sizes.sum::<usize>();
+        let others = self.portals.iter().filter(|(other, _)| **other != name);
+        let all = bytes + others.map(|(_, portal)| portal.bytes).sum::<usize>();
+        check_bytes("portals", all, PORTAL_BYTES_MAX)?;
         let formats = Format::list(&bind.parameter_format_codes, oids.len())?;
         let mut values = Vec::with_capacity(oids.len());
         for (n, (oid, bytes)) in oids.iter().zip(&bind.parameters).enumerate() {
             let value = parameter(*oid, formats[n], bytes.as_ref());
             values.push(value.map_err(|error| error.context(format!("${}", n + 1)))?);
         }
-        let name = bind.portal_name.unwrap_or_default();
         if !name.is_empty() && self.portals.contains_key(&name) {
             let message = format!("portal \"{name}\" already exists");
             return Err(Error::new(ErrorCode::Exists, message).into());
@@ -112,7 +133,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(Error::new(ErrorCode::OverLimit, message).into());
         }
         let format_codes = bind.result_column_format_codes;
-        let portal = Portal { prepared, values, format_codes, progress: PortalProgress::Bound };
+        let progress = PortalProgress::Bound;
+        let portal = Portal { prepared, values, format_codes, progress, bytes };
         self.portals.insert(name, portal);
         self.conn.send(BindComplete::new())
     }
@@ -144,6 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         match columns {
             Some(columns) => {
+                prepared.check_columns(&columns)?;
                 let formats = Format::list(&format_codes, columns.len())?;
                 self.conn.send(row_description(&columns, &formats))
             }
@@ -162,7 +185,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         portal.progress = match portal.progress {
             PortalProgress::Bound => {
-                self.begin(&parsed.statement, &portal.values, &portal.format_codes).await?
+                self.begin(&prepared, &parsed.statement, (&portal.values, &portal.format_codes))
+                    .await?
             }
             PortalProgress::Finished => {
                 let message = format!("portal \"{name}\" was executed before and cannot run again");
@@ -193,12 +217,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     async fn begin(
         &mut self,
+        prepared: &Prepared,
         statement: &Statement,
-        values: &[Value],
-        format_codes: &[i16],
+        (values, format_codes): (&[Value], &[i16]),
     ) -> WireResult<PortalProgress> {
         match self.start(statement, values).await? {
             StatementOutcome::Rows(rows) => {
+                prepared.check_columns(&rows.columns)?;
                 let formats = Format::list(format_codes, rows.columns.len())?;
                 let writer = RowWriter::new(Shape::Data, &rows.columns, &formats);
                 Ok(PortalProgress::Running(Box::new(Running { rows, writer })))
@@ -232,4 +257,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         self.conn.send(CloseComplete::new())
     }
+}
+
+/// Refuses what would make a session keep too many bytes.
+fn check_bytes(what: &str, all: usize, most: usize) -> WireResult<()> {
+    if all <= most {
+        return Ok(());
+    }
+    let message = format!("the {what} of this session would take {all} bytes; at most {most}");
+    Err(Error::new(ErrorCode::OverLimit, message)
+        .with_hint("close some, or prepare shorter statements with parameters")
+        .into())
 }

@@ -98,6 +98,23 @@ impl Interrupt {
     }
 }
 
+/// How long an interrupted statement that changes something is waited for: a little longer than the projector lets a
+/// write wait for its turn, and than an election takes.
+const OUTCOME_WAIT: Duration = Duration::from_secs(12);
+
+/// The outcome of a statement that changes something and was interrupted. The change may be queued or even committed
+/// already, so the outcome decides; only if there is none in time does the client learn that it is unknown.
+pub(super) async fn outcome<T>(
+    interrupted: WireError,
+    run: impl Future<Output = T>,
+) -> WireResult<T> {
+    tokio::time::timeout(OUTCOME_WAIT, run).await.map_err(|_| {
+        interrupted
+            .with_message_end("; it may have been carried out, or may be later")
+            .with_hint("look at the data or at SHOW before you run the statement again")
+    })
+}
+
 fn interrupted(why: &str) -> WireError {
     Error::new(ErrorCode::Cancelled, format!("the statement was cancelled: {why}")).into()
 }

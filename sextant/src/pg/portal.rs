@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
 
 use super::row_writer::RowWriter;
 use super::stream::Rows;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::Parsed;
+use crate::sql::plan::ColumnInfo;
 
 /// A prepared statement.
 pub(super) struct Prepared {
@@ -15,6 +17,21 @@ pub(super) struct Prepared {
     pub(super) statement: Option<Parsed>,
     /// The types of its parameters.
     pub(super) parameter_oids: Vec<u32>,
+    /// The columns of a SELECT of an index or a bucket when it was prepared. They do not change while it is kept.
+    pub(super) columns: Option<Vec<ColumnInfo>>,
+    /// The length of its text. The parsed statement takes some ten times as much.
+    pub(super) bytes: usize,
+}
+
+impl Prepared {
+    /// Refuses rows of other columns than those that the client was told.
+    pub(super) fn check_columns(&self, now: &[ColumnInfo]) -> Result<()> {
+        if self.columns.as_ref().is_none_or(|columns| columns == now) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorCode::Unsupported, "cached plan must not change result type")
+            .with_hint("the index was made again with other columns; prepare the statement again"))
+    }
 }
 
 /// A prepared statement with values.
@@ -23,6 +40,8 @@ pub(super) struct Portal {
     pub(super) values: Vec<Value>,
     pub(super) format_codes: Vec<i16>,
     pub(super) progress: PortalProgress,
+    /// The length of its values and of its statement's text.
+    pub(super) bytes: usize,
 }
 
 /// The state of a portal.

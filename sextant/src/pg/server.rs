@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use proto::Error;
 use proto::env::Env;
+use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -20,11 +20,17 @@ use crate::listen::connections;
 use crate::principal::Principal;
 use crate::sql::backend::Backends;
 
+/// How long a refused client may take to read the reason.
+const REFUSAL_WAIT: Duration = Duration::from_secs(1);
+
 /// Settings of the SQL port.
 #[derive(Clone, Debug)]
 pub struct PgConfig {
     /// Maximum of concurrent sessions; further ones are refused.
     pub sessions_max: usize,
+    /// Maximum of connections that have not sent their start-up packet; further ones are refused. They take no session's
+    /// place.
+    pub starting_max: usize,
     /// Time-out of the start-up messages.
     pub startup_timeout: Duration,
 }
@@ -32,7 +38,7 @@ pub struct PgConfig {
 impl Default for PgConfig {
     /// An idle session takes some 100 KB.
     fn default() -> Self {
-        Self { sessions_max: 1000, startup_timeout: Duration::from_secs(30) }
+        Self { sessions_max: 1000, starting_max: 64, startup_timeout: Duration::from_secs(30) }
     }
 }
 
@@ -44,17 +50,19 @@ pub struct PgServer {
     config: PgConfig,
     sessions: Sessions,
     places: Arc<Semaphore>,
+    starting: Arc<Semaphore>,
 }
 
 impl PgServer {
     /// A server over a cluster.
     pub fn new(backends: Arc<dyn Backends>, env: Env, config: PgConfig) -> Self {
         let places = Arc::new(Semaphore::new(config.sessions_max));
-        Self { backends, env, config, sessions: Sessions::default(), places }
+        let starting = Arc::new(Semaphore::new(config.starting_max));
+        Self { backends, env, config, sessions: Sessions::default(), places, starting }
     }
 
     /// Accepts connections until it is dropped, which ends all sessions.
-    pub async fn serve(self, listener: TcpListener) -> &'static str {
+    pub async fn serve(self, listener: TcpListener) -> String {
         let mut connections = connections(listener);
         let stop = CancellationToken::new();
         let _ends_sessions = stop.clone().drop_guard();
@@ -70,21 +78,24 @@ impl PgServer {
                     };
                     self.env.spawn_request("sql session", session).detach();
                 }
-                Err(error) => {
-                    // The usual reason is too many open files, and sessions that end close some.
-                    tracing::warn!(%error, "accepting an SQL connection failed; trying again");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
+                Err(error) => return format!("accepting connections failed: {error}"),
             }
         }
-        "its listening socket was closed"
+        "its listening socket was closed".to_owned()
     }
 
     /// Runs one connection to its end.
     pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S) {
+        let Ok(starting) = self.starting.try_acquire() else {
+            let text = format!("{} connections are logging in", self.config.starting_max);
+            let busy = Error::new(ErrorCode::TooBusy, text).with_hint("try again later");
+            return refuse(Conn::new(stream), WireError::from(busy).fatal()).await;
+        };
         let mut conn = Conn::new(stream);
         let start = tokio::time::timeout(self.config.startup_timeout, startup::begin(&mut conn));
-        let refusal = match start.await {
+        let start = start.await;
+        drop(starting);
+        let refusal = match start {
             Err(_) | Ok(Ok(Start::Closed)) => return,
             Ok(Ok(Start::Cancel(process, secret))) => {
                 return self.sessions.cancel(process, secret);
@@ -99,15 +110,24 @@ impl PgServer {
                     return session.run().await;
                 }
                 Err(_) => WireError::from(
-                    Error::unavailable(format!("{} sessions are open", self.config.sessions_max))
-                        .with_hint("close some sessions, or try again later"),
+                    Error::new(
+                        ErrorCode::TooBusy,
+                        format!("{} sessions are open", self.config.sessions_max),
+                    )
+                    .with_hint("close some sessions, or try again later"),
                 )
                 .fatal(),
             },
             Ok(Err(error)) => error,
         };
-        if conn.send(refusal.response()).is_ok() {
-            let _client_may_be_gone = conn.flush().await;
-        }
+        refuse(conn, refusal).await;
+    }
+}
+
+/// Tells the client why its connection ends.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut conn: Conn<S>, refusal: WireError) {
+    if conn.send(refusal.response()).is_ok() {
+        // A client that does not read must not keep the connection.
+        let _client_may_be_gone = tokio::time::timeout(REFUSAL_WAIT, conn.flush()).await;
     }
 }

@@ -12,11 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::conn::Conn;
 use super::error::{WireError, WireResult};
 use super::execute::StatementOutcome;
-use super::interrupt::{Interrupt, Registration};
+use super::interrupt::{Interrupt, Registration, outcome};
 use super::portal::{Portal, Prepared};
 use super::settings::{REPORTED, Settings};
 use super::startup::Parameters;
-use super::state::{SessionState, Transaction};
+use super::state::{SessionState, Transaction, changes_at_once};
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 
@@ -117,8 +117,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             match futures::poll!(run.as_mut()) {
                 std::task::Poll::Ready(done) => done,
                 std::task::Poll::Pending => {
-                    self.interrupt.guard(self.conn.flush()).await??;
-                    self.interrupt.guard(run).await?
+                    let interrupted = match self.interrupt.guard(self.conn.flush()).await {
+                        Ok(flushed) => {
+                            flushed?;
+                            self.interrupt.guard(run.as_mut()).await
+                        }
+                        Err(error) => Err(error),
+                    };
+                    match interrupted {
+                        Err(error) if changes_at_once(statement) => outcome(error, run).await?,
+                        done => done?,
+                    }
                 }
             }
         }?;

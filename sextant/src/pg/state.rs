@@ -77,6 +77,13 @@ impl SessionState {
     }
 }
 
+/// True if the outcome of an interrupted statement is worth waiting for: it changes something, and ends soon. CREATE INDEX
+/// and BUILD INDEX wait for a build.
+pub(super) fn changes_at_once(statement: &Statement) -> bool {
+    let builds = matches!(statement, Statement::CreateIndex(_) | Statement::BuildIndex { .. });
+    writes(statement) && !builds
+}
+
 /// True if a statement changes something that other sessions see.
 fn writes(statement: &Statement) -> bool {
     matches!(

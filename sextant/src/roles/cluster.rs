@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::FutureExt;
 use proto::env::{DirectoryIdentity, Env};
 use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
@@ -14,6 +15,7 @@ use proto::rpc::api::{CoordinatorApi, Directory};
 use proto::{Error, ErrorCode, Result};
 
 use super::services;
+use crate::descriptors::Shares;
 use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
 /// The first node number of each role; `dev` starts at most 99 nodes of a role.
@@ -44,7 +46,7 @@ pub struct Cluster {
     peers: Arc<Peers>,
     coordinators: BTreeMap<NodeId, Arc<coordinator::Coordinator>>,
     indexers: BTreeMap<NodeId, Arc<indexer::Indexer>>,
-    _projector: projector::Service,
+    projector: projector::Service,
     router: Arc<router::Router>,
 }
 
@@ -76,7 +78,7 @@ impl Cluster {
         let mut router_config = router::Config::new(info(ROUTER, Role::Router));
         router_config.scans_max = config.scans_max.unwrap_or(router_config.scans_max);
         let router = Arc::new(router::Router::start(router_config, env.clone(), directory));
-        Ok(Self { config, env, peers, coordinators, indexers, _projector: projector, router })
+        Ok(Self { config, env, peers, coordinators, indexers, projector, router })
     }
 
     /// The directory that the cluster's services use.
@@ -97,6 +99,31 @@ impl Cluster {
     /// The running indexers.
     pub fn indexers(&self) -> Vec<Arc<indexer::Indexer>> {
         self.indexers.values().cloned().collect()
+    }
+
+    /// Waits until a service has stopped by itself, because it could not write a file; returns the reason. The others
+    /// would go on, but without it the cluster in this process is not whole.
+    pub async fn stopped(&self) -> Error {
+        let coordinators = self.coordinators.iter().map(|(id, member)| {
+            async move {
+                member.stopped().await;
+                stopped(Role::Coordinator, *id, "log")
+            }
+            .boxed()
+        });
+        let indexers = self.indexers.iter().map(|(id, indexer)| {
+            async move {
+                indexer.stopped().await;
+                stopped(Role::Indexer, *id, "log")
+            }
+            .boxed()
+        });
+        let projector = async {
+            self.projector.stopped().await;
+            stopped(Role::Projector, NodeId(PROJECTOR), "documents")
+        };
+        let all = coordinators.chain(indexers).chain([projector.boxed()]);
+        futures::future::select_all(all).await.0
     }
 
     /// The coordinator member that leads now.
@@ -144,6 +171,14 @@ impl Cluster {
         self.indexers.insert(node, indexer);
         Ok(())
     }
+}
+
+/// The error with which a process ends whose service has stopped by itself.
+pub(super) fn stopped(role: Role, id: NodeId, unwritten: &str) -> Error {
+    let text = format!("{} {id} has stopped: its {unwritten} could not be written", role.name());
+    Error::new(ErrorCode::Io, text).with_hint(
+        "the log has the reason; check the disk (is it full?), then start the process again",
+    )
 }
 
 /// The coordinator's members.
@@ -227,9 +262,10 @@ async fn start_indexer(
     id: NodeId,
 ) -> Result<Arc<indexer::Indexer>> {
     let dir = node_dir(&config.data_dir, "indexer", id.0 - INDEXER + 1);
-    let indexer =
-        services::start_indexer(info(id.0, Role::Indexer), dir, None, env, directory(peers))
-            .await?;
+    let mut settings = indexer::Config::new(info(id.0, Role::Indexer), dir);
+    let indexers = usize::try_from(config.indexers).unwrap_or(usize::MAX);
+    settings.store.open_files_max = Shares::of_process().fragments(indexers);
+    let indexer = services::run_indexer(settings, env, directory(peers)).await?;
     peers.add_indexer(id, Arc::clone(&indexer) as _);
     Ok(indexer)
 }
@@ -251,3 +287,7 @@ pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
         }
     })
 }
+
+#[cfg(test)]
+#[path = "cluster_tests.rs"]
+mod tests;

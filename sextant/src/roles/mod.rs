@@ -5,7 +5,9 @@ mod cluster;
 mod role;
 mod server;
 pub mod services;
+mod shutdown;
 
 pub use cluster::{Cluster, ClusterConfig, lock_data_dir};
 pub use role::{RoleSettings, ScanSettings, run as run_role};
 pub use server::{Listeners, PortOptions, Ports, Server, ServerParts};
+pub use shutdown::Shutdown;

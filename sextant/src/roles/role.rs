@@ -2,19 +2,27 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use proto::Result;
 use proto::env::{Env, Task};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
-use proto::{Error, ErrorCode, Result};
 use tokio::net::TcpListener;
 
 use super::server::{PortOptions, Ports, Server, ServerParts};
-use super::services;
+use super::shutdown::Shutdown;
+use super::{cluster, services};
+use crate::descriptors::Shares;
 use crate::grpc;
 use crate::listen::{bind, connections, end_reason};
 use crate::wire::{PeerDirectory, Peers, tcp_connect};
+
+/// How long a coordinator may take to answer before the process says that it waits.
+const ANSWER_WAIT: Duration = Duration::from_secs(1);
+/// The pause before the coordinators are asked again.
+const ANSWER_PAUSE: Duration = Duration::from_millis(200);
 
 /// Limits of scans; `None` for the defaults.
 #[derive(Debug)]
@@ -52,8 +60,8 @@ pub struct RoleSettings {
     pub http: String,
 }
 
-/// Runs a role until the future is dropped.
-pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
+/// Runs a role until the future is dropped. `shutdown` learns what is to be done before the process ends.
+pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result<()> {
     let role = settings.node.role;
     let peers = Peers::new(settings.coordinators.clone(), tcp_connect());
     let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
@@ -83,9 +91,10 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
         Role::Projector => {
             let mut config = projector::Config::new(settings.node.clone());
             config.log_bytes_max = settings.log_bytes_max.unwrap_or(config.log_bytes_max);
-            let service = services::start_projector(config, data, &env, directory).await?;
+            let service = services::start_projector(config, data, &env, directory.clone()).await?;
             peers.add_projector(id, service.projector());
             let stopped = service.stopped();
+            wait_coordinators(&*directory, &settings).await;
             serve_until(&env, &settings.node, listener, peers, stopped, "documents").await
         }
         Role::Indexer => {
@@ -96,9 +105,12 @@ pub async fn run(settings: RoleSettings, env: Env) -> Result<()> {
             config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
             config.scan_memory_total_bytes = settings.scans.memory_bytes;
             config.scan_memory_each_bytes = settings.scans.each_memory_bytes;
-            let service = services::run_indexer(config, &env, directory).await?;
+            config.store.open_files_max = Shares::of_process().fragments(1);
+            let service = services::run_indexer(config, &env, directory.clone()).await?;
+            shutdown.flushes(&service);
             peers.add_indexer(id, service.clone());
             let stopped = service.stopped();
+            wait_coordinators(&*directory, &settings).await;
             serve_until(&env, &settings.node, listener, peers, stopped, "log").await
         }
     }
@@ -124,13 +136,7 @@ async fn serve_until(
 ) -> Result<()> {
     tokio::select! {
         served = serve_peers(env, node, listener, peers) => served,
-        () = stopped => {
-            let (role, id) = (node.role.name(), node.id);
-            let text = format!("{role} {id} has stopped: its {unwritten} could not be written");
-            Err(Error::new(ErrorCode::Io, text).with_hint(
-                "the log has the reason; check the disk (is it full?), then start the process again",
-            ))
-        }
+        () = stopped => Err(cluster::stopped(node.role, node.id, unwritten)),
     }
 }
 
@@ -150,6 +156,30 @@ async fn serve_peers(
     std::future::pending().await
 }
 
+/// Waits until a coordinator answers, and says so if that takes a while. Until then the process serves nothing.
+async fn wait_coordinators(directory: &dyn Directory, settings: &RoleSettings) {
+    wait_answer(directory, &member_list(&settings.coordinators)).await;
+}
+
+async fn wait_answer(directory: &dyn Directory, members: &str) {
+    let mut said = false;
+    loop {
+        let status = tokio::time::timeout(ANSWER_WAIT, directory.coordinator().status()).await;
+        match status {
+            Ok(Ok(_)) => return,
+            _ if !said => eprintln!("waiting for coordinators {members}"),
+            _ => {}
+        }
+        said = true;
+        tokio::time::sleep(ANSWER_PAUSE).await;
+    }
+}
+
+fn member_list(members: &[(NodeId, String)]) -> String {
+    let member = |(id, address): &(NodeId, String)| format!("{id}={address}");
+    members.iter().map(member).collect::<Vec<_>>().join(", ")
+}
+
 async fn run_router(
     settings: RoleSettings,
     env: Env,
@@ -161,6 +191,7 @@ async fn run_router(
     let (sql, grpc, http) = (settings.sql, settings.bind.clone(), settings.http);
     let ports = Ports { sql, grpc, http, peer: None };
     let listeners = ports.bind(&options).await?;
+    let members = member_list(&settings.coordinators);
     let mut config = router::Config::new(settings.node);
     let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
     config.scans_max = count_max.unwrap_or(config.scans_max);
@@ -168,7 +199,9 @@ async fn run_router(
     config.scan_memory_each_bytes = each_memory_bytes.unwrap_or(config.scan_memory_total_bytes / 4);
     let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
     let parts = ServerParts { router, directory, peers, indexers: Vec::new() };
+    let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
+    wait_answer(&*waits, &members).await;
     println!("{}", server.ready_line());
     std::future::pending().await
 }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::env::{Env, Task};
+use proto::model::catalog::Catalog;
+use proto::model::node::Role;
 use proto::rpc::api::Directory;
 use proto::{Error, Result};
 use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
 use crate::backend::{ClusterBackend, Counters};
+use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, Observed};
 use crate::listen::{bind, connections, end_reason};
@@ -128,16 +131,31 @@ impl Server {
             env.clone(),
             Arc::clone(&counters),
         ));
-        let sql =
-            pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), pg::PgConfig::default());
+        let (shares, usual) = (Shares::of_process(), pg::PgConfig::default());
+        let limits = pg::PgConfig {
+            sessions_max: shares.sessions(usual.sessions_max),
+            starting_max: shares.starting(usual.starting_max),
+            ..usual
+        };
+        let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), limits);
         let public = grpc::services(Arc::clone(&backend));
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let observed = Observed { backend, indexers, counters };
         let http = axum::serve(listeners.http, http::routes(observed));
+        // Connections wait in the sockets until statements can succeed.
+        let gate = |router: &Arc<router::Router>| {
+            let router = Arc::clone(router);
+            async move { wait_whole(&router, joining).await }
+        };
+        let (waits_sql, waits_grpc) = (gate(&router), gate(&router));
         // A process that serves only some of its ports looks alive and is not.
         let mut tasks = vec![
-            env.spawn_service("sql", sql.serve(listeners.sql)),
+            env.spawn_service("sql", async move {
+                waits_sql.await;
+                sql.serve(listeners.sql).await
+            }),
             env.spawn_service("grpc", async move {
+                waits_grpc.await;
                 end_reason(public.serve_with_incoming(connections(listeners.grpc)).await)
             }),
             env.spawn_service("http", async move { end_reason(http.await) }),
@@ -175,11 +193,7 @@ impl Server {
     /// Waits until a projector and all indexers of this process (at least one indexer of the cluster) are registered. Only
     /// then DDL succeeds, and the slices of a new index are placed on all of the indexers.
     pub async fn wait_ready(&self) -> Result<()> {
-        use proto::model::node::Role;
-        let ready = self.router.wait_catalog(|catalog| {
-            let joined = |role| catalog.nodes.values().filter(|node| node.role == role).count();
-            joined(Role::Projector) > 0 && joined(Role::Indexer) >= self.indexers.max(1)
-        });
+        let ready = self.router.wait_catalog(|catalog| is_whole(catalog, self.indexers.max(1)));
         tokio::time::timeout(READY_WITHIN, ready).await.map(drop).map_err(|_| {
             Error::unavailable(
                 "no coordinator answered, or no projector and indexer registered, within a minute",
@@ -193,4 +207,18 @@ impl Server {
         let [sql, grpc, http] = self.addresses;
         format!("ready sql={sql} grpc={grpc} http={http}")
     }
+}
+
+/// Waits until a projector and the indexers of this process are registered. A process without indexers does not wait: the
+/// parts of its cluster come and go without it.
+async fn wait_whole(router: &router::Router, indexers: usize) {
+    if indexers > 0 {
+        router.wait_catalog(|catalog| is_whole(catalog, indexers)).await;
+    }
+}
+
+/// True if a projector and a number of indexers are registered.
+fn is_whole(catalog: &Catalog, indexers: usize) -> bool {
+    let joined = |role| catalog.nodes.values().filter(|node| node.role == role).count();
+    joined(Role::Projector) > 0 && joined(Role::Indexer) >= indexers
 }

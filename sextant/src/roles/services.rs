@@ -11,6 +11,8 @@ use proto::model::node::NodeInfo;
 use proto::rpc::api::Directory;
 use proto::{Error, Result};
 
+use crate::descriptors::Shares;
+
 /// Starts a coordinator member.
 pub async fn start_coordinator(
     node: NodeId,
@@ -59,11 +61,12 @@ pub async fn start_projector(
     directory: Arc<dyn Directory>,
 ) -> Result<projector::Service> {
     let (its_env, node) = (env.clone(), config.node.clone());
+    let open_max = Shares::of_process().documents();
     let open = move || {
         create_dir_durably(&*its_env.fs, &data_dir)?;
         let has_data = FjallStore::is_in(&*its_env.fs, &data_dir);
         let identity = NodeIdentity::open(&its_env, data_dir.clone(), &node, has_data)?;
-        Ok::<_, Error>((FjallStore::open(&*its_env.fs, &data_dir)?, identity))
+        Ok::<_, Error>((FjallStore::open(&*its_env.fs, &data_dir, open_max)?, identity))
     };
     let (store, identity) = env.blocking(open).await?;
     config.identity = Some(Arc::new(identity));

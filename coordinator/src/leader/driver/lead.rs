@@ -21,6 +21,8 @@ use crate::config::Config;
 use crate::leader::{Leader, Plan};
 use crate::raft::RaftRole;
 
+/// The longest time between two looks at silent nodes.
+const NEWS_EVERY_MS: u64 = 1_000;
 /// The delay after a failed proposal, if the member still leads.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -78,18 +80,21 @@ async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) 
 /// Carries out one plan. Returns the milliseconds until the next one.
 async fn act(member: &Member) -> Result<Option<u64>> {
     let now_ms = member.now_ms();
-    let Plan { commands, checks, next_ms } = {
+    let (Plan { commands, checks, next_ms }, news) = {
         let mut leader = member.leader();
         let view = member.replica.view();
+        let news = leader.as_mut().map(|l| l.node_news(&view.state, now_ms)).unwrap_or_default();
         let plan = leader.as_mut().map(|l| l.plan(&view.state, now_ms));
         if leader.as_ref().is_some_and(Leader::has_suspects) {
             member.suspect_found.notify_one();
         }
-        plan.unwrap_or_default()
+        (plan.unwrap_or_default(), news)
     };
+    news.iter().for_each(|news| tracing::warn!("{news}"));
     start_checks(member, checks);
     if commands.is_empty() {
-        return Ok(next_ms.map(|at_ms| at_ms.saturating_sub(now_ms).max(1)));
+        let next_ms = next_ms.map_or(NEWS_EVERY_MS, |at_ms| at_ms.saturating_sub(now_ms).max(1));
+        return Ok(Some(next_ms.min(NEWS_EVERY_MS)));
     }
     let promotes = commands.iter().any(|command| matches!(command, Command::PromoteEpochs(_)));
     let proposals = commands.into_iter().map(|command| propose(member, command));

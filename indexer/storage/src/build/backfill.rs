@@ -11,8 +11,7 @@ use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
 use crate::build::corrections::{BackfillPart, write_part};
-use crate::files::data_files::DataFiles;
-use crate::files::unnamed::UnnamedFragments;
+use crate::files::data_files::{DataFiles, NewFragment};
 use crate::index::backfill::Backfill;
 use crate::index::local_index::LocalIndex;
 use crate::node::context::EngineContext;
@@ -30,6 +29,11 @@ pub fn begin_backfill(
     files: &DataFiles,
 ) -> Result<()> {
     let mut fragment_lists = lock(&index.fragment_lists);
+    // Nothing would ever delete the fragments of a backfill that begins after its index was dropped.
+    if fragment_lists.is_dropped {
+        let message = format!("index {} was dropped", index.info.local_id());
+        return Err(Error::unavailable(message));
+    }
     if let Some(old) = fragment_lists.backfill.replace(Backfill::restricted_to(only)) {
         files.discard(old.into_written());
     }
@@ -80,15 +84,15 @@ async fn write_gathered(
 ) -> Result<()> {
     let grouping = lock(&index.fragment_lists).manifest.grouping();
     let write = |rows: RowSorter, part: BackfillPart| {
-        let task = Arc::clone(context);
-        context.env.blocking(move || write_part(&task.files, rows, part, grouping))
+        let mut written = WrittenPart { context: Arc::clone(context), fragments: Vec::new() };
+        context.env.blocking(move || -> Result<WrittenPart> {
+            written.fragments = write_part(&written.context.files, rows, part, grouping)?;
+            Ok(written)
+        })
     };
     let (forward, back) =
         tokio::join!(write(forward, BackfillPart::Forward), write(back, BackfillPart::Back));
     index.backfill_bytes.store(0, Ordering::Relaxed);
-    // If one of the two has failed, the fragments of the other one are deleted.
-    let unnamed = |written| UnnamedFragments::new(&context.files, written);
-    let (forward, back) = (forward.map(unnamed), back.map(unnamed));
     let (forward, back) = (forward?, back?);
     // `None` if the build was given up meanwhile.
     if let Some(backfill) = &mut lock(&index.fragment_lists).backfill {
@@ -96,6 +100,25 @@ async fn write_gathered(
         backfill.back.extend(back.keep());
     }
     Ok(())
+}
+
+/// Fragments that a backfill has written and not yet taken over. They are deleted when this value is dropped: by the
+/// blocking work itself if the build was cancelled meanwhile, or if the other part has failed.
+struct WrittenPart {
+    context: Arc<EngineContext>,
+    fragments: Vec<NewFragment>,
+}
+
+impl WrittenPart {
+    fn keep(mut self) -> Vec<NewFragment> {
+        std::mem::take(&mut self.fragments)
+    }
+}
+
+impl Drop for WrittenPart {
+    fn drop(&mut self) {
+        self.context.files.discard(std::mem::take(&mut self.fragments));
+    }
 }
 
 /// Writes the last documents. Afterwards all epochs so far are durable.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
+use proto::env::Env;
 use proto::env::sim::{self, SimFs};
 use proto::lock::lock;
 use proto::{Error, Result};
@@ -119,4 +121,27 @@ async fn a_build_whose_write_failed_begins_anew() {
     store.backfill(INDEX, Bytes::new()).await.unwrap();
     store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
     assert!(store.snapshot(INDEX, mark(1, 100).epoch).is_ok());
+}
+
+/// A build that is given up while its fragments are being written leaves no file: the write deletes what nobody takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_is_cancelled_midway_leaves_no_file() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    let store = StorageEngine::open(&env, NODE, dir.path(), StoreOptions::default()).unwrap();
+    let ids: Vec<String> = (0..2000).map(|n| format!("k{n:04}")).collect();
+    let documents: Vec<State<'_>> = ids.iter().map(|id| (1, &id[..], &[("a", 1)][..])).collect();
+    store.begin_build(info(), Grouping::Together).await.unwrap();
+    for attempt in 0..60 {
+        store.begin_backfill(INDEX).await.unwrap();
+        store.backfill(INDEX, body(&documents)).await.unwrap();
+        let mark = mark(1, 100);
+        let end = store.finish_build(INDEX, &mark);
+        if tokio::time::timeout(Duration::from_micros(attempt * 100), end).await.is_ok() {
+            break;
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(leaked(&store), BTreeSet::new());
+    store.drop_index(INDEX).await.unwrap();
+    assert_eq!(leaked(&store), BTreeSet::new());
 }

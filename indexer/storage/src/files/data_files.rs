@@ -91,7 +91,7 @@ impl DataFiles {
         Self {
             env: env.clone(),
             dir: dir.into(),
-            blobs: Arc::new(FileBlobs::new(&env.fs, dir)),
+            blobs: Arc::new(FileBlobs::new(&env.fs, dir, options.open_files_max)),
             cache: Arc::new(BlockCache::new(options.cache_bytes())),
             compression: options.compression,
             pacer: Pacer::new(env, options.compaction_bytes_per_s),

@@ -1,29 +1,40 @@
-//! Blobs as files of a directory, through the file system of the environment.
+//! Blobs as files of a directory, through the file system of the environment. A bounded number of them is open at once.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use proto::env::{File, FileSystem, OpenMode};
+use proto::lock::lock;
 
 use crate::fragment::blob_store::{Blob, BlobStore, BlobWriter};
+use crate::fragment::open_files::{OpenFiles, PooledFile, Reader};
 use crate::layout;
 
 /// The fragments of an indexer's directory.
 pub struct FileBlobs {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
+    open: Arc<OpenFiles>,
+    readers: Arc<Readers>,
 }
 
+/// The fragments that someone may be reading.
+type Readers = Mutex<BTreeMap<u64, Vec<Reader>>>;
+
 impl FileBlobs {
-    /// The fragments of an indexer's directory `dir`.
-    pub fn new(fs: &Arc<dyn FileSystem>, dir: &Path) -> Self {
-        Self { fs: Arc::clone(fs), dir: dir.to_path_buf() }
+    /// The fragments of an indexer's directory `dir`, of which at most `open_max` are open at once.
+    pub fn new(fs: &Arc<dyn FileSystem>, dir: &Path, open_max: usize) -> Self {
+        let open = OpenFiles::new(fs, open_max);
+        Self { fs: Arc::clone(fs), dir: dir.to_path_buf(), open, readers: Arc::default() }
     }
 
     fn begin(&self, id: u64, mode: OpenMode) -> io::Result<Box<dyn BlobWriter>> {
-        let file = self.fs.open(&layout::fragment_path(&self.dir, id), mode)?;
-        Ok(Box::new(FileBlobWriter { file, offset: 0 }))
+        let path = layout::fragment_path(&self.dir, id);
+        let file = self.fs.open(&path, mode)?;
+        let (open, readers) = (Arc::clone(&self.open), Arc::clone(&self.readers));
+        Ok(Box::new(FileBlobWriter { id, path, file, offset: 0, open, readers }))
     }
 }
 
@@ -37,7 +48,8 @@ impl BlobStore for FileBlobs {
     }
 
     fn open(&self, id: u64) -> io::Result<Arc<dyn Blob>> {
-        open_file(&*self.fs, &layout::fragment_path(&self.dir, id))
+        let file = self.open.open(&layout::fragment_path(&self.dir, id))?;
+        Ok(remembered(&self.readers, id, file))
     }
 
     fn list(&self) -> io::Result<Vec<u64>> {
@@ -46,6 +58,12 @@ impl BlobStore for FileBlobs {
     }
 
     fn delete(&self, id: u64) -> io::Result<()> {
+        // A reader could not open the file again after its deletion.
+        let readers = lock(&self.readers).remove(&id).unwrap_or_default();
+        if let Err(error) = readers.iter().try_for_each(Reader::pin) {
+            lock(&self.readers).entry(id).or_default().extend(readers);
+            return Err(error);
+        }
         self.fs.remove_file(&layout::fragment_path(&self.dir, id))
     }
 
@@ -67,10 +85,23 @@ pub fn open_file(fs: &dyn FileSystem, path: &Path) -> io::Result<Arc<dyn Blob>> 
     Ok(Arc::new(FileBlob(fs.open(path, OpenMode::Read)?)))
 }
 
+/// Remembers a blob's file for its deletion.
+fn remembered(readers: &Readers, id: u64, file: PooledFile) -> Arc<dyn Blob> {
+    let mut readers = lock(readers);
+    let of_file = readers.entry(id).or_default();
+    of_file.retain(|reader| !reader.is_gone());
+    of_file.push(file.reader());
+    Arc::new(PooledBlob(file))
+}
+
 struct FileBlobWriter {
+    id: u64,
+    path: PathBuf,
     file: Arc<dyn File>,
     /// End of the bytes written so far.
     offset: u64,
+    open: Arc<OpenFiles>,
+    readers: Arc<Readers>,
 }
 
 impl BlobWriter for FileBlobWriter {
@@ -85,7 +116,8 @@ impl BlobWriter for FileBlobWriter {
     }
 
     fn into_blob(self: Box<Self>) -> Arc<dyn Blob> {
-        Arc::new(FileBlob(self.file))
+        let file = self.open.add(&self.path, self.file);
+        remembered(&self.readers, self.id, file)
     }
 }
 
@@ -100,3 +132,19 @@ impl Blob for FileBlob {
         self.0.read_exact_at(out, offset)
     }
 }
+
+struct PooledBlob(PooledFile);
+
+impl Blob for PooledBlob {
+    fn byte_len(&self) -> io::Result<u64> {
+        self.0.file()?.len()
+    }
+
+    fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.file()?.read_exact_at(out, offset)
+    }
+}
+
+#[cfg(test)]
+#[path = "file_blobs_tests.rs"]
+mod tests;

@@ -60,7 +60,7 @@ fn fill(writer: FragmentWriter, rows: &[Row]) -> TableBuilder<FragmentWriter> {
 /// The blobs of a simulated disk.
 fn blobs(fs: &(impl FileSystem + Clone)) -> FileBlobs {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
-    FileBlobs::new(&fs, Path::new("data"))
+    FileBlobs::new(&fs, Path::new("data"), 8)
 }
 
 /// Ends a fragment; `None` if it has no rows.
@@ -184,7 +184,7 @@ fn readers_go_on_when_the_file_is_removed() {
     RealFs.create_dir_all(&layout::fragment_dir(dir.path())).unwrap();
     let options = FragmentOptions::default();
     let real: Arc<dyn FileSystem> = Arc::new(RealFs);
-    let file_blobs = FileBlobs::new(&real, dir.path());
+    let file_blobs = FileBlobs::new(&real, dir.path(), 8);
     let writer = FragmentWriter::create(&file_blobs, 1, &cache(0), &options).unwrap();
     let mut builder = TableBuilder::new(writer);
     let (slice, key, epoch) = (SliceNo(0), b"key", Epoch(1));

@@ -33,8 +33,8 @@
 //! Fragments are read and written through [`BlobStore`]: as files of a directory ([`FileBlobs`]), or in
 //! memory for tests and fuzzers.
 //!
-//! The file stays open as long as its [`Fragment`] lives, so readers can go on after its name was
-//! deleted.
+//! A bounded number of files is open at once (`open_files`). A file that is deleted stays open for
+//! its readers, so that they can go on.
 
 pub(crate) mod blob_store;
 pub(crate) mod cache;
@@ -47,6 +47,7 @@ pub(crate) mod format;
 pub(crate) mod memory_blobs;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod mend;
+pub(crate) mod open_files;
 pub(crate) mod reader;
 pub(crate) mod stored_block;
 pub(crate) mod writer;

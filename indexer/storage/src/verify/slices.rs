@@ -16,6 +16,7 @@ use crate::fragment::file_blobs::FileBlobs;
 use crate::fragment::reader::Fragment;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::ListItem;
+use crate::options::OPEN_FILES_MAX;
 use crate::read::count::count;
 use crate::read::slice_fragments::{Unopened, slice_fragments};
 use crate::rows::columns::Columns;
@@ -37,7 +38,8 @@ pub fn check(
     if !manifest.files().into_iter().all(is_whole) {
         return Ok(Vec::new());
     }
-    let (cache, blobs) = (Arc::new(BlockCache::new(0)), FileBlobs::new(&env.fs, dir));
+    let cache = Arc::new(BlockCache::new(0));
+    let blobs = FileBlobs::new(&env.fs, dir, OPEN_FILES_MAX);
     let mut tables = BTreeMap::new();
     for file in manifest.files() {
         let table = Fragment::open(&blobs, file.0, &cache)?;

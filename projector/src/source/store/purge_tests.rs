@@ -252,7 +252,7 @@ proptest! {
     fn a_purged_log_on_disk_has_what_the_model_keeps(steps in steps()) {
         let directory = tempfile::tempdir().expect("a directory");
         let fs = proto::env::Env::real().fs;
-        let open = || FjallStore::open(&*fs, directory.path()).expect("the store opens");
+        let open = || FjallStore::open(&*fs, directory.path(), 32).expect("the store opens");
         follows_the_model(&|| Arc::new(open()), steps);
     }
 }
@@ -261,7 +261,7 @@ proptest! {
 fn dropping_a_bucket_removes_its_purge_points() {
     let directory = tempfile::tempdir().expect("a directory");
     let fs = proto::env::Env::real().fs;
-    let store = FjallStore::open(&*fs, directory.path()).expect("the store opens");
+    let store = FjallStore::open(&*fs, directory.path(), 32).expect("the store opens");
     for cas in [1, 3] {
         store.apply_catalog(cas, &[record()], &[]).expect("a new bucket");
         let mut model = Model::default();

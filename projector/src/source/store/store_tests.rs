@@ -150,7 +150,7 @@ fn the_store_in_memory_fulfils_the_contract() {
 }
 
 fn open_on_disk(directory: &Path) -> Result<FjallStore> {
-    FjallStore::open(&*Env::real().fs, directory)
+    FjallStore::open(&*Env::real().fs, directory, 32)
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -218,6 +219,13 @@ impl Backend for Memory {
     }
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
+        // Two kinds of documents keep a write waiting: for a while, and for ever.
+        if writes.iter().any(|write| write.id.starts_with("slow")) {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        if writes.iter().any(|write| write.id.starts_with("never")) {
+            std::future::pending::<()>().await;
+        }
         tokio::task::yield_now().await;
         self.writes_max.fetch_max(writes.len() as u64, Ordering::Relaxed);
         let mut inner = self.inner.lock().unwrap();

@@ -1,6 +1,7 @@
 //! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
 mod memory;
+mod outcomes;
 mod raw;
 
 use std::sync::atomic::Ordering;

@@ -48,11 +48,11 @@ struct BucketTrees {
 
 impl FjallStore {
     /// Opens or creates the store in a directory. Blocks. `Version` for a directory of another layout, `Unavailable`
-    /// if another process has it open.
-    pub fn open(fs: &dyn FileSystem, directory: &Path) -> Result<Self> {
+    /// if another process has it open. At most about `open_files_max` of its tables are open at once.
+    pub fn open(fs: &dyn FileSystem, directory: &Path, open_files_max: usize) -> Result<Self> {
         let doing = || format!("opening the documents in {}", directory.display());
         check_version(fs, directory).map_err(|error| error.context(doing()))?;
-        Self::open_database(directory).map_err(|error| error.context(doing()))
+        Self::open_database(directory, open_files_max).map_err(|error| error.context(doing()))
     }
 
     /// True if a directory has documents.
@@ -60,11 +60,12 @@ impl FjallStore {
         fs.exists(&directory.join(DATABASE_DIR))
     }
 
-    fn open_database(directory: &Path) -> Result<Self> {
+    fn open_database(directory: &Path, open_files_max: usize) -> Result<Self> {
         let database = Database::builder(directory.join(DATABASE_DIR))
             .cache_size(CACHE_BYTES)
             .journal_compression(CompressionType::None)
             .worker_threads(1)
+            .max_cached_files(Some(open_files_max))
             .open()
             .map_err(store_error)?;
         let meta =

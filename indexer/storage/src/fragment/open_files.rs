@@ -1,0 +1,164 @@
+//! A bounded pool of open files for reading.
+//!
+//! A store may have more fragments than its process may have open files. A [`PooledFile`] opens its file when it is
+//! read, and the pool closes files that were not read lately: it goes round the open files, and passes by each one
+//! that was read since the last round. A file that is about to be deleted is *pinned*: it stays open as long as it has
+//! readers, since nothing could open it again.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use proto::env::{File, FileSystem, OpenMode};
+use proto::lock::lock;
+
+/// Files of a directory of which a bounded number is open at once.
+pub struct OpenFiles {
+    fs: Arc<dyn FileSystem>,
+    max: usize,
+    /// The open files that are not pinned, and some that are closed by now.
+    open: Mutex<VecDeque<Weak<Slot>>>,
+}
+
+/// A file that is open from time to time.
+pub struct PooledFile {
+    pool: Arc<OpenFiles>,
+    slot: Arc<Slot>,
+}
+
+/// The place of a file in the pool; locked after the pool.
+struct Slot {
+    path: PathBuf,
+    state: Mutex<SlotState>,
+    was_read: AtomicBool,
+}
+
+struct SlotState {
+    file: Option<Arc<dyn File>>,
+    is_pinned: bool,
+}
+
+impl OpenFiles {
+    /// A pool that keeps at most `max` files open.
+    pub fn new(fs: &Arc<dyn FileSystem>, max: usize) -> Arc<Self> {
+        Arc::new(Self { fs: Arc::clone(fs), max: max.max(1), open: Mutex::default() })
+    }
+
+    /// Opens a file for reading.
+    pub fn open(self: &Arc<Self>, path: &Path) -> io::Result<PooledFile> {
+        Ok(self.add(path, self.open_now(path)?))
+    }
+
+    /// Takes over an open file.
+    pub fn add(self: &Arc<Self>, path: &Path, file: Arc<dyn File>) -> PooledFile {
+        let state = Mutex::new(SlotState { file: Some(file), is_pinned: false });
+        let slot = Slot { path: path.to_owned(), state, was_read: AtomicBool::new(false) };
+        let file = PooledFile { pool: Arc::clone(self), slot: Arc::new(slot) };
+        self.enter(&file.slot);
+        file
+    }
+
+    /// Opens a file. If the process has too many open files, others of the pool are closed first.
+    fn open_now(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let first = self.fs.open(path, OpenMode::Read);
+        match &first {
+            Err(error) if is_out_of_files(error) => {
+                self.shrink(self.max / 2);
+                self.fs.open(path, OpenMode::Read)
+            }
+            _ => first,
+        }
+    }
+
+    fn enter(&self, slot: &Arc<Slot>) {
+        lock(&self.open).push_back(Arc::downgrade(slot));
+        self.shrink(self.max);
+    }
+
+    /// Closes files until at most `max` are open.
+    fn shrink(&self, max: usize) {
+        let mut open = lock(&self.open);
+        // After one round each file has lost its mark.
+        let mut turns = 2 * open.len();
+        while open.len() > max && turns > 0 {
+            turns -= 1;
+            let Some(slot) = open.pop_front() else { return };
+            let Some(live) = slot.upgrade() else { continue };
+            if live.was_read.swap(false, Ordering::Relaxed) {
+                open.push_back(slot);
+                continue;
+            }
+            let mut state = lock(&live.state);
+            if !state.is_pinned {
+                state.file = None;
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn open_now_count(&self) -> usize {
+        let open = lock(&self.open);
+        let is_open = |slot: &Arc<Slot>| lock(&slot.state).file.is_some();
+        open.iter().filter_map(Weak::upgrade).filter(is_open).count()
+    }
+}
+
+impl PooledFile {
+    /// The open file.
+    pub fn file(&self) -> io::Result<Arc<dyn File>> {
+        let mut state = lock(&self.slot.state);
+        self.slot.was_read.store(true, Ordering::Relaxed);
+        if let Some(file) = &state.file {
+            return Ok(Arc::clone(file));
+        }
+        drop(state);
+        // The pool is locked before a slot, and making room locks the pool.
+        let file = self.pool.open_now(&self.slot.path)?;
+        state = lock(&self.slot.state);
+        let is_new = state.file.is_none();
+        let file = Arc::clone(state.file.get_or_insert(file));
+        drop(state);
+        if is_new {
+            self.pool.enter(&self.slot);
+        }
+        Ok(file)
+    }
+
+    /// A reference by which a deletion finds the file's readers.
+    pub fn reader(&self) -> Reader {
+        Reader { pool: Arc::downgrade(&self.pool), slot: Arc::downgrade(&self.slot) }
+    }
+}
+
+/// A reference to a file that does not keep it open.
+pub struct Reader {
+    pool: Weak<OpenFiles>,
+    slot: Weak<Slot>,
+}
+
+impl Reader {
+    /// True if nobody can read the file by this reference any more.
+    pub fn is_gone(&self) -> bool {
+        self.slot.strong_count() == 0
+    }
+
+    /// Keeps the file open for its readers, whatever happens to its name.
+    pub fn pin(&self) -> io::Result<()> {
+        let (Some(pool), Some(slot)) = (self.pool.upgrade(), self.slot.upgrade()) else {
+            return Ok(());
+        };
+        lock(&slot.state).is_pinned = true;
+        if lock(&slot.state).file.is_none() {
+            let file = pool.open_now(&slot.path)?;
+            lock(&slot.state).file.get_or_insert(file);
+        }
+        Ok(())
+    }
+}
+
+/// True if the process or the system has no room for another open file (ENFILE, EMFILE).
+fn is_out_of_files(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
+}

@@ -1,0 +1,84 @@
+//! The open files of the process: sockets and files share one limit, and each use gets a share of it.
+//!
+//! Without shares, idle sessions would take all descriptors, and then no file can be opened: a failed write of
+//! documents ends the writer. Sessions get three eighths, and connections that are logging in a sixteenth. Fragments and
+//! document files get an eighth each. The rest is for logs, calls between processes, and what is open for a moment.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The number of files that is taken for a limit of "unlimited".
+const UNLIMITED: u64 = 1 << 20;
+/// The most files that one use needs.
+const SHARE_MAX: u64 = 4096;
+
+/// Raises the soft limit of open files to the hard limit. Failure leaves the limit as it is, which is only smaller.
+pub fn raise_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return;
+    }
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
+}
+
+/// The shares of the process's open files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shares {
+    limit: u64,
+}
+
+impl Shares {
+    /// The shares of this process.
+    pub fn of_process() -> Self {
+        Self { limit: getrlimit(Resource::Nofile).current.unwrap_or(UNLIMITED) }
+    }
+
+    /// SQL sessions, of which there are at most `most`.
+    pub fn sessions(self, most: usize) -> usize {
+        most.min(self.eighths(3))
+    }
+
+    /// SQL connections that are logging in.
+    pub fn starting(self, most: usize) -> usize {
+        most.min(self.eighths(1) / 2).max(1)
+    }
+
+    /// Fragments of each of some indexers.
+    pub fn fragments(self, indexers: usize) -> usize {
+        (self.eighths(1).min(SHARE_MAX as usize) / indexers.max(1)).max(8)
+    }
+
+    /// Files of a document store.
+    pub fn documents(self) -> usize {
+        self.eighths(1).clamp(16, SHARE_MAX as usize)
+    }
+
+    fn eighths(self, n: u64) -> usize {
+        usize::try_from(self.limit / 8 * n).unwrap_or(usize::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_shares_together_leave_a_quarter_of_the_limit() {
+        for limit in [256, 1024, 65_536, 1 << 20] {
+            let shares = Shares { limit };
+            let fragments = 3 * shares.fragments(3);
+            let sum = shares.sessions(1000) + shares.starting(64) + fragments + shares.documents();
+            assert!(sum as u64 <= limit / 4 * 3, "{sum} of {limit}");
+        }
+        assert_eq!(Shares { limit: 1024 }.sessions(1000), 384);
+        assert_eq!(Shares { limit: 65_536 }.sessions(1000), 1000);
+    }
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        raise_limit();
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        assert_eq!(current, maximum);
+    }
+}

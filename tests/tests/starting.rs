@@ -1,0 +1,95 @@
+//! Processes at the edge of what the machine gives them, and before their cluster is there.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the tests run the product as a process"
+)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tests::harness::connect;
+use tests::harness::process::{Dev, binary, sextant};
+use tests::harness::sql;
+use tokio::net::TcpStream;
+
+/// Files that the process may open: few, so that a test reaches the limit soon.
+const OPEN_FILES: u64 = 256;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_sessions_and_many_indexes_leave_room_for_writes_and_reads() {
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {OPEN_FILES} && exec \"$0\" \"$@\"")]).arg(binary());
+    command.arg("dev").arg("--data").arg(data.path()).args(["--nodes", "1"]);
+    command.args(["--sql-port", "0", "--grpc-port", "0", "--http-port", "0"]);
+    let process = Dev::start_by(&mut command);
+    let client = connect(process.sql_address()).await;
+    sql::run(&client, "SET consistency = 'request_plus'; CREATE BUCKET b WITH (vbuckets = 4)")
+        .await;
+    for n in 0..100 {
+        sql::run(&client, &format!("INSERT INTO b (id, doc) VALUES ('{n}', '{{\"n\":{n}}}')"))
+            .await;
+    }
+    for n in 0..60 {
+        let create = format!("CREATE INDEX i{n} ON b (n::int8) WITH (slices = 1)");
+        sql::run(&client, &create).await;
+    }
+    // Sockets that never say anything, and sessions that never do.
+    let mut silent = Vec::new();
+    for _ in 0..OPEN_FILES / 2 {
+        silent.push(TcpStream::connect(process.sql_address()).await.expect("a socket"));
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(silent);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut sessions = Vec::new();
+    let mut refused = 0;
+    for _ in 0..OPEN_FILES {
+        match tokio_postgres::connect(
+            &format!(
+                "host={} port={} user=me",
+                process.sql_address().ip(),
+                process.sql_address().port()
+            ),
+            tokio_postgres::NoTls,
+        )
+        .await
+        {
+            Ok((client, connection)) => sessions.push((client, tokio::spawn(connection))),
+            Err(error) => {
+                let code = error.code().map(|code| code.code().to_owned());
+                assert_eq!(code.as_deref(), Some("53300"), "{error:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0 && sessions.len() > 50, "{refused} of {OPEN_FILES} were refused");
+    sql::run(&client, "INSERT INTO b (id, doc) VALUES ('more', '{\"n\":1000}')").await;
+    for n in 0..60 {
+        let found = client.query_one(&format!("SELECT count(*) FROM i{n}"), &[]).await;
+        assert_eq!(found.expect("a count").get::<_, i64>(0), 101, "index {n}");
+    }
+}
+
+#[test]
+fn a_router_that_reaches_no_coordinator_says_so_and_is_not_ready() {
+    let mut command = sextant();
+    command.args(["router", "--id", "300", "--coordinators", "1=127.0.0.1:9"]);
+    command.args(["--sql", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let (stdout, stderr) =
+        (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let began = Instant::now();
+    let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+    let waits = lines.find(|line| line.starts_with("waiting for coordinators"));
+    assert_eq!(waits.as_deref(), Some("waiting for coordinators 1=127.0.0.1:9"));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    std::thread::sleep(Duration::from_secs(1));
+    child.kill().expect("it runs still");
+    let mut printed = BufReader::new(stdout).lines().map_while(Result::ok);
+    assert_eq!(printed.next(), None, "it was not ready");
+    child.wait().expect("a child");
+}
