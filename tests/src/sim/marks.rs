@@ -10,6 +10,7 @@ use proto::model::ids::{BucketId, Epoch};
 use proto::rpc::api::{Directory, WatchMessage};
 use tokio::time::sleep;
 
+use super::workload::now;
 use super::{Shared, violation};
 
 /// The cuts of all epochs that were published.
@@ -32,7 +33,9 @@ pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared)
                         // Without a rollback each epoch follows the last number.
                         let rolled_back = mark.parent.0 + 1 < mark.epoch.0;
                         if known.is_none() && rolled_back {
-                            summary.lock().expect("not poisoned").rollbacks += 1;
+                            let mut summary = summary.lock().expect("not poisoned");
+                            summary.rollbacks += 1;
+                            summary.rolled_back_at = now();
                         }
                     }
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -50,6 +51,9 @@ pub struct Summary {
     pub faults: BTreeMap<String, u64>,
     /// Rollbacks of the bucket.
     pub rollbacks: u64,
+    /// The simulated time of the last one.
+    #[serde(skip)]
+    pub rolled_back_at: Duration,
     /// Accepted statements that move slices.
     pub moves_asked: u64,
     /// Completed moves, among the remembered ones.

@@ -28,10 +28,13 @@ use super::{Shared, violation};
 
 /// Maximum time between two pages.
 const HOLD_MS_MAX: u64 = 20_000;
+/// Time after a rollback within which a node may still drop a copy that cannot go back, although it was reported as readable
+/// when the scan chose its epoch.
+const ROLLBACK_REACHES_NODES: Duration = Duration::from_secs(10);
 /// Faults after which a copy may lack its past: it is fetched, rebuilt or resynced, and answers from then on.
 const LOSSES_OF_PAST: [&str; 3] = ["purge", "empty_disk", "flipped_bit"];
 /// Maximum pause of a slow reader after a batch.
-const PAUSE_MS_MAX: u64 = 1_500;
+const PAUSE_MS_MAX: u64 = 800;
 
 /// A reader: it has its own random numbers, and shares everything else with the client.
 #[derive(Clone)]
@@ -61,8 +64,6 @@ struct Asked<'a> {
     must: bool,
     /// The time of the request.
     began: Duration,
-    /// The number of rollbacks before the request.
-    rollbacks: u64,
 }
 
 impl Workload {
@@ -110,8 +111,12 @@ impl Reader {
     pub async fn run(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.random.u64(50..1_000))).await;
-            let index = &INDEXES[self.random.usize(..INDEXES.len())];
             let slowly = self.random.u8(..4) > 0;
+            // A slow scan is most useful where another copy can go on with it.
+            let index = match slowly && self.random.bool() {
+                true => &INDEXES[2 * self.random.usize(..2)],
+                false => &INDEXES[self.random.usize(..INDEXES.len())],
+            };
             let _ = self.scan(&session, index, false, slowly).await;
         }
     }
@@ -161,7 +166,12 @@ impl Reader {
         let is_wrong = match (error.code, epoch) {
             // An indexer may know of a rollback before the catalog of the router does, so the end decides.
             (ErrorCode::SnapshotTooOld, Some(epoch)) if self.is_broken_lease(session, asked) => {
-                let text = format!("{error}; {:?}", asked.query);
+                let text = format!(
+                    "{error}; asked at {:?}, told at {:?}: {:?}",
+                    asked.began,
+                    now(),
+                    asked.query
+                );
                 session.note_gone(epoch, text);
                 false
             }
@@ -215,9 +225,8 @@ impl Reader {
             }
         };
         let pace = if must { Pace::default() } else { self.draw_pace(&query, slowly) };
-        let rollbacks = self.summary.lock().expect("not poisoned").rollbacks;
         let (losses, began) = (self.truth.losses(), now());
-        Asked { index, info, query, consistency, pace, at_least, losses, must, began, rollbacks }
+        Asked { index, info, query, consistency, pace, at_least, losses, must, began }
     }
 
     fn draw_pace(&mut self, query: &Query, slowly: bool) -> Pace {
@@ -232,7 +241,7 @@ impl Reader {
             true => vec![Duration::from_millis(random.u64(1_000..HOLD_MS_MAX))],
             false => {
                 let pause = |_| Duration::from_millis(random.u64(..PAUSE_MS_MAX));
-                (0..3).map(pause).collect()
+                (0..8).map(pause).collect()
             }
         };
         Pace { page_rows, pauses, holds_pages }
@@ -252,7 +261,8 @@ impl Reader {
         let bucket = catalog.buckets.get(&asked.info.bucket);
         let summary = self.summary.lock().expect("not poisoned");
         let lost_past = |kind: &&str| summary.faults.contains_key(*kind);
-        let rolled_back = summary.rollbacks != asked.rollbacks
+        let rolled_back = summary.rollbacks > 0
+            && asked.began < summary.rolled_back_at + ROLLBACK_REACHES_NODES
             || bucket.is_some_and(|bucket| bucket.rollback.is_some());
         !rolled_back && !LOSSES_OF_PAST.iter().any(lost_past)
     }
