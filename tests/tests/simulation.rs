@@ -59,6 +59,9 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("shard scans that went on elsewhere", 1),
         ("scans judged up to an error", SEEDS / 10),
         ("logs that begin with a snapshot", SEEDS),
+        ("struck: failed operation", SEEDS / 20),
+        ("struck: full disk", SEEDS / 20),
+        ("struck: crash in an operation", SEEDS / 20),
     ] {
         assert!(seen(event) >= least, "{event}: {} is too little: {printed}", seen(event));
     }

@@ -2,16 +2,18 @@
 //! statement was split by an epoch or lost after its acknowledgment, the coordinators' logs agree, and the indexers' files
 //! are intact.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::testing::LogStore;
 use proto::env::sim::SimClock;
+use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position, WritePosition};
-use proto::model::ids::{BucketId, Epoch, NodeId, VbucketId};
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceNo, TopologyNo, VbucketId};
 use proto::model::node::Role;
+use proto::model::topology::TopologyProvider;
 use proto::rpc::api::Directory;
 use router::Router;
 use tokio::time::{sleep, timeout};
@@ -46,6 +48,10 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
             violation(&summary, format!("the catalog went back from {cas} to {shown}"));
         }
         cas = shown;
+        let is_calm = summary.lock().expect("not poisoned").faults.is_empty();
+        if let Some(what) = misplaced(&router.catalog(), is_calm) {
+            violation(&summary, what);
+        }
         for bucket in router.catalog().buckets.values() {
             let now: Vec<_> =
                 (0..bucket.vbuckets).map(|v| bucket.assignment.owner(VbucketId(v))).collect();
@@ -55,6 +61,29 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
         }
         sleep(ASK_EVERY).await;
     }
+}
+
+/// Describes a slice whose copies are not where they must be: as many as the index asks for, on nodes that exist, no two on
+/// one node. While all nodes serve, the copies of a new index are in different zones.
+fn misplaced(catalog: &Catalog, is_calm: bool) -> Option<String> {
+    for index in catalog.indexes.values() {
+        for slice in (0..index.topology.slices()).map(SliceNo) {
+            let copies = index.topology.replicas(slice);
+            let nodes: BTreeSet<_> = copies.iter().collect();
+            let known = nodes.iter().filter_map(|node| catalog.nodes.get(*node));
+            let zones: BTreeSet<_> = known.clone().map(|node| &node.zone).collect();
+            let asked = 1 + usize::from(index.spec.replicas);
+            let is_new = is_calm && index.topology.number == TopologyNo(1);
+            let fits = copies.len() == asked && nodes.len() == asked && known.count() == asked;
+            if !fits || is_new && zones.len() < asked {
+                let name = &index.spec.name;
+                return Some(format!(
+                    "slice {slice} of {name} is on {copies:?} in zones {zones:?}, {asked} copies are asked for"
+                ));
+            }
+        }
+    }
+    None
 }
 
 /// An acknowledged statement: its positions and the ids that it wrote.

@@ -103,7 +103,8 @@ impl Hosts {
                     id: NodeId(id),
                     role,
                     address: format!("{name}:{PORT}"),
-                    zone: String::new(),
+                    // Two zones, so that two copies always fit into different ones.
+                    zone: if id % 3 == 0 { "east" } else { "west" }.to_owned(),
                 },
                 name: name.clone(),
                 coordinators,

@@ -86,6 +86,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
         }
     }
     let simulated_ms = sim.elapsed().as_millis() as u64;
+    count_struck(&hosts, &summary);
     drop(sim);
     if !is_violated(&summary) {
         checks::check_disks(&hosts, &summary);
@@ -93,6 +94,22 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     let mut summary = summary.lock().expect("not poisoned").clone();
     summary.simulated_ms = simulated_ms;
     summary
+}
+
+/// Counts the faults of disks that had an effect; an armed fault may find no operation.
+fn count_struck(hosts: &Hosts, summary: &Shared) {
+    let mut summary = summary.lock().expect("not poisoned");
+    for host in hosts.all.values() {
+        let struck = host.fs.struck();
+        let kinds = [
+            ("failed operation", struck.failed),
+            ("full disk", struck.full),
+            ("crash in an operation", struck.crashed),
+        ];
+        for (kind, count) in kinds {
+            *summary.struck.entry(kind.to_owned()).or_default() += count;
+        }
+    }
 }
 
 fn is_violated(summary: &Shared) -> bool {

@@ -42,6 +42,9 @@ pub struct Summary {
     /// Shard scans that went on elsewhere after at least one row.
     #[serde(default)]
     pub resumed: u64,
+    /// Armed faults of disks that struck, by kind.
+    #[serde(default)]
+    pub struck: BTreeMap<String, u64>,
     /// Logs of coordinators that begin with a snapshot at the end.
     #[serde(default)]
     pub logs_cut: u64,
@@ -96,7 +99,9 @@ impl Summary {
         ];
         let refusals = self.refusals.iter();
         let refusals = refusals.map(|(code, count)| (format!("refused: {code}"), *count));
-        counts.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(refusals).collect()
+        let struck = self.struck.iter().map(|(kind, count)| (format!("struck: {kind}"), *count));
+        let counts = counts.into_iter().map(|(name, count)| (name.to_owned(), count));
+        counts.chain(refusals).chain(struck).collect()
     }
 
     /// Counts a fault.

@@ -19,6 +19,7 @@ pub(super) struct Disk {
     pub crash_at: Option<u64>,
     pub panic_at: Option<u64>,
     pub capacity_bytes: u64,
+    pub struck: Struck,
     /// The names that programs see.
     pub names: BTreeMap<PathBuf, Node>,
     /// The names that survive every crash.
@@ -26,6 +27,17 @@ pub(super) struct Disk {
     /// The changes from `durable` to `names`, in order.
     pub changes: Vec<NameChange>,
     pub locks: BTreeSet<PathBuf>,
+}
+
+/// How often armed faults have struck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Struck {
+    /// Operations that failed.
+    pub failed: u64,
+    /// Operations that found the disk full.
+    pub full: u64,
+    /// Operations in which the machine crashed.
+    pub crashed: u64,
 }
 
 #[derive(Clone)]
@@ -73,12 +85,15 @@ impl Disk {
             panic!("simulated panic at operation {}", self.operations);
         }
         if self.fail_at.remove(&self.operations) {
+            self.struck.failed += 1;
             return Err(io::Error::other(format!(
                 "simulated fault at operation {}",
                 self.operations
             )));
         }
-        Ok(self.crash_at.is_some_and(|at| self.operations >= at))
+        let crashes = self.crash_at.is_some_and(|at| self.operations >= at);
+        self.struck.crashed += u64::from(crashes);
+        Ok(crashes)
     }
 
     /// Counts an operation of which no part can survive a crash.
@@ -121,8 +136,9 @@ impl Disk {
         self.names.values().map(len).sum()
     }
 
-    pub fn check_room(&self, growth: u64) -> io::Result<()> {
+    pub fn check_room(&mut self, growth: u64) -> io::Result<()> {
         if self.capacity_bytes < u64::MAX && self.used_bytes() + growth > self.capacity_bytes {
+            self.struck.full += 1;
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
                 "no space left on the simulated disk",

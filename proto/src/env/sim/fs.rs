@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::disk::{Disk, Node, apply_name, error, is_top, not_found, parent};
+use super::disk::{Disk, Node, Struck, apply_name, error, is_top, not_found, parent};
 use super::handle::{SimFile, SimLock};
 use super::inode::Inode;
 use crate::env::files::{File, FileSystem, OpenMode};
@@ -37,6 +37,7 @@ impl SimFs {
             crash_at: None,
             panic_at: None,
             capacity_bytes: u64::MAX,
+            struck: Struck::default(),
             names: BTreeMap::new(),
             durable: BTreeMap::new(),
             changes: Vec::new(),
@@ -74,6 +75,11 @@ impl SimFs {
     /// Makes the operation with this number fail without effect.
     pub fn fail_at(&self, operation: u64) {
         lock(&self.0).fail_at.insert(operation);
+    }
+
+    /// How often armed faults have struck.
+    pub fn struck(&self) -> Struck {
+        lock(&self.0).struck
     }
 
     /// Disarms the faults of [`SimFs::fail_at`] and [`SimFs::crash_at`] that have not struck yet.

@@ -10,5 +10,6 @@ mod handle;
 mod inode;
 mod world;
 
+pub use disk::Struck;
 pub use fs::SimFs;
 pub use world::{InlineSpawner, SimClock, process, world};
