@@ -98,6 +98,11 @@ async fn a_second_process_under_a_nodes_number_takes_over_nothing_from_a_living_
     tokio::time::sleep(Duration::from_secs(8)).await;
     let now = address(sql::simple(&client, "SHOW NODES").await.expect("the nodes"));
     assert_eq!(now, before, "the address of the first");
+    assert_eq!(
+        processes.cluster_beside(201),
+        "-",
+        "a process that has not joined takes over no catalog"
+    );
     assert_eq!(sql::value(&client, count).await, "30");
     drop(second);
     assert_eq!(sql::value(&client, count).await, "30");

@@ -4,6 +4,9 @@
 //! size of a slice in bytes, so that a mean copy weighs three units. The unit does not change with the moves, so what
 //! is balanced now is balanced afterwards.
 //!
+//! The *importance* of an index's own balance is twice the weight of the cluster divided by the weight of the index. So a
+//! small index that stands on one node counts for more than a cluster that stands on one node.
+//!
 //! Each slice has at most one move in a plan, because it has at most one unfinished move. Moves that only remove a
 //! copy do not count, because they take effect at once. Moving a planned copy again only changes its target; if the
 //! new target is its source, the move is void.
@@ -39,14 +42,19 @@ pub(super) struct NodeDraft<'a> {
     pub bytes: u64,
     /// The number of copies that are read first.
     pub firsts: u64,
-    /// The number of copies of each index.
-    pub by_index: BTreeMap<IndexId, u64>,
+    /// The number of copies of each index, and their weight.
+    pub by_index: BTreeMap<IndexId, (u64, u128)>,
 }
 
 impl NodeDraft<'_> {
     /// True if the node may receive slices.
     pub fn receives(&self) -> bool {
         self.node.health == Health::Alive && !self.node.draining
+    }
+
+    /// The number of copies of an index, and their weight.
+    pub fn of_index(&self, index: IndexId) -> (u64, u128) {
+        self.by_index.get(&index).copied().unwrap_or_default()
     }
 }
 
@@ -62,6 +70,8 @@ pub(super) struct SliceDraft<'a> {
     pub copies: Vec<NodeId>,
     /// The weight of one copy.
     pub weight: u128,
+    /// The importance of the balance of the slice's index.
+    pub importance: u128,
     /// Nodes that cannot receive a copy again yet.
     leaving: Vec<NodeId>,
     /// The planned move of the slice.
@@ -102,13 +112,13 @@ impl<'a> Draft<'a> {
                 held.weight += piece.weight;
                 held.bytes = held.bytes.saturating_add(piece.slice.bytes);
                 held.firsts += first;
-                *by_index += 1;
+                *by_index = (by_index.0 + 1, by_index.1 + piece.weight);
             } else {
                 held.pieces.remove(&at);
                 held.weight -= piece.weight;
                 held.bytes = held.bytes.saturating_sub(piece.slice.bytes);
                 held.firsts -= first;
-                *by_index -= 1;
+                *by_index = (by_index.0 - 1, by_index.1 - piece.weight);
             }
         }
     }
@@ -128,6 +138,12 @@ impl<'a> Draft<'a> {
     pub fn may_move(&self, at: usize, from: NodeId) -> bool {
         let target = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.to);
         self.is_free(at) || self.pieces[at].planned.and_then(target) == Some(from)
+    }
+
+    /// True if the slice's planned move has come from this node, so that moving it there makes the move void.
+    pub fn would_undo(&self, at: usize, to: NodeId) -> bool {
+        let source = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.from);
+        self.pieces[at].planned.and_then(source) == Some(to)
     }
 
     pub fn health(&self, node: NodeId) -> Health {
@@ -232,12 +248,19 @@ fn pieces(view: &ClusterView) -> Vec<SliceDraft<'_>> {
         slice,
         copies: slice.copies.clone(),
         weight: weight(slice),
+        importance: 1,
         leaving: slice.leaving.clone(),
         planned: None,
     };
     let mut pieces = Vec::new();
     for index in &view.indexes {
         pieces.extend(index.slices.iter().enumerate().map(|slice| piece(index, slice)));
+    }
+    let held = |piece: &SliceDraft<'_>| piece.weight * (piece.copies.len() as u128);
+    let total: u128 = pieces.iter().map(held).sum();
+    for of_index in pieces.chunk_by_mut(|left, right| left.index.index == right.index.index) {
+        let own: u128 = of_index.iter().map(held).sum();
+        of_index.iter_mut().for_each(|piece| piece.importance = 2 * total / own.max(1));
     }
     pieces
 }

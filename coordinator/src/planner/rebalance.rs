@@ -3,9 +3,11 @@
 //! First come the necessary moves. Slices with surplus copies lose one, slices with missing copies gain one, copies
 //! on gone nodes are replaced, and draining nodes are emptied. The heaviest slices come first; each goes to the
 //! lightest node, in a zone without a copy if there is one. Then, on request, come the improving moves. Copies in the
-//! same zone are separated, and the heaviest node gives to the lightest, as long as this clearly brings the two
-//! closer together. Each improving move is the most effective single one, so that few are made. Among equals, the
-//! planner prefers the move that spreads the index and the first copies better.
+//! same zone are separated. Then copies move as long as this clearly lowers the *imbalance*: the sum over all nodes of
+//! the square of the node's weight, and of the squares of each index's weight there times the importance of the index.
+//! So the whole is balanced, and each index by itself. A move that helps one and hurts the other is made if it helps
+//! more. The heaviest node gives first, and each move is its most effective one, so that few are made. Among equals, the
+//! planner prefers the move that spreads the copies and the first copies of the index better.
 //!
 //! Copies of a slice never share a node. A move never puts more copies into one zone unless it is necessary. A slice
 //! without a live copy gets no move, because there is no copy to read from.
@@ -135,57 +137,98 @@ fn spread_zones(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-/// Moves copies from heavy nodes to light ones. Each move lowers the sum of the squared weights, so the loop ends.
+/// Moves copies between nodes. Each step lowers the imbalance, or leaves it and takes a move out of the plan, so the loop
+/// ends.
 fn balance(draft: &mut Draft<'_>) {
     while let Some((at, from, to)) = next_to_balance(draft) {
-        let what = |node: NodeId| {
-            let held = &draft.nodes[&node];
-            format!("node {node} has {} copies of {}", held.pieces.len(), size(held.bytes))
-        };
-        let reason = format!("{}, {}", what(from), what(to));
+        let reason = reason_to_balance(draft, at, from, to);
         draft.plan_move(at, Some(from), Some(to), reason);
     }
 }
 
+fn reason_to_balance(draft: &Draft<'_>, at: usize, from: NodeId, to: NodeId) -> String {
+    let index = draft.pieces[at].index;
+    let copies = |node: NodeId| draft.nodes[&node].of_index(index.index).0;
+    let is_heavier = draft.weight_of(from) > draft.weight_of(to);
+    if !is_heavier {
+        let (from_copies, to_copies) = (copies(from), copies(to));
+        return format!(
+            "node {from} has {from_copies} copies of index \"{}\", node {to} has {to_copies}",
+            index.name
+        );
+    }
+    let what = |node: NodeId| {
+        let held = &draft.nodes[&node];
+        format!("node {node} has {} copies of {}", held.pieces.len(), size(held.bytes))
+    };
+    format!("{}, {}", what(from), what(to))
+}
+
+/// The most effective move of the heaviest node that has one.
 fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
     let mut nodes: Vec<&NodeDraft<'_>> =
         draft.nodes.values().filter(|held| held.receives()).collect();
     nodes.sort_by_key(|held| (held.weight, held.node.node));
-    for from in nodes.iter().rev() {
-        for to in &nodes {
-            if to.weight >= from.weight {
-                break;
-            }
-            if let Some(at) = best_between(draft, from, to) {
-                return Some((at, from.node.node, to.node.node));
-            }
-        }
-    }
-    None
+    nodes.iter().rev().find_map(|from| {
+        let others = nodes.iter().filter(|to| to.node.node != from.node.node);
+        let moves = others.filter_map(|to| best_between(draft, from, to));
+        // The first of equals is the lightest target.
+        let best = moves.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        best.map(|(_, at, to)| (at, from.node.node, to))
+    })
 }
 
-/// The slice whose move brings the weights of two nodes closest to each other.
-fn best_between(draft: &Draft<'_>, from: &NodeDraft<'_>, to: &NodeDraft<'_>) -> Option<usize> {
-    let apart = from.weight - to.weight;
+/// The effect of a move: how much it lowers the imbalance, then how much it spreads the copies of the index and the first
+/// copies.
+type Effect = (i128, i128, i128);
+
+/// The most effective move from one node to another.
+fn best_between(
+    draft: &Draft<'_>,
+    from: &NodeDraft<'_>,
+    to: &NodeDraft<'_>,
+) -> Option<(Effect, usize, NodeId)> {
     let (from_id, to_id) = (from.node.node, to.node.node);
-    let may = |at: &usize| {
-        let weight = draft.pieces[*at].weight;
-        // An improvement of less than a quarter of the moved weight is not worth the move.
-        apart > weight.saturating_add(weight / 4)
-            && draft.may_move(*at, from_id)
-            && draft.may_get(*at, to_id)
-            && draft.conflicts(*at, Some(from_id), Some(to_id)) <= draft.conflicts(*at, None, None)
+    let may = |at: usize| {
+        draft.may_move(at, from_id)
+            && draft.may_get(at, to_id)
+            && draft.conflicts(at, Some(from_id), Some(to_id)) <= draft.conflicts(at, None, None)
     };
-    from.pieces.iter().copied().filter(may).max_by_key(|at| {
-        let piece = &draft.pieces[*at];
-        let index =
-            |held: &NodeDraft<'_>| held.by_index.get(&piece.index.index).copied().unwrap_or(0);
-        let spreads = |from: u64, to: u64| i128::from(from) - i128::from(to);
-        let first = piece.copies.first() == Some(&from_id);
-        let firsts = if first { spreads(from.firsts, to.firsts) } else { 0 };
-        let nearer = piece.weight.saturating_mul(apart - piece.weight);
-        (nearer, spreads(index(from), index(to)), firsts, Reverse(*at))
-    })
+    let moves = from.pieces.iter().filter_map(|at| {
+        let effect = effect(draft, *at, from, to)?;
+        may(*at).then_some((effect, Reverse(*at)))
+    });
+    moves.max().map(|(effect, Reverse(at))| (effect, at, to_id))
+}
+
+/// The effect of a move; `None` if it is not worth the work.
+fn effect(
+    draft: &Draft<'_>,
+    at: usize,
+    from: &NodeDraft<'_>,
+    to: &NodeDraft<'_>,
+) -> Option<Effect> {
+    let piece = &draft.pieces[at];
+    let (weight, importance) = (piece.weight as i128, piece.importance as i128);
+    let (of_index_from, of_index_to) =
+        (from.of_index(piece.index.index), to.of_index(piece.index.index));
+    // Half of what the move takes off the sum of the two squares, divided by the weight.
+    let nearer = |from: u128, to: u128| from as i128 - to as i128 - weight;
+    let own = importance.saturating_mul(nearer(of_index_from.1, of_index_to.1));
+    let lowers = nearer(from.weight, to.weight).saturating_add(own);
+    // An improvement of less than a quarter of the moved weight is not worth the move. Later moves may have made a planned
+    // one superfluous: leaving it out costs nothing.
+    let is_worth_it = match draft.would_undo(at, to.node.node) {
+        true => lowers >= 0,
+        false => lowers > weight / 4,
+    };
+    if !is_worth_it {
+        return None;
+    }
+    let spreads = |from: u64, to: u64| i128::from(from) - i128::from(to);
+    let is_first = piece.copies.first() == Some(&from.node.node);
+    let firsts = if is_first { spreads(from.firsts, to.firsts) } else { 0 };
+    Some((weight.saturating_mul(lowers), spreads(of_index_from.0, of_index_to.0), firsts))
 }
 
 /// Formats a number of bytes for people.

@@ -43,7 +43,8 @@ impl CatalogFollower {
         Self { directory, retry, newest_cas: 0, identity: None }
     }
 
-    /// Believes only catalogs of the cluster that a data directory belongs to.
+    /// Believes only catalogs of the cluster that a data directory belongs to, and takes over none before its process has
+    /// joined: the catalog means the process that holds the number.
     pub fn with_identity(mut self, identity: Option<Arc<NodeIdentity>>) -> Self {
         self.identity = identity;
         self
@@ -62,10 +63,17 @@ impl CatalogFollower {
 
     /// One watch, from its beginning to its end.
     async fn watch(&mut self, sink: &mut impl CatalogSink) -> Result<()> {
+        if let Some(identity) = &self.identity {
+            identity.wait_joined().await;
+        }
         let mut messages = self.directory.coordinator().watch().await?;
         sink.watch_begins();
         while let Some(message) = messages.next().await {
-            match message? {
+            let message = message?;
+            if self.identity.as_ref().is_some_and(|identity| !identity.is_joined()) {
+                return Ok(());
+            }
+            match message {
                 WatchMessage::Catalog(catalog) => {
                     if let Some(identity) = &self.identity {
                         identity.accept(catalog.cluster)?;

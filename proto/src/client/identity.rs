@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use tokio::sync::watch;
+
 use crate::env::{DirectoryIdentity, Env};
 use crate::error::{Error, ErrorCode, Result};
 use crate::lock::lock;
@@ -14,6 +16,7 @@ pub struct NodeIdentity {
     env: Env,
     dir: PathBuf,
     identity: Mutex<DirectoryIdentity>,
+    joined: watch::Sender<bool>,
 }
 
 impl NodeIdentity {
@@ -21,12 +24,30 @@ impl NodeIdentity {
     pub fn open(env: &Env, dir: PathBuf, node: &NodeInfo, has_data: bool) -> Result<Self> {
         let who = (node.role, node.id);
         let identity = DirectoryIdentity::open(&*env.fs, &dir, who, &*env.random, has_data)?;
-        Ok(Self { env: env.clone(), dir, identity: Mutex::new(identity) })
+        let (identity, joined) = (Mutex::new(identity), watch::Sender::new(false));
+        Ok(Self { env: env.clone(), dir, identity, joined })
     }
 
     /// The cluster of the directory, once it has joined one.
     pub fn cluster(&self) -> Option<ClusterId> {
         lock(&self.identity).cluster
+    }
+
+    /// Notes whether the coordinator has accepted this process under its number.
+    pub fn set_joined(&self, joined: bool) {
+        self.joined.send_replace(joined);
+    }
+
+    /// True while the coordinator accepts this process under its number.
+    pub fn is_joined(&self) -> bool {
+        *self.joined.borrow()
+    }
+
+    /// Waits until the coordinator has accepted this process under its number. Until then another process may hold the
+    /// number, and the slices that the catalog places on it are that process's.
+    pub async fn wait_joined(&self) {
+        // The sender lives in `self`, so that the wait ends only with the value.
+        drop(self.joined.subscribe().wait_for(|joined| *joined).await);
     }
 
     /// Proves that this process is the one that registered.

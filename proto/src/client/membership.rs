@@ -90,6 +90,7 @@ impl Membership {
     /// Pauses after a failed heartbeat, or registers again.
     async fn recover(&mut self, error: Error, changed: &mut Option<watch::Receiver<u64>>) {
         if error.code == ErrorCode::NodeTaken {
+            self.note_joined(false);
             // The other process may go away again; until then the registration is refused.
             tracing::warn!(%error, node = %self.config.node.id, "registering again");
             self.pause_after(&error, "heartbeat").await;
@@ -122,12 +123,20 @@ impl Membership {
         match self.register().await {
             Ok(()) => {
                 self.config.retry.reset();
+                self.note_joined(true);
                 true
             }
             Err(error) => {
                 self.pause_after(&error, "registering").await;
                 false
             }
+        }
+    }
+
+    /// Lets the process follow the catalog, or no longer.
+    fn note_joined(&self, joined: bool) {
+        if let Some(identity) = &self.config.identity {
+            identity.set_joined(joined);
         }
     }
 

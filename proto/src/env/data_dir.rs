@@ -37,7 +37,10 @@ pub fn check_version(fs: &dyn FileSystem, dir: &Path, version: &str, has_data: b
         true => format!("{} is missing or empty, though the directory has data", path.display()),
         false => {
             let (found, version) = (found.trim(), version.trim());
-            format!("{} holds {found:?}, this build reads {version:?}", path.display())
+            format!(
+                "{path} is of another version: it holds {found:?}, this build reads {version:?}",
+                path = path.display()
+            )
         }
     };
     Err(Error::new(ErrorCode::Version, what).with_hint(

@@ -100,6 +100,14 @@ impl Processes {
         Beside(self.spawn(id, &free_address(), &format!("{id}-beside")).0)
     }
 
+    /// The cluster in the IDENTITY file of a process that was started by [`Self::run_beside`]; `-` before it has joined one.
+    pub fn cluster_beside(&self, id: u64) -> String {
+        let path = self.data.path().join(format!("{id}-beside")).join("IDENTITY");
+        let text = std::fs::read_to_string(path).expect("the identity");
+        let cluster = text.lines().find_map(|line| line.strip_prefix("cluster "));
+        cluster.expect("a line with the cluster").to_owned()
+    }
+
     /// Removes the data of a member that does not run.
     pub fn remove_data(&self, id: u64) {
         std::fs::remove_dir_all(self.data.path().join(id.to_string())).expect("it is removed");
