@@ -100,7 +100,25 @@ impl From<std::io::Error> for WireError {
     }
 }
 
-/// A notice with severity WARNING.
-pub(super) fn warning(sqlstate: &'static str, message: &str) -> NoticeResponse {
-    NoticeResponse::new(WireError::new(sqlstate, message).fields("WARNING"))
+/// A remark on a statement that does not fail: severity, SQLSTATE, message and hint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Notice {
+    pub(super) severity: &'static str,
+    pub(super) sqlstate: &'static str,
+    pub(super) message: &'static str,
+    pub(super) hint: Option<&'static str>,
+}
+
+impl Notice {
+    /// A notice with severity WARNING.
+    pub(super) fn warning(sqlstate: &'static str, message: &'static str) -> Self {
+        Self { severity: "WARNING", sqlstate, message, hint: None }
+    }
+
+    /// The protocol's message for the notice.
+    pub(super) fn response(self) -> NoticeResponse {
+        let hint = self.hint.map(str::to_owned);
+        let text = WireError { hint, ..WireError::new(self.sqlstate, self.message) };
+        NoticeResponse::new(text.fields(self.severity))
+    }
 }

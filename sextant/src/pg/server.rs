@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use proto::Error;
 use proto::env::Env;
+use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -99,8 +99,11 @@ impl PgServer {
                     return session.run().await;
                 }
                 Err(_) => WireError::from(
-                    Error::unavailable(format!("{} sessions are open", self.config.sessions_max))
-                        .with_hint("close some sessions, or try again later"),
+                    Error::new(
+                        ErrorCode::TooBusy,
+                        format!("{} sessions are open", self.config.sessions_max),
+                    )
+                    .with_hint("close some sessions, or try again later"),
                 )
                 .fatal(),
             },

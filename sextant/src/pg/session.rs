@@ -13,12 +13,14 @@ use super::conn::Conn;
 use super::error::{WireError, WireResult};
 use super::execute::StatementOutcome;
 use super::interrupt::{Interrupt, Registration};
+use super::known_settings::REPORTED;
 use super::portal::{Portal, Prepared};
-use super::settings::{REPORTED, Settings};
+use super::settings::Settings;
 use super::startup::Parameters;
 use super::state::{SessionState, Transaction};
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
+use crate::sql::places::with_place;
 
 /// One client's session.
 pub(super) struct Session<S> {
@@ -30,6 +32,8 @@ pub(super) struct Session<S> {
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) parameters: Parameters,
     pub(super) registration: Registration,
+    /// The values of [`REPORTED`] that the client knows.
+    reported: Vec<String>,
     /// True after an error in the extended protocol, until Sync.
     pub(super) skipping: bool,
 }
@@ -51,7 +55,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             database: parameters.database(),
             user: parameters.user(),
             process: registration.process,
+            notices: Vec::new(),
         };
+        let reported = reported(&state.settings);
         Self {
             conn,
             env,
@@ -61,6 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             portals: BTreeMap::new(),
             parameters,
             registration,
+            reported,
             skipping: false,
         }
     }
@@ -97,6 +104,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         statement: &Statement,
         values: &[Value],
     ) -> WireResult<StatementOutcome> {
+        self.start_in("", 0, statement, values).await
+    }
+
+    /// The same for the statement that begins at a byte of a query text, with places in errors.
+    pub(super) async fn start_in(
+        &mut self,
+        sql: &str,
+        start: usize,
+        statement: &Statement,
+        values: &[Value],
+    ) -> WireResult<StatementOutcome> {
         self.state.check_transaction(statement)?;
         match statement {
             Statement::Deallocate(Some(name)) => {
@@ -121,25 +139,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     self.interrupt.guard(run).await?
                 }
             }
-        }?;
-        if let Statement::Set { name, .. } = statement {
-            self.report(name)?;
+        };
+        for notice in self.state.notices.drain(..) {
+            self.conn.send(notice.response())?;
         }
+        let done = done.map_err(|error| with_place(error, sql, start))?;
+        self.report()?;
         Ok(done)
     }
 
-    /// Sends the new value of a setting that the protocol reports to clients.
-    fn report(&mut self, name: &str) -> WireResult<()> {
-        match REPORTED.iter().find(|reported| reported.eq_ignore_ascii_case(name)) {
-            Some(reported) => {
-                let value = self.state.settings.show(name)?;
-                self.conn.send(ParameterStatus::new((*reported).to_owned(), value))
+    /// Sends the settings that the protocol reports to clients, if they have changed.
+    fn report(&mut self) -> WireResult<()> {
+        let now = reported(&self.state.settings);
+        for ((name, value), known) in REPORTED.iter().zip(&now).zip(&self.reported) {
+            if value != known {
+                self.conn.send(ParameterStatus::new((*name).to_owned(), value.clone()))?;
             }
-            None => Ok(()),
         }
+        self.reported = now;
+        Ok(())
     }
 
     pub(super) fn complete(&mut self, tag: String) -> WireResult<()> {
         self.conn.send(CommandComplete::new(tag))
     }
+}
+
+/// The values of [`REPORTED`].
+fn reported(settings: &Settings) -> Vec<String> {
+    REPORTED.iter().map(|name| settings.show(&name.to_lowercase()).unwrap_or_default()).collect()
 }

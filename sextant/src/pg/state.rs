@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::BucketId;
+use proto::{Error, ErrorCode, Result};
 
-use super::error::{WireError, WireResult};
+use super::error::{Notice, WireError, WireResult};
 use super::settings::Settings;
 use crate::sql::ast::{Select, Statement};
 use crate::sql::backend::{Backend, EpochPin};
@@ -32,6 +32,8 @@ pub(super) struct SessionState {
     pub(super) database: String,
     pub(super) user: String,
     pub(super) process: i32,
+    /// What the client is told before the outcome of the statement.
+    pub(super) notices: Vec<Notice>,
 }
 
 impl SessionState {
@@ -46,7 +48,19 @@ impl SessionState {
 
     /// Refuses writes and definitions inside a transaction.
     pub(super) fn check_autocommit(&self, statement: &Statement) -> Result<()> {
-        if writes(statement) && !matches!(self.transaction, Transaction::None) {
+        if !writes(statement) {
+            return Ok(());
+        }
+        if self.settings.is_read_only() {
+            return Err(Error::new(
+                ErrorCode::ReadOnly,
+                "writes and definitions are refused in a read-only transaction",
+            )
+            .with_hint(
+                "SET default_transaction_read_only = off, and run the statement on its own",
+            ));
+        }
+        if !matches!(self.transaction, Transaction::None) {
             return Err(unsupported(
                 "writes and definitions inside a transaction are not supported",
                 "run the statement on its own, with autocommit on; BEGIN … COMMIT is for reads that \
