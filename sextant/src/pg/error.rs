@@ -46,6 +46,13 @@ impl WireError {
         }
     }
 
+    /// Adds what an interrupted statement has left behind, and what to do about it.
+    pub(super) fn leaving(mut self, left: &str, hint: String) -> Self {
+        self.message = format!("{}; {left}", self.message);
+        self.hint = Some(hint);
+        self
+    }
+
     /// Makes the error end the session.
     pub(super) fn fatal(mut self) -> Self {
         self.fatal = true;

@@ -73,7 +73,7 @@ impl SessionState {
                 Ok(rows(Rows::table(show::catalogue_columns(query), Vec::new())))
             }
             Statement::Explain(select) => {
-                let plan = self.resolve(select).await?.plan(values)?;
+                let plan = self.plan(select, values).await?;
                 Ok(rows(explanation(plan.explain())))
             }
             Statement::ExplainRebalance(index) => {
@@ -179,7 +179,7 @@ impl SessionState {
     }
 
     async fn select(&mut self, select: &Select, values: &[Value]) -> Result<Rows> {
-        match self.resolve(select).await?.plan(values)? {
+        match self.plan(select, values).await? {
             Plan::Index(plan) => self.scan(*plan).await,
             Plan::Documents(plan) => Ok(Rows::documents(Arc::clone(&self.backend), plan)),
             Plan::Constant(plan) => self.constants(plan),

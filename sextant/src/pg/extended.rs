@@ -49,7 +49,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let message = format!("a session keeps at most {PREPARED_MAX} prepared statements");
             return Err(Error::new(ErrorCode::OverLimit, message).into());
         }
-        let mut statements = crate::sql::parse(&parse.query)?;
+        let mut statements = self.parse_text(&parse.query).await?;
         if statements.len() > 1 {
             let message = "a prepared statement must be one statement, not several";
             return Err(Error::new(ErrorCode::Syntax, message).into());

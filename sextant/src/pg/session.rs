@@ -18,9 +18,13 @@ use super::portal::{Portal, Prepared};
 use super::settings::Settings;
 use super::startup::Parameters;
 use super::state::{SessionState, Transaction};
+use crate::sql::Parsed;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 use crate::sql::places::with_place;
+
+/// Bytes of a query text that is parsed on a blocking thread. A shorter one takes less than some milliseconds.
+const LONG_TEXT_BYTES: usize = 16 << 10;
 
 /// One client's session.
 pub(super) struct Session<S> {
@@ -49,6 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let mut settings = Settings::default();
         parameters.apply(&mut settings);
         let state = SessionState {
+            env: env.clone(),
             backend,
             settings,
             transaction: Transaction::None,
@@ -98,6 +103,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(self.conn.flush().await?)
     }
 
+    /// Parses a query text under the session's time-out; a long one on a blocking thread.
+    pub(super) async fn parse_text(&mut self, sql: &str) -> WireResult<Vec<Parsed>> {
+        if sql.len() <= LONG_TEXT_BYTES {
+            return Ok(crate::sql::parse(sql)?);
+        }
+        self.interrupt.arm(self.state.settings.statement_timeout());
+        let sql = sql.to_owned();
+        let parsing = self.env.blocking(move || crate::sql::parse(&sql));
+        Ok(self.interrupt.guard(parsing).await??)
+    }
+
     /// Runs a statement up to its outcome, under the session's time-out.
     pub(super) async fn start(
         &mut self,
@@ -136,7 +152,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 std::task::Poll::Ready(done) => done,
                 std::task::Poll::Pending => {
                     self.interrupt.guard(self.conn.flush()).await??;
-                    self.interrupt.guard(run).await?
+                    let done = self.interrupt.guard(run).await;
+                    done.map_err(|error| after_interrupt(error, statement))?
                 }
             }
         };
@@ -168,4 +185,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 /// The values of [`REPORTED`].
 fn reported(settings: &Settings) -> Vec<String> {
     REPORTED.iter().map(|name| settings.show(&name.to_lowercase()).unwrap_or_default()).collect()
+}
+
+/// The error of an interrupted statement. A build goes on without the statement that began it.
+fn after_interrupt(error: WireError, statement: &Statement) -> WireError {
+    let names = match statement {
+        Statement::CreateIndex(create) => create.name.clone(),
+        Statement::BuildIndex { indexes, .. } => indexes.join(", "),
+        _ => return error,
+    };
+    let drops = "SHOW INDEXES shows the state of the index; DROP INDEX ends its build";
+    error.leaving(&format!("the build of index {names} goes on if it had begun"), drops.to_owned())
 }

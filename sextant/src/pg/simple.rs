@@ -20,7 +20,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     async fn simple_statements(&mut self, sql: &str) -> WireResult<()> {
-        let statements = crate::sql::parse(sql)?;
+        let statements = self.parse_text(sql).await?;
         if statements.is_empty() {
             return self.conn.send(EmptyQueryResponse::new());
         }

@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::BucketId;
+use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::error::{Notice, WireError, WireResult};
 use super::settings::Settings;
-use crate::sql::ast::{Select, Statement};
+use crate::sql::ast::{Select, SelectExpr, SelectItem, Statement};
 use crate::sql::backend::{Backend, EpochPin};
 use crate::sql::error::unsupported;
-use crate::sql::plan::{Relation, Resolved, resolve};
+use crate::sql::plan::{Plan, Relation, Resolved, resolve};
+
+/// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
+const LONG_NODES: usize = 2000;
 
 /// The transaction state of a session.
 pub(super) enum Transaction {
@@ -26,6 +31,7 @@ pub(super) enum Transaction {
 
 /// The part of a session that statements read and change.
 pub(super) struct SessionState {
+    pub(super) env: Env,
     pub(super) backend: Arc<dyn Backend>,
     pub(super) settings: Settings,
     pub(super) transaction: Transaction,
@@ -72,11 +78,29 @@ impl SessionState {
 
     /// Resolves the names of a SELECT.
     pub(super) async fn resolve(&self, select: &Select) -> Result<Resolved> {
-        let relation = match &select.from {
-            Some(name) => Some(self.backend.relation(name).await?),
-            None => None,
-        };
-        resolve(select, relation.as_ref())
+        let relation = self.relation(select).await?;
+        if !is_long(select) {
+            return resolve(select, relation.as_ref());
+        }
+        let select = select.clone();
+        self.env.blocking(move || resolve(&select, relation.as_ref())).await
+    }
+
+    /// Plans a SELECT.
+    pub(super) async fn plan(&self, select: &Select, values: &[Value]) -> Result<Plan> {
+        let resolved = self.resolve(select).await?;
+        if !is_long(select) && values.len() <= LONG_NODES {
+            return resolved.plan(values);
+        }
+        let values = values.to_vec();
+        self.env.blocking(move || resolved.plan(&values)).await
+    }
+
+    async fn relation(&self, select: &Select) -> Result<Option<Relation>> {
+        match &select.from {
+            Some(name) => self.backend.relation(name).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Returns the bucket with a name; an index of that name is an error.
@@ -89,6 +113,22 @@ impl SessionState {
             )),
         }
     }
+}
+
+/// True if planning a SELECT takes so long that it must not run on a thread that serves connections.
+fn is_long(select: &Select) -> bool {
+    let mut nodes = 0;
+    let scalars = select.items.iter().filter_map(|item| match item {
+        SelectItem::Expr { expr: SelectExpr::Scalar(expr), .. } => Some(expr),
+        _ => None,
+    });
+    // The count ends the walk.
+    scalars.chain(&select.filter).any(|expr| {
+        expr.any(&mut |_| {
+            nodes += 1;
+            nodes > LONG_NODES
+        })
+    })
 }
 
 /// True if a statement changes something that other sessions see.
