@@ -205,10 +205,10 @@ impl Backend for Memory {
         }
     }
 
-    /// The build of an index called `endless` never ends.
+    /// The build of an index called `unfinished` never ends.
     async fn wait_ready(&self, index: IndexId) -> Result<()> {
         let catalog = self.catalog();
-        match catalog.indexes.get(&index).is_some_and(|index| index.spec.name == "endless") {
+        match catalog.indexes.get(&index).is_some_and(|index| index.spec.name == "unfinished") {
             true => std::future::pending().await,
             false => Ok(()),
         }

@@ -138,10 +138,10 @@ async fn an_interrupted_create_index_says_that_its_build_goes_on() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
     client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
-    let error = client.batch_execute("CREATE INDEX endless ON b (name)").await.unwrap_err();
+    let error = client.batch_execute("CREATE INDEX unfinished ON b (name)").await.unwrap_err();
     assert_eq!(state(&error), "57014");
     let error = error.as_db_error().unwrap();
-    assert!(error.message().contains("build of index endless goes on"), "{}", error.message());
+    assert!(error.message().contains("build of index unfinished goes on"), "{}", error.message());
     assert!(error.hint().unwrap().contains("DROP INDEX"), "{:?}", error.hint());
-    client.batch_execute("DROP INDEX endless").await.unwrap();
+    client.batch_execute("DROP INDEX unfinished").await.unwrap();
 }

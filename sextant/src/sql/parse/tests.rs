@@ -224,7 +224,10 @@ fn the_other_statements_are_parsed() {
         ("SET search_path = public, x", set("search_path", Some("public, x"))),
         ("SET at_plus TO DEFAULT", set("at_plus", None)),
         ("RESET Consistency", set("consistency", None)),
-        ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", S::Nothing { tag: "SET" }),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            S::SetCharacteristics(modes(Some(true), None)),
+        ),
         ("BEGIN READ ONLY", S::Begin(modes(Some(true), None))),
         (
             "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
