@@ -23,7 +23,7 @@ pub enum ErrorCode {
     DropData,
     /// Caller: a syntax error (42601).
     Syntax,
-    /// Caller: no such bucket, index, column or setting (42P01).
+    /// Caller: no such bucket, index or node (42P01).
     Unknown,
     /// Caller: the name is taken (42P07).
     Exists,
@@ -63,6 +63,18 @@ pub enum ErrorCode {
     TooManyColumns,
     /// Operator: another process has registered under the node's number (55006).
     NodeTaken,
+    /// Caller: no such column (42703).
+    UnknownColumn,
+    /// Caller: no such setting or option (42704).
+    UnknownSetting,
+    /// Caller: an object of another kind has the name (42809).
+    WrongKind,
+    /// Caller: other objects depend on the object (2BP01).
+    HasDependents,
+    /// Caller: a write in a read-only transaction (25006).
+    ReadOnly,
+    /// Caller: a character that no text may contain (22P05).
+    UntranslatableCharacter,
 }
 
 /// The remedy for an error.
@@ -112,6 +124,12 @@ impl ErrorCode {
             Version | Internal => "XX000",
             TooBusy => "53300",
             NodeTaken => "55006",
+            UnknownColumn => "42703",
+            UnknownSetting => "42704",
+            WrongKind => "42809",
+            HasDependents => "2BP01",
+            ReadOnly => "25006",
+            UntranslatableCharacter => "22P05",
         }
     }
 }

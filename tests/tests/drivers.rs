@@ -233,7 +233,7 @@ async fn each_sqlstate_is_reached_and_the_session_survives() {
         ("42601", "SELECT 1 1 1".to_owned()),
         ("42P01", "SELECT * FROM nowhere".to_owned()),
         ("42P01", "DROP INDEX nowhere".to_owned()),
-        ("42P01", "SET colour = 'red'".to_owned()),
+        ("42704", "SET colour = 'red'".to_owned()),
         ("42P07", "CREATE BUCKET b".to_owned()),
         ("42P07", "CREATE INDEX b ON b (x)".to_owned()),
         ("42P07", "CREATE BUCKET i".to_owned()),

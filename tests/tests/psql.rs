@@ -169,16 +169,14 @@ SELECT id FROM p ORDER BY id;
 }
 
 #[test]
-fn absent_system_catalogs_are_refused_cleanly() {
+fn queries_of_the_absent_catalogue_have_no_rows_and_leave_a_transaction_open() {
     let fixture = Fixture::start();
     for command in ["\\d", "\\d i", "\\dt", "\\di", "\\l", "\\du", "\\df", "\\dn"] {
-        let ran = fixture.script(
-            &["-At"],
-            &format!("\\set VERBOSITY verbose\n{command}\nSELECT 'still here';\n"),
-        );
-        assert_eq!(ran.err.matches("ERROR:  0A000").count(), 1, "{command}: {ran:?}");
+        let script = format!("BEGIN;\n{command}\nSELECT 'still here';\nCOMMIT;\n");
+        let ran = fixture.script(&["-At"], &script);
+        assert!(!ran.err.contains("ERROR") && !ran.err.contains("FATAL"), "{command}: {ran:?}");
         assert!(ran.err.contains("SHOW INDEXES"), "{command} is told what there is: {ran:?}");
-        assert_eq!(ran.out, "still here\n", "{command}: {ran:?}");
+        assert!(ran.out.ends_with("still here\nCOMMIT\n"), "{command}: {ran:?}");
     }
 }
 

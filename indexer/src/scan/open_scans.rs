@@ -220,14 +220,14 @@ impl Reading {
         Ok(batch)
     }
 
-    /// Runs a step. The first step of a batch is short and runs here, unless it may wait for a disk; all others run on a
-    /// blocking thread, because a filter may take its time.
+    /// Runs a step. The first step of a batch is short and runs here, unless it may wait for a disk or its filter is costly;
+    /// all others run on a blocking thread, because a filter may take its time.
     async fn step(
         &self,
         mut scanner: ShardScanner,
         is_first: bool,
     ) -> (ShardScanner, Result<Option<ShardBatch>>) {
-        if is_first && scanner.is_in_memory() {
+        if is_first && scanner.may_run_inline() {
             let step = scanner.step(INLINE_STEP_COST);
             return (scanner, step);
         }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use proto::expr::Expr;
 use proto::expr::aggregate::Partial;
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::{self, Scope};
@@ -60,6 +61,8 @@ pub struct ShardScanner {
     memory_bytes: usize,
     /// Cost of the steps since the last batch.
     silent_cost: u64,
+    /// True if an entry may cost about as much as a whole inline step.
+    is_costly: bool,
     done: bool,
 }
 
@@ -96,6 +99,7 @@ impl ShardScanner {
             last_prefix,
             memory_bytes: 0,
             silent_cost: 0,
+            is_costly: may_be_costly(&scan),
             done: false,
             snapshot: Some(snapshot),
             spec,
@@ -139,9 +143,9 @@ impl ShardScanner {
         self.memory_bytes
     }
 
-    /// True if the next step needs no disk.
-    pub fn is_in_memory(&self) -> bool {
-        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_in_memory())
+    /// True if the next step needs no disk, and no entry so far took long to look at.
+    pub fn may_run_inline(&self) -> bool {
+        !self.is_costly && self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_in_memory())
     }
 
     /// True if the scan holds no snapshot.
@@ -213,6 +217,7 @@ impl ShardScanner {
             Output::Aggregates(calls) => add_to(&mut self.partials, calls, &scope, &cost)?,
         }
         *spent += cost.spent();
+        self.is_costly |= cost.spent() > INLINE_STEP_COST / 2;
         if !passes {
             return Ok(true);
         }
@@ -263,6 +268,17 @@ fn add_to(
         }
     }
     Ok(())
+}
+
+/// True if the work for one entry depends on more than the length of its values: a pattern may pass a text many times.
+fn may_be_costly(scan: &ShardScan) -> bool {
+    let arguments = match &scan.output {
+        Output::Aggregates(calls) => &calls[..],
+        Output::Rows { .. } => &[],
+    };
+    let arguments = arguments.iter().filter_map(|call| call.argument.as_ref());
+    let costly = |expr: &Expr| matches!(expr, Expr::Like { .. } | Expr::Call(..));
+    arguments.chain(&scan.filter).any(|expr| expr.any(&mut |part| costly(part)))
 }
 
 /// The ranges that a scan reads, the first one last, without the part before the resume point.

@@ -7,7 +7,10 @@ use tonic::{Code, Status};
 /// `sqlstate`.
 pub(super) fn status(error: Error) -> Status {
     let code = match (error.code, error.code.kind()) {
-        (ErrorCode::Unknown, _) => Code::NotFound,
+        (ErrorCode::Unknown | ErrorCode::UnknownColumn | ErrorCode::UnknownSetting, _) => {
+            Code::NotFound
+        }
+        (ErrorCode::HasDependents, _) => Code::FailedPrecondition,
         (ErrorCode::Exists | ErrorCode::DuplicateId, _) => Code::AlreadyExists,
         (ErrorCode::Unsupported, _) => Code::Unimplemented,
         (ErrorCode::OverLimit | ErrorCode::TooComplex, _) => Code::ResourceExhausted,

@@ -35,6 +35,9 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Longest line while its end is not seen yet: a document and as much white space.
 const LINE_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 
+/// The byte order mark in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 type Writing = Pin<Box<dyn Future<Output = Result<WriteReply>> + Send>>;
 
 /// A COPY in progress.
@@ -153,7 +156,11 @@ impl CopyIn {
     }
 
     async fn line(&mut self, line: &Bytes, settings: &mut Settings) -> Result<()> {
-        let line = line.trim_ascii();
+        let mut line = line.trim_ascii();
+        if self.lines.number == 1 {
+            // Editors and exports of some systems begin a UTF-8 file with it.
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
         if line.is_empty() {
             return Ok(());
         }

@@ -38,6 +38,7 @@ impl SessionState {
                     columns,
                 });
             }
+            Statement::Catalogue(query) => Some(show::catalogue_columns(query)),
             Statement::ExplainRebalance(_) => Some(show::explain_columns()),
             Statement::Show(what) => Some(show::columns(what)),
             Statement::Insert(insert) => {

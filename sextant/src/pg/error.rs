@@ -58,6 +58,13 @@ impl WireError {
         self
     }
 
+    /// Adds what an interrupted statement has left behind, and what to do about it.
+    pub(super) fn leaving(mut self, left: &str, hint: String) -> Self {
+        self.message = format!("{}; {left}", self.message);
+        self.hint = Some(hint);
+        self
+    }
+
     /// Makes the error end the session.
     pub(super) fn fatal(mut self) -> Self {
         self.fatal = true;
@@ -112,7 +119,25 @@ impl From<std::io::Error> for WireError {
     }
 }
 
-/// A notice with severity WARNING.
-pub(super) fn warning(sqlstate: &'static str, message: &str) -> NoticeResponse {
-    NoticeResponse::new(WireError::new(sqlstate, message).fields("WARNING"))
+/// A remark on a statement that does not fail: severity, SQLSTATE, message and hint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Notice {
+    pub(super) severity: &'static str,
+    pub(super) sqlstate: &'static str,
+    pub(super) message: &'static str,
+    pub(super) hint: Option<&'static str>,
+}
+
+impl Notice {
+    /// A notice with severity WARNING.
+    pub(super) fn warning(sqlstate: &'static str, message: &'static str) -> Self {
+        Self { severity: "WARNING", sqlstate, message, hint: None }
+    }
+
+    /// The protocol's message for the notice.
+    pub(super) fn response(self) -> NoticeResponse {
+        let hint = self.hint.map(str::to_owned);
+        let text = WireError { hint, ..WireError::new(self.sqlstate, self.message) };
+        NoticeResponse::new(text.fields(self.severity))
+    }
 }

@@ -9,12 +9,13 @@ use proto::model::moves::RebalanceRequest;
 use proto::rpc::scan::Consistency;
 use proto::value::Value;
 
+use super::error::Notice;
 use super::show;
 use super::state::{SessionState, Transaction};
 use super::stream::Rows;
 use crate::rows::value::Datum;
 use crate::sql::admin;
-use crate::sql::ast::{Select, Show, Statement};
+use crate::sql::ast::{Select, Show, Statement, TransactionModes};
 use crate::sql::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
@@ -23,10 +24,19 @@ use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
 /// interrupts the statement from outside: so the error always says which of the two time-outs has passed.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
+/// The remark on a query of PostgreSQL's catalogue. The queries of psql's completion get none, because it would appear
+/// inside the line that is typed.
+const NO_CATALOGUE: Notice = Notice {
+    severity: "NOTICE",
+    sqlstate: "00000",
+    message: "there is no PostgreSQL catalogue yet: its queries have no rows",
+    hint: Some("use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES"),
+};
+
 /// The outcome of a statement.
 pub(super) enum StatementOutcome {
-    /// The statement is done: its command tag, and perhaps a warning.
-    Tag(String, Option<(&'static str, &'static str)>),
+    /// The statement is done: its command tag.
+    Tag(String),
     /// Rows to stream.
     Rows(Rows),
     /// Rows to stream as COPY … TO STDOUT.
@@ -49,15 +59,21 @@ impl SessionState {
     ) -> Result<StatementOutcome> {
         self.check_autocommit(statement)?;
         let rows = StatementOutcome::Rows;
-        let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned(), None));
+        let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned()));
         match statement {
             Statement::Select(select) => self.select(select, values).await.map(rows),
             Statement::CopyOut(select) => {
                 let rows = self.select(select, values).await?;
                 Ok(StatementOutcome::CopyOut(rows.with_tag("COPY")))
             }
+            Statement::Catalogue(query) => {
+                if !query.limited {
+                    self.notices.push(NO_CATALOGUE);
+                }
+                Ok(rows(Rows::table(show::catalogue_columns(query), Vec::new())))
+            }
             Statement::Explain(select) => {
-                let plan = self.resolve(select).await?.plan(values)?;
+                let plan = self.plan(select, values).await?;
                 Ok(rows(explanation(plan.explain())))
             }
             Statement::ExplainRebalance(index) => {
@@ -79,16 +95,31 @@ impl SessionState {
                 let tag = ddl::run(&*self.backend, statement).await?;
                 done(tag.unwrap_or_default())
             }
-            Statement::Set { name, value } => {
-                self.settings.set(name, value.as_deref())?;
+            Statement::Set { name, value, local } => {
+                if *local {
+                    self.warn_without_transaction(
+                        "SET LOCAL has no effect outside of a transaction",
+                    );
+                }
+                self.settings.set(name, value.as_deref(), *local)?;
                 done(if value.is_some() { "SET" } else { "RESET" })
+            }
+            Statement::SetTransaction(modes) => {
+                let message = "SET TRANSACTION has no effect outside of a transaction";
+                self.warn_without_transaction(message);
+                self.set_modes(modes, "transaction")?;
+                done("SET")
+            }
+            Statement::SetCharacteristics(modes) => {
+                self.set_modes(modes, "default_transaction")?;
+                done("SET")
             }
             Statement::ResetAll => done(self.reset("RESET")),
             Statement::DiscardAll => done(self.reset("DISCARD ALL")),
             Statement::Nothing { tag } => done(tag),
             Statement::Deallocate(_) => done("DEALLOCATE"),
-            Statement::Begin | Statement::Commit | Statement::Rollback => {
-                Ok(self.transact(statement))
+            Statement::Begin(_) | Statement::Commit | Statement::Rollback => {
+                done(self.transact(statement)?)
             }
         }
     }
@@ -104,29 +135,51 @@ impl SessionState {
         Ok(explanation(admin::explain(&self.backend.catalog(), &plan)))
     }
 
-    fn transact(&mut self, statement: &Statement) -> StatementOutcome {
+    /// Begins or ends a transaction; returns the command tag.
+    fn transact(&mut self, statement: &Statement) -> Result<&'static str> {
         let open = !matches!(self.transaction, Transaction::None);
-        let (tag, warning) = match statement {
-            Statement::Begin if open => {
-                ("BEGIN", Some(("25001", "there is already a transaction in progress")))
-            }
-            Statement::Begin => {
+        if let Statement::Begin(modes) = statement {
+            if open {
+                let message = "there is already a transaction in progress";
+                self.notices.push(Notice::warning("25001", message));
+            } else {
                 self.transaction = Transaction::Open(BTreeMap::new());
-                ("BEGIN", None)
+                self.settings.begin();
             }
-            _ => {
-                let failed = matches!(self.transaction, Transaction::Failed);
-                self.transaction = Transaction::None;
-                let commit = *statement == Statement::Commit && !failed;
-                let tag = if commit { "COMMIT" } else { "ROLLBACK" };
-                (tag, (!open).then_some(("25P01", "there is no transaction in progress")))
-            }
-        };
-        StatementOutcome::Tag(tag.to_owned(), warning)
+            self.set_modes(modes, "transaction")?;
+            return Ok("BEGIN");
+        }
+        if !open {
+            let message = "there is no transaction in progress";
+            self.notices.push(Notice::warning("25P01", message));
+        }
+        let failed = matches!(self.transaction, Transaction::Failed);
+        self.transaction = Transaction::None;
+        let commit = *statement == Statement::Commit && !failed;
+        self.settings.end(commit);
+        Ok(if commit { "COMMIT" } else { "ROLLBACK" })
+    }
+
+    /// Sets modes of this transaction, or the defaults for later ones.
+    fn set_modes(&mut self, modes: &TransactionModes, prefix: &str) -> Result<()> {
+        if let Some(read_only) = modes.read_only {
+            let value = if read_only { "on" } else { "off" };
+            self.settings.set(&format!("{prefix}_read_only"), Some(value), false)?;
+        }
+        match modes.isolation {
+            Some(level) => self.settings.set(&format!("{prefix}_isolation"), Some(level), false),
+            None => Ok(()),
+        }
+    }
+
+    fn warn_without_transaction(&mut self, message: &'static str) {
+        if matches!(self.transaction, Transaction::None) {
+            self.notices.push(Notice::warning("25P01", message));
+        }
     }
 
     async fn select(&mut self, select: &Select, values: &[Value]) -> Result<Rows> {
-        match self.resolve(select).await?.plan(values)? {
+        match self.plan(select, values).await? {
             Plan::Index(plan) => self.scan(*plan).await,
             Plan::Documents(plan) => Ok(Rows::documents(Arc::clone(&self.backend), plan)),
             Plan::Constant(plan) => self.constants(plan),
@@ -170,13 +223,13 @@ impl SessionState {
     fn session_function(&mut self, name: &str, arguments: &[Value]) -> Result<Datum> {
         Ok(match (name, arguments) {
             ("pg_advisory_unlock_all", []) => Datum::NULL,
-            ("set_config", [Value::String(setting), Value::String(value), Value::Bool(_)]) => {
+            ("set_config", [Value::String(setting), Value::String(value), Value::Bool(local)]) => {
                 let setting = setting.to_lowercase();
-                self.settings.set(&setting, Some(value))?;
+                self.settings.set(&setting, Some(value), *local)?;
                 Datum::text(self.settings.show(&setting)?)
             }
             ("version", []) => {
-                Datum::text(format!("PostgreSQL {}", super::settings::SERVER_VERSION))
+                Datum::text(format!("PostgreSQL {}", super::known_settings::SERVER_VERSION))
             }
             ("current_schema", []) => Datum::text("public"),
             ("current_database" | "current_catalog", []) => Datum::text(&*self.database),

@@ -30,6 +30,7 @@ use super::stream::{Piece, row_limit};
 use super::types::{parameter, parameter_oid};
 use crate::rows::format::Format;
 use crate::rows::suspended::Suspended;
+use crate::sql::places::with_place;
 use crate::sql::{Parsed, ast::Statement};
 
 /// Maximum of prepared statements in a session; drivers with a cache keep a few hundred.
@@ -61,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let others = self.prepared.iter().filter(|(other, _)| **other != name);
         let all = bytes + others.map(|(_, prepared)| prepared.bytes).sum::<usize>();
         check_bytes("prepared statements", all, PREPARED_BYTES_MAX)?;
-        let mut statements = crate::sql::parse(&parse.query)?;
+        let mut statements = self.parse_text(&parse.query).await?;
         if statements.len() > 1 {
             let message = "a prepared statement must be one statement, not several";
             return Err(Error::new(ErrorCode::Syntax, message).into());
@@ -70,7 +71,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let description = match &statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
-                self.describe_statement(parsed).await?
+                self.describe_statement(parsed, &parse.query).await?
             }
             None => Description::default(),
         };
@@ -90,10 +91,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.conn.send(ParseComplete::new())
     }
 
-    async fn describe_statement(&mut self, parsed: &Parsed) -> WireResult<Description> {
+    async fn describe_statement(&mut self, parsed: &Parsed, sql: &str) -> WireResult<Description> {
         self.interrupt.arm(self.state.settings.statement_timeout());
         let describe = self.state.describe(&parsed.statement, parsed.parameters);
-        Ok(self.interrupt.guard(describe).await??)
+        let described = self.interrupt.guard(describe).await?;
+        Ok(described.map_err(|error| with_place(error, sql, parsed.start))?)
     }
 
     pub(super) fn bind(&mut self, bind: Bind) -> WireResult<()> {
@@ -160,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let columns = match &prepared.statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
-                self.describe_statement(parsed).await?.columns
+                self.describe_statement(parsed, "").await?.columns
             }
             None => None,
         };

@@ -5,7 +5,7 @@ use pgwire::messages::data::{FieldDescription, RowDescription};
 use proto::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::error::{WireResult, warning};
+use super::error::WireResult;
 use super::execute::StatementOutcome;
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
@@ -18,12 +18,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Finishes any outcome but rows, which their callers write in the formats of their protocol.
     pub(super) async fn finish(&mut self, done: StatementOutcome) -> WireResult<()> {
         match done {
-            StatementOutcome::Tag(tag, notice) => {
-                if let Some((sqlstate, message)) = notice {
-                    self.conn.send(warning(sqlstate, message))?;
-                }
-                self.complete(tag)
-            }
+            StatementOutcome::Tag(tag) => self.complete(tag),
             StatementOutcome::CopyOut(rows) => self.copy_out(rows).await,
             StatementOutcome::CopyIn { bucket, id_field } => {
                 let copied = self.copy_in(bucket, id_field).await?;

@@ -33,6 +33,7 @@ mod extended;
 mod finish;
 mod frame;
 mod interrupt;
+mod known_settings;
 mod portal;
 mod row_writer;
 mod server;

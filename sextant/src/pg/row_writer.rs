@@ -67,6 +67,7 @@ impl RowWriter {
             let at = out.len();
             out.extend_from_slice(&(-1i32).to_be_bytes());
             if cell(n, *column_type, *format, out)? {
+                escape_nul(*column_type, out, at + 4);
                 let length = (out.len() - at - 4) as u32;
                 out[at..at + 4].copy_from_slice(&length.to_be_bytes());
             }
@@ -86,6 +87,7 @@ impl RowWriter {
             }
             let at = out.len();
             if cell(n, *column_type, Format::Text, out)? {
+                escape_nul(*column_type, out, at);
                 escape(out, at);
             } else {
                 out.extend_from_slice(b"\\N");
@@ -111,6 +113,21 @@ impl RowWriter {
         self.row(out, |n, column_type, format, out| {
             row.get(n).map_or(Ok(false), |datum| datum.write(column_type, format, out))
         })
+    }
+}
+
+/// Spells NUL characters of a text from `at` on as JSON does: no text of PostgreSQL contains one, and clients end or refuse
+/// a text there.
+fn escape_nul(column_type: ColumnType, out: &mut Vec<u8>, at: usize) {
+    if column_type != ColumnType::Text || !out[at..].contains(&0) {
+        return;
+    }
+    let tail = out.split_off(at);
+    for byte in tail {
+        match byte {
+            0 => out.extend_from_slice(b"\\u0000"),
+            other => out.push(other),
+        }
     }
 }
 
@@ -201,6 +218,21 @@ mod tests {
         assert!(writer.entry(&printer(vec![Cell::Id]), row, &mut out).is_err());
         assert!(writer.entry(&printer(vec![Cell::Include(0)]), row, &mut out).is_err());
         assert!(out.is_empty());
+    }
+
+    #[test]
+    fn a_nul_character_in_a_text_is_spelled_out() {
+        let row = [Datum::text("a\0b")];
+        let mut out = Vec::new();
+        RowWriter::new(Shape::Data, &columns(&[ColumnType::Text]), &[])
+            .datums(&row, &mut out)
+            .unwrap();
+        assert_eq!(out, b"D\0\0\0\x12\0\x01\0\0\0\x08a\\u0000b");
+        out.clear();
+        RowWriter::new(Shape::Copy, &columns(&[ColumnType::Text]), &[])
+            .datums(&row, &mut out)
+            .unwrap();
+        assert_eq!(out, b"d\0\0\0\x0ea\\\\u0000b\n");
     }
 
     #[test]

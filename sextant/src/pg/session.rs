@@ -13,12 +13,18 @@ use super::conn::Conn;
 use super::error::{WireError, WireResult};
 use super::execute::StatementOutcome;
 use super::interrupt::{Interrupt, Registration, outcome};
+use super::known_settings::REPORTED;
 use super::portal::{Portal, Prepared};
-use super::settings::{REPORTED, Settings};
+use super::settings::Settings;
 use super::startup::Parameters;
 use super::state::{SessionState, Transaction, changes_at_once};
+use crate::sql::Parsed;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
+use crate::sql::places::with_place;
+
+/// Bytes of a query text that is parsed on a blocking thread. A shorter one takes less than some milliseconds.
+const LONG_TEXT_BYTES: usize = 16 << 10;
 
 /// One client's session.
 pub(super) struct Session<S> {
@@ -30,6 +36,8 @@ pub(super) struct Session<S> {
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) parameters: Parameters,
     pub(super) registration: Registration,
+    /// The values of [`REPORTED`] that the client knows.
+    reported: Vec<String>,
     /// True after an error in the extended protocol, until Sync.
     pub(super) skipping: bool,
 }
@@ -45,13 +53,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let mut settings = Settings::default();
         parameters.apply(&mut settings);
         let state = SessionState {
+            env: env.clone(),
             backend,
             settings,
             transaction: Transaction::None,
             database: parameters.database(),
             user: parameters.user(),
             process: registration.process,
+            notices: Vec::new(),
         };
+        let reported = reported(&state.settings);
         Self {
             conn,
             env,
@@ -61,6 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             portals: BTreeMap::new(),
             parameters,
             registration,
+            reported,
             skipping: false,
         }
     }
@@ -91,9 +103,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(self.conn.flush().await?)
     }
 
+    /// Parses a query text under the session's time-out; a long one on a blocking thread.
+    pub(super) async fn parse_text(&mut self, sql: &str) -> WireResult<Vec<Parsed>> {
+        if sql.len() <= LONG_TEXT_BYTES {
+            return Ok(crate::sql::parse(sql)?);
+        }
+        self.interrupt.arm(self.state.settings.statement_timeout());
+        let sql = sql.to_owned();
+        let parsing = self.env.blocking(move || crate::sql::parse(&sql));
+        Ok(self.interrupt.guard(parsing).await??)
+    }
+
     /// Runs a statement up to its outcome, under the session's time-out.
     pub(super) async fn start(
         &mut self,
+        statement: &Statement,
+        values: &[Value],
+    ) -> WireResult<StatementOutcome> {
+        self.start_in("", 0, statement, values).await
+    }
+
+    /// The same for the statement that begins at a byte of a query text, with places in errors.
+    pub(super) async fn start_in(
+        &mut self,
+        sql: &str,
+        start: usize,
         statement: &Statement,
         values: &[Value],
     ) -> WireResult<StatementOutcome> {
@@ -126,29 +160,48 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     };
                     match interrupted {
                         Err(error) if changes_at_once(statement) => outcome(error, run).await?,
-                        done => done?,
+                        done => done.map_err(|error| after_interrupt(error, statement))?,
                     }
                 }
             }
-        }?;
-        if let Statement::Set { name, .. } = statement {
-            self.report(name)?;
+        };
+        for notice in self.state.notices.drain(..) {
+            self.conn.send(notice.response())?;
         }
+        let done = done.map_err(|error| with_place(error, sql, start))?;
+        self.report()?;
         Ok(done)
     }
 
-    /// Sends the new value of a setting that the protocol reports to clients.
-    fn report(&mut self, name: &str) -> WireResult<()> {
-        match REPORTED.iter().find(|reported| reported.eq_ignore_ascii_case(name)) {
-            Some(reported) => {
-                let value = self.state.settings.show(name)?;
-                self.conn.send(ParameterStatus::new((*reported).to_owned(), value))
+    /// Sends the settings that the protocol reports to clients, if they have changed.
+    fn report(&mut self) -> WireResult<()> {
+        let now = reported(&self.state.settings);
+        for ((name, value), known) in REPORTED.iter().zip(&now).zip(&self.reported) {
+            if value != known {
+                self.conn.send(ParameterStatus::new((*name).to_owned(), value.clone()))?;
             }
-            None => Ok(()),
         }
+        self.reported = now;
+        Ok(())
     }
 
     pub(super) fn complete(&mut self, tag: String) -> WireResult<()> {
         self.conn.send(CommandComplete::new(tag))
     }
+}
+
+/// The values of [`REPORTED`].
+fn reported(settings: &Settings) -> Vec<String> {
+    REPORTED.iter().map(|name| settings.show(&name.to_lowercase()).unwrap_or_default()).collect()
+}
+
+/// The error of an interrupted statement. A build goes on without the statement that began it.
+fn after_interrupt(error: WireError, statement: &Statement) -> WireError {
+    let names = match statement {
+        Statement::CreateIndex(create) => create.name.clone(),
+        Statement::BuildIndex { indexes, .. } => indexes.join(", "),
+        _ => return error,
+    };
+    let drops = "SHOW INDEXES shows the state of the index; DROP INDEX ends its build";
+    error.leaving(&format!("the build of index {names} goes on if it had begun"), drops.to_owned())
 }

@@ -1,4 +1,7 @@
 //! The settings of a session: Sextant's own, and those of PostgreSQL that drivers set or read at start.
+//!
+//! `SET` belongs to its transaction: ROLLBACK undoes it, COMMIT keeps it, and `SET LOCAL` ends with either. So an open
+//! transaction keeps the values as they will be after either end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,78 +11,36 @@ use proto::model::ids::BucketId;
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 
-use crate::sql::error::{unknown, unsupported};
-
-/// The version that drivers see; they choose their queries by it.
-pub(super) const SERVER_VERSION: &str = concat!("16.0 (Sextant ", env!("CARGO_PKG_VERSION"), ")");
-
-/// PostgreSQL's settings that are stored and shown without any effect, with their defaults.
-const ACCEPTED: [(&str, &str); 22] = [
-    ("application_name", ""),
-    ("bytea_output", "hex"),
-    ("client_min_messages", "notice"),
-    ("datestyle", "ISO, MDY"),
-    ("default_transaction_isolation", "repeatable read"),
-    ("default_transaction_read_only", "off"),
-    ("extra_float_digits", "1"),
-    ("idle_in_transaction_session_timeout", "0"),
-    ("idle_session_timeout", "0"),
-    ("intervalstyle", "postgres"),
-    ("jit", "off"),
-    ("lock_timeout", "0"),
-    ("row_security", "off"),
-    ("search_path", "public"),
-    ("session_authorization", ""),
-    ("standard_conforming_strings", "on"),
-    ("synchronize_seqscans", "on"),
-    ("synchronous_commit", "on"),
-    ("timezone", "UTC"),
-    ("transaction_isolation", "repeatable read"),
-    ("transaction_read_only", "off"),
-    ("work_mem", "4MB"),
-];
-
-/// Read-only settings.
-const FIXED: [(&str, &str); 7] = [
-    ("client_encoding", "UTF8"),
-    ("integer_datetimes", "on"),
-    ("is_superuser", "off"),
-    ("max_identifier_length", "63"),
-    ("server_encoding", "UTF8"),
-    ("server_version", SERVER_VERSION),
-    ("server_version_num", "160000"),
-];
-
-/// Settings that the protocol reports at start and at each change, in its spelling.
-pub(super) const REPORTED: [&str; 13] = [
-    "application_name",
-    "client_encoding",
-    "DateStyle",
-    "default_transaction_read_only",
-    "integer_datetimes",
-    "IntervalStyle",
-    "is_superuser",
-    "server_encoding",
-    "server_version",
-    "session_authorization",
-    "standard_conforming_strings",
-    "TimeZone",
-    "transaction_isolation",
-];
+use super::known_settings::{ACCEPTED, FIXED, check, no_setting, parse_consistency, parse_ms};
 
 /// The settings of a session.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    request_plus: bool,
-    at_plus: Positions,
-    statement_timeout_ms: u64,
-    others: BTreeMap<String, String>,
+    now: Values,
+    /// In a transaction: the values after its end.
+    after: Option<After>,
     /// The positions of this session's writes.
     pub(super) written: Positions,
 }
 
+/// The values of settings.
+#[derive(Clone, Debug, Default)]
+struct Values {
+    request_plus: bool,
+    at_plus: Positions,
+    statement_timeout_ms: u64,
+    others: BTreeMap<String, String>,
+}
+
+/// The values after the end of a transaction.
+#[derive(Debug)]
+struct After {
+    commit: Values,
+    rollback: Values,
+}
+
 /// Positions in several buckets; as text they are separated by spaces.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Positions(BTreeMap<BucketId, WritePosition>);
 
 impl Positions {
@@ -106,17 +67,17 @@ impl Positions {
     }
 }
 
-impl Settings {
+impl Values {
     /// Changes a setting; `None` restores its default.
-    pub(super) fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+    fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         match name {
             "consistency" => self.request_plus = parse_consistency(value.unwrap_or("any"))?,
             "at_plus" => self.at_plus = Positions::parse(value.unwrap_or(""))?,
             "statement_timeout" => self.statement_timeout_ms = parse_ms(value.unwrap_or("0"))?,
-            "client_encoding" => check_encoding(value.unwrap_or("UTF8"))?,
+            "client_encoding" => drop(check(name, value.unwrap_or("UTF8"))?),
             _ if name.contains('.') || ACCEPTED.iter().any(|(known, _)| *known == name) => {
                 match value {
-                    Some(value) => self.others.insert(name.to_owned(), value.to_owned()),
+                    Some(value) => self.others.insert(name.to_owned(), check(name, value)?),
                     None => self.others.remove(name),
                 };
             }
@@ -131,12 +92,70 @@ impl Settings {
         Ok(())
     }
 
+    /// Restores all defaults but the name of the user.
+    fn reset(&mut self) {
+        let user = self.others.remove_entry(SESSION_AUTHORIZATION);
+        *self = Self { others: user.into_iter().collect(), ..Self::default() };
+    }
+}
+
+/// The setting that has the name of the user.
+const SESSION_AUTHORIZATION: &str = "session_authorization";
+
+/// A mode of a transaction ends with it.
+fn is_of_transaction(name: &str) -> bool {
+    matches!(name, "transaction_read_only" | "transaction_isolation")
+}
+
+impl Settings {
+    /// Changes a setting; `None` restores its default. Inside a transaction the change ends with ROLLBACK, a local one with
+    /// COMMIT too.
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        let local = local || is_of_transaction(name);
+        match &mut self.after {
+            Some(after) if !local => after.commit.set(name, value)?,
+            // Without a transaction, a local change ends at once.
+            None if local => return self.now.clone().set(name, value),
+            _ => {}
+        }
+        self.now.set(name, value)
+    }
+
     /// Restores all defaults, but keeps the positions of the session's writes.
     pub(super) fn reset(&mut self) {
-        let written = std::mem::take(&mut self.written);
-        let authorization = self.others.remove("session_authorization");
-        *self = Self { written, ..Self::default() };
-        self.others.extend(authorization.map(|user| ("session_authorization".to_owned(), user)));
+        self.now.reset();
+        if let Some(after) = &mut self.after {
+            after.commit.reset();
+        }
+    }
+
+    /// Begins a transaction, with its own modes from the defaults.
+    pub(super) fn begin(&mut self) {
+        self.after = Some(After { commit: self.now.clone(), rollback: self.now.clone() });
+        for (mode, default) in [
+            ("transaction_read_only", "default_transaction_read_only"),
+            ("transaction_isolation", "default_transaction_isolation"),
+        ] {
+            if let Some(value) = self.now.others.get(default).cloned() {
+                self.now.others.insert(mode.to_owned(), value);
+            }
+        }
+    }
+
+    /// Ends the transaction, if there is one.
+    pub(super) fn end(&mut self, commit: bool) {
+        if let Some(after) = self.after.take() {
+            self.now = if commit { after.commit } else { after.rollback };
+        }
+    }
+
+    /// True if statements must not write: by the transaction's mode, or by the default for transactions.
+    pub(super) fn is_read_only(&self) -> bool {
+        let name = match self.after {
+            Some(_) => "transaction_read_only",
+            None => "default_transaction_read_only",
+        };
+        self.now.others.get(name).is_some_and(|value| value == "on")
     }
 
     /// Returns the value of a setting.
@@ -145,12 +164,16 @@ impl Settings {
             list.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
         Ok(match name {
-            "consistency" => if self.request_plus { "request_plus" } else { "any" }.to_owned(),
-            "at_plus" => self.at_plus.text(),
-            "statement_timeout" => self.statement_timeout_ms.to_string(),
+            "consistency" => if self.now.request_plus { "request_plus" } else { "any" }.to_owned(),
+            "at_plus" => self.now.at_plus.text(),
+            "statement_timeout" => self.now.statement_timeout_ms.to_string(),
             "write_position" => self.written.text(),
             _ => {
-                let set = self.others.get(name).cloned();
+                // Outside of a transaction, the mode of the next one.
+                let default = name.strip_prefix("transaction_").filter(|_| is_of_transaction(name));
+                let default = default.map(|mode| format!("default_transaction_{mode}"));
+                let set = self.now.others.get(name);
+                let set = set.or_else(|| self.now.others.get(default.as_deref()?)).cloned();
                 set.or_else(|| listed(&ACCEPTED))
                     .or_else(|| listed(&FIXED))
                     .ok_or_else(|| no_setting(name))?
@@ -167,7 +190,7 @@ impl Settings {
             .map(|(name, _)| *name)
             .chain(ours)
             .map(str::to_owned)
-            .chain(self.others.keys().cloned())
+            .chain(self.now.others.keys().cloned())
             .collect();
         names.sort();
         names.dedup();
@@ -177,8 +200,8 @@ impl Settings {
     /// Returns the consistency of scans of a bucket. `request_plus` covers every acknowledged write, so it includes the
     /// positions in `at_plus`.
     pub(super) fn consistency(&self, bucket: BucketId) -> Consistency {
-        match self.at_plus.0.get(&bucket) {
-            _ if self.request_plus => Consistency::RequestPlus,
+        match self.now.at_plus.0.get(&bucket) {
+            _ if self.now.request_plus => Consistency::RequestPlus,
             Some(position) => Consistency::AtPlus(position.positions.clone()),
             None => Consistency::Any,
         }
@@ -186,59 +209,10 @@ impl Settings {
 
     /// Returns the time-out of statements, if there is one.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
-        match self.statement_timeout_ms {
+        match self.now.statement_timeout_ms {
             0 => None,
             ms => Some(Duration::from_millis(ms)),
         }
-    }
-}
-
-fn no_setting(name: &str) -> Error {
-    unknown(format!("there is no setting {name}")).with_hint(
-        "SHOW ALL lists them; Sextant's own are consistency, at_plus and statement_timeout",
-    )
-}
-
-fn parse_consistency(value: &str) -> Result<bool> {
-    match value.to_ascii_lowercase().as_str() {
-        "any" => Ok(false),
-        "request_plus" => Ok(true),
-        _ => Err(Error::new(
-            ErrorCode::InvalidParameter,
-            format!("consistency must be any or request_plus, not {value:?}"),
-        )
-        .with_hint("to read your own writes use SET at_plus = '…'")),
-    }
-}
-
-/// Parses milliseconds, or a number with one of PostgreSQL's units.
-fn parse_ms(value: &str) -> Result<u64> {
-    let value = value.trim();
-    let digits = value.find(|ch: char| !ch.is_ascii_digit()).unwrap_or(value.len());
-    let factor = match value[digits..].trim() {
-        "" | "ms" => Some(1),
-        "s" => Some(1000),
-        "min" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
-    let parsed =
-        value[..digits].parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f));
-    // PostgreSQL has the same bound: a signed 32-bit number of milliseconds.
-    parsed.filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
-        let text = format!("{value:?} is not a duration such as 500 or 30s");
-        Error::new(ErrorCode::InvalidParameter, text)
-    })
-}
-
-fn check_encoding(value: &str) -> Result<()> {
-    let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
-    match plain.to_ascii_uppercase().as_str() {
-        "UTF8" | "UNICODE" => Ok(()),
-        _ => Err(unsupported(
-            format!("client_encoding {value} is not supported"),
-            "SET client_encoding = 'UTF8'",
-        )),
     }
 }
 
@@ -257,11 +231,11 @@ mod tests {
             ("my.own", "x", "x"),
             ("at_plus", " 2:0/1/5 1:3/a/7 ", "1:3/a/7 2:0/1/5"),
         ] {
-            settings.set(name, Some(value)).unwrap();
+            settings.set(name, Some(value), false).unwrap();
             assert_eq!(settings.show(name).unwrap(), shown, "{name}");
         }
         assert_eq!(settings.consistency(BucketId(1)), Consistency::RequestPlus);
-        settings.set("consistency", None).unwrap();
+        settings.set("consistency", None, false).unwrap();
         assert!(matches!(settings.consistency(BucketId(1)), Consistency::AtPlus(_)));
         assert_eq!(settings.consistency(BucketId(9)), Consistency::Any);
         for (name, value, state) in [
@@ -271,10 +245,14 @@ mod tests {
             ("client_encoding", "LATIN1", "0A000"),
             ("server_version", "17", "22023"),
             ("at_plus", "nonsense", "22023"),
-            ("colour", "red", "42P01"),
+            ("colour", "red", "42704"),
+            ("default_transaction_read_only", "perhaps", "22023"),
+            ("default_transaction_isolation", "snapshot", "22023"),
+            ("standard_conforming_strings", "off", "0A000"),
+            ("idle_session_timeout", "5min", "0A000"),
         ] {
             assert_eq!(
-                settings.set(name, Some(value)).unwrap_err().code.sqlstate(),
+                settings.set(name, Some(value), false).unwrap_err().code.sqlstate(),
                 state,
                 "{name}"
             );
@@ -282,5 +260,34 @@ mod tests {
         settings.reset();
         assert_eq!(settings.show("statement_timeout").unwrap(), "0");
         assert!(settings.all().iter().any(|(name, _)| name == "write_position"));
+    }
+
+    #[test]
+    fn a_change_ends_with_rollback_and_a_local_one_with_commit_too() {
+        let shown = |settings: &Settings| {
+            ["application_name", "statement_timeout", "transaction_read_only"]
+                .map(|name| settings.show(name).unwrap())
+        };
+        let mut settings = Settings::default();
+        settings.set("application_name", Some("before"), false).unwrap();
+        settings.set("default_transaction_read_only", Some("1"), false).unwrap();
+        for commit in [false, true] {
+            settings.begin();
+            settings.set("application_name", Some("kept"), false).unwrap();
+            settings.set("statement_timeout", Some("1s"), true).unwrap();
+            settings.set("transaction_read_only", Some("off"), false).unwrap();
+            assert_eq!(shown(&settings), ["kept", "1000", "off"]);
+            assert!(!settings.is_read_only());
+            settings.end(commit);
+            let name = if commit { "kept" } else { "before" };
+            assert_eq!(shown(&settings), [name, "0", "on"]);
+            assert!(settings.is_read_only());
+        }
+        settings.set("statement_timeout", Some("1s"), true).unwrap();
+        assert_eq!(settings.show("statement_timeout").unwrap(), "0", "there is no transaction");
+        settings.begin();
+        settings.reset();
+        settings.end(false);
+        assert_eq!(settings.show("application_name").unwrap(), "kept");
     }
 }

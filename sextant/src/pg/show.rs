@@ -5,7 +5,7 @@ use proto::expr::ColumnType;
 
 use super::settings::Settings;
 use crate::rows::value::Datum;
-use crate::sql::ast::Show;
+use crate::sql::ast::{CatalogueQuery, Show};
 use crate::sql::backend::Backend;
 use crate::sql::plan::ColumnInfo;
 use crate::status::render::show;
@@ -21,6 +21,12 @@ fn texts(names: &[&str]) -> Vec<ColumnInfo> {
 /// The column of EXPLAIN, with PostgreSQL's name.
 pub(super) fn explain_columns() -> Vec<ColumnInfo> {
     texts(&["QUERY PLAN"])
+}
+
+/// The columns of a query of PostgreSQL's catalogue.
+pub(super) fn catalogue_columns(query: &CatalogueQuery) -> Vec<ColumnInfo> {
+    let names: Vec<&str> = query.columns.iter().map(String::as_str).collect();
+    texts(&names)
 }
 
 /// The columns of a SHOW.

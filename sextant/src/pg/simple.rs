@@ -20,7 +20,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     async fn simple_statements(&mut self, sql: &str) -> WireResult<()> {
-        let statements = crate::sql::parse(sql)?;
+        let statements = self.parse_text(sql).await?;
         if statements.is_empty() {
             return self.conn.send(EmptyQueryResponse::new());
         }
@@ -32,7 +32,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 )
                 .into());
             }
-            match self.start(&parsed.statement, &[]).await? {
+            match self.start_in(sql, parsed.start, &parsed.statement, &[]).await? {
                 StatementOutcome::Rows(mut rows) => {
                     self.conn.send(row_description(&rows.columns, &[]))?;
                     let writer = RowWriter::new(Shape::Data, &rows.columns, &[]);

@@ -12,7 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::conn::Conn;
 use super::error::{WireError, WireResult};
 use super::interrupt::Registration;
-use super::settings::{REPORTED, Settings};
+use super::known_settings::REPORTED;
+use super::settings::Settings;
 
 /// Size limit of a start-up packet, as in PostgreSQL.
 const PACKET_BYTES_MAX: usize = 10_000;
@@ -60,10 +61,10 @@ impl Parameters {
         for (name, value) in named.chain(options) {
             let name = name.to_lowercase();
             if !["user", "database", "options", "replication"].contains(&name.as_str()) {
-                let _left_out = settings.set(&name, Some(value));
+                let _left_out = settings.set(&name, Some(value), false);
             }
         }
-        let _always_known = settings.set("session_authorization", Some(&self.user()));
+        let _always_known = settings.set("session_authorization", Some(&self.user()), false);
     }
 }
 

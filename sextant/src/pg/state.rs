@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::Result;
+use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::BucketId;
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
 
-use super::error::{WireError, WireResult};
+use super::error::{Notice, WireError, WireResult};
 use super::settings::Settings;
-use crate::sql::ast::{Select, Statement};
+use crate::sql::ast::{Select, SelectExpr, SelectItem, Statement};
 use crate::sql::backend::{Backend, EpochPin};
 use crate::sql::error::unsupported;
-use crate::sql::plan::{Relation, Resolved, resolve};
+use crate::sql::plan::{Plan, Relation, Resolved, resolve};
+
+/// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
+const LONG_NODES: usize = 2000;
 
 /// The transaction state of a session.
 pub(super) enum Transaction {
@@ -26,12 +31,15 @@ pub(super) enum Transaction {
 
 /// The part of a session that statements read and change.
 pub(super) struct SessionState {
+    pub(super) env: Env,
     pub(super) backend: Arc<dyn Backend>,
     pub(super) settings: Settings,
     pub(super) transaction: Transaction,
     pub(super) database: String,
     pub(super) user: String,
     pub(super) process: i32,
+    /// What the client is told before the outcome of the statement.
+    pub(super) notices: Vec<Notice>,
 }
 
 impl SessionState {
@@ -46,7 +54,19 @@ impl SessionState {
 
     /// Refuses writes and definitions inside a transaction.
     pub(super) fn check_autocommit(&self, statement: &Statement) -> Result<()> {
-        if writes(statement) && !matches!(self.transaction, Transaction::None) {
+        if !writes(statement) {
+            return Ok(());
+        }
+        if self.settings.is_read_only() {
+            return Err(Error::new(
+                ErrorCode::ReadOnly,
+                "writes and definitions are refused in a read-only transaction",
+            )
+            .with_hint(
+                "SET default_transaction_read_only = off, and run the statement on its own",
+            ));
+        }
+        if !matches!(self.transaction, Transaction::None) {
             return Err(unsupported(
                 "writes and definitions inside a transaction are not supported",
                 "run the statement on its own, with autocommit on; BEGIN … COMMIT is for reads that \
@@ -58,11 +78,29 @@ impl SessionState {
 
     /// Resolves the names of a SELECT.
     pub(super) async fn resolve(&self, select: &Select) -> Result<Resolved> {
-        let relation = match &select.from {
-            Some(name) => Some(self.backend.relation(name).await?),
-            None => None,
-        };
-        resolve(select, relation.as_ref())
+        let relation = self.relation(select).await?;
+        if !is_long(select) {
+            return resolve(select, relation.as_ref());
+        }
+        let select = select.clone();
+        self.env.blocking(move || resolve(&select, relation.as_ref())).await
+    }
+
+    /// Plans a SELECT.
+    pub(super) async fn plan(&self, select: &Select, values: &[Value]) -> Result<Plan> {
+        let resolved = self.resolve(select).await?;
+        if !is_long(select) && values.len() <= LONG_NODES {
+            return resolved.plan(values);
+        }
+        let values = values.to_vec();
+        self.env.blocking(move || resolved.plan(&values)).await
+    }
+
+    async fn relation(&self, select: &Select) -> Result<Option<Relation>> {
+        match &select.from {
+            Some(name) => self.backend.relation(name).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Returns the bucket with a name; an index of that name is an error.
@@ -82,6 +120,22 @@ impl SessionState {
 pub(super) fn changes_at_once(statement: &Statement) -> bool {
     let builds = matches!(statement, Statement::CreateIndex(_) | Statement::BuildIndex { .. });
     writes(statement) && !builds
+}
+
+/// True if planning a SELECT takes so long that it must not run on a thread that serves connections.
+fn is_long(select: &Select) -> bool {
+    let mut nodes = 0;
+    let scalars = select.items.iter().filter_map(|item| match item {
+        SelectItem::Expr { expr: SelectExpr::Scalar(expr), .. } => Some(expr),
+        _ => None,
+    });
+    // The count ends the walk.
+    scalars.chain(&select.filter).any(|expr| {
+        expr.any(&mut |_| {
+            nodes += 1;
+            nodes > LONG_NODES
+        })
+    })
 }
 
 /// True if a statement changes something that other sessions see.

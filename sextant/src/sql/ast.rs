@@ -19,6 +19,8 @@ pub enum Statement {
         name: String,
         /// True if an absent bucket is no error.
         if_exists: bool,
+        /// `RESTRICT`: refused while the bucket has indexes.
+        restrict: bool,
     },
     /// `INSERT INTO`.
     Insert(Insert),
@@ -31,6 +33,8 @@ pub enum Statement {
     },
     /// `SELECT` from an index, from a bucket by id, or of constants.
     Select(Select),
+    /// A query of PostgreSQL's catalogue, which has no rows.
+    Catalogue(CatalogueQuery),
     /// `EXPLAIN SELECT`.
     Explain(Select),
     /// `COPY b FROM STDIN`.
@@ -70,16 +74,22 @@ pub enum Statement {
         name: String,
         /// The new value; `None` restores the default.
         value: Option<String>,
+        /// `SET LOCAL`: until the end of the transaction.
+        local: bool,
     },
     /// `RESET ALL`.
     ResetAll,
-    /// `SET TRANSACTION` and other statements that are accepted without any effect.
+    /// `SET TRANSACTION`: modes of the open transaction.
+    SetTransaction(TransactionModes),
+    /// `SET SESSION CHARACTERISTICS AS TRANSACTION`: modes of later transactions.
+    SetCharacteristics(TransactionModes),
+    /// Statements about features that Sextant lacks, of which there is nothing to reset.
     Nothing {
         /// The command tag of the answer.
         tag: &'static str,
     },
     /// `BEGIN`, `START TRANSACTION`.
-    Begin,
+    Begin(TransactionModes),
     /// `COMMIT`, `END`.
     Commit,
     /// `ROLLBACK`, `ABORT`.
@@ -88,6 +98,15 @@ pub enum Statement {
     DiscardAll,
     /// `DEALLOCATE name`, or `ALL`.
     Deallocate(Option<String>),
+}
+
+/// The modes of a transaction that were given. `DEFERRABLE` says nothing: no read is ever deferred.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransactionModes {
+    /// `READ ONLY` (true) or `READ WRITE` (false).
+    pub read_only: Option<bool>,
+    /// `ISOLATION LEVEL …`, in lower case. Any level holds: a transaction reads one epoch of each bucket.
+    pub isolation: Option<&'static str>,
 }
 
 /// `CREATE BUCKET`.
@@ -133,6 +152,15 @@ pub struct Select {
     pub limit: Option<Expr>,
     /// `OFFSET`: a number or a parameter.
     pub offset: Option<Expr>,
+}
+
+/// A query of PostgreSQL's catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogueQuery {
+    /// The names of its columns. A `*` stands for none.
+    pub columns: Vec<String>,
+    /// True if it has a LIMIT, as the queries of psql's completion.
+    pub limited: bool,
 }
 
 /// One item of a select list.

@@ -1,30 +1,25 @@
 //! Runs DDL statements as replicated commands, for the SQL and the gRPC port.
 
-use proto::Result;
 use proto::model::bucket::VBUCKETS_DEFAULT;
 use proto::rpc::command::{Command, Outcome};
+use proto::{Error, ErrorCode, Result};
 
 use super::ast::{CreateBucket, CreateIndex, Statement};
 use super::backend::Backend;
 use super::define::definition;
+use super::plan::Relation;
 
 /// Runs a DDL statement and returns its command tag; `None` for any other statement. It returns after the command is
 /// committed and the indexes that it builds serve scans.
 pub async fn run(backend: &dyn Backend, statement: &Statement) -> Result<Option<&'static str>> {
     Ok(Some(match statement {
         Statement::CreateBucket(create) => create_bucket(backend, create).await?,
-        Statement::DropBucket { name, if_exists } => {
-            let (name, if_exists) = (name.clone(), *if_exists);
-            backend.command(Command::DropBucket { name, if_exists }).await?;
-            "DROP BUCKET"
+        Statement::DropBucket { name, if_exists, restrict } => {
+            drop_bucket(backend, name, *if_exists, *restrict).await?
         }
         Statement::CreateIndex(create) => create_index(backend, create).await?,
         Statement::BuildIndex { bucket, indexes } => build(backend, bucket, indexes).await?,
-        Statement::DropIndex { name, if_exists } => {
-            let (name, if_exists) = (name.clone(), *if_exists);
-            backend.command(Command::DropIndex { name, if_exists }).await?;
-            "DROP INDEX"
-        }
+        Statement::DropIndex { name, if_exists } => drop_index(backend, name, *if_exists).await?,
         _ => return Ok(None),
     }))
 }
@@ -39,6 +34,46 @@ async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&
     };
     backend.command(command).await?;
     Ok("CREATE BUCKET")
+}
+
+/// Without CASCADE and RESTRICT the indexes go with their bucket, since they are nothing without it.
+async fn drop_bucket(
+    backend: &dyn Backend,
+    name: &str,
+    if_exists: bool,
+    restrict: bool,
+) -> Result<&'static str> {
+    if backend.catalog().index(name).is_some() {
+        return Err(wrong_kind(name, "an index", "a bucket", "DROP INDEX"));
+    }
+    if restrict && let Ok(Relation::Bucket(_)) = backend.relation(name).await {
+        let catalog = backend.catalog();
+        let of_bucket = catalog.indexes.values().filter(|index| index.spec.bucket == name);
+        let names: Vec<&str> = of_bucket.map(|index| index.spec.name.as_str()).take(10).collect();
+        if !names.is_empty() {
+            let message = format!("bucket \"{name}\" has indexes: {}", names.join(", "));
+            return Err(Error::new(ErrorCode::HasDependents, message)
+                .with_hint(format!("drop them first, or DROP BUCKET {name} CASCADE")));
+        }
+    }
+    let command = Command::DropBucket { name: name.to_owned(), if_exists };
+    backend.command(command).await?;
+    Ok("DROP BUCKET")
+}
+
+async fn drop_index(backend: &dyn Backend, name: &str, if_exists: bool) -> Result<&'static str> {
+    if backend.catalog().index(name).is_none()
+        && let Ok(Relation::Bucket(_)) = backend.relation(name).await
+    {
+        return Err(wrong_kind(name, "a bucket", "an index", "DROP BUCKET"));
+    }
+    backend.command(Command::DropIndex { name: name.to_owned(), if_exists }).await?;
+    Ok("DROP INDEX")
+}
+
+fn wrong_kind(name: &str, is: &str, is_not: &str, instead: &str) -> Error {
+    Error::new(ErrorCode::WrongKind, format!("\"{name}\" is {is}, not {is_not}"))
+        .with_hint(format!("use {instead} to remove it"))
 }
 
 /// Returns after the index serves scans, unless its build is deferred or the index existed before.

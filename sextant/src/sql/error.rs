@@ -24,8 +24,3 @@ impl From<Error> for SqlError {
 pub(crate) fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::new(ErrorCode::Unsupported, message).with_hint(hint)
 }
-
-/// An error for an unknown name, setting or column.
-pub(crate) fn unknown(message: impl Into<String>) -> Error {
-    Error::new(ErrorCode::Unknown, message)
-}

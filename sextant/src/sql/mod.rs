@@ -17,6 +17,7 @@ pub mod dialect;
 pub mod error;
 pub mod limits;
 pub mod parse;
+pub mod places;
 pub mod plan;
 pub(crate) mod walk;
 

@@ -3,6 +3,7 @@
 mod memory;
 mod outcomes;
 mod raw;
+mod transactions;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -187,9 +188,15 @@ async fn errors_have_their_sqlstate_and_leave_the_session_usable() {
         ("INSERT INTO b (id, doc) VALUES ('7', '{')", "22P02"),
         ("INSERT INTO cities (id, doc) VALUES ('7', '{}')", "0A000"),
         ("SELECT id FROM cities GROUP BY id", "0A000"),
-        ("SELECT * FROM pg_catalog.pg_class", "0A000"),
+        ("EXPLAIN SELECT * FROM pg_catalog.pg_class", "0A000"),
         ("SET consistency = 'strong'", "22023"),
-        ("SHOW colour", "42P01"),
+        ("SHOW colour", "42704"),
+        ("SELECT colour FROM cities", "42703"),
+        ("SELECT colour FROM b WHERE id = '1'", "42703"),
+        ("SELECT colour", "42703"),
+        ("DROP INDEX b", "42809"),
+        ("DROP BUCKET cities", "42809"),
+        ("DROP BUCKET b RESTRICT", "2BP01"),
     ] {
         let error = client.simple_query(sql).await.unwrap_err();
         assert_eq!(state(&error), expected, "{sql}");

@@ -102,7 +102,7 @@ async fn messages_after_an_error_are_skipped_up_to_sync_and_the_status_shows_the
     assert_eq!(raw.until_ready().await, "E(34000)ZI", "portals end with their transaction");
     raw.send(&[query("BEGIN; BEGIN"), query("SELECT x"), query("SELECT 1"), query("END")]).await;
     assert_eq!(raw.until_ready().await, "CNCZT");
-    assert_eq!(raw.until_ready().await, "E(42P01)ZE");
+    assert_eq!(raw.until_ready().await, "E(42703)ZE");
     assert_eq!(raw.until_ready().await, "E(25P02)ZE");
     assert_eq!(raw.until_ready().await, "CZI");
     raw.send(&[query(""), query("SET application_name = 'x'"), query("ROLLBACK")]).await;

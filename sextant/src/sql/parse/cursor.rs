@@ -211,6 +211,19 @@ impl<'a> Cursor<'a> {
         Ok(if folded { name.to_lowercase() } else { name })
     }
 
+    /// Requires a name, quoted or not.
+    pub(super) fn expect_name(&mut self, name: &str) -> SqlResult<()> {
+        let found = match self.peek() {
+            Token::Word(word) if word.quote_style.is_some() => word.value == name,
+            _ => self.is(name),
+        };
+        if !found {
+            return Err(self.expected(name));
+        }
+        self.advance();
+        Ok(())
+    }
+
     /// The name of a bucket or an index; a prefix `public.` is accepted.
     pub(super) fn object_name(&mut self, what: &str) -> SqlResult<String> {
         if self.is("public") && self.peek_nth(1) == &Token::Period {

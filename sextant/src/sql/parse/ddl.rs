@@ -1,5 +1,7 @@
 //! `CREATE`, `DROP` and `BUILD` for buckets and indexes.
 
+use std::collections::BTreeSet;
+
 use proto::expr::Expr;
 use proto::model::bucket::{SourceKind, VBUCKETS_MAX};
 use proto::model::index::{COLUMNS_MAX, REPLICAS_MAX, SLICES_MAX};
@@ -52,14 +54,15 @@ impl WithOption {
 
     /// An error for the old name of an option.
     pub(super) fn renamed(&self, new: &str) -> SqlError {
-        let mut error =
-            self.error(ErrorCode::Unknown, format!("option {} is now called {new}", self.name));
+        let mut error = self
+            .error(ErrorCode::UnknownSetting, format!("option {} is now called {new}", self.name));
         error.error.hint = Some(format!("write {new} instead of {}", self.name));
         error
     }
 
     pub(super) fn unknown(&self, there_are: &str) -> SqlError {
-        let mut error = self.error(ErrorCode::Unknown, format!("there is no option {}", self.name));
+        let message = format!("there is no option {}", self.name);
+        let mut error = self.error(ErrorCode::UnknownSetting, message);
         error.error.hint = Some(format!("the options are {there_are}"));
         error
     }
@@ -244,10 +247,20 @@ impl Cursor<'_> {
     }
 
     fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
-        match self.eat_word("WITH") {
-            true => self.list(Self::with_option),
-            false => Ok(Vec::new()),
+        if !self.eat_word("WITH") {
+            return Ok(Vec::new());
         }
+        let mut names = BTreeSet::new();
+        self.list(|cursor| {
+            let option = cursor.with_option()?;
+            match names.insert(option.name.clone()) {
+                true => Ok(option),
+                false => {
+                    let message = format!("option {} is given twice", option.name);
+                    Err(option.error(ErrorCode::Syntax, message))
+                }
+            }
+        })
     }
 
     /// `name = value`; a name alone means `true`.
@@ -271,14 +284,21 @@ impl Cursor<'_> {
         if !bucket && !self.eat_word("INDEX") {
             return Err(self.expected("BUCKET or INDEX"));
         }
+        // Alone it may be the name of an index.
+        if self.is("CONCURRENTLY") && matches!(self.peek_nth(1), Token::Word(_)) {
+            let hint = "omit it: DROP INDEX never blocks writes";
+            return Err(self.here(unsupported("CONCURRENTLY is not supported", hint)));
+        }
         let if_exists = self.eat_word("IF");
         if if_exists {
             self.expect_word("EXISTS")?;
         }
         let name = self.object_name("the name of a bucket or an index")?;
-        let _ = self.eat_word("CASCADE") || self.eat_word("RESTRICT");
+        let restrict = self.eat_word("RESTRICT");
+        let _ = !restrict && self.eat_word("CASCADE");
         Ok(match bucket {
-            true => Statement::DropBucket { name, if_exists },
+            true => Statement::DropBucket { name, if_exists, restrict },
+            // Nothing depends on an index.
             false => Statement::DropIndex { name, if_exists },
         })
     }

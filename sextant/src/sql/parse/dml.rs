@@ -64,18 +64,19 @@ impl Cursor<'_> {
             return Ok(false);
         }
         if self.peek() == &Token::LParen {
-            self.list(|cursor| cursor.expect_word("id"))?;
+            self.list(|cursor| cursor.expect_name("id"))?;
         }
         self.expect_word("DO")?;
         if self.is("NOTHING") {
             let hint = "ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
             return Err(self.here(unsupported("DO NOTHING is not supported", hint)));
         }
-        self.expect_words(&["UPDATE", "SET", "doc"])?;
+        self.expect_words(&["UPDATE", "SET"])?;
+        self.expect_name("doc")?;
         self.expect(&Token::Eq)?;
-        self.expect_word("excluded")?;
+        self.expect_name("excluded")?;
         self.expect(&Token::Period)?;
-        self.expect_word("doc")?;
+        self.expect_name("doc")?;
         Ok(true)
     }
 

@@ -7,7 +7,7 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::expr::is_aggregate;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem, Statement};
-use crate::sql::error::{SqlError, SqlResult, unsupported};
+use crate::sql::error::{SqlResult, unsupported};
 use crate::sql::limits;
 
 /// Functions of the session that drivers and psql call at start or to reset a session.
@@ -32,7 +32,12 @@ const BARE_FUNCTIONS: [&str; 5] =
 impl Cursor<'_> {
     /// `SELECT …`.
     pub(super) fn select(&mut self) -> SqlResult<Select> {
-        self.refuse_catalogue()?;
+        if self.reads_catalogue() {
+            return Err(self.here(unsupported(
+                "PostgreSQL's catalogue (pg_catalog, information_schema) is not supported",
+                "use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES",
+            )));
+        }
         self.expect_word("SELECT")?;
         let distinct = self.eat_word("DISTINCT");
         if distinct && self.is("ON") {
@@ -262,37 +267,4 @@ impl Cursor<'_> {
             None => Ok(()),
         }
     }
-
-    /// Refuses queries of PostgreSQL's catalogue, such as psql's `\d`, before their unsupported SQL gives a syntax error.
-    fn refuse_catalogue(&self) -> SqlResult<()> {
-        let mut before = Token::EOF;
-        let mut is_from = false;
-        for token in self.rest_of_statement() {
-            if let Token::Whitespace(_) = token {
-                continue;
-            }
-            let word = match &token {
-                Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
-                _ => None,
-            };
-            // Only the name of a table: a field of a document may have any name.
-            if is_from
-                && let Some(name) = &word
-                && (name == "information_schema" || name.starts_with("pg_"))
-            {
-                return Err(catalogue_error(self));
-            }
-            is_from = before != Token::Period
-                && word.is_some_and(|word| word == "from" || word == "join");
-            before = token;
-        }
-        Ok(())
-    }
-}
-
-fn catalogue_error(cursor: &Cursor<'_>) -> SqlError {
-    cursor.here(unsupported(
-        "PostgreSQL's catalogue (pg_catalog, information_schema) is not supported",
-        "use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES",
-    ))
 }

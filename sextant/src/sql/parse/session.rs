@@ -3,7 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use crate::sql::ast::{Show, Statement};
+use crate::sql::ast::{Show, Statement, TransactionModes};
 use crate::sql::error::{SqlResult, unsupported};
 
 impl Cursor<'_> {
@@ -41,28 +41,33 @@ impl Cursor<'_> {
 
     pub(super) fn set(&mut self) -> SqlResult<Statement> {
         self.expect_word("SET")?;
-        if self.is("TRANSACTION") || self.eat_words(&["SESSION", "CHARACTERISTICS", "AS"]) {
+        if self.eat_words(&["SESSION", "CHARACTERISTICS", "AS"]) {
             self.expect_word("TRANSACTION")?;
-            self.transaction_modes()?;
-            return Ok(Statement::Nothing { tag: "SET" });
+            return Ok(Statement::SetCharacteristics(self.transaction_modes(true)?));
+        }
+        if self.eat_word("TRANSACTION") {
+            return Ok(Statement::SetTransaction(self.transaction_modes(true)?));
+        }
+        let mut local = false;
+        // A setting may be called `local` or `session`.
+        if matches!(self.peek_nth(1), Token::Word(_)) && !self.nth_is(1, "TO") {
+            local = self.eat_word("LOCAL");
+            let _ = !local && self.eat_word("SESSION");
         }
         if self.eat_words(&["TIME", "ZONE"]) {
             let value = self.setting_value()?;
-            return Ok(Statement::Set { name: "timezone".into(), value });
+            return Ok(Statement::Set { name: "timezone".into(), value, local });
         }
         if self.eat_word("NAMES") {
             let value = self.setting_value()?;
-            return Ok(Statement::Set { name: "client_encoding".into(), value });
-        }
-        if matches!(self.peek_nth(1), Token::Word(_)) && !self.nth_is(1, "TO") {
-            let _ = self.eat_word("SESSION") || self.eat_word("LOCAL");
+            return Ok(Statement::Set { name: "client_encoding".into(), value, local });
         }
         let name = self.setting_name()?;
         if !self.eat(&Token::Eq) && !self.eat_word("TO") {
             return Err(self.expected("= or TO"));
         }
         let value = self.setting_value()?;
-        Ok(Statement::Set { name, value })
+        Ok(Statement::Set { name, value, local })
     }
 
     /// The value of a setting: words, strings and numbers, separated by commas; `None` for `DEFAULT`.
@@ -97,19 +102,17 @@ impl Cursor<'_> {
         if self.eat_word("ALL") {
             return Ok(Statement::ResetAll);
         }
-        Ok(Statement::Set { name: self.setting_name()?, value: None })
+        Ok(Statement::Set { name: self.setting_name()?, value: None, local: false })
     }
 
     pub(super) fn transaction(&mut self) -> SqlResult<Statement> {
         if self.eat_word("START") {
             self.expect_word("TRANSACTION")?;
-            self.transaction_modes()?;
-            return Ok(Statement::Begin);
+            return Ok(Statement::Begin(self.transaction_modes(false)?));
         }
         if self.eat_word("BEGIN") {
             let _ = self.eat_word("WORK") || self.eat_word("TRANSACTION");
-            self.transaction_modes()?;
-            return Ok(Statement::Begin);
+            return Ok(Statement::Begin(self.transaction_modes(false)?));
         }
         let commit = self.is("COMMIT") || self.is("END");
         self.advance();
@@ -121,25 +124,33 @@ impl Cursor<'_> {
         Ok(if commit { Statement::Commit } else { Statement::Rollback })
     }
 
-    /// `READ ONLY`, `ISOLATION LEVEL …` and similar modes. They are accepted without effect: a transaction only reads, one epoch
-    /// of each bucket, which satisfies all of them.
-    fn transaction_modes(&mut self) -> SqlResult<()> {
-        const MODES: [&[&str]; 8] = [
-            &["READ", "ONLY"],
-            &["READ", "WRITE"],
-            &["ISOLATION", "LEVEL", "SERIALIZABLE"],
-            &["ISOLATION", "LEVEL", "REPEATABLE", "READ"],
-            &["ISOLATION", "LEVEL", "READ", "COMMITTED"],
-            &["ISOLATION", "LEVEL", "READ", "UNCOMMITTED"],
-            &["DEFERRABLE"],
-            &["NOT", "DEFERRABLE"],
+    /// `READ ONLY`, `ISOLATION LEVEL …` and similar modes, separated by commas or spaces.
+    fn transaction_modes(&mut self, required: bool) -> SqlResult<TransactionModes> {
+        const LEVELS: [(&[&str], &str); 4] = [
+            (&["SERIALIZABLE"], "serializable"),
+            (&["REPEATABLE", "READ"], "repeatable read"),
+            (&["READ", "COMMITTED"], "read committed"),
+            (&["READ", "UNCOMMITTED"], "read uncommitted"),
         ];
-        self.eat_word("TRANSACTION");
+        let mut modes = TransactionModes::default();
+        let mut found = false;
         loop {
-            self.eat(&Token::Comma);
-            if !MODES.iter().any(|words| self.eat_words(words)) {
-                return Ok(());
+            if self.eat_words(&["READ", "ONLY"]) {
+                modes.read_only = Some(true);
+            } else if self.eat_words(&["READ", "WRITE"]) {
+                modes.read_only = Some(false);
+            } else if self.eat_words(&["ISOLATION", "LEVEL"]) {
+                let level = LEVELS.iter().find(|(words, _)| self.eat_words(words));
+                let (_, name) = level.ok_or_else(|| self.expected("an isolation level"))?;
+                modes.isolation = Some(name);
+            } else if !self.eat_words(&["NOT", "DEFERRABLE"]) && !self.eat_word("DEFERRABLE") {
+                return match found || !required {
+                    true => Ok(modes),
+                    false => Err(self.expected("READ ONLY, READ WRITE or ISOLATION LEVEL")),
+                };
             }
+            found = true;
+            self.eat(&Token::Comma);
         }
     }
 

@@ -13,6 +13,8 @@ pub struct Parsed {
     pub statement: Statement,
     /// The number of its parameters: the highest number that occurs.
     pub parameters: u16,
+    /// The byte of the query text at which it begins.
+    pub start: usize,
 }
 
 /// Parses a query text: any number of statements, separated by semicolons.
@@ -30,7 +32,8 @@ pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
         if !cursor.at_end() {
             return Err(cursor.expected("; or the end of the statement"));
         }
-        statements.push(Parsed { statement, parameters: cursor.parameters });
+        let (parameters, start) = (cursor.parameters, cursor.statement_start);
+        statements.push(Parsed { statement, parameters, start });
     }
 }
 
@@ -60,6 +63,7 @@ impl Cursor<'_> {
             _ => return Err(self.expected("a statement")),
         };
         match word.as_str() {
+            "SELECT" | "WITH" if self.reads_catalogue() => self.catalogue_query(),
             "SELECT" => Ok(Statement::Select(self.select()?)),
             "EXPLAIN" => self.explain(),
             "INSERT" => self.insert(),

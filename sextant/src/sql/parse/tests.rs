@@ -5,7 +5,7 @@ use proto::model::bucket::SourceKind;
 
 use super::parse;
 use crate::sql::SqlError;
-use crate::sql::ast::{Select, SelectExpr, SelectItem, Show, Statement};
+use crate::sql::ast::{Select, SelectExpr, SelectItem, Show, Statement, TransactionModes};
 
 fn one(sql: &str) -> Statement {
     let mut statements = parse(sql).unwrap_or_else(|e| panic!("{sql}: {}", e.error));
@@ -194,10 +194,18 @@ fn definitions_keep_case_of_paths_and_fold_names() {
 fn the_other_statements_are_parsed() {
     use Statement as S;
     let name = |s: &str| s.to_owned();
-    let set = |n: &str, v: Option<&str>| S::Set { name: name(n), value: v.map(name) };
+    let modes = |read_only, isolation| TransactionModes { read_only, isolation };
+    let set = |n: &str, v: Option<&str>| S::Set { name: name(n), value: v.map(name), local: false };
     let setting = |s: &str| S::Show(Show::Setting(name(s)));
     for (sql, expected) in [
-        ("DROP BUCKET IF EXISTS B", S::DropBucket { name: name("b"), if_exists: true }),
+        (
+            "DROP BUCKET IF EXISTS B RESTRICT",
+            S::DropBucket { name: name("b"), if_exists: true, restrict: true },
+        ),
+        (
+            "DROP BUCKET b CASCADE",
+            S::DropBucket { name: name("b"), if_exists: false, restrict: false },
+        ),
         ("DROP INDEX \"I\"", S::DropIndex { name: name("I"), if_exists: false }),
         (
             "BUILD INDEX ON b (i, j)",
@@ -212,14 +220,29 @@ fn the_other_statements_are_parsed() {
         ("SHOW write_position", setting("write_position")),
         ("SHOW TRANSACTION ISOLATION LEVEL", setting("transaction_isolation")),
         ("SET consistency = 'request_plus'", set("consistency", Some("request_plus"))),
-        ("SET LOCAL statement_timeout TO 250", set("statement_timeout", Some("250"))),
+        ("SET SESSION statement_timeout TO 250", set("statement_timeout", Some("250"))),
         ("SET search_path = public, x", set("search_path", Some("public, x"))),
         ("SET at_plus TO DEFAULT", set("at_plus", None)),
         ("RESET Consistency", set("consistency", None)),
-        ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", S::Nothing { tag: "SET" }),
-        ("BEGIN READ ONLY", S::Begin),
-        ("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY", S::Begin),
-        ("START TRANSACTION READ ONLY", S::Begin),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            S::SetCharacteristics(modes(Some(true), None)),
+        ),
+        ("BEGIN READ ONLY", S::Begin(modes(Some(true), None))),
+        (
+            "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            S::Begin(modes(Some(true), Some("repeatable read"))),
+        ),
+        ("SET TRANSACTION READ WRITE", S::SetTransaction(modes(Some(false), None))),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            S::SetCharacteristics(modes(None, Some("serializable"))),
+        ),
+        (
+            "SET LOCAL TIME ZONE 'UTC'",
+            S::Set { name: name("timezone"), value: Some(name("UTC")), local: true },
+        ),
+        ("START TRANSACTION READ ONLY", S::Begin(modes(Some(true), None))),
         ("END", S::Commit),
         ("ROLLBACK WORK", S::Rollback),
         ("DISCARD ALL", S::DiscardAll),
@@ -262,7 +285,9 @@ fn errors_have_a_sqlstate_and_a_position() {
         ("INSERT INTO b (id, body) VALUES ('k', '{}')", "42601", 20),
         ("CREATE PRIMARY INDEX i ON b (a)", "42601", 29),
         ("CREATE INDEX i ON b (a) WITH (slices = 0)", "22023", 31),
-        ("CREATE INDEX i ON b (a) WITH (colour = 1)", "42P01", 31),
+        ("CREATE INDEX i ON b (a) WITH (colour = 1)", "42704", 31),
+        ("CREATE INDEX i ON b (a) WITH (slices = 8, slices = 9)", "42601", 43),
+        ("DROP INDEX CONCURRENTLY i", "0A000", 12),
         ("CREATE INDEX i ON b (a = $1)", "0A000", 22),
         ("CREATE INDEX i ON b (UNNEST(a), UNNEST(b))", "0A000", 43),
         ("CREATE INDEX i ON b (lower(UNNEST(a)))", "0A000", 22),
@@ -275,8 +300,8 @@ fn errors_have_a_sqlstate_and_a_position() {
         ("SELECT nosuch(a) FROM i", "0A000", 8),
         ("SELECT 1 + count(*) FROM i", "0A000", 12),
         ("SELECT a::money FROM i", "0A000", 11),
-        ("SELECT c.relname FROM pg_catalog.pg_class c", "0A000", 1),
-        ("SELECT x FROM information_schema.tables", "0A000", 1),
+        ("EXPLAIN SELECT c.relname FROM pg_catalog.pg_class c", "0A000", 9),
+        ("COPY (SELECT x FROM information_schema.tables) TO STDOUT", "0A000", 7),
         ("UPDATE b SET doc = '{}'", "0A000", 1),
         ("DELETE FROM b", "0A000", 14),
         ("DELETE FROM b WHERE age > 5", "0A000", 21),
@@ -320,8 +345,7 @@ fn a_field_may_have_the_name_of_a_catalogue_table() {
         assert!(parse(sql).is_ok(), "{sql}");
     }
     for sql in ["SELECT 1 FROM pg_class", "SELECT a FROM (SELECT b FROM pg_catalog.pg_type) c"] {
-        let error = refused(sql).error;
-        assert!(error.message.contains("catalogue"), "{sql}: {error}");
+        assert!(matches!(one(sql), Statement::Catalogue(_)), "{sql}");
     }
 }
 

@@ -8,10 +8,10 @@ use proto::expr::{ArithmeticOp, ColumnType, Expr, Function};
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::value::path::Step;
 use proto::value::{Number, Value};
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
-use crate::sql::error::unsupported;
+use crate::sql::places::NO_COLUMN;
 use crate::sql::walk::rewrite;
 
 /// The columns of an index for a SELECT.
@@ -83,16 +83,21 @@ impl<'a> Columns<'a> {
 
     fn not_here(self, expr: &Expr) -> Error {
         let has: Vec<_> = ["id".to_owned()].into_iter().chain(self.names()).collect();
-        unsupported(
-            format!("index {} has no column {expr}", self.spec.name),
-            format!("its columns are {}; INCLUDE (…) adds columns to an index", has.join(", ")),
-        )
+        let hint =
+            format!("its columns are {}; INCLUDE (…) adds columns to an index", has.join(", "));
+        let of = format!("in index {}", self.spec.name);
+        no_column(expr, &of).with_hint(hint)
     }
 
     /// The type of a resolved expression.
     pub(crate) fn type_of(self, expr: &Expr) -> ColumnType {
         type_of(expr, &|n| self.column_type(n))
     }
+}
+
+/// The error for a column that is not there; [`crate::sql::places`] finds its name in the message.
+pub(super) fn no_column(expr: &Expr, of: &str) -> Error {
+    Error::new(ErrorCode::UnknownColumn, format!("{NO_COLUMN}{expr} {of}"))
 }
 
 /// The type of an expression: the type of a cast, a column or a literal, or the result type of an operator.

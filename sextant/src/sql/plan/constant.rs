@@ -12,6 +12,7 @@ use super::parameters::{ParameterTypes, bind, constant};
 use super::relation::ColumnInfo;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
+use crate::sql::places::NO_COLUMN;
 
 /// A checked SELECT without FROM.
 #[derive(Debug)]
@@ -142,7 +143,10 @@ pub(crate) fn refuse_names(expr: &Expr) -> Result<()> {
         found
     });
     match name {
-        Some(name) => Err(Error::new(ErrorCode::Unknown, format!("{name} needs a FROM clause"))),
+        Some(name) => {
+            let message = format!("{NO_COLUMN}{name} without a FROM clause");
+            Err(Error::new(ErrorCode::UnknownColumn, message))
+        }
         None => Ok(()),
     }
 }

@@ -9,6 +9,7 @@ use proto::model::bucket::BucketInfo;
 use proto::value::Value;
 use proto::value::path::Step;
 
+use super::columns::no_column;
 use super::limit_offset::LimitOffset;
 use super::order::Order;
 use super::parameters::{ParameterTypes, bind, constant};
@@ -147,6 +148,9 @@ fn plain(expr: &Expr) -> Result<DocumentColumn> {
         expr if is_id_path(expr) => Ok(DocumentColumn::Id),
         Expr::Path(steps) if matches!(&steps[..], [Step::Field(name)] if name == "doc") => {
             Ok(DocumentColumn::Document)
+        }
+        Expr::Path(steps) if !matches!(&steps[..], [Step::Field(name), ..] if name == "doc") => {
+            Err(no_column(expr, "in a bucket, which has id and doc").with_hint(HINT))
         }
         _ => Err(unsupported("a bucket has the columns id and doc only", HINT)),
     }

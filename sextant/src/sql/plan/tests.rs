@@ -108,7 +108,7 @@ fn columns_have_the_names_and_types_of_the_index() {
                upper(country), country::bool FROM cities";
     // An unknown column is refused with the list of columns.
     let refused = plan_of(Some(&cities()), sql, &[]).unwrap_err();
-    assert_eq!(refused.code.sqlstate(), "0A000");
+    assert_eq!(refused.code.sqlstate(), "42703");
     assert!(refused.hint.unwrap().contains("population"));
 
     let plan = scan(&cities(), &sql.replace(" count,", ""), &[]);
@@ -140,7 +140,6 @@ fn columns_have_the_names_and_types_of_the_index() {
 fn unsupported_selects_are_refused_with_an_alternative() {
     let cities = cities();
     for sql in [
-        "SELECT id FROM cities WHERE elevation > 5",
         "SELECT id FROM cities ORDER BY population",
         "SELECT id FROM cities ORDER BY country, population",
         "SELECT id FROM cities ORDER BY country NULLS LAST",
@@ -155,6 +154,9 @@ fn unsupported_selects_are_refused_with_an_alternative() {
         assert_eq!(error.code.sqlstate(), "0A000", "{sql}: {error}");
         assert!(error.hint.is_some(), "{sql}: what would work?");
     }
+    let error =
+        plan_of(Some(&cities), "SELECT id FROM cities WHERE elevation > 5", &[]).unwrap_err();
+    assert_eq!(error.code.sqlstate(), "42703");
     for sql in [
         "SELECT id FROM cities WHERE country = 'DE' ORDER BY population DESC, country, \"lower(name)\", id",
         "SELECT country x FROM cities ORDER BY x, 1",
@@ -234,7 +236,7 @@ fn buckets_are_read_by_id_and_constants_without_a_source() {
     };
     assert_eq!(plan.columns[0].name, "two");
     assert_eq!(plan.values.map(|values| values.len()), Some(3));
-    assert_eq!(plan_of(None, "SELECT a", &[]).unwrap_err().code.sqlstate(), "42P01");
+    assert_eq!(plan_of(None, "SELECT a", &[]).unwrap_err().code.sqlstate(), "42703");
 }
 
 /// An entry of an index over (a, b DESC), as the scope of a filter.

@@ -1,0 +1,164 @@
+//! The settings that exist, and the values that they take.
+//!
+//! A setting is accepted with a value only if the value holds: either Sextant acts on it, or everything that Sextant does
+//! satisfies it already (`lock_timeout`: there are no locks). Other values are refused by name.
+
+use proto::{Error, ErrorCode, Result};
+
+use crate::sql::error::unsupported;
+
+/// The version that drivers see; they choose their queries by it.
+pub(super) const SERVER_VERSION: &str = concat!("16.0 (Sextant ", env!("CARGO_PKG_VERSION"), ")");
+
+/// PostgreSQL's settings that can be set, with their defaults. [`check`] refuses values that do not hold here.
+pub(super) const ACCEPTED: [(&str, &str); 22] = [
+    ("application_name", ""),
+    ("bytea_output", "hex"),
+    ("client_min_messages", "notice"),
+    ("datestyle", "ISO, MDY"),
+    ("default_transaction_isolation", "repeatable read"),
+    ("default_transaction_read_only", "off"),
+    ("extra_float_digits", "1"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("idle_session_timeout", "0"),
+    ("intervalstyle", "postgres"),
+    ("jit", "off"),
+    ("lock_timeout", "0"),
+    ("row_security", "off"),
+    ("search_path", "public"),
+    ("session_authorization", ""),
+    ("standard_conforming_strings", "on"),
+    ("synchronize_seqscans", "on"),
+    ("synchronous_commit", "on"),
+    ("timezone", "UTC"),
+    ("transaction_isolation", "repeatable read"),
+    ("transaction_read_only", "off"),
+    ("work_mem", "4MB"),
+];
+
+/// Read-only settings.
+pub(super) const FIXED: [(&str, &str); 7] = [
+    ("client_encoding", "UTF8"),
+    ("integer_datetimes", "on"),
+    ("is_superuser", "off"),
+    ("max_identifier_length", "63"),
+    ("server_encoding", "UTF8"),
+    ("server_version", SERVER_VERSION),
+    ("server_version_num", "160000"),
+];
+
+/// Settings that the protocol reports at start and at each change, in its spelling.
+pub(super) const REPORTED: [&str; 13] = [
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "integer_datetimes",
+    "IntervalStyle",
+    "is_superuser",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+    "transaction_isolation",
+];
+
+/// The isolation levels. A transaction reads one epoch of each bucket, which satisfies all of them.
+const ISOLATION_LEVELS: [&str; 4] =
+    ["serializable", "repeatable read", "read committed", "read uncommitted"];
+
+/// Checks the value of one of PostgreSQL's settings; returns it as it is shown.
+pub(super) fn check(name: &str, value: &str) -> Result<String> {
+    match name {
+        "client_encoding" => check_encoding(value).map(|()| "UTF8".to_owned()),
+        "default_transaction_read_only" | "transaction_read_only" => {
+            Ok(if parse_bool(name, value)? { "on" } else { "off" }.to_owned())
+        }
+        "default_transaction_isolation" | "transaction_isolation" => {
+            let level = value.to_lowercase();
+            match ISOLATION_LEVELS.contains(&level.as_str()) {
+                true => Ok(level),
+                false => Err(Error::new(
+                    ErrorCode::InvalidParameter,
+                    format!("{name} must be one of {}", ISOLATION_LEVELS.join(", ")),
+                )),
+            }
+        }
+        "standard_conforming_strings" => match parse_bool(name, value)? {
+            true => Ok("on".to_owned()),
+            false => Err(unsupported(
+                "standard_conforming_strings = off is not supported",
+                "write E'…' for a string with escapes",
+            )),
+        },
+        "idle_in_transaction_session_timeout" | "idle_session_timeout" => match parse_ms(value)? {
+            0 => Ok("0".to_owned()),
+            _ => Err(unsupported(
+                format!("{name} is not supported: Sextant ends no idle session"),
+                format!("SET {name} = 0, and close idle sessions in the client or its pool"),
+            )),
+        },
+        _ => Ok(value.to_owned()),
+    }
+}
+
+fn parse_bool(name: &str, value: &str) -> Result<bool> {
+    match value.to_lowercase().as_str() {
+        "on" | "true" | "t" | "yes" | "y" | "1" => Ok(true),
+        "off" | "false" | "f" | "no" | "n" | "0" => Ok(false),
+        _ => {
+            let message = format!("{name} must be on or off, not {value:?}");
+            Err(Error::new(ErrorCode::InvalidParameter, message))
+        }
+    }
+}
+
+pub(super) fn no_setting(name: &str) -> Error {
+    Error::new(ErrorCode::UnknownSetting, format!("there is no setting {name}")).with_hint(
+        "SHOW ALL lists them; Sextant's own are consistency, at_plus and statement_timeout",
+    )
+}
+
+pub(super) fn parse_consistency(value: &str) -> Result<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "any" => Ok(false),
+        "request_plus" => Ok(true),
+        _ => Err(Error::new(
+            ErrorCode::InvalidParameter,
+            format!("consistency must be any or request_plus, not {value:?}"),
+        )
+        .with_hint("to read your own writes use SET at_plus = '…'")),
+    }
+}
+
+/// Parses milliseconds, or a number with one of PostgreSQL's units.
+pub(super) fn parse_ms(value: &str) -> Result<u64> {
+    let value = value.trim();
+    let digits = value.find(|ch: char| !ch.is_ascii_digit()).unwrap_or(value.len());
+    let factor = match value[digits..].trim() {
+        "" | "ms" => Some(1),
+        "s" => Some(1000),
+        "min" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    let parsed =
+        value[..digits].parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f));
+    // PostgreSQL has the same bound: a signed 32-bit number of milliseconds.
+    parsed.filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
+        let text = format!("{value:?} is not a duration such as 500 or 30s");
+        Error::new(ErrorCode::InvalidParameter, text)
+    })
+}
+
+fn check_encoding(value: &str) -> Result<()> {
+    let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+    match plain.to_ascii_uppercase().as_str() {
+        "UTF8" | "UNICODE" => Ok(()),
+        _ => Err(unsupported(
+            format!("client_encoding {value} is not supported"),
+            "SET client_encoding = 'UTF8'",
+        )),
+    }
+}

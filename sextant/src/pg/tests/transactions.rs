@@ -1,0 +1,147 @@
+//! Settings and modes inside and outside of transactions.
+
+use tokio_postgres::SimpleQueryMessage;
+use tokio_postgres::error::ErrorPosition;
+
+use super::*;
+
+async fn shown(client: &Client, name: &str) -> String {
+    simple(client, &format!("SHOW {name}")).await.remove(0)
+}
+
+#[tokio::test]
+async fn a_setting_ends_with_the_transaction_that_changed_it() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("BEGIN; SET LOCAL statement_timeout = 7; SET jit = 'on'").await.unwrap();
+    assert_eq!(shown(&client, "statement_timeout").await, "7");
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(shown(&client, "statement_timeout").await, "0", "SET LOCAL ends with COMMIT");
+    assert_eq!(shown(&client, "jit").await, "on", "SET does not");
+    client.batch_execute("BEGIN; SET consistency = 'request_plus'; ROLLBACK").await.unwrap();
+    assert_eq!(shown(&client, "consistency").await, "any", "ROLLBACK undoes SET");
+    client.batch_execute("BEGIN; SET jit = 'off'").await.unwrap();
+    client.batch_execute("SELECT nothing FROM nowhere").await.unwrap_err();
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(shown(&client, "jit").await, "on", "COMMIT of a failed transaction is ROLLBACK");
+    let local = "BEGIN; SELECT set_config('jit', 'off', true); COMMIT";
+    client.batch_execute(local).await.unwrap();
+    assert_eq!(shown(&client, "jit").await, "on", "set_config(…, true) is local");
+    client.batch_execute("SET LOCAL jit = 'off'").await.unwrap();
+    assert_eq!(shown(&client, "jit").await, "on", "there is no transaction");
+}
+
+#[tokio::test]
+async fn a_read_only_session_refuses_writes_until_it_is_told_otherwise() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let refused = async |sql: &str| state(&client.batch_execute(sql).await.unwrap_err());
+    let delete = "DELETE FROM b WHERE id = '1'";
+    for (on, off) in [
+        ("SET default_transaction_read_only = on", "RESET default_transaction_read_only"),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+        ),
+    ] {
+        client.batch_execute(on).await.unwrap();
+        assert_eq!(shown(&client, "transaction_read_only").await, "on");
+        for write in [delete, "CREATE BUCKET c", "DROP INDEX cities", "COPY b FROM STDIN"] {
+            assert_eq!(refused(write).await, "25006", "{write} after {on}");
+        }
+        client.batch_execute(off).await.unwrap();
+        client.batch_execute(delete).await.unwrap();
+    }
+    client.batch_execute("BEGIN READ ONLY").await.unwrap();
+    assert_eq!(refused(delete).await, "25006");
+    client.batch_execute("ROLLBACK; BEGIN; SET TRANSACTION READ ONLY").await.unwrap();
+    assert_eq!(refused(delete).await, "25006");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(shown(&client, "transaction_read_only").await, "off");
+    client.batch_execute("BEGIN ISOLATION LEVEL SERIALIZABLE").await.unwrap();
+    assert_eq!(shown(&client, "transaction_isolation").await, "serializable");
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(shown(&client, "transaction_isolation").await, "repeatable read");
+    for (sql, expected) in [
+        ("SET default_transaction_isolation = 'snapshot'", "22023"),
+        ("SET idle_in_transaction_session_timeout = '1min'", "0A000"),
+        ("SET standard_conforming_strings = off", "0A000"),
+        ("SET TRANSACTION", "42601"),
+    ] {
+        assert_eq!(refused(sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_column_has_its_place_over_both_protocols() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let sql = "SELECT id FROM cities WHERE colour = 'red'";
+    for error in [client.simple_query(sql).await.err(), client.prepare(sql).await.err()] {
+        let error = error.expect("there is no such column");
+        assert_eq!(state(&error), "42703");
+        let place = error.as_db_error().and_then(|error| error.position().cloned());
+        assert_eq!(place, Some(ErrorPosition::Original(29)));
+    }
+}
+
+#[tokio::test]
+async fn names_may_be_quoted_and_a_file_may_begin_with_a_byte_order_mark() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let replace = "INSERT INTO b (id, doc) VALUES ('1', '{\"a\": \"x\\u0000y\"}')
+                   ON CONFLICT (\"id\") DO UPDATE SET \"doc\" = \"excluded\".doc";
+    client.batch_execute(replace).await.unwrap();
+    let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>("COPY b FROM STDIN").await.unwrap());
+    sink.send(Bytes::from("\u{feff}{\"id\":\"bom\"}\n")).await.unwrap();
+    assert_eq!(sink.as_mut().finish().await.unwrap(), 1);
+    assert_eq!(simple(&client, "SELECT id FROM b WHERE id = 'bom'").await, ["bom"]);
+}
+
+#[tokio::test]
+async fn a_session_over_the_limit_is_refused_as_too_many_connections() {
+    let mut cluster = Cluster::new();
+    let config = PgConfig { sessions_max: 1, ..PgConfig::default() };
+    cluster.server =
+        PgServer::new(Arc::new(MemoryBackends::default()), cluster.env.clone(), config);
+    let (client, _task) = cluster.client().await;
+    let mut second = tokio_postgres::Config::new();
+    second.user("me");
+    let Err(error) = second.connect_raw(cluster.dial(), NoTls).await else {
+        panic!("one session more than the limit");
+    };
+    assert_eq!(state(&error), "53300");
+    assert!(matches!(
+        client.simple_query("SELECT 1").await.unwrap().last(),
+        Some(SimpleQueryMessage::CommandComplete(1))
+    ));
+}
+
+#[tokio::test]
+async fn a_query_of_the_catalogue_has_no_rows_and_leaves_its_transaction_open() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("BEGIN").await.unwrap();
+    let query = "SELECT c.oid, c.relname AS name FROM pg_catalog.pg_class c
+                 LEFT JOIN pg_catalog.pg_am am ON am.oid = c.relam WHERE c.relname ~ $1";
+    let statement = client.prepare(query).await.unwrap();
+    let names: Vec<_> = statement.columns().iter().map(|column| column.name()).collect();
+    assert_eq!(names, ["oid", "name"]);
+    assert!(client.query(&statement, &[&"x"]).await.unwrap().is_empty());
+    assert_eq!(simple(&client, "SELECT typname FROM pg_type LIMIT 1000").await, [""; 0]);
+    assert_eq!(simple(&client, "SELECT count(*) FROM cities").await, ["5"]);
+    client.batch_execute("COMMIT").await.unwrap();
+}
+
+#[tokio::test]
+async fn an_interrupted_create_index_says_that_its_build_goes_on() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
+    let error = client.batch_execute("CREATE INDEX unfinished ON b (name)").await.unwrap_err();
+    assert_eq!(state(&error), "57014");
+    let error = error.as_db_error().unwrap();
+    assert!(error.message().contains("build of index unfinished goes on"), "{}", error.message());
+    assert!(error.hint().unwrap().contains("DROP INDEX"), "{:?}", error.hint());
+    client.batch_execute("DROP INDEX unfinished").await.unwrap();
+}

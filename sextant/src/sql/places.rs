@@ -1,0 +1,73 @@
+//! The place of an unknown column in its query text.
+//!
+//! Expressions have no places, because most of them live much longer than their text. An error about a column is rare, so
+//! its place is searched in the text afterwards: the first occurrence of the name in the failed statement.
+
+use proto::{Error, ErrorCode};
+use sqlparser::tokenizer::{Token, Tokenizer};
+
+use super::dialect::SextantDialect;
+use super::error::SqlError;
+
+/// The beginning of the message about an unknown column; the column's name follows.
+pub(crate) const NO_COLUMN: &str = "there is no column ";
+
+/// Adds the place of the column to an error about an unknown column. The statement begins at the byte `start` of the text.
+pub fn with_place(error: Error, sql: &str, start: usize) -> SqlError {
+    let name = match error.code {
+        ErrorCode::UnknownColumn => error.message.strip_prefix(NO_COLUMN).and_then(first_field),
+        _ => None,
+    };
+    let place = name.and_then(|name| place_of(&name, sql.get(start..)?));
+    let before = || sql[..start].chars().count() as u32;
+    SqlError { position: place.map(|place| before() + place), error }
+}
+
+/// The first field of the path at the beginning of a text.
+fn first_field(path: &str) -> Option<String> {
+    let mut tokens = Tokenizer::new(&SextantDialect, path).tokenize().ok()?.into_iter();
+    tokens.find_map(|token| match token {
+        Token::Word(word) => Some(word.value),
+        _ => None,
+    })
+}
+
+/// The number of the character, from 1, at which a name begins in a text.
+fn place_of(name: &str, sql: &str) -> Option<u32> {
+    let tokens = Tokenizer::new(&SextantDialect, sql).tokenize_with_location().ok()?;
+    let mut before = &Token::EOF;
+    for token in &tokens {
+        let is_name = matches!(&token.token, Token::Word(word) if word.value == name);
+        // After a period stands a field of another path.
+        if is_name && *before != Token::Period {
+            let start = token.span.start;
+            let lines = sql.split_inclusive('\n').take(start.line.saturating_sub(1) as usize);
+            let lines_before: usize = lines.map(|line| line.chars().count()).sum();
+            return u32::try_from(lines_before as u64 + start.column).ok();
+        }
+        before = &token.token;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_column_has_its_place_in_the_failed_statement() {
+        let place = |name: &str, sql: &str, start: usize| {
+            let error =
+                Error::new(ErrorCode::UnknownColumn, format!("{NO_COLUMN}{name} in index i"));
+            with_place(error, sql, start).position
+        };
+        assert_eq!(place("colour", "SELECT colour FROM i", 0), Some(8));
+        assert_eq!(place("colour", "SELECT a.colour,\n  'colour', colour FROM i", 0), Some(30));
+        assert_eq!(place("\"Über\".x", "SELECT 'ä', \"Über\".x FROM i", 0), Some(13));
+        let two = "SELECT 'ä', x; SELECT x FROM i";
+        assert_eq!(place("x", two, two.rfind("SELECT").unwrap()), Some(23));
+        assert_eq!(place("nowhere", two, 0), None);
+        let other = Error::new(ErrorCode::Unknown, format!("{NO_COLUMN}x"));
+        assert_eq!(with_place(other, two, 0).position, None);
+    }
+}
