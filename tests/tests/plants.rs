@@ -13,10 +13,10 @@ use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
 const FOUND: [(&str, &str, u64, u64); 33] = [
-    ("hand-over-uncovered", "full", 3, 10),
+    ("hand-over-uncovered", "full", 6, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
-    ("stale-owner-answers", "full", 3, 8),
+    ("stale-owner-answers", "full", 7, 10),
     ("epoch-uncovered", "cores", 4, 10),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 19, 0),
@@ -33,7 +33,7 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("done-without-resume", "vscan", 2, 0),
     ("page-cut-short", "vscan", 1, 0),
     ("statement-split", "cores", 1, 10),
-    ("acknowledged-early", "full", 4, 8),
+    ("acknowledged-early", "full", 1, 10),
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
     ("done-twice", "cores", 2, 10),
@@ -41,7 +41,7 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("point-too-new", "cores", 2, 10),
     ("rollback-missed", "cores", 1, 10),
     ("survivors-unshown", "cores", 1, 10),
-    ("lost-snapshot-kept", "cores", 24, 10),
+    ("lost-snapshot-kept", "cores", 1516, 10),
     ("branch-kept", "full", 7, 8),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),

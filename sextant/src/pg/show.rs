@@ -37,8 +37,8 @@ pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
     }
 }
 
-/// The rows of a SHOW. Definitions are shown without asking anybody; progress without the coordinator is NULL, except
-/// that slices without it would tell nothing.
+/// The rows of a SHOW. Definitions are those of the catalog; counts and progress are NULL if the coordinator does not
+/// answer, except that slices without it would tell nothing.
 pub(super) async fn rows(
     what: &Show,
     backend: &dyn Backend,
@@ -52,8 +52,10 @@ pub(super) async fn rows(
                 .map(|(name, value)| vec![Datum::text(name), Datum::text(value)])
                 .collect());
         }
-        Show::Buckets | Show::Indexes => catalog_status(backend),
-        Show::Nodes | Show::Slices | Show::Moves | Show::Rollbacks => cluster_status(backend).await,
+        Show::Buckets => catalog_status(backend),
+        Show::Indexes | Show::Nodes | Show::Slices | Show::Moves | Show::Rollbacks => {
+            cluster_status(backend).await
+        }
     };
     if matches!(what, Show::Slices) {
         status.coordinator.check()?;

@@ -107,6 +107,39 @@ impl Expr {
         Self::Path(fields.iter().map(|field| Step::Field((*field).to_owned())).collect())
     }
 
+    /// The type of a result column of this expression, over columns of these types. Operators and functions over values
+    /// without a type calculate with exact numbers.
+    pub fn kind(&self, columns: &[Type]) -> Type {
+        let number = |kind: Type| match kind {
+            Type::Text | Type::Bool => Type::Numeric,
+            kind => kind,
+        };
+        match self {
+            Self::Column(n) => columns[*n],
+            Self::Cast(_, kind) => *kind,
+            Self::Path(_) | Self::Id => Type::Text,
+            Self::Literal(Json::Bool(_)) => Type::Bool,
+            Self::Literal(Json::Number(n)) => match n.as_i64() {
+                Some(n) if i32::try_from(n).is_ok() => Type::Int4,
+                Some(_) => Type::Int8,
+                None => Type::Numeric,
+            },
+            Self::Literal(_) => Type::Text,
+            Self::Call("abs", argument) => number(argument.kind(columns)),
+            Self::Call("length", _) => Type::Int4,
+            Self::Call(..) => Type::Text,
+            Self::Coalesce(list) => {
+                let typed = list.iter().filter(|e| **e != Self::Literal(Json::Null));
+                typed.map(|e| e.kind(columns)).reduce(common_kind).unwrap_or(Type::Text)
+            }
+            Self::Arithmetic(op, left, right) => match (left.kind(columns), right.kind(columns)) {
+                (Type::Float8, _) | (_, Type::Float8) => Type::Float8,
+                (Type::Int4 | Type::Int8, Type::Int4 | Type::Int8) if *op != '/' => Type::Int8,
+                _ => Type::Numeric,
+            },
+        }
+    }
+
     /// Evaluates the expression.
     pub fn eval(&self, scope: &Scope<'_>) -> Value {
         match self {
@@ -124,6 +157,28 @@ impl Expr {
                 arithmetic(*op, left.eval(scope), right.eval(scope))
             }
         }
+    }
+}
+
+/// The type of two alternatives: numbers have the wider one, anything else is text.
+fn common_kind(one: Type, other: Type) -> Type {
+    let width = |kind: Type| match kind {
+        Type::Int4 => Some(0),
+        Type::Int8 => Some(1),
+        Type::Numeric => Some(2),
+        Type::Float8 => Some(3),
+        Type::Text | Type::Bool => None,
+    };
+    match (width(one), width(other)) {
+        _ if one == other => one,
+        (Some(left), Some(right)) => {
+            if left > right {
+                one
+            } else {
+                other
+            }
+        }
+        _ => Type::Text,
     }
 }
 

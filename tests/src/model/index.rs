@@ -123,10 +123,7 @@ impl Index {
                 field.into_iter().chain([text.clone()]).chain((2..).map(|n| format!("{text}_{n}")));
             let taken = |name: &String| name == "id" || columns.iter().any(|c| c.name == *name);
             let name = candidates.into_iter().find(|name| !taken(name)).expect("endless");
-            let kind = match expr {
-                Expr::Cast(_, kind) if !unnest => *kind,
-                _ => Type::Text,
-            };
+            let kind = if unnest { Type::Text } else { expr.kind(&[]) };
             let plain = matches!(expr, Expr::Path(_)) && !unnest;
             columns.push(Column { name, kind, plain });
         }

@@ -133,7 +133,7 @@ impl Scan {
         let kinds: Vec<Type> = index.columns().iter().map(|column| column.kind).collect();
         match &self.items {
             Items::Exprs(exprs) => {
-                exprs.iter().map(|e| shown(e.eval(&scope(entry)), kind(e, &kinds))).collect()
+                exprs.iter().map(|e| shown(e.eval(&scope(entry)), e.kind(&kinds))).collect()
             }
             _ => {
                 let columns = entry.columns.iter().zip(&kinds);
@@ -150,14 +150,6 @@ fn join(items: impl Iterator<Item = String>) -> String {
 
 fn scope(entry: &Entry) -> Scope<'_> {
     Scope { id: &entry.id, document: None, columns: &entry.columns }
-}
-
-fn kind(expr: &Expr, columns: &[Type]) -> Type {
-    match expr {
-        Expr::Column(n) => columns[*n],
-        Expr::Cast(_, kind) => *kind,
-        _ => Type::Text,
-    }
 }
 
 /// The text of a value in a column of a type.

@@ -19,6 +19,7 @@ use router::Router;
 use tokio::time::{sleep, timeout};
 
 use super::hosts::{Hosts, env, members};
+use super::oracle::INDEXES;
 use super::truth::Truth;
 use super::{Shared, violation};
 
@@ -63,8 +64,8 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
     }
 }
 
-/// Describes a slice whose copies are not where they must be: as many as the index asks for, on nodes that exist, no two on
-/// one node. While all nodes serve, the copies of a new index are in different zones.
+/// Describes a slice whose copies are not where they must be: on nodes that exist, no two on one node. A new index has as
+/// many copies as it asks for, and while all nodes serve they are in different zones.
 fn misplaced(catalog: &Catalog, is_calm: bool) -> Option<String> {
     for index in catalog.indexes.values() {
         for slice in (0..index.topology.slices()).map(SliceNo) {
@@ -72,10 +73,13 @@ fn misplaced(catalog: &Catalog, is_calm: bool) -> Option<String> {
             let nodes: BTreeSet<_> = copies.iter().collect();
             let known = nodes.iter().filter_map(|node| catalog.nodes.get(*node));
             let zones: BTreeSet<_> = known.clone().map(|node| &node.zone).collect();
-            let asked = 1 + usize::from(index.spec.replicas);
-            let is_new = is_calm && index.topology.number == TopologyNo(1);
-            let fits = copies.len() == asked && nodes.len() == asked && known.count() == asked;
-            if !fits || is_new && zones.len() < asked {
+            let declared = INDEXES.iter().find(|declared| declared.name == index.spec.name);
+            let asked = 1 + usize::from(declared?.sql.contains("replicas = 1"));
+            // ALTER INDEX and moves may add and remove copies.
+            let is_new = index.topology.number == TopologyNo(1);
+            let fits = nodes.len() == copies.len() && known.count() == copies.len();
+            let fits = fits && !copies.is_empty() && (!is_new || copies.len() == asked);
+            if !fits || is_new && is_calm && zones.len() < asked {
                 let name = &index.spec.name;
                 return Some(format!(
                     "slice {slice} of {name} is on {copies:?} in zones {zones:?}, {asked} copies are asked for"
