@@ -278,7 +278,7 @@ fn client_commands_work_against_a_running_process() {
         "SET consistency = 'request_plus'; SELECT * FROM i",
     ]);
     assert_eq!((code, &*err), (Some(0), ""));
-    assert!(out.contains("k1") && out.contains("value of a") && out.contains("(1 rows)"), "{out}");
+    assert!(out.contains("k1") && out.contains("value of a") && out.contains("(1 row)"), "{out}");
     let began = Instant::now();
     let (code, out, err) = run(&["sql", "--at", &at, "-c", "SELECT * FROM nowhere"]);
     assert!(

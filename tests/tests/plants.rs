@@ -45,7 +45,7 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("branch-kept", "full", 7, 8),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
-    ("not-released", "full", 176, 10),
+    ("not-released", "full", 20, 12),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

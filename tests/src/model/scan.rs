@@ -158,7 +158,8 @@ fn shown(value: Value, kind: Type) -> Option<String> {
     match (kind, &value) {
         (Type::Bool, Some(Json::Bool(truth))) => Some(if *truth { "t" } else { "f" }.to_owned()),
         (Type::Numeric, Some(Json::Number(number))) => Some(plain(&Num::of(number).text())),
-        _ => text(value.as_ref()),
+        // PostgreSQL's texts have no NUL.
+        _ => text(value.as_ref()).map(|text| text.replace('\0', "\\u0000")),
     }
 }
 
