@@ -60,7 +60,7 @@ pub struct Column {
 }
 
 fn sql(expr: &Expr) -> String {
-    SqlWriter { columns: &[], parameters: None }.expr(expr)
+    SqlWriter { columns: &[], kinds: &[], explicit: false, parameters: None }.expr(expr)
 }
 
 /// The last field of a plain path, without casts.
@@ -87,7 +87,7 @@ impl Key {
 impl Index {
     /// The CREATE INDEX statement.
     pub fn create(&self, deferred: bool) -> String {
-        let mut writer = SqlWriter { columns: &[], parameters: None };
+        let mut writer = SqlWriter { columns: &[], kinds: &[], explicit: false, parameters: None };
         let name = &self.name;
         let mut text = match self.keys.is_empty() {
             true => format!("CREATE PRIMARY INDEX {name} ON {}", self.bucket),

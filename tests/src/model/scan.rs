@@ -66,7 +66,8 @@ impl Scan {
     pub fn sql(&self, index: &Index, with_parameters: bool) -> (String, Vec<Json>) {
         let names = index.column_names();
         let parameters = with_parameters.then(Vec::new);
-        let mut writer = SqlWriter { columns: &names, parameters };
+        let kinds: Vec<Type> = index.columns().iter().map(|column| column.kind).collect();
+        let mut writer = SqlWriter { columns: &names, kinds: &kinds, explicit: false, parameters };
         let items = match &self.items {
             Items::Star => "*".to_owned(),
             Items::Exprs(exprs) => join(exprs.iter().map(|e| match e {

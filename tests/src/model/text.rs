@@ -1,12 +1,17 @@
 //! Expressions and predicates as SQL text.
 
-use super::expr::{Expr, Predicate, Step};
+use super::expr::{Expr, Predicate, Step, Type};
 use super::json::{Json, Num};
 
 /// Writes SQL: names the columns of an entry, and collects values that are sent as parameters.
 pub struct SqlWriter<'a> {
     /// The name of each column in the text.
     pub columns: &'a [String],
+    /// The type of each column.
+    pub kinds: &'a [Type],
+    /// True where a text in quotes would take the type of the other side, or a number beside the id would stand for its
+    /// text: it is then written with its type.
+    pub explicit: bool,
     /// Values sent separately; `None` if all values are part of the text.
     pub parameters: Option<Vec<Json>>,
 }
@@ -47,12 +52,20 @@ impl SqlWriter<'_> {
                 list.push(value.clone());
                 format!("${}::{name}", list.len())
             }
+            None if self.explicit && value.is_string() => format!("{}::text", literal(value)),
+            None if self.explicit && value.is_number() => format!("({})::numeric", literal(value)),
             None => literal(value),
         }
     }
 
     /// A predicate.
     pub fn predicate(&mut self, predicate: &Predicate) -> String {
+        self.explicit = match predicate {
+            Predicate::Compare(_, l, r) => self.has_type([l, r]),
+            Predicate::In(e, list, _) => self.has_type(std::iter::once(e).chain(list)),
+            Predicate::Between(e, low, high, _) => self.has_type([e, low, high]),
+            _ => false,
+        };
         let word = |negated: &bool| if *negated { "NOT " } else { "" };
         match predicate {
             Predicate::Compare(op, l, r) => format!("{} {op} {}", self.expr(l), self.expr(r)),
@@ -75,6 +88,11 @@ impl SqlWriter<'_> {
             Predicate::Or(terms) => format!("({})", self.terms(terms, " OR ")),
             Predicate::Not(inner) => format!("NOT ({})", self.predicate(inner)),
         }
+    }
+
+    /// True if one of some operands has a type other than text, or is the id.
+    fn has_type<'e>(&self, operands: impl IntoIterator<Item = &'e Expr>) -> bool {
+        operands.into_iter().any(|e| e.kind(self.kinds) != Type::Text || *e == Expr::Id)
     }
 
     fn terms(&mut self, terms: &[Predicate], between: &str) -> String {

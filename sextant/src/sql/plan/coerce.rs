@@ -34,7 +34,7 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
     for peer in &mut peers {
         let Expr::Literal(value) = &mut **peer else { continue };
         match (target, &*value) {
-            (Some(ColumnType::Text) | None, Value::Number(_) | Value::Bool(_)) if is_id => {
+            (Some(ColumnType::Text) | None, Value::Number(_)) if is_id => {
                 *value = text(value).map_or(Value::Null, |text| Value::String(text.into_owned()));
             }
             (Some(ColumnType::Text) | None, _) => {}
