@@ -175,7 +175,7 @@ async fn an_invalid_scan_is_refused() {
             Code::InvalidArgument,
             "42601",
         ),
-        (ScanRequest { r#where: "absent = 1".into(), ..all("i") }, Code::Unimplemented, "0A000"),
+        (ScanRequest { r#where: "absent = 1".into(), ..all("i") }, Code::NotFound, "42703"),
         (
             ScanRequest { columns: vec!["count(*)".into()], ..all("i") },
             Code::Unimplemented,
