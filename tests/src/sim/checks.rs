@@ -49,12 +49,7 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
             violation(&summary, format!("the catalog went back from {cas} to {shown}"));
         }
         cas = shown;
-        // A node that is drained takes no copies; statements that move slices drain nodes too.
-        let is_calm = {
-            let summary = summary.lock().expect("not poisoned");
-            summary.faults.is_empty() && summary.moves_asked == 0
-        };
-        if let Some(what) = misplaced(&router.catalog(), is_calm) {
+        if let Some(what) = misplaced(&router.catalog()) {
             violation(&summary, what);
         }
         for bucket in router.catalog().buckets.values() {
@@ -69,8 +64,8 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
 }
 
 /// Describes a slice whose copies are not where they must be: on nodes that exist, no two on one node. A new index has as
-/// many copies as it asks for, and while all nodes serve they are in different zones.
-fn misplaced(catalog: &Catalog, is_calm: bool) -> Option<String> {
+/// many copies as it asks for.
+fn misplaced(catalog: &Catalog) -> Option<String> {
     for index in catalog.indexes.values() {
         for slice in (0..index.topology.slices()).map(SliceNo) {
             let copies = index.topology.replicas(slice);
@@ -83,7 +78,7 @@ fn misplaced(catalog: &Catalog, is_calm: bool) -> Option<String> {
             let is_new = index.topology.number == TopologyNo(1);
             let fits = nodes.len() == copies.len() && known.count() == copies.len();
             let fits = fits && !copies.is_empty() && (!is_new || copies.len() == asked);
-            if !fits || is_new && is_calm && zones.len() < asked {
+            if !fits {
                 let name = &index.spec.name;
                 return Some(format!(
                     "slice {slice} of {name} is on {copies:?} in zones {zones:?}, {asked} copies are asked for"
