@@ -14,7 +14,11 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use proto::plant::PLANTS;
 use tests::layers::{self, Layer};
+use tests::sim::effects::Effects;
 use tests::sim::{Summary, Total};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 #[derive(Parser)]
 struct Args {
@@ -80,10 +84,17 @@ fn switch_in(name: &str) -> Result<(), String> {
 }
 
 fn one(args: &Args, seed: u64) -> ExitCode {
-    if let Ok(filter) = std::env::var("SEXTANT_LOG") {
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    }
-    let summary = layers::run(args.layer, seed, args.seconds);
+    let effects = Effects::default();
+    let printed = std::env::var("SEXTANT_LOG").ok().map(|filter| {
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        lines.with_filter(EnvFilter::new(filter))
+    });
+    tracing_subscriber::registry()
+        .with(printed)
+        .with(effects.clone().with_filter(Effects::filter()))
+        .init();
+    let mut summary = layers::run(args.layer, seed, args.seconds);
+    summary.effects = effects.counts();
     println!("{}", serde_json::to_string(&summary).expect("a summary is JSON"));
     ExitCode::from(u8::from(!summary.violations.is_empty()))
 }

@@ -11,17 +11,17 @@ use coordinator::testing::LogStore;
 use proto::env::sim::SimClock;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position, WritePosition};
-use proto::model::ids::{BucketId, Epoch, NodeId, SliceNo, TopologyNo, VbucketId};
+use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceNo, TopologyNo, VbucketId};
 use proto::model::node::Role;
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::Directory;
 use router::Router;
 use tokio::time::{sleep, timeout};
 
-use super::hosts::{Hosts, env, members};
+use super::hosts::{Hosts, INDEXERS, ZONES, env, members};
 use super::oracle::INDEXES;
 use super::truth::Truth;
-use super::{Shared, violation};
+use super::{Shared, tenant, violation};
 
 /// Interval between two requests to the members.
 const ASK_EVERY: Duration = Duration::from_millis(150);
@@ -30,6 +30,7 @@ const ASK_EVERY: Duration = Duration::from_millis(150);
 pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, summary: Shared) {
     let mut leaders: BTreeMap<u64, NodeId> = BTreeMap::new();
     let (mut cas, mut assignment) = (0, BTreeMap::new());
+    let mut zoned_from = None;
     loop {
         for (member, _) in members(3) {
             let Ok(api) = directory.coordinator_member(member) else { continue };
@@ -49,7 +50,15 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
             violation(&summary, format!("the catalog went back from {cas} to {shown}"));
         }
         cas = shown;
-        if let Some(what) = misplaced(&router.catalog()) {
+        let catalog = router.catalog();
+        let indexers = catalog.nodes.values().filter(|node| node.role == Role::Indexer);
+        if zoned_from.is_none() && indexers.count() == INDEXERS.len() {
+            // An index that began before may have found fewer nodes.
+            zoned_from = Some(catalog.newest_index.0 + 1);
+        }
+        let is_drained = summary.lock().expect("not poisoned").drains_asked > 0;
+        let zoned_from = zoned_from.filter(|_| !is_drained).map_or(IndexId(u64::MAX), IndexId);
+        if let Some(what) = misplaced(&catalog, zoned_from) {
             violation(&summary, what);
         }
         for bucket in router.catalog().buckets.values() {
@@ -64,20 +73,24 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
 }
 
 /// Describes a slice whose copies are not where they must be: on nodes that exist, no two on one node. A new index has as
-/// many copies as it asks for.
-fn misplaced(catalog: &Catalog) -> Option<String> {
+/// many copies as it asks for, and from the index `zoned_from` on they are in different zones.
+fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
     for index in catalog.indexes.values() {
         for slice in (0..index.topology.slices()).map(SliceNo) {
             let copies = index.topology.replicas(slice);
             let nodes: BTreeSet<_> = copies.iter().collect();
             let known = nodes.iter().filter_map(|node| catalog.nodes.get(*node));
             let zones: BTreeSet<_> = known.clone().map(|node| &node.zone).collect();
-            let declared = INDEXES.iter().find(|declared| declared.name == index.spec.name);
-            let asked = 1 + usize::from(declared?.sql.contains("replicas = 1"));
+            let mut declared = INDEXES.iter().chain([&tenant::INDEX]);
+            let declared = declared.find(|declared| declared.name == index.spec.name);
+            let has_replica = declared.is_some_and(|index| index.sql.contains("replicas = 1"));
+            let asked = 1 + usize::from(has_replica);
             // ALTER INDEX and moves may add and remove copies.
             let is_new = index.topology.number == TopologyNo(1);
             let fits = nodes.len() == copies.len() && known.count() == copies.len();
             let fits = fits && !copies.is_empty() && (!is_new || copies.len() == asked);
+            let is_zoned = index.id < zoned_from || zones.len() == copies.len().min(ZONES);
+            let fits = fits && (!is_new || is_zoned);
             if !fits {
                 let name = &index.spec.name;
                 return Some(format!(

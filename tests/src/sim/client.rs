@@ -23,8 +23,26 @@ pub struct Client {
     pub directory: Arc<dyn Directory>,
     /// The routers, which serve the pages of a scan alternately.
     pub routers: [Arc<Router>; 2],
+    /// Starts the second router again.
+    pub maker: RouterMaker,
     /// The backend on the first router, which runs statements.
     pub backend: Arc<ClusterBackend>,
+}
+
+/// Starts a router.
+#[derive(Clone)]
+pub struct RouterMaker {
+    config: router::Config,
+    env: Env,
+    directory: Arc<dyn Directory>,
+}
+
+impl RouterMaker {
+    /// A router without any knowledge.
+    pub fn start(&self) -> Arc<Router> {
+        let (env, directory) = (self.env.clone(), Arc::clone(&self.directory));
+        Arc::new(Router::start(self.config.clone(), env, directory))
+    }
 }
 
 impl Client {
@@ -38,21 +56,20 @@ impl Client {
         };
         let peers = Peers::new(members(coordinators), connect(window_bytes));
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(peers));
-        let start = |id: u64| {
-            let info = NodeInfo {
+        let maker = |id: u64| {
+            let mut config = router::Config::new(NodeInfo {
                 id: NodeId(id),
                 role: Role::Router,
                 address: format!("client:{id}"),
                 zone: String::new(),
-            };
-            let (env, directory) = (env.clone(), Arc::clone(&directory));
-            let mut config = router::Config::new(info);
+            });
             config.scan_ahead_bytes = ahead_bytes.unwrap_or(config.scan_ahead_bytes);
-            Arc::new(Router::start(config, env, directory))
+            RouterMaker { config, env: env.clone(), directory: Arc::clone(&directory) }
         };
-        let routers = [start(300), start(301)];
-        let (first, counters) = (Arc::clone(&routers[0]), Arc::new(Counters::default()));
+        let (first, maker) = (maker(300).start(), maker(301));
+        let routers = [Arc::clone(&first), maker.start()];
+        let counters = Arc::new(Counters::default());
         let backend = ClusterBackend::new(first, Arc::clone(&directory), env.clone(), counters);
-        Self { env, directory, routers, backend: Arc::new(backend) }
+        Self { env, directory, routers, maker, backend: Arc::new(backend) }
     }
 }

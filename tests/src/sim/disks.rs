@@ -9,8 +9,6 @@ use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use super::hosts::{Host, Hosts};
 
-/// The id of the bucket.
-const BUCKET: BucketId = BucketId(1);
 /// The data directory of a process.
 const DATA: &str = "/data";
 
@@ -18,27 +16,41 @@ const DATA: &str = "/data";
 /// False if the disk is empty.
 pub fn restore_older(host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
     let deep = random.u8(..6) == 0;
-    let lost = host.store.restore_older(BUCKET, |end| match random.u8(..4) {
-        _ if deep => random.u64(end / 4..=end),
-        0 | 1 => end - random.u64(..=end.min(12)),
-        _ => end,
-    });
-    if let Some(producer) = &hosts.producer {
-        lost.iter().for_each(|(vbucket, end)| producer.lose_taken(*vbucket, *end));
+    let mut has_lost = false;
+    for bucket in buckets(&host.store) {
+        let lost = host.store.restore_older(bucket, |end| match random.u8(..4) {
+            _ if deep => random.u64(end / 4..=end),
+            0 | 1 => end - random.u64(..=end.min(12)),
+            _ => end,
+        });
+        has_lost |= !lost.is_empty();
+        if let Some(producer) = &hosts.producer {
+            lost.iter().for_each(|(vbucket, end)| producer.lose_taken(*vbucket, *end));
+        }
     }
-    !lost.is_empty()
+    has_lost
 }
 
 /// Purges the source's log: mostly as much as possible, sometimes the older half.
 pub fn purge(store: &MemoryStore, random: &mut fastrand::Rng) {
-    let Ok(extents) = store.extents(BUCKET) else { return };
-    let half = random.u8(..4) == 0;
-    let to = extents.iter().zip(0..).map(|(extent, n)| {
-        let end = if half { extent.end.0 / 2 } else { extent.end.0 };
-        (VbucketId(n), Seqno(end))
-    });
-    // A failed disk accepts no purge either.
-    let _ = store.purge(BUCKET, &to.collect::<Vec<_>>());
+    for bucket in buckets(store) {
+        let Ok(extents) = store.extents(bucket) else { continue };
+        let half = random.u8(..4) == 0;
+        let to = extents.iter().zip(0..).map(|(extent, n)| {
+            let end = if half { extent.end.0 / 2 } else { extent.end.0 };
+            (VbucketId(n), Seqno(end))
+        });
+        // A failed disk accepts no purge either.
+        let _ = store.purge(bucket, &to.collect::<Vec<_>>());
+    }
+}
+
+/// The buckets of a projector, by their number.
+fn buckets(store: &MemoryStore) -> Vec<BucketId> {
+    let records = store.buckets().unwrap_or_default();
+    let mut ids: Vec<_> = records.into_iter().map(|(record, _)| record.info.id).collect();
+    ids.sort_unstable();
+    ids
 }
 
 /// All files below a directory.

@@ -15,6 +15,7 @@
 //! | `source_failover` | a source restarts from an older copy that lacks the end of some vbuckets (the producer of a pushed bucket is not told), or that producer begins new branches at earlier places |
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
 //! | `loss_at_stage`, `crash_at_stage` | a source restarts from an older copy, or another process dies, at the moment when an index build begins, or a move, a rollback or a hand-over enters another stage ([`super::stages`]): in a seventh of the seeds |
+//! | `crash_in_scan` | an indexer dies while a slow reader has a part of its rows |
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -80,6 +81,11 @@ pub struct Faults {
     stages: BTreeSet<Stage>,
     /// The generator of the time that a process continues after a failed file operation.
     after_failed_io: fastrand::Rng,
+    /// The generator of faults in the midst of a scan, and the earliest time of the next one.
+    in_scans: fastrand::Rng,
+    next_in_scan: Duration,
+    /// The number of parts that slow readers have had.
+    parts_read: u64,
 }
 
 impl Faults {
@@ -96,6 +102,9 @@ impl Faults {
             at_stages: stages::are_chosen(seed).then(|| fastrand::Rng::with_seed(seed ^ 0x57a6)),
             stages: BTreeSet::new(),
             after_failed_io: fastrand::Rng::with_seed(seed ^ 0xd15c),
+            in_scans: fastrand::Rng::with_seed(seed ^ 0x5ca2),
+            next_in_scan: CALM,
+            parts_read: 0,
         }
     }
 
@@ -111,6 +120,7 @@ impl Faults {
         }
         if now >= CALM && now <= self.until {
             self.break_at_stage(now, sim, hosts, summary);
+            self.break_in_scan(now, sim, hosts, summary);
         }
         if now < self.next || now > self.until {
             return;
@@ -149,6 +159,24 @@ impl Faults {
             }
         }
         self.at_stages = Some(random);
+    }
+
+    /// Ends an indexer while a slow reader has a part of its rows.
+    fn break_in_scan(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
+        let before = self.parts_read;
+        self.parts_read = hosts.parts_read.load(Ordering::Relaxed);
+        if self.parts_read == before || now < self.next_in_scan {
+            return;
+        }
+        let random = &mut self.in_scans;
+        self.next_in_scan = now + Duration::from_millis(random.u64(500..4_000));
+        let end = now + Duration::from_millis(random.u64(100..BROKEN_MS_MAX));
+        let indexers: Vec<_> = hosts.all.keys().filter(|n| n.starts_with("indexer")).collect();
+        let name = indexers[random.usize(..indexers.len())].clone();
+        if !self.is_down(&name) {
+            self.crash(&name, end, sim, hosts);
+            note(summary, "crash_in_scan", now, end);
+        }
     }
 
     /// Makes an indexer miss mutations, and the source purge its log.

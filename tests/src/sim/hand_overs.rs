@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::hosts::{PROJECTORS, VBUCKETS};
 use super::producer::Producer;
-use super::workload::{STATEMENT, Session};
+use super::session::Session;
+use super::workload::STATEMENT;
 use super::{Shared, violation};
 
 /// Time limit after the faults for all hand-overs to end and all mutations to be pushed.

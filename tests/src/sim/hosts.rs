@@ -26,6 +26,11 @@ pub const VBUCKETS: u16 = 8;
 /// The projectors of a pushed bucket.
 pub const PROJECTORS: [u64; 2] = [100, 101];
 
+/// The indexers.
+pub const INDEXERS: [u64; 3] = [201, 202, 203];
+/// The zones of the indexers.
+pub const ZONES: usize = 2;
+
 /// The software of a host, in turmoil's terms.
 pub type HostResult = turmoil::Result;
 
@@ -65,6 +70,8 @@ pub struct Hosts {
     pub stages: Stages,
     /// The time of the last disk fault, in simulated milliseconds.
     pub disks_broken_at_ms: Arc<AtomicU64>,
+    /// The number of parts of results that slow readers have had.
+    pub parts_read: Arc<AtomicU64>,
 }
 
 impl Hosts {
@@ -72,7 +79,7 @@ impl Hosts {
     pub fn new(seed: u64) -> Self {
         let is_pushed = seed % 3 == 2;
         let projectors: &[u64] = if is_pushed { &PROJECTORS } else { &PROJECTORS[..1] };
-        let mut hosts = Self::with(seed, 3, projectors, &[201, 202, 203]);
+        let mut hosts = Self::with(seed, 3, projectors, &INDEXERS);
         hosts.producer = is_pushed.then(|| Arc::new(Producer::new(seed, VBUCKETS)));
         hosts
     }
@@ -119,7 +126,13 @@ impl Hosts {
             };
             all.insert(name, host);
         }
-        Self { all, producer: None, stages: Stages::default(), disks_broken_at_ms: Arc::default() }
+        Self {
+            all,
+            producer: None,
+            stages: Stages::default(),
+            disks_broken_at_ms: Arc::default(),
+            parts_read: Arc::default(),
+        }
     }
 }
 
@@ -210,9 +223,10 @@ impl Host {
                 Box::new(service)
             }
             Role::Indexer => {
-                // Little memory, so that flushes and compactions are frequent.
+                // Little memory; in a quarter of the seeds so little that each second has flushes and compactions.
                 let mut config = indexer::Config::new(self.info.clone(), dir);
-                config.store.memory_bytes = 256 << 10;
+                let has_least = self.seed % 4 == 1;
+                config.store.memory_bytes = if has_least { 8 << 10 } else { 256 << 10 };
                 config.scan_batch_bytes = self.batch_bytes();
                 let service = services::run_indexer(config, &env, directory).await?;
                 peers.add_indexer(id, service.clone());

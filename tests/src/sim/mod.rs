@@ -10,10 +10,12 @@
 //!
 //! One seed is one process, because thread-locals and the address space influence a run.
 
+mod beside;
 mod checks;
 pub mod client;
 mod ddl;
 mod disks;
+pub mod effects;
 mod faults;
 mod hand_overs;
 pub mod hosts;
@@ -24,9 +26,11 @@ pub mod oracle;
 mod producer;
 mod reads;
 mod scans;
+mod session;
 mod stages;
 mod statements;
 mod summary;
+mod tenant;
 pub mod truth;
 pub mod workload;
 mod writes;

@@ -11,7 +11,8 @@ use proto::rpc::command::Command;
 use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::workload::{STATEMENT, Session};
+use super::session::Session;
+use super::workload::STATEMENT;
 use super::{Shared, violation};
 
 /// Time limit after the faults for all moves to end.
@@ -55,6 +56,9 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
             }])
         }
     };
+    if matches!(command, Command::DrainNode { drain: true, .. }) {
+        summary.lock().expect("not poisoned").drains_asked += 1;
+    }
     // Many of these requests are invalid and refused.
     if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await {
         summary.lock().expect("not poisoned").moves_asked += 1;

@@ -73,8 +73,10 @@ impl Feed {
 
     /// Describes acknowledged mutations that the projector lacks without a known reason. A failover of the source
     /// shortens the acknowledged log, and an older copy of a disk is known to the judge.
-    fn lacks(&self, vbucket: VbucketId, there: &SourceHistory) -> Option<String> {
-        let taken = self.lacks_behind.unwrap_or(u64::MAX).min(self.taken as u64);
+    /// The projector answers for the first `asked_for` mutations, which were acknowledged before the question.
+    fn lacks(&self, vbucket: VbucketId, asked_for: usize, there: &SourceHistory) -> Option<String> {
+        let taken = self.taken.min(asked_for) as u64;
+        let taken = self.lacks_behind.unwrap_or(u64::MAX).min(taken);
         let (taken, end) = (self.position(taken), there.durable.get(vbucket));
         let is_there = end.seqno >= taken.seqno && there.logs.includes(vbucket, taken);
         (!is_there).then(|| {
@@ -201,7 +203,10 @@ impl Producer {
     /// without transfers.
     pub fn lacks(&self, there: &SourceHistory) -> Option<String> {
         let feeds = self.feeds();
-        (0..).map(VbucketId).zip(feeds.iter()).find_map(|(v, feed)| feed.lacks(v, there))
+        (0..)
+            .map(VbucketId)
+            .zip(feeds.iter())
+            .find_map(|(v, feed)| feed.lacks(v, feed.taken, there))
     }
 
     /// For each vbucket, the number of times that a projector has lost a part of it.
@@ -280,9 +285,9 @@ impl Producer {
         vbucket: VbucketId,
     ) -> Result<()> {
         let at = usize::from(vbucket.0);
-        let (unsure, losses) = {
+        let (unsure, losses, taken) = {
             let feed = &self.feeds()[at];
-            (feed.unsure, feed.losses)
+            (feed.unsure, feed.losses, feed.taken)
         };
         let there = match unsure {
             true => Some(backend.source(bucket)?.history(bucket.id).await?),
@@ -291,7 +296,7 @@ impl Producer {
         if self.feeds()[at].losses != losses {
             return Ok(());
         }
-        let lacks = |there| self.feeds()[at].lacks(vbucket, there);
+        let lacks = |there| self.feeds()[at].lacks(vbucket, taken, there);
         if let Some(what) = there.as_ref().and_then(lacks) {
             return Err(Error::internal(what));
         }

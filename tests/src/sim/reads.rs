@@ -9,9 +9,10 @@ use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
 use super::hosts::VBUCKETS;
+use super::session::Session;
 use super::truth::Readable;
 use super::violation;
-use super::workload::{STATEMENT, Session, Workload, now};
+use super::workload::{STATEMENT, Workload, now};
 
 /// The readable logs of some documents' vbuckets, in the order of the documents.
 type Before = Vec<Option<Readable>>;

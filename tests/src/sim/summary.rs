@@ -45,6 +45,15 @@ pub struct Summary {
     /// Armed faults of disks that struck, by kind.
     #[serde(default)]
     pub struck: BTreeMap<String, u64>,
+    /// Effects of faults inside the services ([`super::effects`]), by name.
+    #[serde(default)]
+    pub effects: BTreeMap<String, u64>,
+    /// Buckets that were dropped with their index.
+    #[serde(default)]
+    pub buckets_dropped: u64,
+    /// Scans of transactions that read the epoch of an earlier one.
+    #[serde(default)]
+    pub pinned_scans: u64,
     /// Logs of coordinators that begin with a snapshot at the end.
     #[serde(default)]
     pub logs_cut: u64,
@@ -59,6 +68,9 @@ pub struct Summary {
     pub rolled_back_at: Duration,
     /// Accepted statements that move slices.
     pub moves_asked: u64,
+    /// Drains of nodes that were asked for, accepted or not.
+    #[serde(skip)]
+    pub drains_asked: u64,
     /// Completed moves, among the remembered ones.
     pub moves_ended: u64,
     /// Undone moves, among the remembered ones.
@@ -96,12 +108,15 @@ impl Summary {
             ("logs that begin with a snapshot", self.logs_cut),
             ("shard scans that went on elsewhere", self.resumed),
             ("scans judged up to an error", self.parts_judged),
+            ("buckets dropped", self.buckets_dropped),
+            ("scans at a pinned epoch", self.pinned_scans),
         ];
         let refusals = self.refusals.iter();
         let refusals = refusals.map(|(code, count)| (format!("refused: {code}"), *count));
         let struck = self.struck.iter().map(|(kind, count)| (format!("struck: {kind}"), *count));
         let counts = counts.into_iter().map(|(name, count)| (name.to_owned(), count));
-        counts.chain(refusals).chain(struck).collect()
+        let effects = self.effects.iter().map(|(name, count)| (name.clone(), *count));
+        counts.chain(refusals).chain(struck).chain(effects).collect()
     }
 
     /// Counts a fault.

@@ -30,6 +30,11 @@ pub enum Truth {
 }
 
 impl Truth {
+    /// True if a projector numbers the mutations.
+    pub fn is_embedded(&self) -> bool {
+        matches!(self, Self::Embedded(_))
+    }
+
     /// The mutations of a vbucket up to a position, in the present or a lost history.
     pub fn log_at(
         &self,

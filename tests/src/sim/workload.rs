@@ -6,9 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::model::bucket::SourceKind;
-use proto::model::cut::WritePosition;
-use proto::model::ids::Epoch;
-use proto::rpc::api::Directory;
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::{Error, Result};
 use router::Router;
@@ -19,6 +16,7 @@ use sextant::sql::define::definition;
 use sextant::sql::parse::parse;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::beside::Beside;
 use super::checks::{Acknowledged, check_writes, is_lossy, watch_members};
 use super::client::Client;
 use super::ddl::{self, History};
@@ -27,8 +25,10 @@ use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
 use super::producer::Producer;
 use super::scans::Reader;
+use super::session::Session;
 use super::stages::{self, Stages};
 use super::statements::Statements;
+use super::tenant::Tenant;
 use super::truth::Truth;
 use super::{CALM, Shared, violation};
 
@@ -57,55 +57,7 @@ pub struct Workload {
     /// The error of the last refused scan.
     pub(super) refusal: Option<Error>,
     disks_broken_at_ms: Arc<AtomicU64>,
-}
-
-/// The connections of the client, and what it knows.
-#[derive(Clone)]
-pub(super) struct Session {
-    pub backend: Arc<ClusterBackend>,
-    pub directory: Arc<dyn Directory>,
-    pub router: Arc<Router>,
-    /// The router that serves the pages of a scan alternately with the first one.
-    pub other_router: Arc<Router>,
-    pub marks: Marks,
-    pub bucket: Arc<proto::model::bucket::BucketInfo>,
-    last_write: Arc<Mutex<Option<WritePosition>>>,
-    /// Epochs that were said to be gone although nothing known took them, each with the error.
-    gone: Arc<Mutex<Vec<(Epoch, String)>>>,
-}
-
-impl Session {
-    /// The acknowledged positions.
-    pub fn last_write(&self) -> Option<WritePosition> {
-        self.last_write.lock().expect("not poisoned").clone()
-    }
-
-    /// Remembers an epoch that is said to be gone.
-    pub fn note_gone(&self, epoch: Epoch, error: String) {
-        self.gone.lock().expect("not poisoned").push((epoch, error));
-    }
-
-    /// Describes an epoch that was said to be gone, although no rollback has taken it back.
-    fn falsely_gone(&self) -> Option<String> {
-        let catalog = self.router.catalog();
-        let bucket = catalog.buckets.get(&self.bucket.id)?;
-        let gone = self.gone.lock().expect("not poisoned");
-        let alive = gone.iter().find(|(epoch, _)| !bucket.is_dead(*epoch));
-        alive.map(|(epoch, error)| {
-            format!("leased epoch {epoch} is gone without a rollback: {error}")
-        })
-    }
-
-    /// Remembers acknowledged positions.
-    pub fn note_writes(&self, written: &[WritePosition]) {
-        let mut last_write = self.last_write.lock().expect("not poisoned");
-        for write in written {
-            match &mut *last_write {
-                Some(last) => last.merge(write),
-                None => *last_write = Some(write.clone()),
-            }
-        }
-    }
+    parts_read: Arc<AtomicU64>,
 }
 
 impl Workload {
@@ -117,6 +69,7 @@ impl Workload {
         let refusal = None;
         let stages = Arc::clone(&hosts.stages);
         let disks_broken_at_ms = Arc::clone(&hosts.disks_broken_at_ms);
+        let parts_read = Arc::clone(&hosts.parts_read);
         Self {
             random,
             seed,
@@ -130,13 +83,15 @@ impl Workload {
             statements: Statements::default(),
             refusal,
             disks_broken_at_ms,
+            parts_read,
         }
     }
 
     /// Runs the client to its end.
     pub async fn run(mut self) -> HostResult {
-        let Client { env, directory, routers, backend } = Client::start(self.seed, 3);
-        let [router, other_router] = routers;
+        let client = Client::start(self.seed, 3);
+        let (env, directory) = (client.env.clone(), Arc::clone(&client.directory));
+        let (router, backend) = (Arc::clone(&client.routers[0]), Arc::clone(&client.backend));
         let marks = Marks::default();
         let watching_marks =
             marks::watch(Arc::clone(&directory), Arc::clone(&marks), self.summary.clone());
@@ -149,16 +104,8 @@ impl Workload {
             watch_members(Arc::clone(&directory), Arc::clone(&router), self.summary.clone());
         let _members = env.spawn_request("members", watching);
         let bucket = self.create_bucket(&backend, &router).await;
-        let mut session = Session {
-            backend,
-            directory,
-            router,
-            other_router,
-            marks,
-            bucket,
-            last_write: Arc::default(),
-            gone: Arc::default(),
-        };
+        let mut session = Session::new(client, marks, bucket);
+        self.load(&session).await;
         for index in &INDEXES[..2] {
             self.ddl(&session, create(index, true)).await;
         }
@@ -168,11 +115,18 @@ impl Workload {
                 env.spawn_request("reader", reader.run(session.clone()))
             })
             .collect();
+        let reader = Reader { random: self.random.fork(), ..self.reader() };
+        let beside = Beside { reader, producer: self.producer.clone() };
+        let beside = env.spawn_request("beside", beside.run(session.clone()));
+        let tenant = self.truth.is_embedded().then(|| {
+            let reader = Reader { random: self.random.fork(), ..self.reader() };
+            env.spawn_request("tenant", Tenant(reader).run(session.clone()))
+        });
         let end = Instant::now() + self.faults_for + CALM;
         while Instant::now() < end {
             self.step(&mut session).await;
         }
-        drop(readers);
+        drop((readers, beside, tenant));
         self.heal(&mut session).await;
         Ok(())
     }
@@ -207,9 +161,6 @@ impl Workload {
         match self.random.u32(..22) {
             0..10 => drop(self.change(session).await),
             20.. => super::moves::step(&mut self.random, session, &self.summary).await,
-            16 if self.producer.is_some() => {
-                super::hand_overs::step(&mut self.random, session, &self.summary).await;
-            }
             17 => self.read_documents(session).await,
             10..17 => {
                 let index = &INDEXES[self.random.usize(..INDEXES.len())];
@@ -307,6 +258,7 @@ impl Workload {
             truth: self.truth.clone(),
             summary: Arc::clone(&self.summary),
             disks_broken_at_ms: Arc::clone(&self.disks_broken_at_ms),
+            parts_read: Arc::clone(&self.parts_read),
         }
     }
 
@@ -333,10 +285,7 @@ impl Workload {
         if let Some(what) = self.history.lock().expect("not poisoned").judge() {
             violation(&self.summary, what);
         }
-        self.count(|summary| {
-            let routers = [&session.router, &session.other_router];
-            summary.resumed = routers.iter().map(|router| router.shard_scans_resumed()).sum();
-        });
+        self.count(|summary| summary.resumed = session.shard_scans_resumed());
         if let Some(what) = session.falsely_gone() {
             violation(&self.summary, what);
         }
@@ -380,7 +329,7 @@ pub(super) fn now() -> Duration {
 }
 
 /// The statement that declares an index.
-fn create(index: &SimIndex, lenient: bool) -> Command {
+pub(super) fn create(index: &SimIndex, lenient: bool) -> Command {
     let parsed = parse(index.sql).expect("the simulation's statements are right");
     let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };
     let spec = definition(create).expect("a definition");

@@ -8,12 +8,15 @@ use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
 use super::producer::Producer;
+use super::session::Session;
 use super::statements::{MARK, Outcome};
 use super::violation;
-use super::workload::{STATEMENT, Session, Workload, now};
+use super::workload::{STATEMENT, Workload, now};
 
 /// The number of document ids.
-const IDS: u64 = 60;
+const IDS: u64 = 120;
+/// The number of documents of a statement of the first load.
+const LOADED_TOGETHER: u64 = 30;
 
 impl Workload {
     /// The id of a document.
@@ -26,10 +29,11 @@ impl Workload {
         let mut document = serde_json::Map::new();
         document.insert(MARK.into(), json!(mark));
         let strings = ["", "a", "aa", "b\u{0}c", "é", "z"];
-        match self.random.u32(..8) {
-            0 => {}
-            1 => drop(document.insert("a".into(), json!(null))),
-            2 => drop(document.insert("a".into(), json!(self.random.i64(-3..3)))),
+        match self.random.u32(..40) {
+            0 => drop(document.insert("a".into(), json!("long".repeat(1_250)))),
+            1..6 => {}
+            6..11 => drop(document.insert("a".into(), json!(null))),
+            11..16 => drop(document.insert("a".into(), json!(self.random.i64(-3..3)))),
             _ => drop(
                 document.insert("a".into(), json!(strings[self.random.usize(..strings.len())])),
             ),
@@ -53,25 +57,62 @@ impl Workload {
     /// Changes some documents; returns the acknowledged positions.
     pub(super) async fn change_some(&mut self, session: &Session) -> Vec<WritePosition> {
         match self.producer.clone() {
-            Some(producer) => self.push(&producer, session).await,
-            None => self.write(session).await.into_iter().collect(),
+            Some(producer) => {
+                let changes = (0..self.random.usize(1..5)).map(|row| {
+                    let id = self.id();
+                    let is_upsert = self.random.u32(..4) > 0;
+                    let mark = format!("{}.{row}", producer.mutations());
+                    (id, is_upsert.then(|| self.document(mark).to_string()))
+                });
+                let changes = changes.collect();
+                self.push(&producer, session, changes).await
+            }
+            None => {
+                let writes = (0..self.random.usize(1..5)).map(|row| {
+                    let id = self.id();
+                    let mark = format!("{}.{row}", self.statements.next());
+                    let kind = match self.random.u32(..16) {
+                        0..4 => WriteKind::Delete,
+                        4 => WriteKind::Insert(self.document(mark).to_string().into()),
+                        _ => WriteKind::Upsert(self.document(mark).to_string().into()),
+                    };
+                    Write { id, kind }
+                });
+                let writes = writes.collect();
+                self.write(session, writes).await.into_iter().collect()
+            }
         }
     }
 
-    /// Writes and deletes some documents in one statement.
-    async fn write(&mut self, session: &Session) -> Option<WritePosition> {
-        let writes: Vec<Write> = (0..self.random.usize(1..5))
-            .map(|row| {
-                let id = self.id();
-                let mark = format!("{}.{row}", self.statements.next());
-                let kind = match self.random.u32(..16) {
-                    0..4 => WriteKind::Delete,
-                    4 => WriteKind::Insert(self.document(mark).to_string().into()),
-                    _ => WriteKind::Upsert(self.document(mark).to_string().into()),
-                };
-                Write { id, kind }
-            })
-            .collect();
+    /// Writes all documents once, so that a shard has more rows than a slow reader takes at once.
+    pub(super) async fn load(&mut self, session: &Session) {
+        for first in (0..IDS).step_by(LOADED_TOGETHER as usize) {
+            let ids = (first..IDS.min(first + LOADED_TOGETHER)).map(|n| format!("k{n}"));
+            let written = match self.producer.clone() {
+                Some(producer) => {
+                    let statement = producer.mutations();
+                    let changes = ids.enumerate().map(|(row, id)| {
+                        (id, Some(self.document(format!("{statement}.{row}")).to_string()))
+                    });
+                    let changes = changes.collect();
+                    self.push(&producer, session, changes).await
+                }
+                None => {
+                    let statement = self.statements.next();
+                    let writes = ids.enumerate().map(|(row, id)| {
+                        let document = self.document(format!("{statement}.{row}"));
+                        Write { id, kind: WriteKind::Upsert(document.to_string().into()) }
+                    });
+                    let writes = writes.collect();
+                    self.write(session, writes).await.into_iter().collect()
+                }
+            };
+            session.note_writes(&written);
+        }
+    }
+
+    /// Runs a writing statement.
+    async fn write(&mut self, session: &Session, writes: Vec<Write>) -> Option<WritePosition> {
         let (ids, began) = (writes.iter().map(|write| write.id.clone()).collect(), now());
         let statement = self.statements.begin(&writes);
         let before = self.readable_of(session, &writes);
@@ -98,15 +139,12 @@ impl Workload {
     }
 
     /// Changes documents at the producer and pushes its mutations.
-    async fn push(&mut self, producer: &Producer, session: &Session) -> Vec<WritePosition> {
-        let changes: Vec<(String, Option<String>)> = (0..self.random.usize(1..5))
-            .map(|row| {
-                let id = self.id();
-                let is_upsert = self.random.u32(..4) > 0;
-                let mark = format!("{}.{row}", producer.mutations());
-                (id, is_upsert.then(|| self.document(mark).to_string()))
-            })
-            .collect();
+    async fn push(
+        &mut self,
+        producer: &Producer,
+        session: &Session,
+        changes: Vec<(String, Option<String>)>,
+    ) -> Vec<WritePosition> {
         let ids: Vec<String> = changes.iter().map(|(id, _)| id.clone()).collect();
         let (places, began) = (producer.change(changes), now());
         match producer.push_all(&session.backend, &session.bucket).await {

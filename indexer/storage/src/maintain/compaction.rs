@@ -97,6 +97,7 @@ pub fn compact_index(
     let outputs = choice.run(files, longest)?;
     files.sync_names()?;
     replace(index, &choice, outputs, files)?;
+    tracing::debug!(slices = choice.pieces.len(), "merged fragments");
     Ok(true)
 }
 

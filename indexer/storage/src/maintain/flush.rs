@@ -59,6 +59,7 @@ pub fn flush(index: &LocalIndex, files: &DataFiles) -> Result<bool> {
         writer.thaw();
         return Err(error);
     }
+    tracing::debug!(epoch = %frozen.epoch, "wrote memory to a fragment");
     Ok(true)
 }
 

@@ -7,8 +7,8 @@ use super::query::Answer;
 use super::{Asked, Read, Reader};
 use crate::sim::marks::cut_of;
 use crate::sim::oracle::{Shown, documents, shown};
+use crate::sim::session::Session;
 use crate::sim::violation;
-use crate::sim::workload::Session;
 
 impl Reader {
     /// Judges a scan by the model at its epoch's cut: the whole answer, or the part of it before an error.

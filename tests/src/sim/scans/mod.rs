@@ -17,13 +17,15 @@ use proto::model::ids::{Epoch, VbucketId};
 use proto::model::index::IndexInfo;
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode};
+use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
-use self::query::Query;
+pub use self::query::Query;
 use self::read::{Pace, Read, read};
 use super::oracle::{INDEXES, SimIndex};
+use super::session::Session;
 use super::truth::Truth;
-use super::workload::{STATEMENT, Session, Workload, now};
+use super::workload::{STATEMENT, Workload, now};
 use super::{Shared, violation};
 
 /// Maximum time between two pages.
@@ -47,6 +49,8 @@ pub struct Reader {
     pub summary: Shared,
     /// The time of the last disk fault, in simulated milliseconds.
     pub disks_broken_at_ms: Arc<AtomicU64>,
+    /// The number of parts of results that slow readers have had.
+    pub parts_read: Arc<AtomicU64>,
 }
 
 /// The request of a scan.
@@ -62,6 +66,8 @@ struct Asked<'a> {
     losses: Vec<u64>,
     /// True if the scan must not be refused.
     must: bool,
+    /// The epoch of the transaction.
+    pinned: Option<Epoch>,
     /// The time of the request.
     began: Duration,
 }
@@ -111,6 +117,10 @@ impl Reader {
     pub async fn run(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.random.u64(50..1_000))).await;
+            if self.random.u8(..6) == 0 {
+                self.transaction(&session).await;
+                continue;
+            }
             let slowly = self.random.u8(..4) > 0;
             // A slow scan is most useful where another copy can go on with it.
             let index = match slowly && self.random.bool() {
@@ -122,7 +132,7 @@ impl Reader {
     }
 
     /// Runs and judges a scan; the error of a refusal.
-    async fn scan(
+    pub(super) async fn scan(
         &mut self,
         session: &Session,
         index: &SimIndex,
@@ -133,12 +143,44 @@ impl Reader {
             return if must { Err(None) } else { Ok(()) };
         };
         let asked = self.draw_scan(session, index, info, must, slowly);
-        let catalog = session.router.catalog();
+        self.scan_as(session, asked).await
+    }
+
+    /// Runs the scans of a transaction: all read the epoch of the first one, as long as the transaction keeps it.
+    async fn transaction(&mut self, session: &Session) {
+        let index = &INDEXES[self.random.usize(..INDEXES.len())];
+        let Some(info) = session.router.catalog().index(index.name).cloned() else { return };
+        let first = self.draw_scan(session, index, Arc::clone(&info), false, false);
+        let pinning = session.backend.pin(info.id, &first.consistency, 5_000);
+        let Ok(Ok(pin)) = timeout(STATEMENT, pinning).await else { return };
+        for _ in 0..self.random.usize(1..4) {
+            let drawn = self.draw_scan(session, index, Arc::clone(&info), false, false);
+            let asked = Asked {
+                consistency: Consistency::Epoch(pin.epoch()),
+                at_least: first.at_least.clone(),
+                losses: first.losses.clone(),
+                pinned: Some(pin.epoch()),
+                began: first.began,
+                ..drawn
+            };
+            if self.scan_as(session, asked).await.is_err() {
+                return;
+            }
+            self.count(|summary| summary.pinned_scans += 1);
+            sleep(Duration::from_millis(self.random.u64(..2_000))).await;
+        }
+    }
+
+    /// Runs and judges a scan.
+    async fn scan_as(&mut self, session: &Session, asked: Asked<'_>) -> Result<(), Option<Error>> {
+        let (index, catalog) = (asked.index, session.router.catalog());
         let bucket = catalog.buckets.get(&asked.info.bucket);
+        // A transaction may go on with what it began to read before a rollback.
         let from = bucket.and_then(|bucket| bucket.readable_from());
+        let from = from.filter(|_| asked.pinned.is_none());
         let request = asked.query.request(index, asked.info.id, asked.consistency.clone());
         let pauses: Duration = asked.pace.pauses.iter().sum();
-        let reading = read(session, &asked.info, &request, asked.pace.clone());
+        let reading = read(session, &self.parts_read, &asked.info, &request, asked.pace.clone());
         let Ok(read) = timeout(STATEMENT + pauses, reading).await else {
             self.count(|summary| summary.scans_refused += 1);
             return Err(None);
@@ -148,10 +190,15 @@ impl Reader {
                 format!("a scan of {} read epoch {epoch}, from before a rollback", index.name);
             violation(&self.summary, what);
         }
+        if asked.pinned.is_some() && read.epoch.is_some() && read.epoch != asked.pinned {
+            let (pinned, read) = (asked.pinned, read.epoch);
+            let what = format!("a transaction of {pinned:?} read {read:?} of {}", index.name);
+            violation(&self.summary, what);
+        }
         self.judge(session, &asked, &read).await;
         match read.error {
             None => Ok(()),
-            Some(error) => self.refused(session, &asked, read.epoch, error),
+            Some(error) => self.refused(session, &asked, read.epoch.or(asked.pinned), error),
         }
     }
 
@@ -206,7 +253,9 @@ impl Reader {
         must: bool,
         slowly: bool,
     ) -> Asked<'a> {
-        let query = match must {
+        // A slow scan of all rows is in the midst of its shards for longer.
+        let all = must || slowly && self.random.bool();
+        let query = match all {
             true => Query::all(&mut self.random),
             false => Query::draw(&mut self.random, index),
         };
@@ -226,7 +275,8 @@ impl Reader {
         };
         let pace = if must { Pace::default() } else { self.draw_pace(&query, slowly) };
         let (losses, began) = (self.truth.losses(), now());
-        Asked { index, info, query, consistency, pace, at_least, losses, must, began }
+        let pinned = None;
+        Asked { index, info, query, consistency, pace, at_least, losses, must, pinned, began }
     }
 
     fn draw_pace(&mut self, query: &Query, slowly: bool) -> Pace {

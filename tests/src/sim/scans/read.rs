@@ -1,5 +1,7 @@
 //! Reading a scan: whole or in pages on two routers, at once or slowly.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use proto::model::ids::Epoch;
@@ -14,7 +16,10 @@ use tokio::time::sleep;
 
 use super::query::totals;
 use crate::sim::oracle::Shown;
-use crate::sim::workload::Session;
+use crate::sim::session::Session;
+
+/// Pause after which the server parks a scan.
+const PARKED_AFTER: Duration = Duration::from_millis(600);
 
 /// An entry in bytes, which are its order, and in the model's form with its included value.
 pub type Found = (Vec<u8>, Shown);
@@ -44,22 +49,30 @@ pub struct Read {
 }
 
 /// Reads a scan; pages are read on both routers alternately.
-pub async fn read(session: &Session, info: &IndexInfo, request: &ScanRequest, pace: Pace) -> Read {
+pub async fn read(
+    session: &Session,
+    parts_read: &AtomicU64,
+    info: &IndexInfo,
+    request: &ScanRequest,
+    pace: Pace,
+) -> Read {
     let mut read = Read::default();
-    read.error = read_into(&mut read, session, info, request, pace).await.err();
+    read.error = read_into(&mut read, session, parts_read, info, request, pace).await.err();
     read
 }
 
 async fn read_into(
     read: &mut Read,
     session: &Session,
+    parts_read: &AtomicU64,
     info: &IndexInfo,
     request: &ScanRequest,
     mut pace: Pace,
 ) -> Result<()> {
     let mut token = None::<String>;
     for page in 0.. {
-        let router = if page % 2 == 0 { &session.router } else { &session.other_router };
+        let router =
+            if page % 2 == 0 { Arc::clone(&session.router) } else { session.other_router() };
         let mut scan = router.scan(request.clone(), token.as_deref()).await?;
         let epoch = *read.epoch.get_or_insert(scan.epoch());
         if scan.epoch() != epoch {
@@ -78,8 +91,15 @@ async fn read_into(
                 }
                 ScanBatch::Aggregates(partials) => read.aggregates = Some(totals(&partials)),
             }
-            if !pace.holds_pages {
-                sleep(pace.pauses.pop().unwrap_or_default()).await;
+            if !pace.holds_pages
+                && let Some(pause) = pace.pauses.pop()
+            {
+                parts_read.fetch_add(1, Ordering::Relaxed);
+                // A long pause is one of a portal, which gives up its streams.
+                if pause > PARKED_AFTER {
+                    scan.park();
+                }
+                sleep(pause).await;
             }
         }
         token = scan.token()?;

@@ -1,0 +1,68 @@
+//! Effects of faults inside the services, counted by the lines that the services log: a fault without an effect proves
+//! little. One seed is one process, so all lines are of this seed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::Context;
+
+/// The lines that tell an effect, each with the effect's name in the summary.
+const LINES: [(&str, &str); 13] = [
+    ("the copies are compared with a snapshot", "resyncs"),
+    ("fetching a slice from another copy", "slices fetched from another copy"),
+    ("a slice has arrived", "slices arrived"),
+    ("going back", "rollbacks of a node"),
+    ("a slice that cannot go back is fetched again", "slices that cannot go back"),
+    ("dropped the torn tail of the commit log", "torn tails"),
+    ("replayed the commit log", "replays"),
+    ("wrote memory to a fragment", "flushes"),
+    ("merged fragments", "compactions"),
+    ("a vbucket was handed over", "vbuckets handed over"),
+    ("a partial copy of a vbucket is dropped", "partial vbuckets dropped"),
+    ("purging the change log", "purges"),
+    ("a node failed a shard scan; trying another node", "fail-overs of shard scans"),
+];
+
+/// Counts the effects of this process's services.
+#[derive(Clone, Default)]
+pub struct Effects(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Effects {
+    /// The services whose lines count.
+    pub fn filter() -> Targets {
+        let services = ["indexer", "storage", "projector", "router"];
+        services.into_iter().map(|service| (service, Level::DEBUG)).collect()
+    }
+
+    /// The counts so far.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        self.0.lock().expect("not poisoned").clone()
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Effects {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut line = Line(None);
+        event.record(&mut line);
+        if let Some(name) = line.0 {
+            *self.0.lock().expect("not poisoned").entry(name.to_owned()).or_default() += 1;
+        }
+    }
+}
+
+/// Finds the effect of a line.
+struct Line(Option<&'static str>);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            let text = format!("{value:?}");
+            self.0 = LINES.iter().find(|(line, _)| text == *line).map(|(_, name)| *name);
+        }
+    }
+}

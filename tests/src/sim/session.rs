@@ -1,0 +1,109 @@
+//! The connections of the simulated client, and what it knows.
+
+use std::sync::{Arc, Mutex};
+
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::WritePosition;
+use proto::model::ids::Epoch;
+use proto::rpc::api::Directory;
+use router::Router;
+use sextant::backend::ClusterBackend;
+
+use super::client::{Client, RouterMaker};
+use super::marks::Marks;
+
+/// The connections of the client, and what it knows.
+#[derive(Clone)]
+pub(super) struct Session {
+    pub backend: Arc<ClusterBackend>,
+    pub directory: Arc<dyn Directory>,
+    pub router: Arc<Router>,
+    /// The router that serves the pages of a scan alternately with the first one. It restarts now and then.
+    other_router: Arc<Mutex<OtherRouter>>,
+    pub marks: Marks,
+    pub bucket: Arc<BucketInfo>,
+    last_write: Arc<Mutex<Option<WritePosition>>>,
+    /// Epochs that were said to be gone although nothing known took them, each with the error.
+    gone: Arc<Mutex<Vec<(Epoch, String)>>>,
+}
+
+struct OtherRouter {
+    router: Arc<Router>,
+    maker: RouterMaker,
+    /// Shard scans of earlier routers that went on elsewhere.
+    resumed_before: u64,
+}
+
+impl Session {
+    /// A session on a client's connections.
+    pub fn new(client: Client, marks: Marks, bucket: Arc<BucketInfo>) -> Self {
+        let Client { directory, backend, routers: [router, other], maker, .. } = client;
+        let other = OtherRouter { router: other, maker, resumed_before: 0 };
+        Self {
+            backend,
+            directory,
+            router,
+            other_router: Arc::new(Mutex::new(other)),
+            marks,
+            bucket,
+            last_write: Arc::default(),
+            gone: Arc::default(),
+        }
+    }
+
+    /// A session of another bucket.
+    pub fn of_bucket(&self, bucket: Arc<BucketInfo>) -> Self {
+        Self { bucket, last_write: Arc::default(), gone: Arc::default(), ..self.clone() }
+    }
+
+    /// The second router.
+    pub fn other_router(&self) -> Arc<Router> {
+        Arc::clone(&self.other_router.lock().expect("not poisoned").router)
+    }
+
+    /// Replaces the second router by a new one, which knows nothing of the scans that the first pages of a token saw.
+    pub fn restart_router(&self) {
+        let mut other = self.other_router.lock().expect("not poisoned");
+        other.resumed_before += other.router.shard_scans_resumed();
+        other.router = other.maker.start();
+    }
+
+    /// The number of shard scans that went on elsewhere after at least one row.
+    pub fn shard_scans_resumed(&self) -> u64 {
+        let other = self.other_router.lock().expect("not poisoned");
+        let now = self.router.shard_scans_resumed() + other.router.shard_scans_resumed();
+        now + other.resumed_before
+    }
+
+    /// The acknowledged positions.
+    pub fn last_write(&self) -> Option<WritePosition> {
+        self.last_write.lock().expect("not poisoned").clone()
+    }
+
+    /// Remembers acknowledged positions.
+    pub fn note_writes(&self, written: &[WritePosition]) {
+        let mut last_write = self.last_write.lock().expect("not poisoned");
+        for write in written {
+            match &mut *last_write {
+                Some(last) => last.merge(write),
+                None => *last_write = Some(write.clone()),
+            }
+        }
+    }
+
+    /// Remembers an epoch that is said to be gone.
+    pub fn note_gone(&self, epoch: Epoch, error: String) {
+        self.gone.lock().expect("not poisoned").push((epoch, error));
+    }
+
+    /// Describes an epoch that was said to be gone, although no rollback has taken it back.
+    pub fn falsely_gone(&self) -> Option<String> {
+        let catalog = self.router.catalog();
+        let bucket = catalog.buckets.get(&self.bucket.id)?;
+        let gone = self.gone.lock().expect("not poisoned");
+        let alive = gone.iter().find(|(epoch, _)| !bucket.is_dead(*epoch));
+        alive.map(|(epoch, error)| {
+            format!("leased epoch {epoch} is gone without a rollback: {error}")
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! A second bucket beside the client's: it is created, indexed, written, scanned and dropped, again and again. Its writes
+//! and scans are judged as the client's are; after its drop nothing of it is shown, also not to a bucket or an index of
+//! the same name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::ErrorCode;
+use proto::model::bucket::SourceKind;
+use proto::model::index::IndexInfo;
+use proto::rpc::api::{Write, WriteKind};
+use proto::rpc::command::{Command, Outcome};
+use proto::rpc::scan::Consistency;
+use serde_json::json;
+use sextant::sql::backend::Backend;
+use tokio::time::{sleep, timeout};
+
+use super::checks::is_lossy;
+use super::hosts::VBUCKETS;
+use super::oracle::SimIndex;
+use super::scans::{Query, Reader};
+use super::session::Session;
+use super::statements::{self, MARK, Statements};
+use super::violation;
+use super::workload::{STATEMENT, create, now};
+
+/// The name of the bucket.
+const BUCKET: &str = "tenant";
+/// Its index.
+pub const INDEX: SimIndex = SimIndex {
+    name: "of_tenant",
+    sql: "CREATE INDEX of_tenant ON tenant (n) INCLUDE (w) WITH (slices = 2, replicas = 1)",
+    keys: |document| match document.get("n") {
+        None => Vec::new(),
+        n => vec![vec![n.cloned()]],
+    },
+    descending: &[false],
+    included: Some(MARK),
+};
+/// The number of document ids.
+const IDS: u64 = 20;
+
+/// The tenant.
+pub(super) struct Tenant(pub Reader);
+
+impl Tenant {
+    /// Lives and dies until it is dropped.
+    pub async fn run(mut self, session: Session) {
+        loop {
+            sleep(Duration::from_millis(self.0.random.u64(50..500))).await;
+            let drop_first = Command::DropBucket { name: BUCKET.into(), if_exists: true };
+            let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(drop_first)).await else {
+                continue;
+            };
+            let command = Command::CreateBucket {
+                name: BUCKET.into(),
+                vbuckets: VBUCKETS,
+                source: SourceKind::Embedded,
+                projectors: 1,
+                if_not_exists: false,
+            };
+            let created = timeout(STATEMENT, session.backend.command(command)).await;
+            if let Ok(Ok(Outcome::Bucket(id))) = created
+                && let Some(bucket) = session.router.catalog().buckets.get(&id).cloned()
+            {
+                let session = session.of_bucket(bucket);
+                self.live(&session).await;
+                self.die(&session).await;
+            }
+        }
+    }
+
+    /// Writes and scans for some seconds; then the bucket's history is judged.
+    async fn live(&mut self, session: &Session) {
+        let mut statements = Statements::default();
+        let _ = timeout(STATEMENT, session.backend.command(create(&INDEX, true))).await;
+        for _ in 0..self.0.random.usize(5..40) {
+            match self.0.random.u8(..4) {
+                0 => drop(self.0.scan(session, &INDEX, false, false).await),
+                _ => self.write(session, &mut statements).await,
+            }
+            sleep(Duration::from_millis(self.0.random.u64(..100))).await;
+        }
+        let Some(histories) = self.0.truth.histories(session.bucket.id) else { return };
+        if let Some(what) = statements.judge(&histories, is_lossy(&self.0.summary)) {
+            violation(&self.0.summary, format!("{BUCKET}: {what}"));
+        }
+    }
+
+    /// Drops the bucket. A scan of its index must be refused from then on.
+    async fn die(&mut self, session: &Session) {
+        let index = session.router.catalog().index(INDEX.name).cloned();
+        let command = Command::DropBucket { name: BUCKET.into(), if_exists: false };
+        let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await else { return };
+        self.0.summary.lock().expect("not poisoned").buckets_dropped += 1;
+        // A router that is cut off does not know yet; the statement waits for it for a bounded time only.
+        let is_known = !session.router.catalog().buckets.contains_key(&session.bucket.id);
+        if let Some(index) = index.filter(|_| is_known) {
+            self.scan_dropped(session, &index).await;
+        }
+    }
+
+    async fn scan_dropped(&mut self, session: &Session, index: &Arc<IndexInfo>) {
+        let query = Query::all(&mut self.0.random);
+        let request = query.request(&INDEX, index.id, Consistency::Any);
+        let scanned = timeout(STATEMENT, session.router.scan(request, None)).await;
+        match scanned {
+            Ok(Ok(scan)) => {
+                let text = format!("index {} of a dropped bucket shows {}", index.id, scan.epoch());
+                violation(&self.0.summary, text);
+            }
+            Ok(Err(error)) if error.code != ErrorCode::Unknown && !error.is_retry() => {
+                let text = format!("a scan of an index of a dropped bucket fails with {error}");
+                violation(&self.0.summary, text);
+            }
+            _ => {}
+        }
+    }
+
+    async fn write(&mut self, session: &Session, statements: &mut Statements) {
+        let statement = statements.next();
+        let random = &mut self.0.random;
+        let writes = (0..random.usize(1..6)).map(|row| {
+            let document = json!({ MARK: format!("{statement}.{row}"), "n": random.i64(0..30) });
+            let kind = match random.u8(..5) {
+                0 => WriteKind::Delete,
+                _ => WriteKind::Upsert(document.to_string().into()),
+            };
+            Write { id: format!("k{}", random.u64(..IDS)), kind }
+        });
+        let writes: Vec<Write> = writes.collect();
+        let began = now();
+        let statement = statements.begin(&writes);
+        match timeout(STATEMENT, session.backend.write(&session.bucket, writes)).await {
+            Ok(Ok(reply)) => {
+                session.note_writes(std::slice::from_ref(&reply.position));
+                statements.end(statement, statements::Outcome::Acknowledged(reply));
+            }
+            Ok(Err(error)) if !error.is_retry() && !self.0.is_excused(&error, began) => {
+                violation(&self.0.summary, format!("a write of {BUCKET} was refused: {error}"));
+            }
+            _ => {}
+        }
+    }
+}
