@@ -1,7 +1,8 @@
 //! Single faults in the files of a stopped cluster: a flipped bit, a zeroed range, a cut, a removed file, an old copy, in each
 //! kind of file of each role. After each fault the cluster either refuses by name, or answers with exactly the right rows.
+//! Faults in the files of the document store are only counted ([`EXPECTED_FAILURES`]).
 //!
-//! Half of the faults run here; `SEXTANT_TAMPER=all` runs all of them (docs/testing.md).
+//! Every other pair of a file and a fault runs here, and all of them with `SEXTANT_TAMPER=all` (docs/testing.md).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -20,7 +21,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
 /// Files whose damage is not always noticed yet: the documents' store keeps no checksum of some of its blocks, and takes a lost
-/// journal for an empty one. An own log for documents (issue 16) mends them.
+/// journal for an empty one. A log of its own for documents will.
 const EXPECTED_FAILURES: &str = "projector-1/fjall/";
 
 /// Time for a damaged cluster to answer or to end.
@@ -210,7 +211,7 @@ fn outcome(runtime: &Runtime, data: &Path) -> Outcome {
     }
 }
 
-/// What is wrong with an outcome, if anything.
+/// The fault of an outcome; `None` if it is right.
 fn violation(outcome: &Outcome, right: &[Rows], path: &Path) -> Option<String> {
     match outcome {
         Outcome::Answered(answers) if answers == right => None,

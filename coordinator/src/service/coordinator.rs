@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
+use proto::client::DataDir;
 use proto::env::{Env, Task};
 use proto::rpc::api::Directory;
 use proto::{Error, Result};
@@ -11,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::alive::send_heartbeats;
-use super::data_dir::{DataDir, keep_cluster, open_data_dir};
+use super::data_dir::{keep_cluster, open_data_dir};
 use super::peers::Peers;
 use crate::config::Config;
 use crate::leader::driver::member::Member;
@@ -42,7 +43,7 @@ impl Coordinator {
         let replica = Replica::new();
         let machine = Machine(replica.clone());
         let (open_env, open_config) = (env.clone(), config.clone());
-        let (DataDir { lock, identity }, service, raft) = env
+        let (DataDir { lock, identity, .. }, service, raft) = env
             .blocking(move || {
                 let data_dir = open_data_dir(&open_env, &open_config)?;
                 let Config { raft, dir, .. } = open_config;
@@ -69,7 +70,7 @@ impl Coordinator {
             if let Err(error) = service.run().await {
                 tracing::error!(%node, %error, "the coordinator member stops");
             }
-            // The owner of the member learns of the end from `stopped`.
+            // `stopped` tells the owner of the member that it has ended.
             pending::<Infallible>().await
         }));
         let keep = keep_cluster(env.clone(), identity, member.replica.clone());

@@ -158,7 +158,7 @@ impl CopyIn {
     async fn line(&mut self, line: &Bytes, settings: &mut Settings) -> Result<()> {
         let mut line = line.trim_ascii();
         if self.lines.number == 1 {
-            // Editors and exports of some systems begin a UTF-8 file with it.
+            // Some editors and systems begin a UTF-8 file with a byte order mark.
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {

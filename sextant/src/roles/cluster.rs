@@ -200,7 +200,7 @@ fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
 }
 
 /// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the
-/// log the cluster would begin anew beside data that it does not know.
+/// log the cluster would begin anew beside data of unknown origin.
 fn check_clusters(env: &Env, config: &ClusterConfig) -> Result<()> {
     let mut found: Option<(PathBuf, ClusterId)> = None;
     let dirs = match env.fs.exists(&config.data_dir) {

@@ -19,7 +19,7 @@ use crate::grpc;
 use crate::listen::{bind, connections, end_reason};
 use crate::wire::{PeerDirectory, Peers, tcp_connect};
 
-/// How long a coordinator may take to answer before the process says that it waits.
+/// Time after which the process says that it waits for a coordinator.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// The pause before the coordinators are asked again.
 const ANSWER_PAUSE: Duration = Duration::from_millis(200);
@@ -60,7 +60,7 @@ pub struct RoleSettings {
     pub http: String,
 }
 
-/// Runs a role until the future is dropped. `shutdown` learns what is to be done before the process ends.
+/// Runs a role until the future is dropped. `shutdown` receives the work before the end of the process.
 pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result<()> {
     let role = settings.node.role;
     let peers = Peers::new(settings.coordinators.clone(), tcp_connect());
@@ -98,22 +98,28 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             serve_until(&env, &settings.node, listener, peers, stopped, "documents").await
         }
         Role::Indexer => {
-            let mut config = indexer::Config::new(settings.node.clone(), data);
-            if let Some(bytes) = settings.memory_bytes {
-                config.store.memory_bytes = bytes;
-            }
-            config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
-            config.scan_memory_total_bytes = settings.scans.memory_bytes;
-            config.scan_memory_each_bytes = settings.scans.each_memory_bytes;
-            config.store.open_files_max = Shares::of_process().fragments(1);
+            let config = indexer_config(&settings);
             let service = services::run_indexer(config, &env, directory.clone()).await?;
-            shutdown.flushes(&service);
+            shutdown.add_indexer(&service);
             peers.add_indexer(id, service.clone());
             let stopped = service.stopped();
             wait_coordinators(&*directory, &settings).await;
             serve_until(&env, &settings.node, listener, peers, stopped, "log").await
         }
     }
+}
+
+/// The settings of an indexer.
+fn indexer_config(settings: &RoleSettings) -> indexer::Config {
+    let mut config = indexer::Config::new(settings.node.clone(), settings.data.clone());
+    if let Some(bytes) = settings.memory_bytes {
+        config.store.memory_bytes = bytes;
+    }
+    config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
+    config.scan_memory_total_bytes = settings.scans.memory_bytes;
+    config.scan_memory_each_bytes = settings.scans.each_memory_bytes;
+    config.store.open_files_max = Shares::of_process().fragments(1);
+    config
 }
 
 /// The option that set the address to listen on; an error names it.

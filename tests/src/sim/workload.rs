@@ -59,7 +59,7 @@ pub struct Workload {
     disks_broken_at_ms: Arc<AtomicU64>,
 }
 
-/// The connections of the client, and what it knows.
+/// The connections of the client, and its knowledge.
 #[derive(Clone)]
 pub(super) struct Session {
     pub backend: Arc<ClusterBackend>,
@@ -70,7 +70,7 @@ pub(super) struct Session {
     pub marks: Marks,
     pub bucket: Arc<proto::model::bucket::BucketInfo>,
     last_write: Arc<Mutex<Option<WritePosition>>>,
-    /// Epochs that were said to be gone although nothing known took them, each with the error.
+    /// Leased epochs that a refusal called gone, each with the error.
     gone: Arc<Mutex<Vec<(Epoch, String)>>>,
 }
 
@@ -80,12 +80,12 @@ impl Session {
         self.last_write.lock().expect("not poisoned").clone()
     }
 
-    /// Remembers an epoch that is said to be gone.
+    /// Remembers an epoch that a refusal called gone.
     pub fn note_gone(&self, epoch: Epoch, error: String) {
         self.gone.lock().expect("not poisoned").push((epoch, error));
     }
 
-    /// Describes an epoch that was said to be gone, although no rollback has taken it back.
+    /// Describes an epoch that a refusal called gone although no rollback has removed it.
     fn falsely_gone(&self) -> Option<String> {
         let catalog = self.router.catalog();
         let bucket = catalog.buckets.get(&self.bucket.id)?;
