@@ -10,6 +10,7 @@ use proto::client::DataDir;
 use proto::env::{Env, Task};
 use proto::flow::{Admission, AdmissionStatus};
 use proto::model::bucket::BucketInfo;
+use proto::model::identity::ClusterId;
 use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::{Directory, IndexerApi, ResultStream, SliceProgress};
@@ -103,6 +104,11 @@ impl Indexer {
             scans: self.scans.status(),
             slices: self.context.store.progress(),
         }
+    }
+
+    /// The cluster that the node's directory belongs to.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.context.identity.cluster()
     }
 
     /// Writes everything in memory into fragments, so that the next start has nothing to replay.

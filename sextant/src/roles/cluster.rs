@@ -62,6 +62,9 @@ impl Cluster {
             let member = start_coordinator(&config, &env, &peers, id).await?;
             coordinators.insert(id, member);
         }
+        for member in coordinators.values().map(Arc::downgrade) {
+            peers.know_cluster(move || member.upgrade()?.cluster());
+        }
         let projector_info = info(PROJECTOR, Role::Projector);
         let dir = node_dir(&config.data_dir, "projector", 1);
         let mut projector_config = projector::Config::new(projector_info.clone());

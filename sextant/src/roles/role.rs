@@ -85,6 +85,8 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             )
             .await?;
             peers.add_coordinator(id, service.clone());
+            let member = Arc::downgrade(&service);
+            peers.know_cluster(move || member.upgrade()?.cluster());
             let stopped = service.stopped();
             serve_until(&env, &settings.node, listener, peers, stopped, "log").await
         }
@@ -92,7 +94,9 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let mut config = projector::Config::new(settings.node.clone());
             config.log_bytes_max = settings.log_bytes_max.unwrap_or(config.log_bytes_max);
             let service = services::start_projector(config, data, &env, directory.clone()).await?;
-            peers.add_projector(id, service.projector());
+            let projector = service.projector();
+            peers.add_projector(id, projector.clone());
+            peers.know_cluster(move || projector.cluster());
             let stopped = service.stopped();
             wait_coordinators(&*directory, &settings).await;
             serve_until(&env, &settings.node, listener, peers, stopped, "documents").await
@@ -102,6 +106,8 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let service = services::run_indexer(config, &env, directory.clone()).await?;
             shutdown.add_indexer(&service);
             peers.add_indexer(id, service.clone());
+            let indexer = Arc::downgrade(&service);
+            peers.know_cluster(move || indexer.upgrade()?.cluster());
             let stopped = service.stopped();
             wait_coordinators(&*directory, &settings).await;
             serve_until(&env, &settings.node, listener, peers, stopped, "log").await
@@ -204,6 +210,9 @@ async fn run_router(
     config.scan_memory_total_bytes = memory_bytes.unwrap_or(config.scan_memory_total_bytes);
     config.scan_memory_each_bytes = each_memory_bytes.unwrap_or(config.scan_memory_total_bytes / 4);
     let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
+    // A router keeps nothing, but an address in its catalog may go over to a process of another cluster.
+    let its_router = Arc::clone(&router);
+    peers.know_cluster(move || its_router.catalog().cluster);
     let parts = ServerParts { router, directory, peers, indexers: Vec::new() };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
