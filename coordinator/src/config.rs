@@ -18,7 +18,7 @@ pub struct Config {
     pub dir: PathBuf,
     /// The shortest time between two stability timestamps, unless a caller waits for one.
     pub tick_ms: u64,
-    /// An operator wants a new cluster though the directory belongs to one and its log is lost.
+    /// True if an operator wants a new cluster though the directory belongs to one and its log is lost.
     pub force_new_cluster: bool,
     /// The settings of moves.
     pub moves: MoveSettings,

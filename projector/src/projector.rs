@@ -9,6 +9,7 @@ use proto::env::Env;
 use proto::flow::Budget;
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
+use proto::model::identity::ClusterId;
 use proto::model::ids::BucketId;
 use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
@@ -60,6 +61,11 @@ impl ChangedBuckets {
 }
 
 impl Projector {
+    /// The cluster that the data directory belongs to.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.config.identity.as_ref()?.cluster()
+    }
+
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Arc<Bucket>>> {
         lock(&self.buckets)
     }

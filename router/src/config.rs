@@ -27,7 +27,7 @@ pub struct Config {
     pub scan_memory_total_bytes: usize,
     /// Memory limit of one scan.
     pub scan_memory_each_bytes: usize,
-    /// How far a shard scan may be ahead of its reader, in bytes.
+    /// Maximum of bytes that a shard scan may be ahead of its reader.
     pub scan_ahead_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Who is who: data directories, processes and coordinators of different clusters are never taken for each other.
+//! Data directories, processes and coordinators of different clusters are never taken for each other.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

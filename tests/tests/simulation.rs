@@ -1,5 +1,5 @@
-//! The simulation in every run of the tests: seeds with faults, each judged by the model, some of them run twice.
-//! `simulate --seeds N` runs more.
+//! The simulation in every run of the tests: seeds with faults, each judged by the model, and other seeds that are run
+//! twice. `simulate --seeds N` runs more.
 #![allow(
     clippy::disallowed_methods,
     reason = "one seed is one process, so a test starts processes"
@@ -7,13 +7,14 @@
 
 use std::process::{Command, Output};
 
-/// Seeds of every run, with their simulated seconds of faults.
+/// Seeds of every run, from 1 on, and the simulated seconds of faults of each.
 const SEEDS: u64 = 200;
 const SECONDS: &str = "6";
-/// Seeds that are run twice.
+/// Seeds that are run twice, from 500 on.
 const TWICE: u64 = 20;
 
-/// Seeds that once found a bug, with their seconds. 16: a slice that returned to a node which it had not left yet never
+/// Seeds that once found a bug, with their seconds. A change of the simulation gives a seed another history, so each of
+/// these bugs has a test of its own beside its cause as well. 16: a slice that returned to a node which it had not left yet never
 /// arrived. 35: a file that a disk had damaged was moved as it was, and its source was given up. 98: the report of one
 /// projector was completed from the last epoch of a lost history, and no epoch followed. 1677: the source of a move
 /// restarted with an empty disk, and its new files were taken for old ones with the same numbers. 1918: a slice without

@@ -36,7 +36,7 @@ async fn idle_sessions_and_many_indexes_leave_room_for_writes_and_reads() {
         let create = format!("CREATE INDEX i{n} ON b (n::int8) WITH (slices = 1)");
         sql::run(&client, &create).await;
     }
-    // Sockets that never say anything, and sessions that never do.
+    // Sockets that send nothing, and idle sessions.
     let mut silent = Vec::new();
     for _ in 0..OPEN_FILES / 2 {
         silent.push(TcpStream::connect(process.sql_address()).await.expect("a socket"));

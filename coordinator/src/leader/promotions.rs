@@ -24,11 +24,11 @@ pub(super) struct Promotions {
     published: BTreeMap<BucketId, Published>,
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
-    /// Since when a bucket gets no epochs because a node knows of newer ones, and whether the log says so.
+    /// The buckets that get no epochs because a node knows of newer ones: the begin of that time, and whether it was logged.
     behind_since_ms: BTreeMap<BucketId, (u64, bool)>,
 }
 
-/// Why a bucket gets no epochs: an indexer has applied one that this coordinator does not know.
+/// The reason why a bucket gets no epochs: an indexer has applied one that this coordinator does not know.
 pub(super) fn epoch_from_elsewhere(
     bucket: &BucketState,
     heartbeats: &Heartbeats,

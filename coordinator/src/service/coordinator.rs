@@ -4,14 +4,16 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
+use proto::client::{DataDir, NodeIdentity};
 use proto::env::{Env, Task};
+use proto::model::identity::ClusterId;
 use proto::rpc::api::Directory;
 use proto::{Error, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::alive::send_heartbeats;
-use super::data_dir::{DataDir, keep_cluster, open_data_dir};
+use super::data_dir::{keep_cluster, open_data_dir};
 use super::peers::Peers;
 use crate::config::Config;
 use crate::leader::driver::member::Member;
@@ -25,6 +27,7 @@ const CHECKS_MAX: usize = 64;
 /// A running member.
 pub struct Coordinator {
     pub(super) member: Arc<Member>,
+    identity: Arc<NodeIdentity>,
     // Drop order: the tasks end before the directory is free for another process.
     _tasks: Vec<Task>,
     _lock: Box<dyn Send + Sync>,
@@ -42,7 +45,7 @@ impl Coordinator {
         let replica = Replica::new();
         let machine = Machine(replica.clone());
         let (open_env, open_config) = (env.clone(), config.clone());
-        let (DataDir { lock, identity }, service, raft) = env
+        let (DataDir { lock, identity, .. }, service, raft) = env
             .blocking(move || {
                 let data_dir = open_data_dir(&open_env, &open_config)?;
                 let Config { raft, dir, .. } = open_config;
@@ -69,17 +72,22 @@ impl Coordinator {
             if let Err(error) = service.run().await {
                 tracing::error!(%node, %error, "the coordinator member stops");
             }
-            // The owner of the member learns of the end from `stopped`.
+            // `stopped` tells the owner of the member that it has ended.
             pending::<Infallible>().await
         }));
-        let keep = keep_cluster(env.clone(), identity, member.replica.clone());
+        let keep = keep_cluster(env.clone(), Arc::clone(&identity), member.replica.clone());
         tasks.push(env.spawn_service("coordinator-identity", keep));
         tasks.push(env.spawn_service("coordinator-leader", lead::run(member.clone())));
         let enquiries = queries::query_sources(member.clone());
         tasks.push(env.spawn_service("coordinator-enquiries", enquiries));
         tasks.push(env.spawn_service("coordinator-checks", checks::compare_copies(member.clone())));
         tasks.push(env.spawn_service("coordinator-alive", send_heartbeats(member.clone())));
-        Ok(Arc::new(Self { member, _tasks: tasks, _lock: lock }))
+        Ok(Arc::new(Self { member, identity, _tasks: tasks, _lock: lock }))
+    }
+
+    /// The cluster that the member's directory belongs to.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.identity.cluster()
     }
 
     /// Waits until the member has stopped by itself: its disk failed, or its log cannot be applied.

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use proto::client::NodeIdentity;
-use proto::env::{Env, check_version, create_dir_durably};
+use proto::client::{DataDir, NodeIdentity};
+use proto::env::Env;
 use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 
@@ -15,28 +15,18 @@ use crate::replica::Replica;
 /// The content of the data directory's VERSION file.
 const DATA_VERSION: &str = "sextant coordinator data 1\n";
 
-/// A member's directory, locked for this process.
-pub(super) struct DataDir {
-    pub(super) lock: Box<dyn Send + Sync>,
-    pub(super) identity: Arc<NodeIdentity>,
-}
-
 /// Opens the directory. A member that belongs to a cluster and has lost its log does not start: alone it would lead with an
 /// empty state beside the data of others, and among others it has forgotten its votes. Blocks the thread.
 pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
     let dir = &config.dir;
-    create_dir_durably(&*env.fs, dir)?;
-    let lock = env.fs.lock_dir(dir)?;
-    let has_log = has_log(&*env.fs, dir);
-    check_version(&*env.fs, dir, DATA_VERSION, has_log)?;
     let node = NodeInfo {
         id: config.node,
         role: Role::Coordinator,
         address: String::new(),
         zone: String::new(),
     };
-    let identity = Arc::new(NodeIdentity::open(env, dir.clone(), &node, has_log)?);
-    if let Some(cluster) = identity.cluster().filter(|_| !has_log) {
+    let opened = DataDir::open(env, dir, DATA_VERSION, &node, || has_log(&*env.fs, dir))?;
+    if let Some(cluster) = opened.identity.cluster().filter(|_| !opened.had_data) {
         if !config.force_new_cluster {
             let what = format!(
                 "the raft log in {} is missing, though the directory belongs to cluster {cluster}",
@@ -48,9 +38,9 @@ pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
             ));
         }
         tracing::warn!(%cluster, "a new cluster begins: the data of the old one is refused");
-        identity.leave_cluster()?;
+        opened.identity.leave_cluster()?;
     }
-    Ok(DataDir { lock, identity })
+    Ok(opened)
 }
 
 /// Writes the cluster into the directory as soon as the log knows it. Ends only with a log of another cluster.

@@ -13,7 +13,7 @@ pub(super) const POSITIONS_MAX: usize = 3 << 18;
 /// The limit of vbuckets in all buckets. Besides the cuts, a snapshot has for each vbucket its branches, its position
 /// in each range of dead epochs, and two positions during a rollback, each of at most 20 bytes.
 pub(super) const VBUCKETS_IN_ALL_MAX: usize = 32 << 10;
-/// The share of a snapshot that positions take at most: cuts, branches, and the data of rollbacks.
+/// The limit of the bytes that positions take in a snapshot: cuts, branches, and the data of rollbacks.
 const POSITION_BYTES_IN_ALL_MAX: usize =
     20 * (POSITIONS_MAX + POSITIONS_MAX / 4 + VBUCKETS_IN_ALL_MAX * (BRANCHES_MAX + DEAD_MAX + 2));
 /// The encoded size limit of a vbucket in the assignment of its bucket: its owner and a hand-over.
@@ -57,7 +57,7 @@ pub(super) const ANSWER_BYTES_IN_ALL_MAX: usize = 2 << 20;
 /// The encoded size limit of a client besides its answers.
 const CLIENT_BYTES_MAX: usize = 48;
 
-/// The largest snapshot: the sum of the limits above. The last summand stands for the counters.
+/// The largest snapshot: the sum of the limits above. The last term is for the counters.
 pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + VBUCKETS_IN_ALL_MAX * ASSIGNMENT_BYTES_MAX
     + DEFINITION_BYTES_IN_ALL_MAX
@@ -78,7 +78,7 @@ pub(super) fn encoded_bytes(value: &impl Serialize) -> usize {
         .unwrap_or(usize::MAX / 2)
 }
 
-/// The longest beginning of a text with at most this many bytes.
+/// The longest prefix of a text with at most this many bytes.
 pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
     let fits = |end: &usize| text.is_char_boundary(*end);
     &text[..(0..=bytes_max.min(text.len())).rev().find(fits).unwrap_or(0)]

@@ -22,7 +22,7 @@
 //! | `rollback` | the response to a source that has lost part of its history |
 //! | `invariants` | what holds after each command, checked by debug builds |
 //! | `apply` | the dispatch of commands to these files |
-//! | `snapshot`, `limits`, `room` | the encoded state, its size limits, and what they refuse |
+//! | `snapshot`, `limits`, `room` | the encoded state, its size limits, and the refusals of commands beyond them |
 //!
 //! An index is `pending` until it is built (by CREATE INDEX itself, or by BUILD INDEX), `backfill` until the leader
 //! has seen every slice readable, then `maintenance`. Slices move only in `maintenance`.

@@ -1,9 +1,10 @@
 //! Answers that are kept for retries, so that a request that is sent twice is executed once.
 //!
 //! The table is part of the replicated state, so a new leader knows the answers of the old one. It is bounded, in
-//! bytes too: each client keeps its last answers, and only the most recently active clients stay. A client numbers its requests, so a
-//! retry that is older than all kept answers is recognized and refused, never executed again. A client is a process
-//! whose sessions send concurrently. A late request may be older than many finished ones, so many answers are kept.
+//! bytes too: each client keeps its last answers, and only the most recently active clients stay. A client numbers its
+//! requests, so a retry that is older than all kept answers is recognized and refused, never executed again. A client is
+//! a process whose sessions send concurrently. A late request may be older than many finished ones, so many answers are
+//! kept.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Refuses what would not fit in the state ([`super::limits`]), and says what to drop.
+//! Refusals of commands whose result would not fit in the state ([`super::limits`]). Each one proposes objects to drop.
 
 use proto::model::ids::IndexId;
 use proto::model::index::{IndexInfo, IndexSpec};
@@ -13,7 +13,7 @@ use super::limits::{
     TOPOLOGY_BYTES_MAX, VBUCKETS_IN_ALL_MAX, encoded_bytes,
 };
 
-/// The number of indexes that a refusal proposes to drop.
+/// Maximum number of indexes that a refusal proposes to drop.
 const PROPOSED: usize = 3;
 
 impl StateContext {

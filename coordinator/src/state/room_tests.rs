@@ -1,4 +1,4 @@
-//! What does not fit in a snapshot is refused with a proposal, and room comes back when it is dropped.
+//! A command whose result does not fit in a snapshot is refused with a proposal. Dropping objects makes room again.
 
 use proto::expr::Expr;
 use proto::model::node::Role;

@@ -455,7 +455,7 @@ fn log_files(env: &Env, dir: &Path) -> Vec<std::path::PathBuf> {
     env.fs.list(&dir.join("log")).unwrap()
 }
 
-/// A node that never released its log has a young node manifest: the log was everything that said where it stands.
+/// A node that never released its log has a young node manifest: only the log says where it stands.
 #[tokio::test]
 async fn copies_whose_log_is_lost_or_cut_catch_up_from_the_stream() {
     for cut in [None, Some(0), Some(9), Some(20)] {

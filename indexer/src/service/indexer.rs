@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream;
+use proto::client::DataDir;
 use proto::env::{Env, Task};
 use proto::flow::{Admission, AdmissionStatus};
 use proto::model::bucket::BucketInfo;
+use proto::model::identity::ClusterId;
 use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::{Directory, IndexerApi, ResultStream, SliceProgress};
@@ -21,7 +23,6 @@ use tokio::time::{Instant, timeout};
 
 use super::applied_watch::AppliedWatch;
 use super::catalog::follow_catalog;
-use super::data_dir::{DataDir, open_data_dir};
 use super::followers::Followers;
 use super::heartbeat::report;
 use crate::config::Config;
@@ -36,6 +37,9 @@ pub struct Indexer {
     _lock: Box<dyn Send + Sync>,
     _tasks: Vec<Task>,
 }
+
+/// The content of the data directory's VERSION file.
+const DATA_VERSION: &str = "sextant indexer data 6\n";
 
 /// The status of an indexer.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -53,7 +57,10 @@ pub struct Status {
 impl Indexer {
     /// Opens the data directory, recovers, and starts to follow. Blocks while it recovers.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
-        let DataDir { lock, identity } = open_data_dir(&env, &config)?;
+        let dir = &config.data_dir;
+        let has_data = || env.fs.exists(&storage::layout::manifest_dir(dir));
+        let opened = DataDir::open(&env, dir, DATA_VERSION, &config.node, has_data)?;
+        let DataDir { lock, identity, .. } = opened;
         let store =
             StorageEngine::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
         let store = Arc::new(store);
@@ -97,6 +104,11 @@ impl Indexer {
             scans: self.scans.status(),
             slices: self.context.store.progress(),
         }
+    }
+
+    /// The cluster that the node's directory belongs to.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.context.identity.cluster()
     }
 
     /// Writes everything in memory into fragments, so that the next start has nothing to replay.

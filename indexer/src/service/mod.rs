@@ -2,7 +2,6 @@
 
 mod applied_watch;
 mod catalog;
-mod data_dir;
 mod followers;
 mod heartbeat;
 mod indexer;

@@ -13,8 +13,8 @@ use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
-    HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply,
-    WriteRequest,
+    HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, Write,
+    WriteKind, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -33,15 +33,31 @@ use crate::source::writer::{Work, Writer};
 
 /// How long a writer waits for the next stability timestamp: an election, and some more.
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
+/// Bytes of documents that are checked on the caller's thread, which may serve connections as well: less than a
+/// millisecond.
+const INLINE_BYTES_MAX: usize = 64 << 10;
 /// The size limit of the documents of one call: half a message between processes, so that ids and framing have room.
 /// Never less than one document.
 const GET_BYTES_MAX: usize = 32 << 20;
+
+/// The length of a write's document.
+fn document_bytes(write: &Write) -> usize {
+    match &write.kind {
+        WriteKind::Insert(document) | WriteKind::Upsert(document) => document.len(),
+        WriteKind::Delete => 0,
+    }
+}
 
 #[async_trait]
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
         let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
-        let (checked, bytes) = writes(request.writes, self.config.document_bytes_max)?;
+        let limit = self.config.document_bytes_max;
+        let sizes = request.writes.iter().map(document_bytes);
+        let (checked, bytes) = match sizes.sum::<usize>() > INLINE_BYTES_MAX {
+            true => self.env.blocking(move || writes(request.writes, limit)).await?,
+            false => writes(request.writes, limit)?,
+        };
         self.submit(bucket, bytes, |reply| Work::Write(checked, reply)).await
     }
 
@@ -71,7 +87,15 @@ impl ProjectorApi for Projector {
             self.exclusively(Arc::clone(&bucket), begin).await?;
         }
         let limit = self.config.document_bytes_max;
-        let (mutations, error, bytes) = pushes(&bucket.info, request.mutations, limit);
+        let sizes = request.mutations.iter().map(|mutation| mutation.document.len());
+        let (mutations, error, bytes) = match sizes.sum::<usize>() > INLINE_BYTES_MAX {
+            true => {
+                let at = Arc::clone(&bucket);
+                let check = move || pushes(&at.info, request.mutations, limit);
+                self.env.blocking(check).await
+            }
+            false => pushes(&bucket.info, request.mutations, limit),
+        };
         let at = Arc::clone(&bucket);
         let push = |reply| Work::Push(mutations, error, reply);
         let mut durable = self.submit(bucket, bytes, push).await?.durable;

@@ -76,8 +76,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Handles jobs; idle once all senders are gone, which happens while the service stops. Cancelling drops the queued jobs, whose callers see their reply
-    /// channel close; a group that is being committed is finished and answered.
+    /// Handles jobs; idle once all senders are gone, which happens while the service stops. Cancelling drops the queued
+    /// jobs, whose callers see their reply channel close; a group that is being committed is finished and answered.
     pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) -> Infallible {
         while let Ok(first) = jobs.recv().await {
             let mut bytes = 0;

@@ -1,4 +1,4 @@
-//! The identity of a process with a data directory: which cluster it believes, and how it proves who it is.
+//! The identity of a process with a data directory: its cluster, and the proof that it holds its node number.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -73,7 +73,7 @@ impl NodeIdentity {
         JoinRequest { node, cluster, fresh: ClusterId(fresh), proof, replaces: None }
     }
 
-    /// Checks that what a coordinator says comes from the directory's own cluster. A directory without a cluster belongs
+    /// Checks that a coordinator's answer comes from the directory's own cluster. A directory without a cluster belongs
     /// to that of the coordinator from now on, durably, before anything of it is stored. Blocks for a short write.
     pub fn accept(&self, cluster: Option<ClusterId>) -> Result<()> {
         let mut identity = lock(&self.identity);

@@ -1,15 +1,17 @@
-//! A service's side of the others: membership of the cluster ([`Membership`]), the catalog ([`CatalogFollower`]), and the
-//! projectors of a bucket as one source ([`source`]).
+//! A service's side of the others: its data directory ([`DataDir`]), membership of the cluster ([`Membership`]), the
+//! catalog ([`CatalogFollower`]), and the projectors of a bucket as one source ([`source`]).
 //!
 //! Membership and the catalog are loops that retry for ever. While no coordinator answers, a role works on with what it knows.
 
 mod catalog_follower;
+mod data_dir;
 mod identity;
 mod membership;
 mod retry;
 pub mod source;
 
 pub use catalog_follower::{CatalogFollower, CatalogSink};
+pub use data_dir::DataDir;
 pub use identity::{NodeIdentity, of_another_cluster};
 pub use membership::{Membership, MembershipConfig, WhenForgotten};
 pub use retry::Retry;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `cluster` is `-` until the directory has joined a cluster. `check` is the CRC-32C of the lines before it. The file is
-//! written whole under a temporary name, synced and renamed. Whoever knows the secret can register as the node.
+//! written whole under a temporary name, synced and renamed. A process that knows the secret can register as the node.
 
 use std::path::{Path, PathBuf};
 
@@ -196,16 +196,24 @@ fn replace(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sim;
+    use super::super::Env;
+    use super::super::sim::{self, SimFs};
     use super::*;
 
     const WHO: (Role, NodeId) = (Role::Indexer, NodeId(7));
+    const DIR: &str = "/node";
+
+    /// A file system with the empty directory [`DIR`].
+    fn empty() -> (Env, SimFs) {
+        let (env, _, fs) = sim::world(1);
+        super::super::create_dir_durably(&fs, Path::new(DIR)).unwrap();
+        (env, fs)
+    }
 
     #[test]
     fn a_directory_keeps_its_owner_its_cluster_and_its_proof() {
-        let (env, _, fs) = sim::world(1);
-        let dir = Path::new("/node");
-        super::super::create_dir_durably(&fs, dir).unwrap();
+        let (env, fs) = empty();
+        let dir = Path::new(DIR);
         let open = |who| DirectoryIdentity::open(&fs, dir, who, &*env.random, false);
         let mut first = open(WHO).unwrap();
         first.cluster = Some(ClusterId(5));
@@ -222,9 +230,8 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_an_identity_is_found_and_a_lost_one_is_named() {
-        let (env, _, fs) = sim::world(1);
-        let dir = Path::new("/node");
-        super::super::create_dir_durably(&fs, dir).unwrap();
+        let (env, fs) = empty();
+        let dir = Path::new(DIR);
         let open = |has_data| DirectoryIdentity::open(&fs, dir, WHO, &*env.random, has_data);
         open(false).unwrap();
         let path = DirectoryIdentity::path(dir);
@@ -242,9 +249,8 @@ mod tests {
 
     #[test]
     fn a_directory_of_another_version_or_without_one_is_refused() {
-        let (_, _, fs) = sim::world(1);
-        let dir = Path::new("/node");
-        super::super::create_dir_durably(&fs, dir).unwrap();
+        let (_, fs) = empty();
+        let dir = Path::new(DIR);
         assert_eq!(check_version(&fs, dir, "v 1\n", true).unwrap_err().code, ErrorCode::Version);
         check_version(&fs, dir, "v 1\n", false).unwrap();
         check_version(&fs, dir, "v 1\n", true).unwrap();

@@ -5,7 +5,7 @@
 //! the expression and its values alone, never on a clock, so that all copies of a slice decide alike. Callers add the
 //! cost of their evaluations up, and give other tasks their turn by it.
 //!
-//! One unit is about the work of looking at one byte of text, about a nanosecond of a release build.
+//! One unit is a *step*, as errors call it: the work of looking at one byte of text, about a nanosecond of a release build.
 
 use std::cell::Cell;
 

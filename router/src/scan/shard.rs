@@ -56,12 +56,7 @@ impl ScanPlan {
         mut round: RetryRound,
         sender: &Batches,
     ) -> Result<()> {
-        let mut place = ShardPosition {
-            resume_after: self.resume_after.clone(),
-            rows_left: self.rows_max,
-            has_rows: false,
-            deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
-        };
+        let mut place = self.begin();
         while !slices.is_empty() {
             let node = match self.candidate(&slices, &mut round, place.deadline).await? {
                 Candidate::Node(node) => node,
@@ -103,6 +98,16 @@ impl ScanPlan {
         // The send fails only if the reader is gone.
         let _ = send(sender, Ok(ShardBatch::Done)).await;
         Ok(())
+    }
+
+    /// The position before the first row.
+    fn begin(&self) -> ShardPosition {
+        ShardPosition {
+            resume_after: self.resume_after.clone(),
+            rows_left: self.rows_max,
+            has_rows: false,
+            deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
+        }
     }
 
     /// Chooses the node to ask next. Waits for the next round if there is none.

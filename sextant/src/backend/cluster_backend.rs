@@ -33,12 +33,13 @@ use crate::sql::plan::Relation;
 /// How long a statement waits for the catalog of this process to show a committed command, or a name that another
 /// process has just created.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
-/// How long the leader may take for its status; then the answer is that of another member.
+/// Time limit for the leader's status; beyond it the answer is that of another member.
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a push waits for a vbucket that is being handed over.
 const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
-/// How long a write waits for a projector that does not have a new bucket yet: it makes some ten in a second.
+/// Time for which a write waits for a projector that does not have a new bucket yet. A projector makes some ten buckets
+/// in a second.
 const NEW_BUCKET_WAIT: Duration = Duration::from_secs(30);
 /// Pause between two tries.
 const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);

@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use proto::{Error, ErrorCode, Result};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// How long a connection may take.
+/// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The cluster to connect to.

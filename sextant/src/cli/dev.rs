@@ -65,7 +65,7 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     if let Some(address) = server.peer_address() {
         tracing::info!(%address, "serving other processes");
     }
-    cluster.indexers().iter().for_each(|indexer| shutdown.flushes(indexer));
+    cluster.indexers().iter().for_each(|indexer| shutdown.add_indexer(indexer));
     tokio::select! {
         // A cluster that lacks a service would refuse writes for ever.
         error = cluster.stopped() => Err(error),

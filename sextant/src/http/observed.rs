@@ -11,7 +11,7 @@ use crate::principal::Principal;
 use crate::sql::backend::Backend;
 use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
 
-/// How long a coordinator may take to answer.
+/// Time limit for the answer of a coordinator.
 const READY_WAIT: Duration = Duration::from_secs(2);
 
 /// The sources of `/status` and `/metrics`.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::CopyInResponse;
+use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::rpc::api::{Write, WriteKind, WriteReply};
 use proto::value::{DOCUMENT_BYTES_MAX, Value};
@@ -32,6 +33,10 @@ const BATCH_DOCUMENTS: usize = 2000;
 /// Maximum of bytes in a batch.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// Bytes of lines that are checked before other tasks get their turn, and of a line that is checked on the session's own
+/// thread: less than a millisecond.
+const TURN_BYTES: usize = 64 << 10;
+
 /// Longest line while its end is not seen yet: a document and as much white space.
 const LINE_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 
@@ -42,12 +47,15 @@ type Writing = Pin<Box<dyn Future<Output = Result<WriteReply>> + Send>>;
 
 /// A COPY in progress.
 struct CopyIn {
+    env: Env,
     backend: Arc<dyn Backend>,
     bucket: Arc<BucketInfo>,
     id_field: String,
     lines: Lines,
     batch: Vec<Write>,
     batch_bytes: usize,
+    /// Bytes of lines that were checked since other tasks had their turn.
+    turn_bytes: usize,
     /// The batch in flight with its number of documents.
     writing: Option<(Writing, u64)>,
     stored: u64,
@@ -63,12 +71,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.conn.send(CopyInResponse::new(0, 1, vec![0]))?;
         self.conn.flush().await?;
         let mut copy = CopyIn {
+            env: self.env.clone(),
             backend: Arc::clone(&self.state.backend),
             bucket,
             id_field,
             lines: Lines::default(),
             batch: Vec::new(),
             batch_bytes: 0,
+            turn_bytes: 0,
             writing: None,
             stored: 0,
         };
@@ -155,16 +165,16 @@ impl CopyIn {
         self.store(settings).await
     }
 
-    async fn line(&mut self, line: &Bytes, settings: &mut Settings) -> Result<()> {
-        let mut line = line.trim_ascii();
+    async fn line(&mut self, whole: &Bytes, settings: &mut Settings) -> Result<()> {
+        let mut line = whole.trim_ascii();
         if self.lines.number == 1 {
-            // Editors and exports of some systems begin a UTF-8 file with it.
+            // Some editors and systems begin a UTF-8 file with a byte order mark.
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {
             return Ok(());
         }
-        match parse_line(line, &self.id_field) {
+        match self.check(whole.slice_ref(line)).await {
             Ok(write) => {
                 self.batch_bytes += line.len();
                 self.batch.push(write);
@@ -175,6 +185,20 @@ impl CopyIn {
             self.send(settings).await?;
         }
         Ok(())
+    }
+
+    /// Checks a line: a long one on a blocking thread, and short ones with pauses for other tasks.
+    async fn check(&mut self, line: Bytes) -> Result<Write> {
+        if line.len() > TURN_BYTES {
+            let id_field = self.id_field.clone();
+            return self.env.blocking(move || parse_line(&line, &id_field)).await;
+        }
+        self.turn_bytes += line.len();
+        if self.turn_bytes > TURN_BYTES {
+            self.turn_bytes = 0;
+            tokio::task::yield_now().await;
+        }
+        parse_line(&line, &self.id_field)
     }
 
     /// Stores the lines before a bad one, and fails.

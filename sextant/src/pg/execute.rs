@@ -20,7 +20,7 @@ use crate::sql::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
 
-/// How long a scan waits for an epoch or a node before it fails. It does not depend on `statement_timeout`, which
+/// Time limit of a scan for an epoch or a node. It does not depend on `statement_timeout`, which
 /// interrupts the statement from outside: so the error always says which of the two time-outs has passed.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
@@ -95,6 +95,22 @@ impl SessionState {
                 let tag = ddl::run(&*self.backend, statement).await?;
                 done(tag.unwrap_or_default())
             }
+            Statement::Set { .. }
+            | Statement::SetTransaction(_)
+            | Statement::SetCharacteristics(_)
+            | Statement::ResetAll
+            | Statement::DiscardAll
+            | Statement::Nothing { .. }
+            | Statement::Deallocate(_)
+            | Statement::Begin(_)
+            | Statement::Commit
+            | Statement::Rollback => done(self.run_in_session(statement)?.unwrap_or_default()),
+        }
+    }
+
+    /// Runs a statement that concerns this session alone. Returns the command tag; `None` for any other statement.
+    fn run_in_session<'a>(&mut self, statement: &'a Statement) -> Result<Option<&'a str>> {
+        let tag = match statement {
             Statement::Set { name, value, local } => {
                 if *local {
                     self.warn_without_transaction(
@@ -102,26 +118,28 @@ impl SessionState {
                     );
                 }
                 self.settings.set(name, value.as_deref(), *local)?;
-                done(if value.is_some() { "SET" } else { "RESET" })
+                if value.is_some() { "SET" } else { "RESET" }
             }
             Statement::SetTransaction(modes) => {
                 let message = "SET TRANSACTION has no effect outside of a transaction";
                 self.warn_without_transaction(message);
                 self.set_modes(modes, "transaction")?;
-                done("SET")
+                "SET"
             }
             Statement::SetCharacteristics(modes) => {
                 self.set_modes(modes, "default_transaction")?;
-                done("SET")
+                "SET"
             }
-            Statement::ResetAll => done(self.reset("RESET")),
-            Statement::DiscardAll => done(self.reset("DISCARD ALL")),
-            Statement::Nothing { tag } => done(tag),
-            Statement::Deallocate(_) => done("DEALLOCATE"),
+            Statement::ResetAll => self.reset("RESET"),
+            Statement::DiscardAll => self.reset("DISCARD ALL"),
+            Statement::Nothing { tag } => tag,
+            Statement::Deallocate(_) => "DEALLOCATE",
             Statement::Begin(_) | Statement::Commit | Statement::Rollback => {
-                done(self.transact(statement)?)
+                self.transact(statement)?
             }
-        }
+            _ => return Ok(None),
+        };
+        Ok(Some(tag))
     }
 
     /// Resets all settings; returns the command tag.

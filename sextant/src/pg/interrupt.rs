@@ -98,12 +98,12 @@ impl Interrupt {
     }
 }
 
-/// How long an interrupted statement that changes something is waited for: a little longer than the projector lets a
-/// write wait for its turn, and than an election takes.
+/// Time limit for the outcome of an interrupted statement that changes something. It is a little longer than the time
+/// that a write may wait in the projector, and than an election.
 const OUTCOME_WAIT: Duration = Duration::from_secs(12);
 
 /// The outcome of a statement that changes something and was interrupted. The change may be queued or even committed
-/// already, so the outcome decides; only if there is none in time does the client learn that it is unknown.
+/// already, so the client is told the outcome, or after [`OUTCOME_WAIT`] that the outcome is unknown.
 pub(super) async fn outcome<T>(
     interrupted: WireError,
     run: impl Future<Output = T>,

@@ -24,7 +24,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Refuses rows of other columns than those that the client was told.
+    /// Refuses rows with other columns than those of the description that the client has.
     pub(super) fn check_columns(&self, now: &[ColumnInfo]) -> Result<()> {
         if self.columns.as_ref().is_none_or(|columns| columns == now) {
             return Ok(());

@@ -20,7 +20,7 @@ use crate::listen::connections;
 use crate::principal::Principal;
 use crate::sql::backend::Backends;
 
-/// How long a refused client may take to read the reason.
+/// Time limit for a refused client to read the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 
 /// Settings of the SQL port.
@@ -124,7 +124,7 @@ impl PgServer {
     }
 }
 
-/// Tells the client why its connection ends.
+/// Sends the client the reason for the end of its connection.
 async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut conn: Conn<S>, refusal: WireError) {
     if conn.send(refusal.response()).is_ok() {
         // A client that does not read must not keep the connection.

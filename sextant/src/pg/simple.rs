@@ -24,7 +24,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if statements.is_empty() {
             return self.conn.send(EmptyQueryResponse::new());
         }
-        for parsed in statements {
+        for (n, parsed) in statements.into_iter().enumerate() {
+            if n > 0 {
+                // Other tasks have their turn between the statements of a long text, and a cancellation ends it.
+                self.interrupt.guard(tokio::task::yield_now()).await?;
+            }
             if parsed.parameters > 0 {
                 return Err(Error::new(
                     ErrorCode::Syntax,

@@ -38,7 +38,7 @@ pub(super) struct SessionState {
     pub(super) database: String,
     pub(super) user: String,
     pub(super) process: i32,
-    /// What the client is told before the outcome of the statement.
+    /// Notices for the client, sent before the outcome of the statement.
     pub(super) notices: Vec<Notice>,
 }
 

@@ -170,6 +170,8 @@ impl Rows {
                     self.park();
                     interrupt.guard(conn.flush()).await??;
                 }
+                // A socket that takes everything at once would let this task print for many milliseconds.
+                interrupt.guard(tokio::task::yield_now()).await?;
                 continue;
             }
             // Buffered rows are flushed before any wait, so that the first row arrives within milliseconds.

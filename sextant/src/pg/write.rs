@@ -1,4 +1,5 @@
-//! Runs INSERT and DELETE.
+//! Runs INSERT and DELETE. The checks of a long one run on a blocking thread, because they take longer than other sessions
+//! should wait.
 
 use proto::expr::Expr;
 use proto::expr::cost::CostMeter;
@@ -11,24 +12,23 @@ use super::state::SessionState;
 use crate::sql::ast::Insert;
 use crate::sql::plan::{bind, constant, refuse_names};
 
+/// Bytes of operands that are checked on the session's own thread: less than a millisecond.
+const INLINE_BYTES_MAX: usize = 64 << 10;
+/// The work for an operand besides its text, in bytes of text.
+const OPERAND_BYTES: usize = 32;
+
 impl SessionState {
     /// Runs INSERT; returns its command tag.
     pub(super) async fn insert(&mut self, insert: &Insert, values: &[Value]) -> Result<String> {
         let bucket = self.bucket(&insert.bucket).await?;
-        let cost = CostMeter::for_evaluation();
-        let mut writes = Vec::with_capacity(insert.rows.len());
-        for (id, doc) in &insert.rows {
-            let id = text_argument(id, values, &cost, "an id")?;
-            proto::value::key::check_id(&id)?;
-            let doc = text_argument(doc, values, &cost, "a document")?;
-            Value::parse_json(doc.as_bytes())
-                .map_err(|error| error.context(format!("document {id:?}")))?;
-            let kind = match insert.replace {
-                true => WriteKind::Upsert(doc.into()),
-                false => WriteKind::Insert(doc.into()),
-            };
-            writes.push(Write { id, kind });
-        }
+        let exprs = insert.rows.iter().flat_map(|(id, doc)| [id, doc]);
+        let writes = match is_long(exprs, values) {
+            true => {
+                let (insert, values) = (insert.clone(), values.to_vec());
+                self.env.blocking(move || insertions(&insert, &values)).await?
+            }
+            false => insertions(insert, values)?,
+        };
         let affected = self.write(&bucket, writes).await?;
         Ok(format!("INSERT 0 {affected}"))
     }
@@ -41,14 +41,13 @@ impl SessionState {
         values: &[Value],
     ) -> Result<String> {
         let bucket = self.bucket(bucket).await?;
-        let cost = CostMeter::for_evaluation();
-        let mut writes = Vec::with_capacity(ids.len());
-        for id in ids {
-            // Ids are strings. A number stands for its text, which INSERT stores.
-            if let Some(id) = proto::value::text(&constant_value(id, values, &cost)?) {
-                writes.push(Write { id: id.into_owned(), kind: WriteKind::Delete });
+        let writes = match is_long(ids, values) {
+            true => {
+                let (ids, values) = (ids.to_vec(), values.to_vec());
+                self.env.blocking(move || deletions(&ids, &values)).await?
             }
-        }
+            false => deletions(ids, values)?,
+        };
         let affected = match writes.is_empty() {
             true => 0,
             false => self.write(&bucket, writes).await?,
@@ -61,6 +60,51 @@ impl SessionState {
         self.settings.written.add(reply.position);
         Ok(reply.affected)
     }
+}
+
+/// True if the checks of a statement with these operands take longer than about a millisecond.
+fn is_long<'a>(exprs: impl IntoIterator<Item = &'a Expr>, values: &[Value]) -> bool {
+    let text = |value: &Value| if let Value::String(text) = value { text.len() } else { 0 };
+    let mut bytes: usize = values.iter().map(text).sum();
+    exprs.into_iter().any(|expr| {
+        bytes += OPERAND_BYTES;
+        if let Expr::Literal(value) = expr {
+            bytes += text(value);
+        }
+        bytes > INLINE_BYTES_MAX
+    })
+}
+
+/// The writes of an INSERT, whose documents are JSON.
+fn insertions(insert: &Insert, values: &[Value]) -> Result<Vec<Write>> {
+    let cost = CostMeter::for_evaluation();
+    let mut writes = Vec::with_capacity(insert.rows.len());
+    for (id, doc) in &insert.rows {
+        let id = text_argument(id, values, &cost, "an id")?;
+        proto::value::key::check_id(&id)?;
+        let doc = text_argument(doc, values, &cost, "a document")?;
+        Value::parse_json(doc.as_bytes())
+            .map_err(|error| error.context(format!("document {id:?}")))?;
+        let kind = match insert.replace {
+            true => WriteKind::Upsert(doc.into()),
+            false => WriteKind::Insert(doc.into()),
+        };
+        writes.push(Write { id, kind });
+    }
+    Ok(writes)
+}
+
+/// The writes of a DELETE.
+fn deletions(ids: &[Expr], values: &[Value]) -> Result<Vec<Write>> {
+    let cost = CostMeter::for_evaluation();
+    let mut writes = Vec::with_capacity(ids.len());
+    for id in ids {
+        // Ids are strings. A number stands for its text, which INSERT stores.
+        if let Some(id) = proto::value::text(&constant_value(id, values, &cost)?) {
+            writes.push(Write { id: id.into_owned(), kind: WriteKind::Delete });
+        }
+    }
+    Ok(writes)
 }
 
 fn constant_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {

@@ -62,6 +62,9 @@ impl Cluster {
             let member = start_coordinator(&config, &env, &peers, id).await?;
             coordinators.insert(id, member);
         }
+        for member in coordinators.values().map(Arc::downgrade) {
+            peers.know_cluster(move || member.upgrade()?.cluster());
+        }
         let projector_info = info(PROJECTOR, Role::Projector);
         let dir = node_dir(&config.data_dir, "projector", 1);
         let mut projector_config = projector::Config::new(projector_info.clone());
@@ -200,7 +203,7 @@ fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
 }
 
 /// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the
-/// log the cluster would begin anew beside data that it does not know.
+/// log the cluster would begin anew beside data of unknown origin.
 fn check_clusters(env: &Env, config: &ClusterConfig) -> Result<()> {
     let mut found: Option<(PathBuf, ClusterId)> = None;
     let dirs = match env.fs.exists(&config.data_dir) {

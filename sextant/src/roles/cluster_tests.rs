@@ -10,82 +10,77 @@ use proto::rpc::command::{Command, CommandRequest};
 
 use super::*;
 
-/// Files whose writes fail from some moment on.
-struct FullDisk {
-    files: Arc<dyn FileSystem>,
-    is_full: Arc<AtomicBool>,
-}
+/// A switch after which all writes to the disk fail.
+#[derive(Clone, Default)]
+struct Full(Arc<AtomicBool>);
 
-struct FullFile {
-    file: Arc<dyn File>,
-    is_full: Arc<AtomicBool>,
-}
-
-impl FullFile {
+impl Full {
     fn check(&self) -> io::Result<()> {
-        match self.is_full.load(Ordering::Relaxed) {
+        match self.0.load(Ordering::Relaxed) {
             true => Err(io::ErrorKind::StorageFull.into()),
             false => Ok(()),
         }
     }
 }
 
+struct FullDisk(Arc<dyn FileSystem>, Full);
+struct FullFile(Arc<dyn File>, Full);
+
 impl FileSystem for FullDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let file = self.files.open(path, mode)?;
-        Ok(Arc::new(FullFile { file, is_full: Arc::clone(&self.is_full) }))
+        Ok(Arc::new(FullFile(self.0.open(path, mode)?, self.1.clone())))
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.files.rename(from, to)
+        self.0.rename(from, to)
     }
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.files.remove_file(path)
+        self.0.remove_file(path)
     }
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.files.remove_dir_all(path)
+        self.0.remove_dir_all(path)
     }
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.files.create_dir_all(path)
+        self.0.create_dir_all(path)
     }
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.files.sync_dir(path)
+        self.0.sync_dir(path)
     }
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
-        self.files.list(path)
+        self.0.list(path)
     }
     fn exists(&self, path: &Path) -> bool {
-        self.files.exists(path)
+        self.0.exists(path)
     }
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.files.lock_dir(path)
+        self.0.lock_dir(path)
     }
 }
 
 impl File for FullFile {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buf, offset)
+        self.0.read_exact_at(buf, offset)
     }
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.check()?;
-        self.file.write_all_at(buf, offset)
+        self.1.check()?;
+        self.0.write_all_at(buf, offset)
     }
     fn len(&self) -> io::Result<u64> {
-        self.file.len()
+        self.0.len()
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.check()?;
-        self.file.set_len(len)
+        self.1.check()?;
+        self.0.set_len(len)
     }
     fn sync(&self) -> io::Result<()> {
-        self.check()?;
-        self.file.sync()
+        self.1.check()?;
+        self.0.sync()
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_cannot_write_its_files_ends_the_cluster() {
-    let (mut env, is_full) = (Env::real(), Arc::new(AtomicBool::new(false)));
-    env.fs = Arc::new(FullDisk { files: Arc::clone(&env.fs), is_full: Arc::clone(&is_full) });
+    let (mut env, full) = (Env::real(), Full::default());
+    env.fs = Arc::new(FullDisk(Arc::clone(&env.fs), full.clone()));
     let data = tempfile::tempdir().expect("a directory");
     let config = ClusterConfig {
         data_dir: data.path().to_owned(),
@@ -97,7 +92,7 @@ async fn a_service_that_cannot_write_its_files_ends_the_cluster() {
     let cluster = Cluster::start(config, env).await.expect("a cluster");
     let quiet = tokio::time::timeout(Duration::from_millis(300), cluster.stopped()).await;
     assert!(quiet.is_err(), "all services run");
-    is_full.store(true, Ordering::Relaxed);
+    full.0.store(true, Ordering::Relaxed);
     let command = Command::CreateBucket {
         name: "b".into(),
         vbuckets: 1,

@@ -19,7 +19,7 @@ use crate::grpc;
 use crate::listen::{bind, connections, end_reason};
 use crate::wire::{PeerDirectory, Peers, tcp_connect};
 
-/// How long a coordinator may take to answer before the process says that it waits.
+/// Time after which the process says that it waits for a coordinator.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// The pause before the coordinators are asked again.
 const ANSWER_PAUSE: Duration = Duration::from_millis(200);
@@ -60,7 +60,7 @@ pub struct RoleSettings {
     pub http: String,
 }
 
-/// Runs a role until the future is dropped. `shutdown` learns what is to be done before the process ends.
+/// Runs a role until the future is dropped. `shutdown` receives the work before the end of the process.
 pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result<()> {
     let role = settings.node.role;
     let peers = Peers::new(settings.coordinators.clone(), tcp_connect());
@@ -85,6 +85,8 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             )
             .await?;
             peers.add_coordinator(id, service.clone());
+            let member = Arc::downgrade(&service);
+            peers.know_cluster(move || member.upgrade()?.cluster());
             let stopped = service.stopped();
             serve_until(&env, &settings.node, listener, peers, stopped, "log").await
         }
@@ -92,28 +94,38 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let mut config = projector::Config::new(settings.node.clone());
             config.log_bytes_max = settings.log_bytes_max.unwrap_or(config.log_bytes_max);
             let service = services::start_projector(config, data, &env, directory.clone()).await?;
-            peers.add_projector(id, service.projector());
+            let projector = service.projector();
+            peers.add_projector(id, projector.clone());
+            peers.know_cluster(move || projector.cluster());
             let stopped = service.stopped();
             wait_coordinators(&*directory, &settings).await;
             serve_until(&env, &settings.node, listener, peers, stopped, "documents").await
         }
         Role::Indexer => {
-            let mut config = indexer::Config::new(settings.node.clone(), data);
-            if let Some(bytes) = settings.memory_bytes {
-                config.store.memory_bytes = bytes;
-            }
-            config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
-            config.scan_memory_total_bytes = settings.scans.memory_bytes;
-            config.scan_memory_each_bytes = settings.scans.each_memory_bytes;
-            config.store.open_files_max = Shares::of_process().fragments(1);
+            let config = indexer_config(&settings);
             let service = services::run_indexer(config, &env, directory.clone()).await?;
-            shutdown.flushes(&service);
+            shutdown.add_indexer(&service);
             peers.add_indexer(id, service.clone());
+            let indexer = Arc::downgrade(&service);
+            peers.know_cluster(move || indexer.upgrade()?.cluster());
             let stopped = service.stopped();
             wait_coordinators(&*directory, &settings).await;
             serve_until(&env, &settings.node, listener, peers, stopped, "log").await
         }
     }
+}
+
+/// The settings of an indexer.
+fn indexer_config(settings: &RoleSettings) -> indexer::Config {
+    let mut config = indexer::Config::new(settings.node.clone(), settings.data.clone());
+    if let Some(bytes) = settings.memory_bytes {
+        config.store.memory_bytes = bytes;
+    }
+    config.scans_max = settings.scans.count_max.unwrap_or(config.scans_max);
+    config.scan_memory_total_bytes = settings.scans.memory_bytes;
+    config.scan_memory_each_bytes = settings.scans.each_memory_bytes;
+    config.store.open_files_max = Shares::of_process().fragments(1);
+    config
 }
 
 /// The option that set the address to listen on; an error names it.
@@ -198,6 +210,9 @@ async fn run_router(
     config.scan_memory_total_bytes = memory_bytes.unwrap_or(config.scan_memory_total_bytes);
     config.scan_memory_each_bytes = each_memory_bytes.unwrap_or(config.scan_memory_total_bytes / 4);
     let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
+    // A router keeps nothing, but an address in its catalog may go over to a process of another cluster.
+    let its_router = Arc::clone(&router);
+    peers.know_cluster(move || its_router.catalog().cluster);
     let parts = ServerParts { router, directory, peers, indexers: Vec::new() };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;

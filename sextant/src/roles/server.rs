@@ -131,13 +131,7 @@ impl Server {
             env.clone(),
             Arc::clone(&counters),
         ));
-        let (shares, usual) = (Shares::of_process(), pg::PgConfig::default());
-        let limits = pg::PgConfig {
-            sessions_max: shares.sessions(usual.sessions_max),
-            starting_max: shares.starting(usual.starting_max),
-            ..usual
-        };
-        let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), limits);
+        let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), session_limits());
         let public = grpc::services(Arc::clone(&backend));
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let observed = Observed { backend, indexers, counters };
@@ -206,6 +200,16 @@ impl Server {
     pub fn ready_line(&self) -> String {
         let [sql, grpc, http] = self.addresses;
         format!("ready sql={sql} grpc={grpc} http={http}")
+    }
+}
+
+/// The limits of SQL sessions, within the open files of this process.
+fn session_limits() -> pg::PgConfig {
+    let (shares, usual) = (Shares::of_process(), pg::PgConfig::default());
+    pg::PgConfig {
+        sessions_max: shares.sessions(usual.sessions_max),
+        starting_max: shares.starting(usual.starting_max),
+        ..usual
     }
 }
 

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use proto::lock::lock;
 
-/// The most time that a clean end takes; then the next start replays the rest.
+/// Time limit of a clean end. Beyond it the next start replays the rest of the log.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(10);
 
-/// What is to be done before the process ends; cheap to clone.
+/// The work before the end of a process; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Shutdown(Arc<Mutex<Vec<Arc<indexer::Indexer>>>>);
 
 impl Shutdown {
-    /// An indexer that writes its memory into fragments.
-    pub fn flushes(&self, indexer: &Arc<indexer::Indexer>) {
+    /// Adds an indexer, which writes its memory into fragments before the process ends.
+    pub fn add_indexer(&self, indexer: &Arc<indexer::Indexer>) {
         lock(&self.0).push(Arc::clone(indexer));
     }
 
-    /// Does it, within ten seconds.
+    /// Flushes the indexers, for at most [`SHUTDOWN_WAIT`].
     pub async fn run(self) {
         let indexers = std::mem::take(&mut *lock(&self.0));
         let flushes = indexers.iter().map(|indexer| async move {

@@ -3,7 +3,8 @@
 //! Each service gets a [`PeerDirectory`], the [`proto::rpc::api::Directory`] over the [`Peers`] of its process. A process
 //! registers the services that it runs. Other services are reached at the address in the catalog, over one HTTP/2
 //! connection per address that reconnects by itself. A request is the number of a method (`methods`) and its arguments in
-//! postcard; the reply is the result of the trait's method. Processes agree on a protocol version (`versions`).
+//! postcard; the reply is the result of the trait's method. Processes agree on a protocol version (`versions`), and refuse
+//! calls of other clusters (`clusters`).
 //!
 //! Flow control: a reader grants credit by reading. Without it the transport takes one window (`STREAM_WINDOW_BYTES`) and
 //! a message or two. Then the sender's channel, which is bounded in bytes too, fills up, and the sender waits. The window
@@ -12,6 +13,9 @@
 //! do not block maintenance streams.
 
 mod any_member;
+#[cfg(test)]
+mod cluster_tests;
+mod clusters;
 mod codec;
 mod connect;
 mod directory;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use dashmap::DashMap;
+use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
 use proto::{Error, Result};
 
+use super::clusters::OwnCluster;
 use super::connect::{Connect, LOCAL};
 use super::remote::{Connection, Remote};
 use super::versions::ProtocolVersions;
@@ -24,6 +26,7 @@ pub struct Peers {
     connect: Connect,
     /// The protocol versions that this process speaks.
     pub(super) versions: ProtocolVersions,
+    pub(super) cluster: Arc<OwnCluster>,
 }
 
 impl Peers {
@@ -47,7 +50,13 @@ impl Peers {
             connections: DashMap::new(),
             connect,
             versions,
+            cluster: Arc::default(),
         })
+    }
+
+    /// Adds a service of this process that tells its cluster, once it knows it. Calls of other clusters are refused.
+    pub fn know_cluster(&self, service: impl Fn() -> Option<ClusterId> + Send + Sync + 'static) {
+        self.cluster.add(Box::new(service));
     }
 
     /// Registers a coordinator member of this process.
@@ -111,7 +120,7 @@ impl Peers {
             _ if address.starts_with(LOCAL) => Err(Error::unavailable("the service is stopped")),
             Some(connection) => Ok(connection.clone()),
             None => (self.connect)(address).map(|channel| {
-                let connection = Connection::new(channel, self.versions);
+                let connection = Connection::new(channel, self.versions, Arc::clone(&self.cluster));
                 self.connections.insert(address.to_owned(), connection.clone());
                 connection
             }),

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
+use super::clusters::OwnCluster;
 use super::codec::{decode, encode};
 use super::methods::*;
 use super::versions::ProtocolVersions;
@@ -25,12 +26,14 @@ pub(super) struct Connection {
     versions: ProtocolVersions,
     /// The version in which requests to the other process are written.
     version: Arc<AtomicU32>,
+    /// The cluster of this process.
+    cluster: Arc<OwnCluster>,
 }
 
 impl Connection {
     /// A connection that begins with the newest version.
-    pub fn new(channel: Channel, versions: ProtocolVersions) -> Self {
-        Self { channel, versions, version: Arc::new(AtomicU32::new(versions.newest)) }
+    pub fn new(channel: Channel, versions: ProtocolVersions, cluster: Arc<OwnCluster>) -> Self {
+        Self { channel, versions, version: Arc::new(AtomicU32::new(versions.newest)), cluster }
     }
 
     /// After a refusal: returns the version in which to write the request again, if there is one.
@@ -62,6 +65,11 @@ impl Remote {
     /// may retry.
     fn unreachable(&self, status: Status) -> Error {
         let message = format!("node {} at {}: {}", self.node, self.address, status.message());
+        if self.connection.as_ref().is_ok_and(|connection| connection.cluster.is_refusal(&status)) {
+            return Error::unavailable(message).with_hint(
+                "check --coordinators and the addresses of the processes of both clusters",
+            );
+        }
         match status.code() {
             tonic::Code::OutOfRange | tonic::Code::ResourceExhausted => {
                 Error::new(proto::ErrorCode::OverLimit, message)
@@ -85,6 +93,7 @@ impl Remote {
             let message = PeerRequest { version, node: self.node.0, body: body.clone() };
             let mut request = Request::new(message);
             connection.versions.write_to(request.metadata_mut());
+            connection.cluster.write_to(request.metadata_mut());
             request
         };
         let version = connection.version.load(Ordering::Relaxed);

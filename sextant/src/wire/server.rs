@@ -158,6 +158,7 @@ impl Peer for PeerEndpoint {
     ) -> std::result::Result<Response<PeerReply>, Status> {
         let (headers, _, request) = request.into_parts();
         self.peers.versions.accept(request.version, &headers)?;
+        self.peers.cluster.accept(&headers)?;
         self.answer(NodeId(request.node), &request.body).await.map(undated)
     }
 
@@ -167,6 +168,7 @@ impl Peer for PeerEndpoint {
     ) -> std::result::Result<Response<Replies>, Status> {
         let (headers, _, request) = request.into_parts();
         self.peers.versions.accept(request.version, &headers)?;
+        self.peers.cluster.accept(&headers)?;
         let begun = self.begin(NodeId(request.node), &request.body).await;
         let replies = begun
             .unwrap_or_else(|error| Box::pin(stream::once(async move { reply::<()>(Err(error)) })));

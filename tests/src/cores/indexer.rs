@@ -316,8 +316,8 @@ impl Indexer {
         }
     }
 
-    /// Handles a refusal: the source does not have this place in its history. What the stream carried since when is
-    /// forgotten with it, since the next stream may begin at a later place.
+    /// Handles a refusal: the source does not have this place in its history. The queue also forgets
+    /// the times since which the stream carried indexes, because the next stream may begin at a later place.
     pub fn refused(&mut self) {
         if self.queue.take().is_some() {
             self.fed.clear();

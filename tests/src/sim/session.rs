@@ -1,4 +1,4 @@
-//! The connections of the simulated client, and what it knows.
+//! The connections of the simulated client, and its knowledge.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use sextant::backend::ClusterBackend;
 use super::client::{Client, RouterMaker};
 use super::marks::Marks;
 
-/// The connections of the client, and what it knows.
+/// The connections of the client, and its knowledge.
 #[derive(Clone)]
 pub(super) struct Session {
     pub backend: Arc<ClusterBackend>,
@@ -23,7 +23,7 @@ pub(super) struct Session {
     pub marks: Marks,
     pub bucket: Arc<BucketInfo>,
     last_write: Arc<Mutex<Option<WritePosition>>>,
-    /// Epochs that were said to be gone although nothing known took them, each with the error.
+    /// Leased epochs that a refusal called gone, each with the error.
     gone: Arc<Mutex<Vec<(Epoch, String)>>>,
 }
 
@@ -91,12 +91,12 @@ impl Session {
         }
     }
 
-    /// Remembers an epoch that is said to be gone.
+    /// Remembers an epoch that a refusal called gone.
     pub fn note_gone(&self, epoch: Epoch, error: String) {
         self.gone.lock().expect("not poisoned").push((epoch, error));
     }
 
-    /// Describes an epoch that was said to be gone, although no rollback has taken it back.
+    /// Describes an epoch that a refusal called gone although no rollback has removed it.
     pub fn falsely_gone(&self) -> Option<String> {
         let catalog = self.router.catalog();
         let bucket = catalog.buckets.get(&self.bucket.id)?;

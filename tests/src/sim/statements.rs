@@ -32,10 +32,10 @@ pub type History = (Vec<Branches>, Vec<Vec<Arc<Mutation>>>);
 /// A place in the source's history.
 type Place = (VbucketId, Vbuuid, Seqno);
 
-/// What the client knows of the outcome of a statement.
+/// The outcome of a statement, as far as the client knows it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Nothing: it may take effect at any time.
+    /// Unknown: the statement may take effect at any time.
     InDoubt,
     /// It had no effect.
     Refused,
@@ -173,7 +173,7 @@ fn judge_reply(
     for write in writes {
         by_vbucket.entry(vbucket_of(&write.id, VBUCKETS)).or_default().push(write);
     }
-    // What a loss has taken away was there before.
+    // A write that a loss has taken away is in an earlier history.
     let histories = if is_lossy { histories } else { histories.get(..1).unwrap_or_default() };
     let mut choices = Vec::new();
     for (vbucket, end) in &reply.position.positions {
@@ -241,7 +241,7 @@ fn log_to(
     (branch_of(&branches[at], end.seqno) == end.vbuuid).then_some((&branches[at], log))
 }
 
-/// True if the mutations are what these writes do to a vbucket with this log.
+/// True if the mutations are the effect of these writes on a vbucket with this log.
 fn is_effect(writes: &[&Write], before: &[Arc<Mutation>], tail: &[Arc<Mutation>]) -> bool {
     let exists = |id: &str| {
         let last = before.iter().rev().find(|mutation| &*mutation.id == id);

@@ -24,7 +24,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::index::local_index::LocalIndex;
 use crate::read::merge::Merge;
-use crate::rows::packed::{self, include_hash};
+use crate::rows::packed::{self, IncludeHash, include_hash};
 
 /// A comparison in progress.
 pub struct Comparison {
@@ -48,7 +48,7 @@ struct CopyRow {
 }
 
 /// An entry of a document: slice, key, hash of the included values.
-type DocumentEntry = (SliceNo, Vec<u8>, u64);
+type DocumentEntry = (SliceNo, Vec<u8>, Option<IncludeHash>);
 
 impl Comparison {
     /// Begins to compare an index with a snapshot that ends at a cut. The index must have nothing

@@ -123,7 +123,8 @@ async fn a_build_whose_write_failed_begins_anew() {
     assert!(store.snapshot(INDEX, mark(1, 100).epoch).is_ok());
 }
 
-/// A build that is given up while its fragments are being written leaves no file: the write deletes what nobody takes.
+/// A build that is given up while its fragments are being written leaves no file: the write deletes files that no build
+/// takes over.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_is_cancelled_midway_leaves_no_file() {
     let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());

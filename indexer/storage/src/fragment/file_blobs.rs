@@ -20,7 +20,7 @@ pub struct FileBlobs {
     readers: Arc<Readers>,
 }
 
-/// The fragments that someone may be reading.
+/// The fragments that may have readers.
 type Readers = Mutex<BTreeMap<u64, Vec<Reader>>>;
 
 impl FileBlobs {

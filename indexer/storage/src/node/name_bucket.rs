@@ -1,4 +1,4 @@
-//! Names a bucket in the node manifest, see [`crate::node::checkpoints`].
+//! The first mark of a bucket in the node manifest, see [`crate::node::checkpoints`].
 
 use std::sync::Arc;
 

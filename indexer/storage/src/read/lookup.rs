@@ -182,7 +182,7 @@ mod tests {
         let mut push = |id: &[u8], epoch: u64| {
             let mut state = Vec::new();
             let key = [&epoch.to_be_bytes()[..], &value].concat();
-            packed::put(&mut state, packed::PackedEntry { key: &key, include_hash: 0 });
+            packed::put(&mut state, packed::PackedEntry { key: &key, include_hash: None });
             let row = RowVersion {
                 slice: SliceNo(1),
                 key: id,

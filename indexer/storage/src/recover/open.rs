@@ -56,10 +56,7 @@ pub(crate) fn open(
     dir: &Path,
     options: StoreOptions,
 ) -> Result<EngineContext> {
-    for dir in [layout::log_dir(dir), layout::manifest_dir(dir), layout::fragment_dir(dir)] {
-        create_dir_durably(&*env.fs, &dir)
-            .map_err(|error| Error::from(error).context(format!("creating {}", dir.display())))?;
-    }
+    create_dirs(env, dir)?;
     let manifests = manifest::read_all(&*env.fs, &layout::manifest_dir(dir))?;
     manifests.check(&layout::manifest_dir(dir))?;
     let log_dir = layout::log_dir(dir);
@@ -103,6 +100,15 @@ pub(crate) fn open(
     })
 }
 
+/// Creates the directories of a store.
+fn create_dirs(env: &Env, dir: &Path) -> Result<()> {
+    for dir in [layout::log_dir(dir), layout::manifest_dir(dir), layout::fragment_dir(dir)] {
+        create_dir_durably(&*env.fs, &dir)
+            .map_err(|error| Error::from(error).context(format!("creating {}", dir.display())))?;
+    }
+    Ok(())
+}
+
 /// Checks that the log reaches back to the epochs that the node manifest says are in fragments. A log that ends too
 /// early, or is gone, is no contradiction: the stream brings the rest again, from the marks of the node manifest on.
 fn check_log(env: &Env, dir: &Path, node: &NodeManifest) -> Result<()> {
@@ -119,7 +125,7 @@ fn check_log(env: &Env, dir: &Path, node: &NodeManifest) -> Result<()> {
     }
 }
 
-/// Why a log that begins at `first` is incomplete.
+/// The reason why a log that begins at `first` is incomplete.
 pub(crate) fn late_log(dir: &Path, first: Lsn, log_from: Lsn) -> String {
     let (path, dir) = (segment_path(dir, first), dir.display());
     format!(

@@ -1,37 +1,50 @@
 //! Packed states of the back index: the entries that a document has in one slice.
 //!
 //! ```text
-//! state := entry*        entry := len(key)*2+hashed  key  [hash:u64]
+//! state := entry*        entry := len(key)*2+hashed  key  [hash:u8{24}]
 //! ```
 //! `hash` is the hash of the included values and tells whether they changed. It is present only if
 //! the entry has included values. A document without entries has no state: its row is a tombstone.
+//!
+//! Values with equal hashes are taken for equal, so a writer must not be able to find two such values: the hash is
+//! cryptographic. Its 192 bits leave 2^96 steps to an attacker who looks for a collision, without a secret that all nodes
+//! would have to share: states move to other nodes with their files.
 
 use proto::rpc::scan::KeyRange;
 use proto::rpc::varint::{put_varint, take_varint};
-use xxhash_rust::xxh3::xxh3_64;
+use sha2::{Digest, Sha256};
 
 /// An entry of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PackedEntry<'a> {
     /// Encoded key parts.
     pub key: &'a [u8],
-    /// Hash of the included values; 0 if there are none.
-    pub include_hash: u64,
+    /// Hash of the included values; `None` if there are none.
+    pub include_hash: Option<IncludeHash>,
 }
 
+const HASH_BYTES: usize = 24;
+
+/// The beginning of the SHA-256 of included values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IncludeHash([u8; HASH_BYTES]);
+
 /// Hash of included values, as a state stores it.
-pub fn include_hash(include: &[u8]) -> u64 {
-    // 0 stands for "no included values".
-    if include.is_empty() { 0 } else { xxh3_64(include).max(1) }
+pub fn include_hash(include: &[u8]) -> Option<IncludeHash> {
+    if include.is_empty() {
+        return None;
+    }
+    let hash: [u8; 32] = Sha256::digest(include).into();
+    hash.first_chunk::<HASH_BYTES>().map(|first| IncludeHash(*first))
 }
 
 /// Appends an entry to a state.
 pub fn put(out: &mut Vec<u8>, entry: PackedEntry<'_>) {
-    let hashed = entry.include_hash != 0;
+    let hashed = entry.include_hash.is_some();
     put_varint(out, (entry.key.len() as u64) << 1 | u64::from(hashed));
     out.extend_from_slice(entry.key);
-    if hashed {
-        out.extend_from_slice(&entry.include_hash.to_le_bytes());
+    if let Some(IncludeHash(hash)) = entry.include_hash {
+        out.extend_from_slice(&hash);
     }
 }
 
@@ -50,11 +63,11 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<PackedEntry<'a>> {
     let (key, tail) = rest.split_at_checked(usize::try_from(tag >> 1).ok()?)?;
     *rest = tail;
     let include_hash = match tag & 1 {
-        0 => 0,
+        0 => None,
         _ => {
-            let (hash, tail) = rest.split_first_chunk::<8>()?;
+            let (hash, tail) = rest.split_first_chunk::<HASH_BYTES>()?;
             *rest = tail;
-            u64::from_le_bytes(*hash)
+            Some(IncludeHash(*hash))
         }
     };
     Some(PackedEntry { key, include_hash })
@@ -85,8 +98,8 @@ mod tests {
     fn states_come_back_and_can_be_narrowed() {
         let mut state = Vec::new();
         let all = [
-            PackedEntry { key: b"a", include_hash: 0 },
-            PackedEntry { key: b"", include_hash: 7 },
+            PackedEntry { key: b"a", include_hash: None },
+            PackedEntry { key: b"", include_hash: include_hash(b"y") },
             PackedEntry { key: &[9; 300], include_hash: include_hash(b"x") },
         ];
         all.iter().for_each(|entry| put(&mut state, *entry));

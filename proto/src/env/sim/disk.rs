@@ -29,7 +29,7 @@ pub(super) struct Disk {
     pub locks: BTreeSet<PathBuf>,
 }
 
-/// How often armed faults have struck.
+/// Numbers of armed faults that have struck.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Struck {
     /// Operations that failed.

@@ -77,7 +77,7 @@ impl SimFs {
         lock(&self.0).fail_at.insert(operation);
     }
 
-    /// How often armed faults have struck.
+    /// Numbers of armed faults that have struck.
     pub fn struck(&self) -> Struck {
         lock(&self.0).struck
     }

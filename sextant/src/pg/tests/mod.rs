@@ -4,6 +4,7 @@ mod memory;
 mod outcomes;
 mod raw;
 mod transactions;
+mod turns;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};

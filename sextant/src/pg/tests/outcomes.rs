@@ -1,4 +1,4 @@
-//! What a client learns of statements that were interrupted, and of prepared statements whose index has changed.
+//! Answers to clients about interrupted statements, and about prepared statements whose index has changed.
 
 use std::time::Duration;
 

@@ -49,7 +49,7 @@ impl Cursor<'_> {
             return Ok(Statement::SetTransaction(self.transaction_modes(true)?));
         }
         let mut local = false;
-        // A setting may be called `local` or `session`.
+        // A setting may have the name `local` or `session`.
         if matches!(self.peek_nth(1), Token::Word(_)) && !self.nth_is(1, "TO") {
             local = self.eat_word("LOCAL");
             let _ = !local && self.eat_word("SESSION");

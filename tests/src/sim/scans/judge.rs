@@ -1,4 +1,4 @@
-//! The judgement of what was read.
+//! The judgement of a scan's rows.
 
 use proto::model::cut::Cut;
 use proto::model::ids::{Epoch, VbucketId};

@@ -1,8 +1,8 @@
 //! The scans of the simulated client, each judged: it shows the entries of the model at the cut of its epoch, and the epoch
 //! covers everything that was requested. Rows that arrived before an error are judged as well.
 //!
-//! The client scans among its statements; beside it, other readers scan all the time, some of them so slowly that what
-//! they read moves, is compacted or loses its node in the meantime ([`Reader::run`]).
+//! The client scans among its statements; beside it, other readers scan all the time, some of them so slowly that the
+//! slices under them move, are compacted or lose their node in the meantime ([`Reader::run`]).
 
 mod judge;
 mod query;

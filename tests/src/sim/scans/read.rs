@@ -24,7 +24,7 @@ const PARKED_AFTER: Duration = Duration::from_millis(600);
 /// An entry in bytes, which are its order, and in the model's form with its included value.
 pub type Found = (Vec<u8>, Shown);
 
-/// How a scan is read.
+/// The speed and the pages of a reader.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     /// The number of rows of a page. Unordered pages need virtual scans.
@@ -35,7 +35,7 @@ pub struct Pace {
     pub holds_pages: bool,
 }
 
-/// What was read, up to the end or an error.
+/// The part of a scan that was read, up to its end or an error.
 #[derive(Debug, Default)]
 pub struct Read {
     /// The epoch, once the scan has begun.

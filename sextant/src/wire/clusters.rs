@@ -1,0 +1,83 @@
+//! The cluster of a process, in the headers of calls between processes.
+//!
+//! Numbers of nodes, buckets and indexes mean something only within one cluster, and an address may go over to a process of
+//! another one. A request carries the cluster of its caller, once the caller knows it. A process of another cluster refuses
+//! the request without running it, and its refusal carries its own cluster. Both sides log the refusal.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use proto::lock::lock;
+use proto::model::identity::ClusterId;
+use tokio::time::Instant;
+use tonic::Status;
+use tonic::metadata::{MetadataMap, MetadataValue};
+
+/// The header that carries the cluster of a sender.
+const HEADER: &str = "sextant-cluster";
+/// Refusals are logged at most this often, because callers repeat their calls.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+type KnownCluster = Box<dyn Fn() -> Option<ClusterId> + Send + Sync>;
+
+/// The cluster of this process, as far as its services know it.
+#[derive(Default)]
+pub(super) struct OwnCluster {
+    services: Mutex<Vec<KnownCluster>>,
+    reported: Mutex<Option<Instant>>,
+}
+
+impl OwnCluster {
+    /// Adds a service of this process, which may learn its cluster later.
+    pub fn add(&self, service: KnownCluster) {
+        lock(&self.services).push(service);
+    }
+
+    fn get(&self) -> Option<ClusterId> {
+        lock(&self.services).iter().find_map(|cluster| cluster())
+    }
+
+    /// Adds the cluster to the headers of a message.
+    pub fn write_to(&self, metadata: &mut MetadataMap) {
+        // Hexadecimal digits are a valid header.
+        let value = self.get().and_then(|own| MetadataValue::try_from(own.to_string()).ok());
+        if let Some(value) = value {
+            metadata.insert(HEADER, value);
+        }
+    }
+
+    /// Checks that the caller is not of another cluster.
+    pub fn accept(&self, caller: &MetadataMap) -> Result<(), Status> {
+        let (Some(own), Some(theirs)) = (self.get(), cluster_of(caller)) else { return Ok(()) };
+        if own == theirs {
+            return Ok(());
+        }
+        let text = format!("the caller belongs to cluster {theirs}, this process to cluster {own}");
+        self.report(&text, "a call was refused");
+        let mut refusal = Status::failed_precondition(text);
+        self.write_to(refusal.metadata_mut());
+        Err(refusal)
+    }
+
+    /// True if a status is the refusal of a process of another cluster; it is logged.
+    pub fn is_refusal(&self, status: &Status) -> bool {
+        let is_refusal =
+            cluster_of(status.metadata()).is_some_and(|theirs| Some(theirs) != self.get());
+        if is_refusal {
+            self.report(status.message(), "another process refused a call");
+        }
+        is_refusal
+    }
+
+    fn report(&self, text: &str, what: &'static str) {
+        let mut reported = lock(&self.reported);
+        if reported.is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
+            *reported = Some(Instant::now());
+            tracing::warn!("{what}: {text}; check the addresses of both clusters");
+        }
+    }
+}
+
+fn cluster_of(metadata: &MetadataMap) -> Option<ClusterId> {
+    metadata.get(HEADER)?.to_str().ok()?.parse().ok()
+}

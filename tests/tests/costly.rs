@@ -1,0 +1,212 @@
+//! Costly statements and index expressions: a process serves its other clients meanwhile, and a cancellation or a time-out
+//! takes effect soon.
+//!
+//! The figures of a run are printed; `cargo test --release … --test costly -- --nocapture` shows those of a release build.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the tests run the product as a process"
+)]
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tests::harness::process::{Dev, dev};
+use tests::harness::sql::sqlstate;
+use tests::harness::{connect, eventually, sql};
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls};
+
+/// Time limit of another client's connect and `SELECT 1`, and of a statement after its cancellation. A quiet machine needs
+/// a twentieth of it.
+const ANSWER_MS_MAX: u128 = 1_000;
+/// Documents under the long `IN`, and its values.
+const NUMBERS: u64 = 60_000;
+const IN_VALUES: u64 = 50_000;
+/// Documents under the long `LIKE`, the length of their text, and the letters of the pattern.
+const TEXTS: u64 = 60;
+const TEXT_BYTES: usize = 50_000;
+const PATTERN_LETTERS: usize = 20_000;
+
+fn start(data: &Path) -> Dev {
+    Dev::start_by(dev(data).args(["--nodes", "1"]))
+}
+
+/// Measures the longest connect with `SELECT 1` of other clients until it is stopped.
+struct Bystander {
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<(usize, Duration)>,
+}
+
+impl Bystander {
+    fn start(address: SocketAddr) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let task = tokio::spawn(async move {
+            let (mut answers, mut longest) = (0, Duration::ZERO);
+            while !stopped.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                let client = connect(address).await;
+                assert_eq!(sql::value(&client, "SELECT 1").await, "1");
+                longest = longest.max(begun.elapsed());
+                answers += 1;
+            }
+            (answers, longest)
+        });
+        Self { stop, task }
+    }
+
+    /// Stops it, and checks the longest time.
+    async fn check(self, during: &str) {
+        self.stop.store(true, Ordering::Relaxed);
+        let (answers, longest) = self.task.await.expect("the other client");
+        println!("{during}: {answers} other clients, the longest waited {longest:?}");
+        assert!(longest.as_millis() < ANSWER_MS_MAX, "{during}: a client waited {longest:?}");
+    }
+}
+
+/// Runs a statement that is interrupted while it runs, if it runs for long enough, and checks the delay of the interrupt.
+async fn interrupt(client: &Client, statement: &str, what: &str) {
+    // By a cancel request after 30 ms.
+    let cancel = client.cancel_token();
+    let after = Duration::from_millis(30);
+    let begun = Instant::now();
+    let cancelling = async {
+        tokio::time::sleep(after).await;
+        cancel.cancel_query(NoTls).await.expect("a cancel request");
+    };
+    let (ran, ()) = tokio::join!(sql::simple(client, statement), cancelling);
+    let cancelled = begun.elapsed().saturating_sub(after);
+    let is_cancelled = ran.is_err_and(|error| sql::state_of(&error) == "57014");
+    // By a time-out.
+    sql::run(client, "SET statement_timeout = 30").await;
+    let begun = Instant::now();
+    let ran = sql::simple(client, statement).await;
+    let timed_out = begun.elapsed().saturating_sub(after);
+    let is_timed_out = ran.is_err_and(|error| sql::state_of(&error) == "57014");
+    sql::run(client, "SET statement_timeout = 0").await;
+    println!(
+        "{what}: ended {cancelled:?} after a cancel request (cancelled: {is_cancelled}), \
+         {timed_out:?} after its time-out (timed out: {is_timed_out})"
+    );
+    for delay in [cancelled, timed_out] {
+        assert!(delay.as_millis() < ANSWER_MS_MAX, "{what}: {delay:?} after the interrupt");
+    }
+}
+
+async fn fill(client: &Client, bucket: &str, count: u64, document: impl Fn(u64) -> String) {
+    let mut lines = String::new();
+    for n in 0..count {
+        lines.push_str(&document(n));
+        lines.push('\n');
+    }
+    let copy = format!("COPY {bucket} FROM STDIN (FORMAT jsonl)");
+    sql::copy_in(client, &copy, lines.as_bytes(), 64 << 10)
+        .await
+        .expect("the documents are stored");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_in_and_a_long_insert_hold_up_no_other_client() {
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let process = start(data.path());
+    let client = connect(process.sql_address()).await;
+    sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8); SET consistency = 'request_plus'")
+        .await;
+    let others = Bystander::start(process.sql_address());
+    fill(&client, "b", NUMBERS, |n| format!("{{\"id\":\"d{n}\",\"n\":{n},\"s\":{n}}}")).await;
+    others.check("COPY").await;
+    sql::run(&client, "CREATE INDEX i ON b (n::int8) INCLUDE (s)").await;
+
+    let values: Vec<String> = (0..IN_VALUES).map(|n| (2 * n).to_string()).collect();
+    let statement = format!("SELECT count(*) FROM i WHERE s IN ({})", values.join(","));
+    let others = Bystander::start(process.sql_address());
+    let begun = Instant::now();
+    assert_eq!(sql::value(&client, &statement).await, (NUMBERS / 2).to_string());
+    println!("IN with {IN_VALUES} values over {NUMBERS} entries: {:?}", begun.elapsed());
+    interrupt(&client, &statement, "IN").await;
+    others.check("IN").await;
+
+    // A statement of 4 MiB: its documents are checked as JSON.
+    let text = "x".repeat(1_000);
+    let rows: Vec<String> =
+        (0..3_500).map(|n| format!("('l{n}', '{{\"t\":[1,2,3,\"{text}\"]}}')")).collect();
+    let insert = format!("INSERT INTO b (id, doc) VALUES {}", rows.join(","));
+    let others = Bystander::start(process.sql_address());
+    sql::run(&client, &insert).await;
+    others.check("INSERT of 4 MB").await;
+    let others = Bystander::start(process.sql_address());
+    let rows = sql::simple(&client, "SELECT n, s, id FROM i").await.expect("all rows");
+    assert_eq!(rows.len() as u64, NUMBERS);
+    others.check("SELECT of all rows").await;
+    let many = "SELECT 1;".repeat(100_000);
+    let others = Bystander::start(process.sql_address());
+    interrupt(&client, &many, "100,000 statements in one text").await;
+    others.check("100,000 statements in one text").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_like_holds_up_no_other_client_and_its_index_can_be_dropped() {
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let process = start(data.path());
+    let client = connect(process.sql_address()).await;
+    sql::run(&client, "CREATE BUCKET t WITH (vbuckets = 8); SET consistency = 'request_plus'")
+        .await;
+    let text = "a".repeat(TEXT_BYTES);
+    let document = |n: u64| format!("{{\"id\":\"d{n}\",\"n\":{n},\"t\":\"{text}\"}}");
+    fill(&client, "t", TEXTS, document).await;
+    sql::run(&client, "CREATE INDEX i ON t (n::int8) INCLUDE (t)").await;
+
+    // Linear: the pattern has no `_`.
+    let linear = format!("%{}b%", "a".repeat(PATTERN_LETTERS));
+    let statement = format!("SELECT count(*) FROM i WHERE t LIKE '{linear}'");
+    let others = Bystander::start(process.sql_address());
+    let begun = Instant::now();
+    assert_eq!(sql::value(&client, &statement).await, "0");
+    println!("LIKE over {TEXTS} texts: {:?}", begun.elapsed());
+    interrupt(&client, &statement, "LIKE").await;
+    // Quadratic: it ends at the limit of an evaluation.
+    let quadratic = format!("%{}b%", "_a".repeat(PATTERN_LETTERS / 2));
+    let statement = format!("SELECT count(*) FROM i WHERE t LIKE '{quadratic}'");
+    assert_eq!(sqlstate(&client, &statement).await, "54001");
+    interrupt(&client, &statement, "LIKE with _").await;
+    others.check("LIKE").await;
+
+    // The same in the WHERE of an index: the documents are left out, and the bucket goes on.
+    let others = Bystander::start(process.sql_address());
+    sql::run(&client, &format!("CREATE INDEX costly ON t (n::int8) WHERE t LIKE '{quadratic}'"))
+        .await;
+    fill(&client, "t", TEXTS, document).await;
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM costly").await, "0");
+    left_out(&client).await;
+    others.check("an index with LIKE").await;
+    process.kill();
+
+    let process = start(data.path());
+    let client = connect(process.sql_address()).await;
+    sql::run(&client, "SET consistency = 'request_plus'").await;
+    let others = Bystander::start(process.sql_address());
+    fill(&client, "t", TEXTS, document).await;
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, TEXTS.to_string());
+    left_out(&client).await;
+    let begun = Instant::now();
+    sql::run(&client, "DROP INDEX costly").await;
+    println!("DROP INDEX: {:?}", begun.elapsed());
+    fill(&client, "t", TEXTS, document).await;
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, TEXTS.to_string());
+    others.check("DROP INDEX after a restart").await;
+}
+
+/// Waits until the index shows that it leaves all documents out.
+async fn left_out(client: &Client) {
+    eventually("the documents that are left out are counted", || async {
+        let rows = sql::simple(client, "SHOW INDEXES").await.ok()?;
+        let row = rows.into_iter().find(|row| row[0].as_deref() == Some("costly"))?;
+        let counts = row.into_iter().flatten().filter_map(|cell| cell.parse::<u64>().ok());
+        counts.max().filter(|most| *most >= TEXTS)
+    })
+    .await;
+}
