@@ -57,6 +57,11 @@ struct Feed {
 }
 
 impl Feed {
+    /// The end of the acknowledged mutations that no copy is known to lack.
+    fn acknowledged(&self) -> Position {
+        self.position(self.lacks_behind.unwrap_or(u64::MAX).min(self.taken as u64))
+    }
+
     fn position(&self, seqno: u64) -> Position {
         Position { vbuuid: branch_of(&self.branches, Seqno(seqno)), seqno: Seqno(seqno) }
     }
@@ -73,9 +78,18 @@ impl Feed {
 
     /// Describes acknowledged mutations that the projector lacks without a known reason. A failover of the source
     /// shortens the acknowledged log, and an older copy of a disk is known to the judge.
-    /// The projector answers for the first `asked_for` mutations, which were acknowledged before the question.
-    fn lacks(&self, vbucket: VbucketId, asked_for: usize, there: &SourceHistory) -> Option<String> {
-        let taken = self.taken.min(asked_for) as u64;
+    /// The projector answers for the mutations that were acknowledged before the question, up to `asked_for`; another
+    /// history in the meantime leaves the question open.
+    fn lacks(
+        &self,
+        vbucket: VbucketId,
+        asked_for: Position,
+        there: &SourceHistory,
+    ) -> Option<String> {
+        if self.position(asked_for.seqno.0) != asked_for {
+            return None;
+        }
+        let taken = asked_for.seqno.0.min(self.taken as u64);
         let taken = self.lacks_behind.unwrap_or(u64::MAX).min(taken);
         let (taken, end) = (self.position(taken), there.durable.get(vbucket));
         let is_there = end.seqno >= taken.seqno && there.logs.includes(vbucket, taken);
@@ -206,7 +220,7 @@ impl Producer {
         (0..)
             .map(VbucketId)
             .zip(feeds.iter())
-            .find_map(|(v, feed)| feed.lacks(v, feed.taken, there))
+            .find_map(|(v, feed)| feed.lacks(v, feed.acknowledged(), there))
     }
 
     /// For each vbucket, the number of times that a projector has lost a part of it.
@@ -285,9 +299,9 @@ impl Producer {
         vbucket: VbucketId,
     ) -> Result<()> {
         let at = usize::from(vbucket.0);
-        let (unsure, losses, taken) = {
+        let (unsure, losses, acknowledged) = {
             let feed = &self.feeds()[at];
-            (feed.unsure, feed.losses, feed.taken)
+            (feed.unsure, feed.losses, feed.acknowledged())
         };
         let there = match unsure {
             true => Some(backend.source(bucket)?.history(bucket.id).await?),
@@ -296,7 +310,7 @@ impl Producer {
         if self.feeds()[at].losses != losses {
             return Ok(());
         }
-        let lacks = |there| self.feeds()[at].lacks(vbucket, taken, there);
+        let lacks = |there| self.feeds()[at].lacks(vbucket, acknowledged, there);
         if let Some(what) = there.as_ref().and_then(lacks) {
             return Err(Error::internal(what));
         }
