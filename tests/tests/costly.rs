@@ -160,6 +160,11 @@ async fn a_long_like_holds_up_no_other_client_and_its_index_can_be_dropped() {
     fill(&client, "t", TEXTS, document).await;
     sql::run(&client, "CREATE INDEX i ON t (n::int8) INCLUDE (t)").await;
 
+    sql::run(&client, "CREATE INDEX narrow ON t (n::int8) INCLUDE (t) WITH (included_kb_max = 16)")
+        .await;
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM narrow").await, "0", "texts of 50 KB");
+    sql::run(&client, "DROP INDEX narrow").await;
+
     // Linear: the pattern has no `_`.
     let linear = format!("%{}b%", "a".repeat(PATTERN_LETTERS));
     let statement = format!("SELECT count(*) FROM i WHERE t LIKE '{linear}'");

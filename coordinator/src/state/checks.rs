@@ -1,6 +1,8 @@
 //! Validates names and declarations.
 
-use proto::model::index::{COLUMNS_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, SLICES_MAX};
+use proto::model::index::{
+    COLUMNS_MAX, INCLUDED_KB_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, SLICES_MAX,
+};
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
 use super::context::StateContext;
@@ -47,6 +49,8 @@ pub(super) fn check_spec(spec: &IndexSpec) -> Result<()> {
     let bad = |what: &str| Err(Error::new(ErrorCode::InvalidParameter, what.to_owned()));
     check_range("slices", u64::from(spec.slices), 1, u64::from(SLICES_MAX))?;
     check_range("replicas", u64::from(spec.replicas), 0, u64::from(REPLICAS_MAX))?;
+    let included_kb_max = u64::from(spec.included_kb_max);
+    check_range("included_kb_max", included_kb_max, 1, u64::from(INCLUDED_KB_MAX))?;
     if spec.sql.len() > SQL_BYTES_MAX {
         let what = format!("the statement has {} bytes; at most {SQL_BYTES_MAX}", spec.sql.len());
         return Err(Error::new(ErrorCode::OverLimit, what));

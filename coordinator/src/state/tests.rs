@@ -4,7 +4,7 @@ use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
 use proto::model::cut::Position;
 use proto::model::ids::{Epoch, Generation, MoveId, Seqno, SliceNo, VbucketId, Vbuuid};
-use proto::model::index::{IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::model::index::{INCLUDED_KB_DEFAULT, IndexSpec, IndexState, KeyPart, PartitionBy};
 use proto::model::moves::{MoveStage, PlannedMove};
 use proto::model::node::Role;
 use proto::model::rollback::DeadEpochs;
@@ -80,6 +80,7 @@ pub(crate) fn spec(name: &str) -> IndexSpec {
         slices: 4,
         replicas: 1,
         separate_included_columns: false,
+        included_kb_max: INCLUDED_KB_DEFAULT,
         sql: format!("CREATE INDEX {name} ON b (city)"),
     }
 }

@@ -18,10 +18,6 @@ use proto::model::left_out::LeftOutReason;
 use proto::value::Value;
 use proto::value::key::{KEY_BYTES_MAX, encode_part};
 
-/// The size limit of the included values of one entry. It equals sixteen keys, so that a batch of rows stays a small
-/// multiple of the number of rows.
-pub const INCLUDE_BYTES_MAX: usize = 16 * KEY_BYTES_MAX;
-
 /// The limit of entries of a document in one index. Each is a version on the indexer and repeats the id, so the
 /// longest ids come to 4 MiB.
 pub const ENTRIES_MAX: usize = 16_384;
@@ -82,7 +78,7 @@ pub fn document_keys(
     for column in &spec.include {
         encode(&*eval(&column.expr, &scope, cost)?, false, &mut include, cost)?;
     }
-    parts.check(include.len())?;
+    parts.check(include.len(), usize::from(spec.included_kb_max) << 10)?;
     Ok(DocumentKeys { keys: parts.keys(), include })
 }
 
@@ -96,7 +92,7 @@ struct KeyParts {
 
 impl KeyParts {
     /// Checks the limits of the entries.
-    fn check(&self, include_bytes: usize) -> Result<(), OverLimit> {
+    fn check(&self, include_bytes: usize, include_bytes_max: usize) -> Result<(), OverLimit> {
         use LeftOutReason::{EntriesTooLong, IncludeTooLong, KeyTooLong, TooManyEntries};
         let around = self.before.len() + self.after.len();
         let (count, longest, sum) = match &self.elements {
@@ -114,7 +110,7 @@ impl KeyParts {
             }
         };
         check(KeyTooLong, "a key", around + longest, KEY_BYTES_MAX)?;
-        check(IncludeTooLong, "the set of included values", include_bytes, INCLUDE_BYTES_MAX)?;
+        check(IncludeTooLong, "the set of included values", include_bytes, include_bytes_max)?;
         if count > ENTRIES_MAX {
             let what = format!("the document has {count} entries, the limit is {ENTRIES_MAX}");
             return Err(OverLimit::new(TooManyEntries, what));

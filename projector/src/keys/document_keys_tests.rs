@@ -1,7 +1,7 @@
 //! The entries of a document.
 
 use proto::expr::{ColumnType, CompareOp, Expr};
-use proto::model::index::{IncludedColumn, KeyPart};
+use proto::model::index::{INCLUDED_KB_DEFAULT, IncludedColumn, KeyPart};
 use proto::value::key::decode_part;
 use proto::value::path::Step;
 
@@ -83,17 +83,22 @@ fn keys_and_included_values_over_their_limits_are_refused() {
         name: String::new(),
         column_type: ColumnType::Text,
     });
-    let keys = |a: usize, b: usize| {
+    let keys_of = |spec: &IndexSpec, a: usize, b: usize| {
         let doc = format!(r#"{{"a":[1,"{}"],"b":"{}"}}"#, "x".repeat(a), "y".repeat(b));
         let doc = Value::parse_json(doc.as_bytes()).expect("a document");
-        document_keys(&spec, "id", &doc, &CostMeter::for_evaluation())
+        document_keys(spec, "id", &doc, &CostMeter::for_evaluation())
             .map(|keys| keys.keys.len())
             .map_err(|e| e.reason)
     };
     // A string takes two bytes more than its text.
-    assert_eq!(keys(KEY_BYTES_MAX - 2, INCLUDE_BYTES_MAX - 2), Ok(2));
+    let include_bytes_max = usize::from(INCLUDED_KB_DEFAULT) << 10;
+    let keys = |a, b| keys_of(&spec, a, b);
+    assert_eq!(keys(KEY_BYTES_MAX - 2, include_bytes_max - 2), Ok(2));
     assert_eq!(keys(KEY_BYTES_MAX - 1, 0), Err(LeftOutReason::KeyTooLong));
-    assert_eq!(keys(0, INCLUDE_BYTES_MAX - 1), Err(LeftOutReason::IncludeTooLong));
+    assert_eq!(keys(0, include_bytes_max - 1), Err(LeftOutReason::IncludeTooLong));
+    let wider = IndexSpec { included_kb_max: INCLUDED_KB_DEFAULT + 1, ..spec.clone() };
+    assert_eq!(keys_of(&wider, 0, include_bytes_max + 1022), Ok(2), "the index has its own limit");
+    assert_eq!(keys_of(&wider, 0, include_bytes_max + 1023), Err(LeftOutReason::IncludeTooLong));
 }
 
 #[test]

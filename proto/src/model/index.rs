@@ -17,6 +17,11 @@ pub const SLICES_MAX: u16 = 1024;
 pub const REPLICAS_MAX: u8 = 7;
 /// Maximum number of key parts and included expressions of an index, together.
 pub const COLUMNS_MAX: usize = 32;
+/// The limit of an entry's included values, in KiB, of an index that declares none. It equals sixteen keys, so that a batch
+/// of rows stays a small multiple of the number of rows.
+pub const INCLUDED_KB_DEFAULT: u16 = 64;
+/// Maximum of that limit: the longest document.
+pub const INCLUDED_KB_MAX: u16 = 1024;
 
 /// The states of an index, as the index-manager design names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -99,6 +104,9 @@ pub struct IndexSpec {
     pub replicas: u8,
     /// True if the included values are kept in fragments of their own, which a scan that does not ask for them never reads.
     pub separate_included_columns: bool,
+    /// The size limit of the included values of one entry, in KiB. It belongs to the definition, not to a projector, so
+    /// that all copies of a slice leave out the same documents.
+    pub included_kb_max: u16,
     /// The statement that declared it, for SHOW INDEXES.
     pub sql: String,
 }
@@ -117,6 +125,7 @@ impl IndexSpec {
             slices: 1,
             replicas: 0,
             separate_included_columns: false,
+            included_kb_max: INCLUDED_KB_DEFAULT,
             sql: String::new(),
         }
     }

@@ -231,6 +231,8 @@ pub struct CreateIndex {
     pub replicas: Option<u8>,
     /// `separate_included_columns`.
     pub separate_included_columns: bool,
+    /// `included_kb_max`, if given.
+    pub included_kb_max: Option<u16>,
     /// `defer_build`.
     pub defer_build: bool,
     /// The statement, as written.

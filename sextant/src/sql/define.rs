@@ -2,7 +2,9 @@
 
 use proto::Result;
 use proto::expr::Expr;
-use proto::model::index::{IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT};
+use proto::model::index::{
+    INCLUDED_KB_DEFAULT, IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT,
+};
 use proto::value::path::Step;
 
 use super::ast::{CreateIndex, TextExpr};
@@ -45,6 +47,7 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         slices: create.slices.unwrap_or(SLICES_DEFAULT),
         replicas: create.replicas.unwrap_or(0),
         separate_included_columns: create.separate_included_columns,
+        included_kb_max: create.included_kb_max.unwrap_or(INCLUDED_KB_DEFAULT),
         sql: create.sql.clone(),
     })
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use proto::expr::{ColumnType, Expr};
 use proto::model::ids::{LocalIndexId, SliceNo, TopologyNo, hash_id};
-use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy};
+use proto::model::index::{
+    INCLUDED_KB_DEFAULT, IncludedColumn, IndexInfo, IndexSpec, IndexState, KeyPart, PartitionBy,
+};
 use proto::model::topology::IndexTopology;
 use proto::value::Value;
 use proto::value::key;
@@ -98,6 +100,7 @@ impl Shape {
             slices: self.slices,
             replicas: 0,
             separate_included_columns: false,
+            included_kb_max: INCLUDED_KB_DEFAULT,
             sql: String::new(),
         };
         let placement = vec![vec![NODE]; usize::from(self.slices)];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proto::expr::Expr;
 use proto::model::bucket::{SourceKind, VBUCKETS_MAX};
-use proto::model::index::{COLUMNS_MAX, REPLICAS_MAX, SLICES_MAX};
+use proto::model::index::{COLUMNS_MAX, INCLUDED_KB_MAX, REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
@@ -158,6 +158,7 @@ impl Cursor<'_> {
             slices: None,
             replicas: None,
             separate_included_columns: false,
+            included_kb_max: None,
             defer_build: false,
             sql: String::new(),
         };
@@ -189,9 +190,14 @@ impl Cursor<'_> {
                     index.separate_included_columns = option.boolean()?;
                 }
                 "include_apart" => return Err(option.renamed("separate_included_columns")),
+                "included_kb_max" => {
+                    let included_kb_max = option.integer(1, INCLUDED_KB_MAX.into())?;
+                    index.included_kb_max = Some(included_kb_max as u16);
+                }
                 "defer_build" => index.defer_build = option.boolean()?,
                 _ => {
-                    let there_are = "slices, replicas, separate_included_columns and defer_build";
+                    let there_are = "slices, replicas, separate_included_columns, included_kb_max \
+                                     and defer_build";
                     return Err(option.unknown(there_are));
                 }
             }

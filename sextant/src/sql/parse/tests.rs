@@ -285,6 +285,7 @@ fn errors_have_a_sqlstate_and_a_position() {
         ("INSERT INTO b (id, body) VALUES ('k', '{}')", "42601", 20),
         ("CREATE PRIMARY INDEX i ON b (a)", "42601", 29),
         ("CREATE INDEX i ON b (a) WITH (slices = 0)", "22023", 31),
+        ("CREATE INDEX i ON b (a) WITH (included_kb_max = 1025)", "22023", 31),
         ("CREATE INDEX i ON b (a) WITH (colour = 1)", "42704", 31),
         ("CREATE INDEX i ON b (a) WITH (slices = 8, slices = 9)", "42601", 43),
         ("DROP INDEX CONCURRENTLY i", "0A000", 12),
