@@ -28,7 +28,7 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("filter-misses", "store", 1, 0),
     ("rollback-forgets", "store", 32, 0),
     ("mapped-skipped-in-virtual", "vscan", 1, 0),
-    ("returned-read-by-shard", "vscan", 22, 0),
+    ("returned-read-by-shard", "vscan", 93, 0),
     ("parts-taken-once", "vscan", 1, 0),
     ("done-without-resume", "vscan", 2, 0),
     ("page-cut-short", "vscan", 1, 0),

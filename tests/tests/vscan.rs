@@ -31,6 +31,13 @@ fn each_row_comes_once_while_slices_move() {
     (1..=GENERATED).for_each(|seed| check(&generate(seed), seed));
 }
 
+/// Two partitions had come to places that their cases did not know, because an event took place before one that it
+/// needed.
+#[test]
+fn regression_seeds_pass() {
+    [1_795_379_002, 1_795_387_361].into_iter().for_each(|seed| check(&generate(seed), seed));
+}
+
 #[test]
 fn the_judge_finds_lost_doubled_and_misordered_rows() {
     let mut case = generate(1);

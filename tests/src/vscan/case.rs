@@ -65,6 +65,17 @@ pub enum Point {
     Named(String),
 }
 
+impl Point {
+    /// A number that orders the points of an attempt.
+    pub fn place(&self) -> u64 {
+        match self {
+            Self::Named(name) if name == "start" => 0,
+            Self::Rows(rows) => *rows,
+            Self::Named(_) => u64::MAX,
+        }
+    }
+}
+
 /// The kinds of events.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]

@@ -29,6 +29,7 @@ pub fn generate(seed: u64) -> Case {
         home: home.clone(),
         entries: entries.clone(),
         partitions,
+        copied: BTreeMap::new(),
         moved: Vec::new(),
     };
     let (events, touched) = story.events(requests);
@@ -59,6 +60,8 @@ struct Story {
     home: BTreeMap<u16, u64>,
     entries: BTreeSet<Entry>,
     partitions: u16,
+    /// The partitions with a second copy, each with the shard that has it.
+    copied: BTreeMap<u16, u64>,
     /// The partitions that moved, each with its previous shard.
     moved: Vec<(u16, u64)>,
 }
@@ -69,7 +72,7 @@ impl Story {
         let (mut events, mut touched) = (Vec::new(), BTreeSet::new());
         let mut removed = BTreeSet::new();
         for request in 0..requests {
-            let mut call = 0;
+            let (mut call, mut points, mut ops) = (0, Vec::new(), Vec::new());
             for _ in 0..self.random.usize(0..4) {
                 call += self.random.usize(0..2);
                 let point = match self.random.u8(0..3) {
@@ -78,9 +81,16 @@ impl Story {
                     _ => Point::Named("start".into()),
                 };
                 if let Some(op) = self.op(&mut touched, &mut removed) {
-                    events.push(Event { at: (request, call, 0, point), op });
+                    points.push((call, point));
+                    ops.push(op);
                 }
             }
+            // An operation fits the places that those before it have made, so it must not come before them.
+            points.sort_by_key(|(call, point)| (*call, point.place()));
+            let placed = points.into_iter().zip(ops);
+            events.extend(
+                placed.map(|((call, point), op)| Event { at: (request, call, 0, point), op }),
+            );
         }
         (events, touched)
     }
@@ -95,19 +105,24 @@ impl Story {
             9..=12 if !self.moved.is_empty() => {
                 let (pid, was) = self.moved[self.random.usize(0..self.moved.len())];
                 let back = self.home[&pid] != was && !removed.contains(&was);
-                let to = if back { was } else { to };
-                self.home.insert(pid, to);
-                Op::Migrate { pid, to, linger: false }
+                self.migrate(pid, if back { was } else { to }, false)
             }
             0..=12 => {
-                self.moved.extend(self.home.insert(pid, to).map(|was| (pid, was)));
-                Op::Migrate { pid, to, linger: self.random.bool() }
+                let was = self.home[&pid];
+                let linger = self.random.bool();
+                self.moved.push((pid, was));
+                self.migrate(pid, to, linger)
             }
-            13 => Op::Copy { pid, to: *self.home.get(&pid)? },
+            13 => {
+                // Its next move ends at the copy.
+                let to = *self.copied.entry(pid).or_insert(to);
+                Op::Copy { pid, to }
+            }
             14 => {
                 // An empty shard leaves.
-                let empty = |shard: &&u64| !self.home.values().any(|home| home == *shard);
-                let sid = *open.iter().find(empty)?;
+                let used: BTreeSet<u64> =
+                    self.home.values().chain(self.copied.values()).copied().collect();
+                let sid = *open.iter().find(|shard| !used.contains(*shard))?;
                 if open.len() < 3 {
                     return None;
                 }
@@ -128,5 +143,55 @@ impl Story {
             18 => Op::Lag { sid: to, n: self.random.u64(1..10) },
             _ => Op::Lose,
         })
+    }
+
+    fn migrate(&mut self, pid: u16, to: u64, linger: bool) -> Op {
+        let to = self.copied.remove(&pid).unwrap_or(to);
+        self.home.insert(pid, to);
+        Op::Migrate { pid, to, linger }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places of the partitions when an event takes place: [`super::super::play`] takes those whose points are
+    /// reached, in the order of the list.
+    #[test]
+    fn a_shard_that_leaves_is_empty_and_nothing_goes_to_it() {
+        let regressions = [1_795_379_002, 1_795_387_361];
+        let (mut left, mut copied) = (0, 0);
+        for seed in (1..=2_000).chain(regressions) {
+            let case = generate(seed);
+            let place = |event: &Event| (event.at.0, event.at.1, event.at.3.place());
+            assert!(case.events.is_sorted_by_key(place), "seed {seed}: {:?}", case.events);
+            let mut home = case.topologies[0].home.clone();
+            let (mut copies, mut gone) = (BTreeMap::new(), BTreeSet::new());
+            for event in &case.events {
+                match &event.op {
+                    Op::Migrate { pid, to, .. } => {
+                        assert!(!gone.contains(to), "seed {seed}: {event:?}");
+                        let was = home.insert(*pid, *to);
+                        let copy: Option<u64> = copies.remove(pid);
+                        let one_is_left = copy.is_none_or(|copy| copy == *to || was == Some(*to));
+                        assert!(one_is_left, "seed {seed}: {event:?}");
+                    }
+                    Op::Copy { pid, to } => {
+                        assert!(!gone.contains(to), "seed {seed}: {event:?}");
+                        copied += u32::from(home[pid] != *to);
+                        copies.insert(*pid, *to);
+                    }
+                    Op::RemoveShard { sid } => {
+                        let mut here = home.values().chain(copies.values());
+                        assert!(here.all(|here| here != sid), "seed {seed}: {event:?}");
+                        gone.insert(*sid);
+                        left += 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        assert!(left > 200 && copied > 200, "{left} shards left, {copied} partitions were copied");
     }
 }

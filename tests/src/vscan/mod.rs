@@ -9,6 +9,9 @@
 //!
 //! A *shard* of a case is an indexer, a *partition* a slice. The index is partitioned by a field of the documents whose
 //! value places each entry in the slice that the case names.
+//!
+//! Shared with the product are the encoding of keys, and the hash by which a value is found for each slice. The verdict
+//! compares the numbers in the documents' ids with the case, and needs neither.
 
 pub mod case;
 mod cluster;
