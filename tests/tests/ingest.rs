@@ -274,3 +274,18 @@ fn a_producer_continues_from_the_reported_positions_after_a_crash() {
         process.kill();
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_says_at_its_deadline_that_nothing_else_was_done() {
+    let cluster = TestCluster::start(1, 1).await;
+    let channel = channel(cluster.grpc_address()).await;
+    sql::run(&cluster.sql().await, "CREATE BUCKET b").await;
+    let first = futures::stream::iter([request("b", vec![upsert("a", "{}")])]);
+    let mut call = tonic::Request::new(first.chain(futures::stream::pending()));
+    call.set_timeout(std::time::Duration::from_secs(1));
+    let replies = IngestClient::new(channel).write(call).await.expect("a stream").into_inner();
+    let mut replies: Vec<_> = replies.collect().await;
+    assert_eq!(replies.len(), 2, "{replies:?}");
+    refused(replies.remove(1), Code::DeadlineExceeded, "57014", "nothing else was done");
+    assert_eq!(replies.remove(0).expect("in time").affected, 1);
+}

@@ -120,7 +120,7 @@ impl ClusterBackend {
                     durable.extend(reply.durable);
                 }
                 Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(in_doubt(error)),
             }
             // A projector that has taken its share need not get it again.
             if left.mutations.is_empty() && left.branches.is_empty() {
@@ -230,7 +230,7 @@ impl Backend for ClusterBackend {
                 Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
-                done => break done?,
+                done => break done.map_err(in_doubt)?,
             }
         };
         self.counters.documents.inc_by(reply.affected);
@@ -263,6 +263,15 @@ impl Backend for ClusterBackend {
         self.counters.scans.inc();
         Ok(Box::new(Batches { scan, counters: Arc::clone(&self.counters) }))
     }
+}
+
+/// Says of a write whose connection was lost that its outcome is unknown.
+fn in_doubt(error: Error) -> Error {
+    if error.code != ErrorCode::Interrupted {
+        return error;
+    }
+    let message = format!("{}; the write may have been carried out", error.message);
+    Error::new(error.code, message).with_hint("look at the data before you write again")
 }
 
 /// True if a catalog shows the effect of a command.

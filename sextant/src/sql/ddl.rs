@@ -46,17 +46,7 @@ async fn drop_bucket(
     if backend.catalog().index(name).is_some() {
         return Err(wrong_kind(name, "an index", "a bucket", "DROP INDEX"));
     }
-    if restrict && let Ok(Relation::Bucket(_)) = backend.relation(name).await {
-        let catalog = backend.catalog();
-        let of_bucket = catalog.indexes.values().filter(|index| index.spec.bucket == name);
-        let names: Vec<&str> = of_bucket.map(|index| index.spec.name.as_str()).take(10).collect();
-        if !names.is_empty() {
-            let message = format!("bucket \"{name}\" has indexes: {}", names.join(", "));
-            return Err(Error::new(ErrorCode::HasDependents, message)
-                .with_hint(format!("drop them first, or DROP BUCKET {name} CASCADE")));
-        }
-    }
-    let command = Command::DropBucket { name: name.to_owned(), if_exists };
+    let command = Command::DropBucket { name: name.to_owned(), if_exists, restrict };
     backend.command(command).await?;
     Ok("DROP BUCKET")
 }

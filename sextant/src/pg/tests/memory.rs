@@ -194,6 +194,11 @@ impl Backend for Memory {
                 catalog.indexes.insert(id, Arc::new(index));
                 Ok(Outcome::Index(id))
             }
+            Command::DropBucket { name, restrict: true, .. } => {
+                let has_indexes = catalog.indexes.values().any(|index| index.spec.bucket == name);
+                assert!(has_indexes, "the other cases are tested with a cluster");
+                Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes")))
+            }
             Command::DropIndex { name, if_exists } => {
                 match catalog.index(&name).map(|index| index.id) {
                     Some(id) => catalog.indexes.remove(&id),
