@@ -83,7 +83,9 @@ pub struct NodeStatus {
     pub address: String,
     /// Its failure zone.
     pub zone: String,
-    /// Milliseconds since its last heartbeat; `None` if the leader has heard nothing of it.
+    /// `alive`, `silent` (no heartbeat for five seconds), `draining`, `removed`, or `unknown` without an answer of the leader.
+    pub state: &'static str,
+    /// Milliseconds since its last heartbeat, or since the leader began to lead; `None` without an answer of the leader.
     pub silent_ms: Option<u64>,
     /// Scans of a router, shard scans of an indexer.
     pub scans: Option<AdmissionStatus>,
@@ -185,7 +187,7 @@ pub struct SliceStatus {
     pub replica: usize,
     /// The node.
     pub node: NodeId,
-    /// `ready`, `building`, `copying`, `troubled`, or `unknown` without a report of the node.
+    /// `ready`, `building`, `copying`, `troubled`, `silent` if the node is, or `unknown` without a report of the node.
     pub state: &'static str,
     /// Entries at the newest epoch.
     pub entries: Option<u64>,

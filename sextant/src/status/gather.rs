@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::ids::LocalIndexId;
+use proto::model::ids::{LocalIndexId, NodeId};
 use proto::model::index::IndexInfo;
 use proto::model::left_out::LeftOut;
 use proto::model::node::NodeInfo;
-use proto::rpc::api::{BucketProgress, CoordinatorStatus};
+use proto::rpc::api::{BucketProgress, CoordinatorStatus, SILENT_MS_MAX};
 
 use super::cluster_status::{
     BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, NodeBucketStatus, NodeStatus,
@@ -44,7 +44,7 @@ impl ClusterStatus {
         };
         Self {
             cas: catalog.cas,
-            nodes: catalog.nodes.values().map(|info| node(catalog, reports, info)).collect(),
+            nodes: nodes(catalog, reports),
             buckets: catalog.buckets.values().map(|info| bucket(catalog, info)).collect(),
             indexes: catalog.indexes.values().map(index).collect(),
             slices: slices::slices(catalog, reports),
@@ -52,6 +52,25 @@ impl ClusterStatus {
             rollbacks: rollbacks::rollbacks(catalog, reports),
             coordinator,
         }
+    }
+}
+
+/// The registered nodes, then those that were removed last.
+fn nodes(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<NodeStatus> {
+    let present = catalog.nodes.values().map(|info| node(catalog, reports, info));
+    let removed = catalog
+        .removed
+        .iter()
+        .map(|info| NodeStatus { state: "removed", ..node(catalog, None, info) });
+    present.chain(removed).collect()
+}
+
+fn node_state(catalog: &Catalog, node: NodeId, silent_ms: Option<u64>) -> &'static str {
+    match silent_ms {
+        None => "unknown",
+        Some(SILENT_MS_MAX..) => "silent",
+        Some(_) if catalog.draining.contains(&node) => "draining",
+        Some(_) => "alive",
     }
 }
 
@@ -64,12 +83,14 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
         queue_bytes: progress.queue_bytes,
         queue_bytes_max: progress.queue_bytes_max,
     };
+    let silent_ms = report.map(|report| report.silent_ms);
     NodeStatus {
         node: info.id,
         role: info.role.name(),
         address: info.address.clone(),
         zone: info.zone.clone(),
-        silent_ms: report.map(|report| report.silent_ms),
+        state: node_state(catalog, info.id, silent_ms),
+        silent_ms,
         scans: report.and_then(|report| report.scans),
         buckets: report.iter().flat_map(|report| &report.buckets).map(bucket).collect(),
     }

@@ -44,7 +44,8 @@ const TABLES: [(Show, &str, &[&str]); 6] = [
 fn catalog() -> Catalog {
     let node = |id, role, zone: &str| {
         let address = format!("host-{id}:7500");
-        Arc::new(NodeInfo { id: NodeId(id), role, address, zone: zone.to_owned() })
+        let info = NodeInfo { id: NodeId(id), role, address, zone: zone.to_owned() };
+        (NodeId(id), Arc::new(info))
     };
     let nodes = [
         node(1, Role::Coordinator, ""),
@@ -66,7 +67,12 @@ fn catalog() -> Catalog {
     };
     let mut spec = IndexSpec::new("by_city", "people");
     (spec.slices, spec.sql) = (2, "CREATE INDEX by_city ON people (city)".to_owned());
-    let index = IndexInfo::new(IndexId(3), BucketId(1), spec, vec![vec![NodeId(201)]; 2]);
+    let index = IndexInfo::new(
+        IndexId(3),
+        BucketId(1),
+        spec,
+        vec![vec![NodeId(201), NodeId(202)], vec![NodeId(201)]],
+    );
     let moves = vec![mv(8, 1, MoveStage::Pending)];
     let index = IndexInfo { state: IndexState::Maintenance, moves, ..index };
     let was = mv(7, 0, MoveStage::Catchup);
@@ -77,8 +83,9 @@ fn catalog() -> Catalog {
         newest_index: IndexId(3),
         buckets: [people, pushed].map(|bucket| (bucket.id, Arc::new(bucket))).into(),
         indexes: [(index.id, Arc::new(index))].into(),
-        nodes: nodes.map(|node| (node.id, node)).into(),
-        draining: BTreeSet::new(),
+        nodes: nodes.into(),
+        draining: [NodeId(201)].into(),
+        removed: vec![node(203, Role::Indexer, "zone-3").1],
         ended_moves: vec![EndedMove { index: IndexId(3), was, undone }],
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct ProtocolVersions {
 
 impl ProtocolVersions {
     /// The versions that this build speaks.
-    pub const SPOKEN: Self = Self { oldest: 9, newest: 9 };
+    pub const SPOKEN: Self = Self { oldest: 10, newest: 10 };
 
     /// Returns the newest version in both ranges.
     pub fn common(self, other: Self) -> Option<u32> {

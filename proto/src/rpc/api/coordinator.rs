@@ -32,7 +32,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     async fn sync(&self, report: SyncReport) -> Result<SyncReply>;
 
     /// A process reports that it is alive and what it has; the leader keeps the report in memory. It also renews leases.
-    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()>;
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatReply>;
 
     /// Returns the oldest published epoch that covers a cut, and promotes one at once if there is none. All callers that
     /// wait for a bucket at the same time share one promotion. The positions may be ahead of the last SYNC: the call then waits
@@ -110,6 +110,16 @@ pub struct Heartbeat {
     pub proof: Option<NodeProof>,
 }
 
+/// A node without a heartbeat for this long is silent: nobody waits for it.
+pub const SILENT_MS_MAX: u64 = 5_000;
+
+/// The answer to a heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatReply {
+    /// The nodes that have been silent for [`SILENT_MS_MAX`], by number.
+    pub silent: Vec<NodeId>,
+}
+
 /// The progress of an indexer in one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketProgress {
@@ -173,7 +183,7 @@ pub struct CoordinatorStatus {
     pub active: bool,
     /// On the leader: differences between the topology and the slices that indexers report, as text.
     pub differences: Vec<String>,
-    /// On the leader: the last heartbeat of each node.
+    /// On the leader: the last heartbeat of each node, also of nodes that it has never heard of.
     pub nodes: Vec<NodeStatus>,
     /// On the leader: the documents that each index has left out, as projectors have counted them since they started.
     pub left_out: Vec<(LocalIndexId, LeftOut)>,
@@ -184,7 +194,8 @@ pub struct CoordinatorStatus {
 pub struct NodeStatus {
     /// The node.
     pub node: NodeId,
-    /// Milliseconds since its last heartbeat.
+    /// Milliseconds since its last heartbeat, or since the leader's term began. For a member of the coordinator: since its
+    /// last message.
     pub silent_ms: u64,
     /// Its buckets, if it is an indexer.
     pub buckets: Vec<BucketProgress>,
