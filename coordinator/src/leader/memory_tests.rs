@@ -48,6 +48,7 @@ fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
         floor: readable.then_some(Epoch(1)),
         entries: 0,
         bytes: 0,
+        built_percent: None,
         copied_from: None,
         trouble: None,
     };

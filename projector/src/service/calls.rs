@@ -37,6 +37,11 @@ const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
 /// Never less than one document.
 const GET_BYTES_MAX: usize = 32 << 20;
 
+/// The size of a sample of documents: a few milliseconds of work.
+const SAMPLE_BYTES: usize = 256 << 10;
+/// The number of documents in a sample.
+const SAMPLED_MAX: usize = 1000;
+
 #[async_trait]
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
@@ -137,6 +142,15 @@ impl ProjectorApi for Projector {
         let backfill = Backfill { context, bucket, index, node, cut, vbuckets };
         let task = self.env.spawn_request("backfill stream", backfill.run(snapshot, out));
         Ok(Box::pin(TaskStream::new(messages, task)))
+    }
+
+    async fn sample(&self, bucket: BucketId) -> Result<Vec<Bytes>> {
+        let bucket = self.bucket(bucket).await?;
+        let store = Arc::clone(&self.streams.store);
+        let read = move || store.snapshot(bucket.info.id)?.next_chunk(SAMPLE_BYTES);
+        let sampled = self.env.blocking(read).await?;
+        let documents = sampled.into_iter().take(SAMPLED_MAX);
+        Ok(documents.map(|stored| stored.document).collect())
     }
 
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {

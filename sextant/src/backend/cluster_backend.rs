@@ -249,6 +249,10 @@ impl Backend for ClusterBackend {
         }
     }
 
+    async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
+        self.source(bucket)?.sample(bucket.id).await
+    }
+
     async fn pin(
         &self,
         index: IndexId,

@@ -14,8 +14,10 @@ use super::caller::principal;
 use super::status::status;
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
-use crate::sql::ddl;
+use crate::sql::ast::Statement;
 use crate::sql::parse::parse;
+use crate::sql::remarks::Remarks;
+use crate::sql::{admin, ddl};
 use crate::status::catalog_status;
 use crate::status::render::grpc as render;
 
@@ -30,10 +32,17 @@ impl AdminService {
             let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         };
-        match ddl::run(&self.backend.with_principal(principal), &only.statement).await? {
+        let backend = self.backend.with_principal(principal);
+        if let Statement::Admin(statement) = &only.statement {
+            return admin::run(&backend, statement).await;
+        }
+        match ddl::run(&backend, &only.statement, &Remarks::unread()).await? {
             Some(tag) => Ok(tag.to_owned()),
-            None => Err(Error::new(ErrorCode::Unsupported, "Execute runs DDL statements only")
-                .with_hint("use the SQL port, or the Ingest and Query services")),
+            None => Err(Error::new(
+                ErrorCode::Unsupported,
+                "Execute runs definitions and placement only",
+            )
+            .with_hint("use the SQL port, or the Ingest and Query services")),
         }
     }
 }

@@ -52,6 +52,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Reads documents by id; `None` for missing ones.
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
+    /// Returns some documents of a bucket, from its projectors.
+    async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>>;
+
     /// Chooses and leases the epoch that the scans of a transaction read in an index's bucket.
     async fn pin(
         &self,

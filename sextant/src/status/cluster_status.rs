@@ -169,6 +169,8 @@ pub struct IndexStatus {
     pub placement: Vec<Vec<NodeId>>,
     /// Entries of all copies; `None` if no node has reported a slice.
     pub entries: Option<u64>,
+    /// During a build: the percentage of its work that is done, on average of all copies.
+    pub built_percent: Option<u64>,
     /// The number of documents left out because they exceed a limit, since the projectors started; a document counts with
     /// each of its versions. `None` without a report.
     pub left_out: Option<u64>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{LocalIndexId, NodeId};
-use proto::model::index::IndexInfo;
+use proto::model::index::{IndexInfo, IndexState};
 use proto::model::left_out::LeftOut;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{BucketProgress, CoordinatorStatus, SILENT_MS_MAX};
@@ -40,7 +40,11 @@ impl ClusterStatus {
         let entries = entries(reports);
         let index = |info: &Arc<IndexInfo>| {
             let id = info.local_id();
-            index(info, entries.get(&id).copied(), left_out(reports, id))
+            let building = reports.filter(|_| info.state == IndexState::Backfill);
+            let build = building.and_then(|reports| reports.build_of(info));
+            let built_percent = build.map(|build| build.percent.into());
+            let entries = entries.get(&id).copied();
+            IndexStatus { built_percent, ..index(info, entries, left_out(reports, id)) }
         };
         Self {
             cas: catalog.cas,
@@ -150,6 +154,7 @@ fn index(info: &IndexInfo, entries: Option<u64>, left_out: Option<LeftOut>) -> I
         topology: info.topology.number,
         placement: info.topology.placement.clone(),
         entries,
+        built_percent: None,
         left_out: left_out.map(|counts| counts.total()),
         left_out_by_reason: left_out,
     }

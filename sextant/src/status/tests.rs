@@ -34,7 +34,7 @@ const TABLES: [(Show, &str, &[&str]); 6] = [
     (
         Show::Indexes,
         "indexes",
-        &["entries", "generation", "id", "left_out_by_reason", "placement", "topology"],
+        &["generation", "id", "left_out_by_reason", "placement", "topology"],
     ),
     (Show::Slices, "slices", &[]),
     (Show::Moves, "moves", &[]),
@@ -107,6 +107,7 @@ fn slice(number: u16, floor: Option<u64>) -> SliceProgress {
         floor: floor.map(Epoch),
         entries: 500 + u64::from(number),
         bytes: 65_536,
+        built_percent: None,
         copied_from: None,
         trouble: None,
     }
@@ -287,6 +288,25 @@ fn metrics_have_the_values_of_json() {
         check(format!("sextant_{name}_total"), count);
     }
     assert!(figures.is_empty(), "JSON lacks {figures:?}");
+}
+
+#[test]
+fn a_build_shows_its_entries_and_its_percentage() {
+    let mut catalog = catalog();
+    let index = Arc::make_mut(catalog.indexes.get_mut(&IndexId(3)).expect("an index"));
+    index.state = IndexState::Backfill;
+    let mut reports = reports();
+    let shown = |reports: &CoordinatorStatus| {
+        let status = ClusterStatus::new(&catalog, CoordinatorAnswer::Status(reports.clone()));
+        (status.indexes[0].entries, status.indexes[0].built_percent)
+    };
+    assert_eq!(shown(&reports), (Some(1001), Some(33)), "one of three copies is whole");
+    let of_201 =
+        &mut reports.nodes.iter_mut().find(|node| node.node == NodeId(201)).expect("it").slices;
+    of_201[1].built_percent = Some(50);
+    assert_eq!(shown(&reports), (Some(1001), Some(50)), "and half of another one is read");
+    reports.nodes.clear();
+    assert_eq!(shown(&reports), (None, None), "nothing is known");
 }
 
 #[test]

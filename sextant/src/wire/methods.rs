@@ -62,6 +62,7 @@ macro_rules! projector_methods {
                 9 place(bucket: BucketId) -> SourcePlace;
                 10 history(bucket: BucketId) -> SourceHistory;
                 11 hand_over(request: HandOverRequest) -> HandOverPiece;
+                15 sample(bucket: BucketId) -> Vec<Bytes>;
             }
             streams {
                 1 subscribe(request: SubscribeRequest) -> StreamMessage;

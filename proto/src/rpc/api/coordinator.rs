@@ -13,7 +13,10 @@ use crate::model::assignment::VbucketSet;
 use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark};
 use crate::model::identity::NodeProof;
-use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, TopologyNo};
+use crate::model::ids::{
+    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo,
+};
+use crate::model::index::IndexInfo;
 use crate::model::left_out::LeftOut;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::topology::IndexTopology;
@@ -148,6 +151,8 @@ pub struct SliceProgress {
     pub entries: u64,
     /// Bytes in memory and on disk.
     pub bytes: u64,
+    /// During a build from the source: the percentage of the documents that was read.
+    pub built_percent: Option<u8>,
     /// During a build: the node whose copy the files come from; `None` if it is built from the source.
     pub copied_from: Option<NodeId>,
     /// The reason that blocks its build, if any.
@@ -205,4 +210,36 @@ pub struct NodeStatus {
     pub moves: Vec<MoveProgress>,
     /// Its scans, if it is a router or an indexer.
     pub scans: Option<AdmissionStatus>,
+}
+
+/// How far an index is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildStatus {
+    /// The percentage, on average of all copies; below 100.
+    pub percent: u8,
+    /// Entries of all copies so far.
+    pub entries: u64,
+}
+
+impl CoordinatorStatus {
+    /// How far an index is built, as its nodes report; `None` without a report.
+    pub fn build_of(&self, index: &IndexInfo) -> Option<BuildStatus> {
+        let (mut copies, mut percents, mut entries) = (0, 0, None);
+        for (slice, nodes) in (0..).map(SliceNo).zip(&index.topology.placement) {
+            let id = index.local_id().slice(slice);
+            for node in nodes {
+                let report = self.nodes.iter().find(|report| report.node == *node);
+                let slices = report.map_or(&[][..], |report| &report.slices);
+                let told = slices.iter().find(|told| told.slice == id);
+                copies += 1;
+                percents += told.map_or(0, |told| match told.floor {
+                    Some(_) => 100,
+                    None => told.built_percent.map_or(0, u64::from),
+                });
+                entries = told.map(|told| told.entries + entries.unwrap_or(0)).or(entries);
+            }
+        }
+        let percent = percents.checked_div(copies)?.min(99) as u8;
+        entries.map(|entries| BuildStatus { percent, entries })
+    }
 }
