@@ -62,6 +62,17 @@ async fn a_stream_of_writes_is_answered_request_by_request() {
     let indexes = admin.list_indexes(ListIndexesRequest {}).await.expect("indexes").into_inner();
     assert_eq!((&*indexes.indexes[0].state, indexes.indexes[0].slices), ("online", 3));
 
+    for (statement, tag) in [
+        ("ALTER INDEX i SET (replicas = 1)", "ALTER INDEX"),
+        ("CREATE INDEX packed ON b (n::int8) WITH (compression = 'zstd')", "CREATE INDEX"),
+        ("REBALANCE INDEX packed", "REBALANCE 0"),
+    ] {
+        let reply = admin.execute(ExecuteRequest { sql: statement.into() }).await;
+        assert_eq!(reply.unwrap_or_else(|e| panic!("{statement}: {e:?}")).into_inner().tag, tag);
+    }
+    let select = ExecuteRequest { sql: "SELECT 1".into() };
+    refused(admin.execute(select).await, Code::Unimplemented, "0A000", "definitions");
+
     // Several requests before the first reply; only the first one names the bucket.
     let many: Vec<_> =
         (0..200).map(|n| upsert(&format!("d{n}"), &format!("{{\"n\":{n}}}"))).collect();

@@ -212,6 +212,30 @@ async fn reflected(channel: Channel) -> Vec<String> {
     names
 }
 
+/// The same by the older version of reflection.
+async fn reflected_v1alpha(channel: Channel) -> Vec<String> {
+    use tonic_reflection::pb::v1alpha::ServerReflectionRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient;
+
+    use tonic_reflection::pb::v1alpha::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse;
+
+    let asked = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut reflection = ServerReflectionClient::new(channel);
+    let answers = reflection.server_reflection_info(futures::stream::iter([asked])).await;
+    let mut answers = answers.expect("reflection").into_inner();
+    let answer = answers.message().await.expect("an answer").expect("an answer");
+    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
+        panic!("{answer:?}");
+    };
+    let mut names: Vec<_> = list.service.into_iter().map(|service| service.name).collect();
+    names.sort();
+    names
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_and_reflection_answer() {
     let cluster = TestCluster::start(1, 1).await;
@@ -229,6 +253,10 @@ async fn health_and_reflection_answer() {
             "sextant.v1.Ingest",
             "sextant.v1.Query",
         ]
+    );
+    assert_eq!(
+        reflected_v1alpha(channel.clone()).await[2..],
+        reflected(channel.clone()).await[2..]
     );
     let mut peer = proto::grpc::peer_client::PeerClient::new(channel);
     let refused =

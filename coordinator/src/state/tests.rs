@@ -80,6 +80,7 @@ pub(crate) fn spec(name: &str) -> IndexSpec {
         slices: 4,
         replicas: 1,
         separate_included_columns: false,
+        compression: Default::default(),
         sql: format!("CREATE INDEX {name} ON b (city)"),
     }
 }

@@ -7,6 +7,7 @@ use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
 use proto::model::ids::{SliceNo, VbucketId};
+use proto::model::index::Compression;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -231,6 +232,8 @@ pub struct CreateIndex {
     pub replicas: Option<u8>,
     /// `separate_included_columns`.
     pub separate_included_columns: bool,
+    /// `compression`.
+    pub compression: Compression,
     /// `defer_build`.
     pub defer_build: bool,
     /// The statement, as written.

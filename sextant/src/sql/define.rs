@@ -45,6 +45,7 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         slices: create.slices.unwrap_or(SLICES_DEFAULT),
         replicas: create.replicas.unwrap_or(0),
         separate_included_columns: create.separate_included_columns,
+        compression: create.compression,
         sql: create.sql.clone(),
     })
 }

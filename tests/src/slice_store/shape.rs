@@ -98,6 +98,7 @@ impl Shape {
             slices: self.slices,
             replicas: 0,
             separate_included_columns: false,
+            compression: Default::default(),
             sql: String::new(),
         };
         let placement = vec![vec![NODE]; usize::from(self.slices)];
