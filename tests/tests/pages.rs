@@ -289,7 +289,7 @@ async fn get(address: SocketAddr, path: &str) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http_serves_status_and_metrics() {
-    let (cluster, _client, channel) = numbered().await;
+    let (cluster, client, channel) = numbered().await;
     scan(&channel, all("i")).await.expect("rows");
     let address = cluster.http_address();
     let (head, body) = get(address, "/healthz").await;
@@ -308,8 +308,23 @@ async fn http_serves_status_and_metrics() {
     let (head, body) = get(address, "/metrics").await;
     assert!(head.contains("application/openmetrics-text"), "{head}");
     assert!(body.ends_with("# EOF\n"), "{body}");
-    for line in ["sextant_documents_written_total 500", "sextant_scans_total "] {
+    for line in [
+        "sextant_documents_written_total 500",
+        "sextant_scans_total ",
+        "sextant_index_scans_total{index=\"i\"} ",
+        "sextant_write_seconds_bucket{le=\"+Inf\"} ",
+        "sextant_scan_start_seconds_count ",
+        "sextant_process_memory_bytes ",
+        "sextant_disk_free_bytes ",
+    ] {
         assert!(body.lines().any(|found| found.starts_with(line)), "{line} in {body}");
+    }
+    client.simple_query("SELECT nothing FROM i").await.expect_err("no such column");
+    sql::run(&client, "SELECT * FROM i; DROP INDEX i; DROP BUCKET b").await;
+    let (_, body) = get(address, "/metrics").await;
+    assert!(body.contains("sextant_errors_total{sqlstate=\"42703\"} 1\n"), "{body}");
+    for gone in ["index=\"i\"", "bucket=\"b\"", "bucket=\"\""] {
+        assert!(!body.contains(gone), "{gone} was dropped: {body}");
     }
     let (head, _) = get(address, "/nowhere").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");

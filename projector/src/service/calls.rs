@@ -184,7 +184,7 @@ impl Projector {
         tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
             let (name, most) = (&bucket.info.name, most >> 10);
             let message =
-                format!("bucket {name}: more than {most} KiB of writes wait for an epoch");
+                format!("bucket {name}: more than {most} KiB of writes wait for an epoch; nothing was written");
             Error::unavailable(message)
                 .with_hint("no coordinator leads; writes continue when one does")
         })

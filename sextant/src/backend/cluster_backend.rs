@@ -80,6 +80,11 @@ impl ClusterBackend {
         self.directory.coordinator()
     }
 
+    /// The counters of the ports.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
     /// The router of this process.
     pub fn router(&self) -> &Router {
         &self.router
@@ -176,8 +181,10 @@ impl Backend for ClusterBackend {
         let coordinator = self.coordinator();
         tracing::debug!(principal = %self.principal, ?command, "running a command");
         let asked = CommandRequest { request, command: command.clone() };
+        let began = Instant::now();
         let outcome = coordinator.propose(asked).await?;
         self.counters.commands.inc();
+        self.counters.command.observe(began.elapsed().as_secs_f64());
         if let Outcome::Refused(error) = outcome {
             return Err(error);
         }
@@ -223,6 +230,7 @@ impl Backend for ClusterBackend {
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
         let request = WriteRequest { bucket: bucket.id, writes };
+        let began = Instant::now();
         let deadline = Instant::now() + NEW_BUCKET_WAIT;
         let reply = loop {
             match self.source(bucket)?.write(request.clone()).await {
@@ -234,6 +242,7 @@ impl Backend for ClusterBackend {
             }
         };
         self.counters.documents.inc_by(reply.affected);
+        self.counters.write.observe(began.elapsed().as_secs_f64());
         Ok(reply)
     }
 
@@ -253,6 +262,10 @@ impl Backend for ClusterBackend {
         self.source(bucket)?.sample(bucket.id).await
     }
 
+    fn note_error(&self, sqlstate: &'static str) {
+        self.counters.failed(sqlstate);
+    }
+
     async fn pin(
         &self,
         index: IndexId,
@@ -263,9 +276,10 @@ impl Backend for ClusterBackend {
     }
 
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
+        let (index, began) = (request.index, Instant::now());
         let scan = self.router.scan(request, None).await?;
-        self.counters.scans.inc();
-        Ok(Box::new(Batches { scan, counters: Arc::clone(&self.counters) }))
+        self.counters.scan_begun(index, began);
+        Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.counters) }))
     }
 }
 
@@ -312,6 +326,7 @@ impl EpochPin for Pin {
 
 struct Batches {
     scan: ScanStream,
+    began: Instant,
     counters: Arc<Counters>,
 }
 
@@ -319,9 +334,14 @@ struct Batches {
 impl BatchSource for Batches {
     async fn next(&mut self) -> Result<Option<ScanBatch>> {
         let batch = self.scan.next().await?;
-        if let Some(ScanBatch::Rows(block)) = &batch {
-            self.counters.scan_rows.inc_by(u64::from(block.rows));
-        }
+        match &batch {
+            Some(ScanBatch::Rows(block)) => self.counters.scan_rows.inc_by(u64::from(block.rows)),
+            Some(ScanBatch::Aggregates(_)) => 0,
+            None => {
+                self.counters.scan_whole.observe(self.began.elapsed().as_secs_f64());
+                0
+            }
+        };
         Ok(batch)
     }
 

@@ -68,7 +68,7 @@ pub struct Args {
     /// Address of the gRPC port
     #[arg(long, env = "SEXTANT_GRPC_LISTEN", value_name = "HOST:PORT")]
     grpc: Option<String>,
-    /// Address of the HTTP port, for /status, /metrics, /healthz and /readyz
+    /// Address of the HTTP port, for /status, /metrics and /healthz
     #[arg(long, env = "SEXTANT_HTTP_LISTEN", value_name = "HOST:PORT")]
     http: Option<String>,
     #[arg(long, hide = true)]
@@ -172,7 +172,7 @@ impl Args {
             force_new_cluster: self.force_new_cluster && role == Role::Coordinator,
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
-            http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),
+            http: self.http.or(file.http),
         })
     }
 }

@@ -36,6 +36,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("sql", Role::Router) => Some(Value("127.0.0.1:7432")),
         ("grpc", Role::Router) => Some(Value("127.0.0.1:7400")),
         ("http", Role::Router) => Some(Value("127.0.0.1:7480")),
+        ("http", _) => Some(Value("no such port")),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
 use super::caller::principal;
-use super::status::status;
+use super::status::counted;
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
 use crate::sql::ast::Statement;
@@ -54,7 +54,8 @@ impl Admin for AdminService {
         request: Request<ExecuteRequest>,
     ) -> std::result::Result<Response<ExecuteReply>, Status> {
         let principal = principal(&request);
-        let tag = self.run(principal, &request.into_inner().sql).await.map_err(status)?;
+        let ran = self.run(principal, &request.into_inner().sql).await;
+        let tag = ran.map_err(|error| counted(&self.backend, error))?;
         Ok(Response::new(ExecuteReply { tag }))
     }
 

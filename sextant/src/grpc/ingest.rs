@@ -23,7 +23,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::caller::principal;
-use super::status::status;
+use super::status::{counted, status};
 use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
 
@@ -157,7 +157,8 @@ impl IngestService {
                     Ok(request) => {
                         let until_known = deadline.map(|deadline| deadline + OUTCOME_WAIT);
                         let answer = until(until_known, ask.answer(&backend, request)).await;
-                        answer.unwrap_or_else(|_| Err(outcome_unknown())).map_err(status)
+                        let answer = answer.unwrap_or_else(|_| Err(outcome_unknown()));
+                        answer.map_err(|error| counted(&backend, error))
                     }
                     Err(status) => Err(status),
                 };
@@ -271,7 +272,7 @@ impl Ingest for IngestService {
             let bucket = backend.bucket(&request.into_inner().bucket).await?;
             backend.source(&bucket)?.positions(bucket.id).await
         };
-        let cut = positions.await.map_err(status)?;
+        let cut = positions.await.map_err(|error| counted(&self.backend, error))?;
         Ok(Response::new(PositionsReply { positions: cut.iter().map(position).collect() }))
     }
 }

@@ -74,6 +74,11 @@ impl WireError {
         self
     }
 
+    /// Its SQLSTATE.
+    pub(super) fn sqlstate(&self) -> &'static str {
+        self.sqlstate
+    }
+
     /// True if the error ends the session.
     pub(super) fn is_fatal(&self) -> bool {
         self.fatal

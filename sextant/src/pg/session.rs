@@ -89,6 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(error);
         }
         self.fail();
+        self.state.backend.note_error(error.sqlstate());
         self.conn.send(error.response())
     }
 

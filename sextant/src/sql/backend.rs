@@ -37,6 +37,9 @@ pub trait Backend: Send + Sync + 'static {
     /// an error.
     async fn command(&self, command: Command) -> Result<Outcome>;
 
+    /// Counts an error that a client gets.
+    fn note_error(&self, _sqlstate: &'static str) {}
+
     /// Waits until an index serves scans; an error if it is dropped.
     async fn wait_ready(&self, index: IndexId) -> Result<()>;
 

@@ -96,7 +96,7 @@ pub struct NodeStatus {
 /// The progress of an indexer in a bucket.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeBucketStatus {
-    /// The bucket's name; empty if it was dropped.
+    /// The bucket's name.
     pub bucket: String,
     /// The newest epoch applied.
     pub applied_epoch: Epoch,
@@ -171,6 +171,8 @@ pub struct IndexStatus {
     pub entries: Option<u64>,
     /// During a build: the percentage of its work that is done, on average of all copies.
     pub built_percent: Option<u64>,
+    /// During a build: the entries that the copies have counted so far.
+    pub built_entries: Option<u64>,
     /// The number of documents left out because they exceed a limit, since the projectors started; a document counts with
     /// each of its versions. `None` without a report.
     pub left_out: Option<u64>,

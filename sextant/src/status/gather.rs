@@ -43,8 +43,13 @@ impl ClusterStatus {
             let building = reports.filter(|_| info.state == IndexState::Backfill);
             let build = building.and_then(|reports| reports.build_of(info));
             let built_percent = build.map(|build| build.percent.into());
+            let built_entries = build.map(|build| build.entries).filter(|entries| *entries > 0);
             let entries = entries.get(&id).copied();
-            IndexStatus { built_percent, ..index(info, entries, left_out(reports, id)) }
+            IndexStatus {
+                built_percent,
+                built_entries,
+                ..index(info, entries, left_out(reports, id))
+            }
         };
         Self {
             cas: catalog.cas,
@@ -80,12 +85,15 @@ fn node_state(catalog: &Catalog, node: NodeId, silent_ms: Option<u64>) -> &'stat
 
 fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo) -> NodeStatus {
     let report = reports.and_then(|all| all.nodes.iter().find(|report| report.node == info.id));
-    let bucket = |progress: &BucketProgress| NodeBucketStatus {
-        bucket: catalog.buckets.get(&progress.bucket).map(|b| b.name.clone()).unwrap_or_default(),
-        applied_epoch: progress.applied,
-        durable_epoch: progress.durable,
-        queue_bytes: progress.queue_bytes,
-        queue_bytes_max: progress.queue_bytes_max,
+    // A node may report a dropped bucket for a while.
+    let bucket = |progress: &BucketProgress| {
+        Some(NodeBucketStatus {
+            bucket: catalog.buckets.get(&progress.bucket)?.name.clone(),
+            applied_epoch: progress.applied,
+            durable_epoch: progress.durable,
+            queue_bytes: progress.queue_bytes,
+            queue_bytes_max: progress.queue_bytes_max,
+        })
     };
     let silent_ms = report.map(|report| report.silent_ms);
     NodeStatus {
@@ -96,7 +104,7 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
         state: node_state(catalog, info.id, silent_ms),
         silent_ms,
         scans: report.and_then(|report| report.scans),
-        buckets: report.iter().flat_map(|report| &report.buckets).map(bucket).collect(),
+        buckets: report.iter().flat_map(|report| &report.buckets).filter_map(bucket).collect(),
     }
 }
 
@@ -155,6 +163,7 @@ fn index(info: &IndexInfo, entries: Option<u64>, left_out: Option<LeftOut>) -> I
         placement: info.topology.placement.clone(),
         entries,
         built_percent: None,
+        built_entries: None,
         left_out: left_out.map(|counts| counts.total()),
         left_out_by_reason: left_out,
     }

@@ -34,7 +34,7 @@ const TABLES: [(Show, &str, &[&str]); 6] = [
     (
         Show::Indexes,
         "indexes",
-        &["generation", "id", "left_out_by_reason", "placement", "topology"],
+        &["entries", "generation", "id", "left_out_by_reason", "placement", "topology"],
     ),
     (Show::Slices, "slices", &[]),
     (Show::Moves, "moves", &[]),
@@ -236,7 +236,7 @@ fn grpc_has_the_values_of_json() {
 
 /// The figures of `/metrics` by their names with labels.
 fn figures(status: &Status) -> BTreeMap<String, Json> {
-    let text = metrics::text(status).expect("text");
+    let text = metrics::text(status, None).expect("text");
     let figure = |line: &str| {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
         (name.to_owned(), Json::from(value.parse::<u64>().expect("a number")))
@@ -298,7 +298,7 @@ fn a_build_shows_its_entries_and_its_percentage() {
     let mut reports = reports();
     let shown = |reports: &CoordinatorStatus| {
         let status = ClusterStatus::new(&catalog, CoordinatorAnswer::Status(reports.clone()));
-        (status.indexes[0].entries, status.indexes[0].built_percent)
+        (status.indexes[0].built_entries, status.indexes[0].built_percent)
     };
     assert_eq!(shown(&reports), (Some(1001), Some(33)), "one of three copies is whole");
     let of_201 =
@@ -337,7 +337,7 @@ fn the_renderings_are_those_on_file() {
         }
         all.push('\n');
     }
-    all += &format!("/metrics\n{}\n", metrics::text(&status).expect("text"));
+    all += &format!("/metrics\n{}\n", metrics::text(&status, None).expect("text"));
     let json = serde_json::to_string_pretty(&status).expect("JSON");
     all += &format!("/status\n{json}\n");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/status/testdata/status.txt");

@@ -32,8 +32,8 @@ const INDEXES: &[Column<IndexStatus>] = &[
     ("columns", Text, |index| Datum::text(index.columns.join(", "))),
     ("slices", Int4, |index| Datum::int(index.slices.into())),
     ("replicas", Int4, |index| Datum::int(index.replicas.into())),
-    ("entries", Int8, |index| int(index.entries)),
     ("built_percent", Int4, |index| int(index.built_percent)),
+    ("built_entries", Int8, |index| int(index.built_entries)),
     ("left_out", Int8, |index| int(index.left_out)),
     ("definition", Text, |index| Datum::text(&*index.definition)),
 ];
