@@ -20,7 +20,7 @@ use crate::state::limits::STATE_BYTES_MAX;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
-const RECORD_VERSION: u8 = 4;
+const RECORD_VERSION: u8 = 5;
 
 /// A message of a snapshot has some numbers besides it.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn record() -> Bytes {
-        let command = Command::DropBucket { name: "b".into(), if_exists: true };
+        let command = Command::DropBucket { name: "b".into(), if_exists: true, restrict: false };
         encode_record(5, CommandRequest { request: None, command }).unwrap()
     }
 

@@ -1,13 +1,14 @@
 //! The parts of a node that its followers, moves and service share.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use proto::client::NodeIdentity;
 use proto::client::source::source_of;
 use proto::env::Env;
 use proto::model::catalog::Catalog;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, LocalIndexId};
 use proto::rpc::api::{Directory, ProjectorApi};
 use proto::{Error, Result};
 use storage::{SliceStore, StorageEngine};
@@ -38,6 +39,8 @@ pub struct NodeContext {
     pub applied: watch::Sender<u64>,
     /// Counts changes of the set of slices and of their readability.
     pub slices: watch::Sender<u64>,
+    /// The percentage of the documents that each build from the source has read.
+    pub builds: Arc<Mutex<BTreeMap<LocalIndexId, u8>>>,
 }
 
 impl NodeContext {

@@ -75,6 +75,8 @@ pub enum ErrorCode {
     ReadOnly,
     /// Caller: a character that no text may contain (22P05).
     UntranslatableCharacter,
+    /// Retry: the connection to another process was lost in the midst of a call, which may have been carried out (57P03).
+    Interrupted,
 }
 
 /// The remedy for an error.
@@ -94,7 +96,7 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
-            | TooBusy | HistoryPurged | NotOwner => ErrorKind::Retry,
+            | TooBusy | HistoryPurged | NotOwner | Interrupted => ErrorKind::Retry,
             Corrupt | Io | Version | Internal | NodeTaken => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -104,7 +106,8 @@ impl ErrorCode {
     pub fn sqlstate(self) -> &'static str {
         use ErrorCode::*;
         match self {
-            NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged | NotOwner => "57P03",
+            NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged | NotOwner
+            | Interrupted => "57P03",
             Cancelled => "57014",
             SnapshotTooOld => "72000",
             Syntax => "42601",

@@ -1,5 +1,6 @@
 //! State that the scans and the background tasks of a router share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -7,6 +8,7 @@ use arc_swap::ArcSwap;
 use proto::env::Env;
 use proto::flow::Admission;
 use proto::model::catalog::Catalog;
+use proto::model::ids::NodeId;
 use proto::rpc::api::Directory;
 use tokio::sync::watch;
 
@@ -24,6 +26,8 @@ pub(crate) struct RouterContext {
     pub catalog: Arc<ArcSwap<Catalog>>,
     pub catalog_changed: watch::Sender<u64>,
     pub applied: AppliedEpochs,
+    /// The nodes that the coordinator's leader does not hear of.
+    pub silent: watch::Sender<BTreeSet<NodeId>>,
     pub leases: Leases,
     pub topologies: Topologies,
     pub admission: Admission,

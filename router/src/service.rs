@@ -50,6 +50,7 @@ impl Router {
             catalog: Arc::default(),
             catalog_changed: watch::Sender::new(0),
             applied: AppliedEpochs::default(),
+            silent: watch::Sender::default(),
             leases: Leases::default(),
             topologies: Topologies::default(),
             resumed: Arc::default(),
@@ -152,7 +153,8 @@ async fn report_leases(context: RouterContext) -> Infallible {
         identity: None,
         when_forgotten: WhenForgotten::RegisterAtOnce,
     };
-    let membership = Membership::new(Arc::clone(&context.directory), config);
+    let membership =
+        Membership::new(Arc::clone(&context.directory), config).with_silent(context.silent.clone());
     let report = move || {
         let now = Instant::now();
         context.leases.note_published(context.applied.newest_published(), now);

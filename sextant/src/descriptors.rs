@@ -2,12 +2,17 @@
 //!
 //! Without shares, idle sessions would take all descriptors, and then no file can be opened: a failed write of
 //! documents ends the writer. Sessions get three eighths, and connections that are logging in a sixteenth. Fragments and
-//! document files get an eighth each. The rest is for logs, calls between processes, and what is open for a moment.
+//! document files get an eighth each, connections of gRPC and of other processes a sixteenth each, and those of HTTP half of that.
+//! The rest is for logs, calls to other processes, and what is open for a moment.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The number of files that is taken for a limit of "unlimited".
 const UNLIMITED: u64 = 1 << 20;
+/// The most connections of gRPC clients: one of them carries many calls.
+const GRPC_CONNECTIONS_MAX: usize = 512;
+/// The most connections of HTTP clients, which read figures.
+const HTTP_CONNECTIONS_MAX: usize = 128;
 /// The most files that one use needs.
 const SHARE_MAX: u64 = 4096;
 
@@ -44,6 +49,21 @@ impl Shares {
         most.min(self.eighths(1) / 2).max(1)
     }
 
+    /// Connections of gRPC clients.
+    pub fn grpc(self) -> usize {
+        (self.eighths(1) / 2).clamp(8, GRPC_CONNECTIONS_MAX)
+    }
+
+    /// Connections of HTTP clients.
+    pub fn http(self) -> usize {
+        (self.eighths(1) / 4).clamp(4, HTTP_CONNECTIONS_MAX)
+    }
+
+    /// Connections of other processes: each has one or a few.
+    pub fn peers(self) -> usize {
+        (self.eighths(1) / 2).clamp(16, SHARE_MAX as usize)
+    }
+
     /// Fragments of each of some indexers.
     pub fn fragments(self, indexers: usize) -> usize {
         (self.eighths(1).min(SHARE_MAX as usize) / indexers.max(1)).max(8)
@@ -64,12 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_shares_together_leave_a_quarter_of_the_limit() {
+    fn all_shares_together_leave_an_eighth_of_the_limit() {
         for limit in [256, 1024, 65_536, 1 << 20] {
             let shares = Shares { limit };
             let fragments = 3 * shares.fragments(3);
-            let sum = shares.sessions(1000) + shares.starting(64) + fragments + shares.documents();
-            assert!(sum as u64 <= limit / 4 * 3, "{sum} of {limit}");
+            let calls = shares.grpc() + shares.http() + shares.peers();
+            let sessions = shares.sessions(1000) + shares.starting(64);
+            let sum = sessions + fragments + shares.documents() + calls;
+            assert!(sum as u64 <= limit / 8 * 7, "{sum} of {limit}");
         }
         assert_eq!(Shares { limit: 1024 }.sessions(1000), 384);
         assert_eq!(Shares { limit: 65_536 }.sessions(1000), 1000);

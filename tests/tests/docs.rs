@@ -102,7 +102,9 @@ fn the_examples_of_the_sql_document_print_its_output() {
 fn settings(subcommand: &str) -> String {
     let cli = Cli::command();
     let command = cli.find_subcommand(subcommand).expect("the subcommand exists");
-    let mut table = "| flag | value | meaning |\n|---|---|---|\n".to_owned();
+    let has_variables = command.get_arguments().any(|argument| argument.get_env().is_some());
+    let (head, line) = if has_variables { ("| variable ", "|---") } else { ("", "") };
+    let mut table = format!("| flag {head}| value | meaning |\n|---{line}|---|---|\n");
     for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
         let Some(flag) = argument.get_long().filter(|flag| *flag != "help") else { continue };
         let takes_value = argument.get_action().takes_values();
@@ -118,7 +120,12 @@ fn settings(subcommand: &str) -> String {
         if let Some(default) = defaults.first().filter(|_| takes_value) {
             meaning += &format!(" (default: `{}`)", default.to_string_lossy());
         }
-        table += &format!("| `--{flag}` | {value} | {meaning} |\n");
+        let variable = argument.get_env().map(|name| format!("`{}` ", name.to_string_lossy()));
+        let variable = match has_variables {
+            true => format!("| {}", variable.unwrap_or_default()),
+            false => String::new(),
+        };
+        table += &format!("| `--{flag}` {variable}| {value} | {meaning} |\n");
     }
     table
 }

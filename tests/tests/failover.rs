@@ -56,6 +56,7 @@ async fn a_replica_serves_the_scans_of_a_dead_indexer() {
         "57P03",
         "no node has its slices"
     );
+    what_is_lost_is_named_at_once(&client).await;
     cluster.cluster_mut().restart_indexer(INDEXER).await.expect("it starts from its data");
     let client = &client;
     eventually("the index without copies serves again", || async move {
@@ -65,6 +66,32 @@ async fn a_replica_serves_the_scans_of_a_dead_indexer() {
     .await;
     assert_eq!(numbers(client, "lone").await, (0..4000).collect());
     assert_eq!(numbers(client, "copied").await, (0..4000).collect());
+}
+
+/// Once the leader calls the dead node silent, a scan that needs it fails at once and names index, slice and node.
+async fn what_is_lost_is_named_at_once(client: &Client) {
+    let node = INDEXER.0.to_string();
+    eventually("SHOW NODES calls the dead node silent", || async {
+        let nodes = sql::simple(client, "SHOW NODES").await.ok()?;
+        let state = nodes.iter().find(|row| row[0].as_ref() == Some(&node))?[4].clone();
+        (state.as_deref() == Some("silent")).then_some(())
+    })
+    .await;
+    let slices = sql::simple(client, "SHOW SLICES").await.expect("the slices");
+    for slice in slices {
+        let expected = if slice[3].as_ref() == Some(&node) { "silent" } else { "ready" };
+        assert_eq!(slice[4].as_deref(), Some(expected), "{slice:?}");
+    }
+    eventually("the router hears of it with a heartbeat", || async {
+        let began = Instant::now();
+        let error = client.simple_query("SELECT * FROM lone").await.expect_err("a slice is lost");
+        let text = error.as_db_error().expect("an answer").message().to_owned();
+        let named = ["\"lone\"", "slice ", &format!("node {node}"), "silent"];
+        let is_named = named.iter().all(|part| text.contains(part));
+        (is_named && began.elapsed() < Duration::from_secs(1)).then_some(())
+    })
+    .await;
+    assert_eq!(numbers(client, "copied").await, (0..4000).collect(), "a replica still serves");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -62,6 +62,17 @@ async fn a_stream_of_writes_is_answered_request_by_request() {
     let indexes = admin.list_indexes(ListIndexesRequest {}).await.expect("indexes").into_inner();
     assert_eq!((&*indexes.indexes[0].state, indexes.indexes[0].slices), ("online", 3));
 
+    for (statement, tag) in [
+        ("ALTER INDEX i SET (replicas = 1)", "ALTER INDEX"),
+        ("CREATE INDEX packed ON b (n::int8) WITH (compression = 'zstd')", "CREATE INDEX"),
+        ("REBALANCE INDEX packed", "REBALANCE 0"),
+    ] {
+        let reply = admin.execute(ExecuteRequest { sql: statement.into() }).await;
+        assert_eq!(reply.unwrap_or_else(|e| panic!("{statement}: {e:?}")).into_inner().tag, tag);
+    }
+    let select = ExecuteRequest { sql: "SELECT 1".into() };
+    refused(admin.execute(select).await, Code::Unimplemented, "0A000", "definitions");
+
     // Several requests before the first reply; only the first one names the bucket.
     let many: Vec<_> =
         (0..200).map(|n| upsert(&format!("d{n}"), &format!("{{\"n\":{n}}}"))).collect();
@@ -273,4 +284,19 @@ fn a_producer_continues_from_the_reported_positions_after_a_crash() {
         });
         process.kill();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_says_at_its_deadline_that_nothing_else_was_done() {
+    let cluster = TestCluster::start(1, 1).await;
+    let channel = channel(cluster.grpc_address()).await;
+    sql::run(&cluster.sql().await, "CREATE BUCKET b").await;
+    let first = futures::stream::iter([request("b", vec![upsert("a", "{}")])]);
+    let mut call = tonic::Request::new(first.chain(futures::stream::pending()));
+    call.set_timeout(std::time::Duration::from_secs(1));
+    let replies = IngestClient::new(channel).write(call).await.expect("a stream").into_inner();
+    let mut replies: Vec<_> = replies.collect().await;
+    assert_eq!(replies.len(), 2, "{replies:?}");
+    refused(replies.remove(1), Code::DeadlineExceeded, "57014", "nothing else was done");
+    assert_eq!(replies.remove(0).expect("in time").affected, 1);
 }

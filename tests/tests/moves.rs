@@ -449,7 +449,12 @@ async fn a_node_dies_while_it_is_drained(
     // The removed node still runs and asks to join; it is not let in.
     for _ in 0..3 {
         let nodes = sql::simple(client, "SHOW NODES").await.expect("nodes");
-        assert!(!nodes.iter().any(|row| row[0].as_deref() == Some("201")), "{nodes:?}");
+        let states: Vec<_> = nodes
+            .iter()
+            .filter(|row| row[0].as_deref() == Some("201"))
+            .map(|row| row[4].as_deref())
+            .collect();
+        assert_eq!(states, [Some("removed")], "{nodes:?}");
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     cluster.kill(201);

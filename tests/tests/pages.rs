@@ -212,6 +212,30 @@ async fn reflected(channel: Channel) -> Vec<String> {
     names
 }
 
+/// The same by the older version of reflection.
+async fn reflected_v1alpha(channel: Channel) -> Vec<String> {
+    use tonic_reflection::pb::v1alpha::ServerReflectionRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient;
+
+    use tonic_reflection::pb::v1alpha::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse;
+
+    let asked = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut reflection = ServerReflectionClient::new(channel);
+    let answers = reflection.server_reflection_info(futures::stream::iter([asked])).await;
+    let mut answers = answers.expect("reflection").into_inner();
+    let answer = answers.message().await.expect("an answer").expect("an answer");
+    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
+        panic!("{answer:?}");
+    };
+    let mut names: Vec<_> = list.service.into_iter().map(|service| service.name).collect();
+    names.sort();
+    names
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_and_reflection_answer() {
     let cluster = TestCluster::start(1, 1).await;
@@ -229,6 +253,10 @@ async fn health_and_reflection_answer() {
             "sextant.v1.Ingest",
             "sextant.v1.Query",
         ]
+    );
+    assert_eq!(
+        reflected_v1alpha(channel.clone()).await[2..],
+        reflected(channel.clone()).await[2..]
     );
     let mut peer = proto::grpc::peer_client::PeerClient::new(channel);
     let refused =
@@ -261,7 +289,7 @@ async fn get(address: SocketAddr, path: &str) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http_serves_status_and_metrics() {
-    let (cluster, _client, channel) = numbered().await;
+    let (cluster, client, channel) = numbered().await;
     scan(&channel, all("i")).await.expect("rows");
     let address = cluster.http_address();
     let (head, body) = get(address, "/healthz").await;
@@ -280,8 +308,23 @@ async fn http_serves_status_and_metrics() {
     let (head, body) = get(address, "/metrics").await;
     assert!(head.contains("application/openmetrics-text"), "{head}");
     assert!(body.ends_with("# EOF\n"), "{body}");
-    for line in ["sextant_documents_written_total 500", "sextant_scans_total "] {
+    for line in [
+        "sextant_documents_written_total 500",
+        "sextant_scans_total ",
+        "sextant_index_scans_total{index=\"i\"} ",
+        "sextant_write_seconds_bucket{le=\"+Inf\"} ",
+        "sextant_scan_start_seconds_count ",
+        "sextant_process_memory_bytes ",
+        "sextant_disk_free_bytes ",
+    ] {
         assert!(body.lines().any(|found| found.starts_with(line)), "{line} in {body}");
+    }
+    client.simple_query("SELECT nothing FROM i").await.expect_err("no such column");
+    sql::run(&client, "SELECT * FROM i; DROP INDEX i; DROP BUCKET b").await;
+    let (_, body) = get(address, "/metrics").await;
+    assert!(body.contains("sextant_errors_total{sqlstate=\"42703\"} 1\n"), "{body}");
+    for gone in ["index=\"i\"", "bucket=\"b\"", "bucket=\"\""] {
+        assert!(!body.contains(gone), "{gone} was dropped: {body}");
     }
     let (head, _) = get(address, "/nowhere").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");

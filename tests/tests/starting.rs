@@ -6,11 +6,12 @@
 )]
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tests::harness::connect;
-use tests::harness::process::{Dev, binary, sextant};
+use tests::harness::process::{Dev, binary, output, sextant, spawn_ready};
 use tests::harness::sql;
 use tokio::net::TcpStream;
 
@@ -92,4 +93,42 @@ fn a_router_that_reaches_no_coordinator_says_so_and_is_not_ready() {
     let mut printed = BufReader::new(stdout).lines().map_while(Result::ok);
     assert_eq!(printed.next(), None, "it was not ready");
     child.wait().expect("a child");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_has_an_http_port_if_it_is_asked_for() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let free = || TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("it");
+    let (peer, http) = (free(), free());
+    let mut command = sextant();
+    command.args(["coordinator", "--id", "1", "--peer-listen", &peer.to_string()]);
+    command.env("SEXTANT_COORDINATORS", format!("1={peer}"));
+    command.arg("--data").arg(data.path()).args(["--http", &http.to_string()]);
+    let (mut child, ready) = spawn_ready(&mut command);
+    assert!(
+        ready.starts_with("ready coordinator=") && ready.contains(&format!(" http={http}")),
+        "{ready}"
+    );
+    let get = async |path: &str| {
+        let mut socket = tokio::net::TcpStream::connect(http).await.expect("a connection");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        answer
+    };
+    let metrics = get("/metrics").await;
+    for line in ["sextant_raft_term ", "sextant_process_open_files ", "sextant_disk_free_bytes "] {
+        assert!(metrics.lines().any(|found| found.starts_with(line)), "{line} in {metrics}");
+    }
+    assert!(get("/healthz").await.ends_with("ok\n"));
+    assert!(get("/status").await.contains("\"role\":\"coordinator\""));
+    child.kill().expect("it runs");
+    child.wait().expect("a child");
+    let refused = output(sextant().args(["router", "--memory-mb", "64", "--id", "1"]));
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(text.contains("a router has no setting memory_mb"), "{text}");
 }

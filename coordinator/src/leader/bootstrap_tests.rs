@@ -16,6 +16,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         floor: Some(Epoch(1)),
         entries: 0,
         bytes: 0,
+        built_percent: None,
         copied_from: None,
         trouble: None,
     };

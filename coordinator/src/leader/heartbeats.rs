@@ -6,13 +6,11 @@ use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 use proto::model::moves::MoveProgress;
 use proto::model::node::Role;
+pub(super) use proto::rpc::api::SILENT_MS_MAX;
 use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
 
 use super::horizon::LEASE_MS;
 use crate::state::StateContext;
-
-/// A node that is silent for this long is not waited for.
-pub(super) const SILENT_MS_MAX: u64 = 5_000;
 
 /// The last heartbeats since the leader's term began.
 #[derive(Debug)]
@@ -66,17 +64,34 @@ impl Heartbeats {
         now_ms.saturating_sub(self.since_ms)
     }
 
-    /// The status of each node that has reported.
-    pub(super) fn status(&self, now_ms: u64) -> Vec<NodeStatus> {
-        let status = |(node, last): (&NodeId, &LastHeartbeat)| NodeStatus {
-            node: *node,
-            silent_ms: now_ms.saturating_sub(last.at_ms),
-            buckets: last.heartbeat.buckets.clone(),
-            slices: last.heartbeat.slices.clone(),
-            moves: last.heartbeat.moves.clone(),
-            scans: last.heartbeat.scans,
+    /// The status of each registered node. `members` has the silence of the members of the coordinator.
+    pub(super) fn status(
+        &self,
+        state: &StateContext,
+        members: &BTreeMap<NodeId, u64>,
+        now_ms: u64,
+    ) -> Vec<NodeStatus> {
+        let status = |node: NodeId| {
+            let told = self.nodes.get(&node).map(|last| &last.heartbeat);
+            let since_term_ms = self.term_ms(now_ms);
+            let as_member_ms = members.get(&node).map(|silent_ms| since_term_ms.min(*silent_ms));
+            NodeStatus {
+                node,
+                silent_ms: as_member_ms.unwrap_or_else(|| self.silent_ms(node, now_ms)),
+                buckets: told.map(|told| told.buckets.clone()).unwrap_or_default(),
+                slices: told.map(|told| told.slices.clone()).unwrap_or_default(),
+                moves: told.map(|told| told.moves.clone()).unwrap_or_default(),
+                scans: told.and_then(|told| told.scans),
+            }
         };
-        self.nodes.iter().map(status).collect()
+        state.nodes().map(|node| status(node.id)).collect()
+    }
+
+    /// The registered nodes that have been silent for [`SILENT_MS_MAX`]; members of the coordinator send no heartbeats.
+    pub(super) fn silent_nodes(&self, state: &StateContext, now_ms: u64) -> Vec<NodeId> {
+        let nodes = state.nodes().filter(|node| node.role != Role::Coordinator);
+        let is_silent = |id: &NodeId| self.silent_ms(*id, now_ms) >= SILENT_MS_MAX;
+        nodes.map(|node| node.id).filter(is_silent).collect()
     }
 
     /// True if the node has reported recently.

@@ -91,9 +91,19 @@ impl Leader {
         Ok(Some(holder))
     }
 
-    /// The status of each node that has reported.
-    pub fn node_status(&self, now_ms: u64) -> Vec<NodeStatus> {
-        self.heartbeats.status(now_ms)
+    /// The status of each registered node. `members` has the silence of the members of the coordinator.
+    pub fn node_status(
+        &self,
+        state: &StateContext,
+        members: &BTreeMap<NodeId, u64>,
+        now_ms: u64,
+    ) -> Vec<NodeStatus> {
+        self.heartbeats.status(state, members, now_ms)
+    }
+
+    /// The nodes that nobody waits for.
+    pub fn silent_nodes(&self, state: &StateContext, now_ms: u64) -> Vec<NodeId> {
+        self.heartbeats.silent_nodes(state, now_ms)
     }
 
     /// Records the documents that indexes have left out, as a projector has counted them.

@@ -48,6 +48,7 @@ fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
         floor: readable.then_some(Epoch(1)),
         entries: 0,
         bytes: 0,
+        built_percent: None,
         copied_from: None,
         trouble: None,
     };
@@ -206,11 +207,20 @@ fn a_bucket_without_reports_is_queried() {
 
 #[test]
 fn the_status_has_the_last_report_of_each_node() {
+    let state = with_bucket();
     let mut leader = of_term(1);
     assert!(!leader.record_heartbeat(applied(20, 3), 100), "no news of slices");
-    let status = leader.node_status(350);
-    assert_eq!((status[0].node, status[0].silent_ms), (NodeId(20), 250));
-    assert_eq!(status[0].buckets[0].applied, Epoch(3));
+    let silent_ms = |leader: &Leader, node, now_ms| {
+        let status = leader.node_status(&state, &BTreeMap::new(), now_ms);
+        status.into_iter().find(|status| status.node == NodeId(node)).expect("registered")
+    };
+    let told = silent_ms(&leader, 20, 350);
+    assert_eq!((told.silent_ms, told.buckets[0].applied), (250, Epoch(3)));
+    assert_eq!(silent_ms(&leader, 21, 350).silent_ms, 350, "never heard of since the term began");
+    assert!(leader.silent_nodes(&state, SILENT_MS_MAX - 1).is_empty());
+    let silent = leader.silent_nodes(&state, SILENT_MS_MAX + 99);
+    assert!(silent.contains(&NodeId(21)) && !silent.contains(&NodeId(20)), "{silent:?}");
+    assert!(leader.silent_nodes(&state, SILENT_MS_MAX + 100).contains(&NodeId(20)));
 }
 
 #[test]

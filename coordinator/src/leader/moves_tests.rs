@@ -71,6 +71,7 @@ impl World {
             floor: Some(Epoch(floor)),
             entries: 10,
             bytes: 1_000,
+            built_percent: None,
             copied_from: None,
             trouble: None,
         };

@@ -4,7 +4,7 @@
 //! leader keeps them, oldest first, until an epoch covers them. It promotes the newest, so that the epoch holds
 //! everything that is known to be durable. Two things change the choice:
 //!
-//! - *A slow indexer.* While some indexer's queue is more than half full, epochs that slow indexers cannot apply
+//! - *A slow indexer.* While some indexer's queue is more than half full, as far as its streams fill it, epochs that slow indexers cannot apply
 //!   would only make scans wait. Then the mean of the indexers' high watermarks bounds the choice. The bound moves
 //!   towards the fastest indexer as the queues fill, because a fast indexer holds in memory what it may not apply
 //!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
@@ -27,6 +27,9 @@ use crate::state::epoch_history::advance;
 const CLOSED_MAX: usize = 64;
 /// Slow indexers delay an epoch no longer than this.
 const HOLD_MS_MAX: u64 = 500;
+/// Mutations that can wait for an epoch on a node: a projector's stream pauses that far ahead of the newest one. An indexer's own limit
+/// is larger by default, so its half would never be reached.
+const STREAM_AHEAD_BYTES_MAX: u64 = 8 << 20;
 
 /// The cuts that SYNC reported, and the callers that wait for an epoch.
 #[derive(Debug, Default)]
@@ -168,15 +171,16 @@ impl Stability {
 
 /// The largest seqno of each vbucket that the indexers are ready for; `None` if no indexer is slow.
 fn bound(newest: &Cut, indexers: &[&BucketProgress]) -> Option<Vec<u64>> {
+    let room = |indexer: &BucketProgress| indexer.queue_bytes_max.min(STREAM_AHEAD_BYTES_MAX);
     let slow = |indexer: &&BucketProgress| {
-        indexer.queue_bytes_max > 0 && indexer.queue_bytes > indexer.queue_bytes_max / 2
+        indexer.queue_bytes_max > 0 && indexer.queue_bytes > room(indexer) / 2
     };
     if !indexers.iter().any(slow) {
         return None;
     }
     let count = indexers.len() as u128;
     let bytes: u128 = indexers.iter().map(|indexer| u128::from(indexer.queue_bytes)).sum();
-    let bytes_max: u128 = indexers.iter().map(|indexer| u128::from(indexer.queue_bytes_max)).sum();
+    let bytes_max: u128 = indexers.iter().map(|indexer| u128::from(room(indexer))).sum();
     let (bytes, bytes_max) = (bytes.min(bytes_max), bytes_max.max(1));
     let of_vbucket = |vbucket| {
         let seqnos = indexers.iter().map(|i| u128::from(i.high_watermark.get(vbucket).seqno.0));

@@ -101,3 +101,21 @@ fn a_new_branch_at_the_same_seqno_advances() {
     stability.report(BUCKET, branched.clone(), &cut([5, 5])).unwrap();
     assert_eq!(stability.choose(BUCKET, &cut([5, 5]), &[], 0), Choice::Promote(branched));
 }
+
+#[test]
+fn a_queue_that_its_stream_fills_counts_as_slow_at_default_sizes() {
+    // The default limit of an indexer with 512 MiB.
+    let waiting = |seqnos, queue_bytes| BucketProgress {
+        queue_bytes,
+        queue_bytes_max: 64 << 20,
+        ..indexer(seqnos, 0)
+    };
+    let mut stability = told(&[[2, 2], [4, 4], [8, 8]]);
+    let (fast, slow) = (waiting([8, 8], 6 << 20), waiting([2, 2], 0));
+    // The mean is 5, and 6 of 16 MiB that the streams can fill lead to 6.
+    let choice = stability.choose(BUCKET, &Cut::zero(2), &[&fast, &slow], 0);
+    assert_eq!(choice, Choice::Promote(cut([4, 4])));
+    let usual = waiting([8, 8], 3 << 20);
+    let choice = stability.choose(BUCKET, &Cut::zero(2), &[&usual, &slow], 0);
+    assert_eq!(choice, Choice::Promote(cut([8, 8])), "no queue is half full");
+}

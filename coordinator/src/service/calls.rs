@@ -10,7 +10,8 @@ use proto::model::ids::{BucketId, IndexId, TopologyNo};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, Heartbeat, ResultStream, SyncReply, SyncReport, WatchMessage,
+    CoordinatorApi, CoordinatorStatus, Heartbeat, HeartbeatReply, ResultStream, SyncReply,
+    SyncReport, WatchMessage,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
@@ -19,6 +20,7 @@ use super::coordinator::Coordinator;
 use super::covering::wait_for_epoch;
 use super::reports::{heartbeat, sync};
 use super::watch::watch;
+use crate::leader::Leader;
 use crate::leader::bootstrap::changes_membership;
 use crate::leader::driver::member::Member;
 use crate::raft::{RaftMessage, not_leader};
@@ -104,7 +106,7 @@ impl CoordinatorApi for Coordinator {
         sync(&self.member, report).await
     }
 
-    async fn heartbeat(&self, beat: Heartbeat) -> Result<()> {
+    async fn heartbeat(&self, beat: Heartbeat) -> Result<HeartbeatReply> {
         heartbeat(&self.member, beat).await
     }
 
@@ -133,13 +135,13 @@ impl CoordinatorApi for Coordinator {
         let now_ms = self.member.now_ms();
         let mut leader = self.member.leader();
         let view = self.member.replica.view();
-        let mut nodes = leader.as_ref().map_or_else(Vec::new, |l| l.node_status(now_ms));
+        let members = self.member.members_silent_ms(now_ms);
+        let told = |leader: &Leader| leader.node_status(&view.state, &members, now_ms);
+        let nodes = leader.as_ref().map_or_else(Vec::new, told);
         let active = leader.as_mut().is_some_and(|l| l.is_active(&view.state, now_ms));
         let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
         let left_out = leader.as_ref().map_or_else(Vec::new, |l| l.left_out());
         drop(leader);
-        // A removed node may still have a heartbeat in the leader's memory.
-        nodes.retain(|status| view.state.node(status.node).is_some());
         Ok(CoordinatorStatus {
             node: self.member.config.node,
             leader: role.leader,
@@ -167,7 +169,9 @@ impl CoordinatorApi for Coordinator {
 
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {
         for message in messages {
-            self.member.raft.deliver(RaftMessage::decode(&message)?);
+            let message = RaftMessage::decode(&message)?;
+            self.member.note_heard(message.from);
+            self.member.raft.deliver(message);
         }
         Ok(())
     }

@@ -65,6 +65,7 @@ impl Coordinator {
             suspect_found: Notify::new(),
             checks: async_channel::bounded(CHECKS_MAX),
             started: Instant::now(),
+            heard_ms: Mutex::default(),
         });
         let node = member.config.node;
         // The core's state, the leader's memory: after a panic none of these loops may go on.

@@ -1,6 +1,6 @@
 //! Forwards SYNC and heartbeats to the leader, or records them if this member leads.
 
-use proto::rpc::api::{Heartbeat, SyncReply, SyncReport};
+use proto::rpc::api::{Heartbeat, HeartbeatReply, SyncReply, SyncReport};
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::driver::member::Member;
@@ -30,12 +30,12 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncRepl
     Ok(reply)
 }
 
-pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<()> {
+pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<HeartbeatReply> {
     if let Some(leader) = member.forward_to()? {
         return leader.heartbeat(heartbeat).await;
     }
     let now_ms = member.now_ms();
-    let news = member.as_leader(|leader| {
+    let (news, reply) = member.as_leader(|leader| {
         if member.replica.view().state.node(heartbeat.node).is_none() {
             let what = format!("node {} is not registered", heartbeat.node);
             return Err(Error::new(ErrorCode::Unknown, what).with_hint("register the node first"));
@@ -45,10 +45,12 @@ pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<(
             let view = member.replica.view();
             return Err(taken(heartbeat.node, view.state.node(heartbeat.node)));
         }
-        Ok(leader.record_heartbeat(heartbeat, now_ms))
+        let news = leader.record_heartbeat(heartbeat, now_ms);
+        let silent = leader.silent_nodes(&member.replica.view().state, now_ms);
+        Ok((news, HeartbeatReply { silent }))
     })?;
     if news {
         member.wake.notify_one();
     }
-    Ok(())
+    Ok(reply)
 }

@@ -226,6 +226,7 @@ fn indexer_says(
         floor: Some(Epoch(1)),
         entries: 0,
         bytes: 0,
+        built_percent: None,
         copied_from: None,
         trouble: None,
     };

@@ -61,7 +61,9 @@ impl StateContext {
             Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
             Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
             Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
-            Command::DropBucket { name, if_exists } => self.drop_bucket(name, *if_exists),
+            Command::DropBucket { name, if_exists, restrict } => {
+                self.drop_bucket(name, *if_exists, *restrict)
+            }
             Command::CreateIndex { spec, defer_build, if_not_exists } => {
                 self.create_index(spec, *defer_build, *if_not_exists)
             }

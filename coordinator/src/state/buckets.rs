@@ -6,6 +6,7 @@ use proto::model::assignment::VbucketAssignment;
 use proto::model::bucket::{BucketInfo, SourceKind, VBUCKETS_MAX};
 use proto::model::ids::{BucketId, NodeId};
 use proto::rpc::command::Outcome;
+use proto::{Error, ErrorCode, Result};
 
 use super::bucket::BucketState;
 use super::checks::{check_name, check_range};
@@ -13,6 +14,9 @@ use super::context::StateContext;
 use super::effect::{Change, Effect};
 use super::epoch_history::EpochHistory;
 use super::lookup::no_bucket;
+
+/// The number of indexes that the refusal of a DROP names.
+const DEPENDENTS_NAMED_MAX: usize = 10;
 
 impl StateContext {
     pub(super) fn create_bucket(
@@ -43,12 +47,28 @@ impl StateContext {
         Ok((Outcome::Bucket(id), vec![Effect::CatalogChanged, Effect::EpochPublished(first)]))
     }
 
-    pub(super) fn drop_bucket(&mut self, name: &str, if_exists: bool) -> Change {
+    /// Drops a bucket with its indexes, or with `restrict` only a bucket without any.
+    pub(super) fn drop_bucket(&mut self, name: &str, if_exists: bool, restrict: bool) -> Change {
         let Some(id) = self.bucket_named(name) else {
             return if if_exists { Ok((Outcome::Done, Vec::new())) } else { Err(no_bucket(name)) };
         };
+        if restrict {
+            self.check_no_indexes(name, id)?;
+        }
         self.buckets.remove(&id);
         self.indexes.retain(|_, index| index.info.bucket != id);
         Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::BucketDropped(id)]))
+    }
+
+    fn check_no_indexes(&self, name: &str, bucket: BucketId) -> Result<()> {
+        let of_bucket = self.indexes.values().filter(|index| index.info.bucket == bucket);
+        let names = of_bucket.map(|index| index.info.spec.name.as_str());
+        let names: Vec<&str> = names.take(DEPENDENTS_NAMED_MAX).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let message = format!("bucket \"{name}\" has indexes: {}", names.join(", "));
+        Err(Error::new(ErrorCode::HasDependents, message)
+            .with_hint(format!("drop them first, or DROP BUCKET {name} CASCADE")))
     }
 }

@@ -41,6 +41,8 @@ pub struct StateContext {
     pub(super) nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
     /// Indexers that receive no more slices.
     pub(super) draining: BTreeSet<NodeId>,
+    /// The nodes that were removed last, the newest last.
+    pub(super) removed: Vec<Arc<NodeInfo>>,
     /// The cluster; `None` until its first node joins.
     pub(super) cluster: Option<ClusterId>,
     /// The proof of each node that joined with a data directory.
@@ -114,6 +116,7 @@ impl StateContext {
             indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),
             nodes: self.nodes.clone(),
             draining: self.draining.clone(),
+            removed: self.removed.clone(),
             ended_moves: self.ended_moves.clone(),
         }
     }

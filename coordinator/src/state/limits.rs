@@ -47,6 +47,8 @@ pub(super) const REASON_BYTES_MAX: usize = 1 << 10;
 
 /// The limit of registered processes.
 pub(super) const NODES_MAX: usize = 1024;
+/// The number of removed nodes that are remembered, for SHOW NODES.
+pub(super) const REMOVED_NODES_MAX: usize = 16;
 /// The encoded size limit of a registered process: its address, its zone and some numbers.
 const NODE_BYTES_MAX: usize = 640;
 
@@ -66,7 +68,7 @@ pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + PAST_TOPOLOGY_BYTES_IN_ALL_MAX
     + MOVES_IN_ALL_MAX * MOVE_BYTES_MAX
     + ENDED_MOVES_MAX * (MOVE_BYTES_MAX + REASON_BYTES_MAX)
-    + NODES_MAX * NODE_BYTES_MAX
+    + (NODES_MAX + REMOVED_NODES_MAX) * NODE_BYTES_MAX
     + CLIENTS_MAX * CLIENT_BYTES_MAX
     + ANSWER_BYTES_IN_ALL_MAX
     + 1024;

@@ -214,7 +214,7 @@ fn ddl_continues_during_moves() {
     );
     done(&mut state, end(MoveId(1), Some("gone")));
     assert!(state.catalog().ended_moves.is_empty());
-    done(&mut state, Command::DropBucket { name: "b".into(), if_exists: false });
+    done(&mut state, Command::DropBucket { name: "b".into(), if_exists: false, restrict: false });
 }
 
 /// A random command, valid or not.

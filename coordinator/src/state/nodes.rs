@@ -17,6 +17,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
 use super::effect::{Change, Effect};
+use super::limits::REMOVED_NODES_MAX;
 use super::placement::change_placement;
 use crate::planner::{self, Load, replace_copy};
 
@@ -87,6 +88,7 @@ impl StateContext {
                 if known.is_none() {
                     self.check_room_for_node()?;
                 }
+                self.removed.retain(|removed| removed.id != node.id);
                 self.nodes.insert(node.id, Arc::new(node.clone()));
                 Ok((Outcome::Done, vec![Effect::CatalogChanged]))
             }
@@ -161,7 +163,11 @@ impl StateContext {
             Role::Indexer => self.remove_copies(node)?,
             Role::Router => {}
         }
-        self.nodes.remove(&node);
+        if let Some(info) = self.nodes.remove(&node) {
+            self.removed.push(info);
+            let surplus = self.removed.len().saturating_sub(REMOVED_NODES_MAX);
+            self.removed.drain(..surplus);
+        }
         self.proofs.remove(&node);
         self.draining.remove(&node);
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))

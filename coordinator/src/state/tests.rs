@@ -81,6 +81,7 @@ pub(crate) fn spec(name: &str) -> IndexSpec {
         replicas: 1,
         separate_included_columns: false,
         included_kb_max: INCLUDED_KB_DEFAULT,
+        compression: Default::default(),
         sql: format!("CREATE INDEX {name} ON b (city)"),
     }
 }
@@ -215,7 +216,9 @@ fn buckets_and_indexes_share_one_namespace() {
 fn dropping_a_bucket_drops_its_indexes_and_numbers_are_never_used_again() {
     let mut state = with_bucket();
     done(&mut state, create_index(spec("i")));
-    let drop = |if_exists| Command::DropBucket { name: "b".into(), if_exists };
+    let drop = |if_exists| Command::DropBucket { name: "b".into(), if_exists, restrict: false };
+    let restrict = Command::DropBucket { name: "b".into(), if_exists: false, restrict: true };
+    assert_eq!(refused(&mut state, restrict.clone()), ErrorCode::HasDependents);
     let (_, effects) = apply(&mut state, drop(false));
     assert!(effects.contains(&Effect::BucketDropped(BucketId(1))));
     assert!(state.catalog().indexes.is_empty());
@@ -224,6 +227,8 @@ fn dropping_a_bucket_drops_its_indexes_and_numbers_are_never_used_again() {
     assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(2)));
     assert_eq!(done(&mut state, create_index(spec("i"))), Outcome::Index(IndexId(2)));
     assert_eq!(state.catalog().newest_index, IndexId(2));
+    done(&mut state, Command::DropIndex { name: "i".into(), if_exists: false });
+    assert_eq!(done(&mut state, restrict), Outcome::Done, "it has no index");
 }
 
 #[test]
@@ -383,7 +388,7 @@ fn a_repeated_request_is_executed_once() {
     let id = RequestId { client: 5, sequence: 1 };
     let request = CommandRequest { request: Some(id), command: create_bucket("c") };
     let (first, _) = state.apply(100, 0, &request);
-    let drop = Command::DropBucket { name: "c".into(), if_exists: false };
+    let drop = Command::DropBucket { name: "c".into(), if_exists: false, restrict: false };
     done(&mut state, drop);
     let (again, effects) = state.apply(102, 0, &request);
     assert_eq!((again, effects), (first, Vec::new()));

@@ -42,7 +42,7 @@ fn a_pushed_bucket_is_spread_over_idle_projectors_and_an_embedded_one_is_not() {
     let mut state = spread();
     let of = |v| assignment(&state).owner(VbucketId(v)).expect("a owner").0;
     assert_eq!([of(0), of(1), of(2), of(3)], [10, 11, 10, 11]);
-    done(&mut state, Command::DropBucket { name: "p".into(), if_exists: false });
+    done(&mut state, Command::DropBucket { name: "p".into(), if_exists: false, restrict: false });
     for (source, projectors) in [
         (SourceKind::Embedded, 2),
         (SourceKind::Push, 4),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use proto::env::Task;
+use proto::lock::lock;
 use proto::model::cut::Cut;
 use proto::model::ids::LocalIndexId;
 use proto::model::index::IndexInfo;
@@ -62,10 +63,16 @@ async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
         match message? {
             BackfillMessage::Begin { cut: at } => {
                 context.store.begin_backfill(info.local_id()).await?;
+                lock(&context.builds).insert(info.local_id(), 0);
                 cut = Some(at);
             }
             BackfillMessage::Documents(body) => {
                 context.store.backfill(info.local_id(), body).await?;
+            }
+            BackfillMessage::Progress { read, of } => {
+                // The number of documents is not exact, and the end comes after the last one.
+                let percent = (read * 100 / of.max(read).max(1)).min(99) as u8;
+                lock(&context.builds).insert(info.local_id(), percent);
             }
             BackfillMessage::End => {
                 return cut.ok_or_else(|| Error::internal("a backfill without a beginning"));

@@ -18,8 +18,8 @@ use proto::model::node::{NodeInfo, Role};
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, Directory, HandOverPiece, HandOverRequest, Heartbeat,
-    IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport,
-    WatchMessage, WriteReply, WriteRequest,
+    HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply,
+    SyncReport, WatchMessage, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{CommandRequest, Outcome};
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -95,8 +95,8 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
     async fn sync(&self, _: SyncReport) -> Result<SyncReply> {
         Ok(SyncReply::default())
     }
-    async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
-        Ok(())
+    async fn heartbeat(&self, _: Heartbeat) -> Result<HeartbeatReply> {
+        Ok(HeartbeatReply::default())
     }
     async fn epoch_covering(
         &self,

@@ -154,6 +154,7 @@ async fn compare(context: &NodeContext, info: &IndexInfo, bytes_max: u64) -> Res
                 let work = move || comparison.documents(&body).map(|()| comparison);
                 comparison = env.blocking(work).await?;
             }
+            BackfillMessage::Progress { .. } => {}
             BackfillMessage::End => {
                 let corrections = env.blocking(move || comparison.finish(bytes_max)).await?;
                 return Ok((cut, corrections));

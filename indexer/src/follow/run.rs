@@ -58,12 +58,17 @@ pub fn follow(
 
 impl Follower {
     async fn run_for_ever(mut self, builds_done: async_channel::Receiver<Built>) -> Infallible {
+        // A projector may learn of a DROP BUCKET before this node does, and says then that there is no such bucket.
+        let mut was_unknown = false;
         loop {
             let error = match self.run(&builds_done).await {
                 Ok(()) => Error::unavailable("the stream ended"),
                 Err(error) => error,
             };
-            match error.is_retry() {
+            let is_unknown = error.code == ErrorCode::Unknown;
+            let is_drop = self.is_dropped() || (is_unknown && !was_unknown);
+            was_unknown = is_unknown;
+            match error.is_retry() || is_drop {
                 true => tracing::debug!(bucket = %self.bucket, %error, "following a bucket"),
                 false => tracing::warn!(bucket = %self.bucket, %error, "following a bucket"),
             }
@@ -72,6 +77,11 @@ impl Follower {
             }
             tokio::time::sleep(self.context.config.retry).await;
         }
+    }
+
+    /// True if the newest catalog has no bucket of this number: then errors are what a drop looks like from here.
+    fn is_dropped(&self) -> bool {
+        !self.context.catalog.load().buckets.contains_key(&self.bucket)
     }
 
     /// Runs one subscription from its beginning to its end.

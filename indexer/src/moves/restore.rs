@@ -110,6 +110,7 @@ impl Restores {
                 floor: None,
                 entries: 0,
                 bytes: state.bytes,
+                built_percent: None,
                 copied_from: state.source,
                 trouble: state.trouble.clone(),
             }

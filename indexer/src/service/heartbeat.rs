@@ -7,7 +7,7 @@ use proto::client::{Membership, MembershipConfig, Retry, WhenForgotten};
 use proto::flow::Admission;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
-use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
 
 use super::followers::Followers;
 use crate::context::NodeContext;
@@ -28,6 +28,20 @@ fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketPr
         }
     };
     context.store.applied().into_iter().map(progress).collect()
+}
+
+/// The slices, with the progress of those that are being built. Builds that have ended are forgotten.
+fn slice_progress(context: &NodeContext, incoming: &Incoming) -> Vec<SliceProgress> {
+    let mut slices = [context.store.progress(), incoming.restoring()].concat();
+    let mut builds = lock(&context.builds);
+    let is_built = |told: &SliceProgress| told.floor.is_none() && told.copied_from.is_none();
+    builds.retain(|id, _| {
+        slices.iter().any(|told| told.slice.local_index() == *id && is_built(told))
+    });
+    for told in slices.iter_mut().filter(|told| is_built(told)) {
+        told.built_percent = builds.get(&told.slice.local_index()).copied();
+    }
+    slices
 }
 
 /// Keeps the node registered. It sends a heartbeat regularly, and at once when a slice becomes readable.
@@ -51,7 +65,7 @@ pub(super) async fn report(
     let heartbeat = move || Heartbeat {
         node: context.config.node.id,
         buckets: bucket_progress(&context, &followers),
-        slices: [context.store.progress(), incoming.restoring()].concat(),
+        slices: slice_progress(&context, &incoming),
         moves: incoming.progress(),
         leases: Vec::new(),
         scans: Some(scans.status()),

@@ -75,6 +75,7 @@ impl Indexer {
             catalog: Arc::default(),
             applied: watch::Sender::new(0),
             slices: watch::Sender::new(0),
+            builds: Arc::default(),
         };
         let admission = Admission::new(context.config.scan_limits());
         let (patience, batch_bytes) = (Patience::default(), context.config.scan_batch_bytes);

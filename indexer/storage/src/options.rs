@@ -1,6 +1,5 @@
 //! Settings of the storage engine.
 
-use crate::fragment::compression::Compression;
 use crate::log::options::LogOptions;
 
 /// Fragments that are open at once by default: a small share of the files that a process may usually have open, 1,024.
@@ -16,8 +15,6 @@ pub struct StoreOptions {
     pub log_bytes: u64,
     /// Settings of the commit log.
     pub log: LogOptions,
-    /// Compression of the blocks of fragments.
-    pub compression: Compression,
     /// Write rate of compactions in the background, in bytes per second, as long as lists are
     /// short.
     pub compaction_bytes_per_s: u64,
@@ -31,7 +28,6 @@ impl Default for StoreOptions {
             memory_bytes: 512 << 20,
             log_bytes: 96 << 20,
             log: LogOptions::default(),
-            compression: Compression::default(),
             compaction_bytes_per_s: 128 << 20,
             open_files_max: OPEN_FILES_MAX,
         }

@@ -49,6 +49,8 @@ struct BackfillCursor {
     snapshot: Box<dyn DocumentSnapshot>,
     /// Documents that were read and are not in a message yet.
     read: std::vec::IntoIter<StoredDocument>,
+    /// Documents in messages, or without entries for the node.
+    done: u64,
 }
 
 impl Backfill {
@@ -64,7 +66,8 @@ impl Backfill {
             return;
         }
         let this = Arc::new(self);
-        let mut next = Some(BackfillCursor { snapshot, read: Vec::new().into_iter() });
+        let of = snapshot.documents_about();
+        let mut next = Some(BackfillCursor { snapshot, read: Vec::new().into_iter(), done: 0 });
         while let Some(mut rest) = next.take() {
             let chunk = Arc::clone(&this);
             let env = &this.context.env;
@@ -74,21 +77,22 @@ impl Backfill {
                     (rest, packed)
                 })
                 .await;
-            let message = match packed {
+            let (message, progress) = match packed {
                 Ok(Some(packed)) => {
+                    let progress = Ok(BackfillMessage::Progress { read: rest.done, of });
                     next = Some(rest);
-                    // A chunk without entries for the node needs no message.
-                    if packed.is_empty() {
-                        continue;
-                    }
-                    Ok(BackfillMessage::Documents(packed))
+                    // A chunk without entries for the node needs no message of its own.
+                    let documents = Some(packed).filter(|packed| !packed.is_empty());
+                    (documents.map(|packed| Ok(BackfillMessage::Documents(packed))), Some(progress))
                 }
-                Ok(None) => Ok(BackfillMessage::End),
-                Err(error) => Err(error),
+                Ok(None) => (Some(Ok(BackfillMessage::End)), None),
+                Err(error) => (Some(Err(error)), None),
             };
-            let bytes = message.as_ref().map_or(0, BackfillMessage::bytes);
-            if out.send(message, bytes).await.is_err() {
-                return;
+            for message in message.into_iter().chain(progress) {
+                let bytes = message.as_ref().map_or(0, BackfillMessage::bytes);
+                if out.send(message, bytes).await.is_err() {
+                    return;
+                }
             }
         }
     }
@@ -116,6 +120,7 @@ impl Backfill {
             && maker.spent.get() < MESSAGE_COST
             && let Some(stored) = rest.read.next()
         {
+            rest.done += 1;
             if !self.vbuckets.contains(vbucket_of(&stored.id, self.bucket.info.vbuckets)) {
                 continue;
             }

@@ -48,6 +48,11 @@ fn document_bytes(write: &Write) -> usize {
     }
 }
 
+/// The size of a sample of documents: a few milliseconds of work.
+const SAMPLE_BYTES: usize = 256 << 10;
+/// The number of documents in a sample.
+const SAMPLED_MAX: usize = 1000;
+
 #[async_trait]
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
@@ -163,6 +168,15 @@ impl ProjectorApi for Projector {
         Ok(Box::pin(TaskStream::new(messages, task)))
     }
 
+    async fn sample(&self, bucket: BucketId) -> Result<Vec<Bytes>> {
+        let bucket = self.bucket(bucket).await?;
+        let store = Arc::clone(&self.streams.store);
+        let read = move || store.snapshot(bucket.info.id)?.next_chunk(SAMPLE_BYTES);
+        let sampled = self.env.blocking(read).await?;
+        let documents = sampled.into_iter().take(SAMPLED_MAX);
+        Ok(documents.map(|stored| stored.document).collect())
+    }
+
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
         hand_over::serve(self, request).await
     }
@@ -194,7 +208,7 @@ impl Projector {
         tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
             let (name, most) = (&bucket.info.name, most >> 10);
             let message =
-                format!("bucket {name}: more than {most} KiB of writes wait for an epoch");
+                format!("bucket {name}: more than {most} KiB of writes wait for an epoch; nothing was written");
             Error::unavailable(message)
                 .with_hint("no coordinator leads; writes continue when one does")
         })

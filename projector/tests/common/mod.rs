@@ -78,8 +78,8 @@ impl CoordinatorApi for Script {
         self.synced.lock().unwrap().extend(told);
         Ok(SyncReply::default())
     }
-    async fn heartbeat(&self, _: Heartbeat) -> Result<()> {
-        Ok(())
+    async fn heartbeat(&self, _: Heartbeat) -> Result<HeartbeatReply> {
+        Ok(HeartbeatReply::default())
     }
     async fn epoch_covering(
         &self,

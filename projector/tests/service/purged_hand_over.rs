@@ -98,6 +98,7 @@ async fn backfill(pair: &Pair) -> (Cut, usize) {
                 BackfillMessage::Documents(body) => {
                     count += KeyVersionsReader::new(&body).count();
                 }
+                BackfillMessage::Progress { read, of } => assert!(read <= of, "{read} of {of}"),
                 BackfillMessage::End => {}
             }
         }

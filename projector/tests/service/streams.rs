@@ -100,6 +100,7 @@ async fn read_backfill(mut stream: ResultStream<BackfillMessage>) -> Backfilled 
                     apply(&mut contents, &mutation, &state);
                 }
             }
+            BackfillMessage::Progress { read, of } => assert!(read <= of, "{read} of {of}"),
             BackfillMessage::End => ended = true,
         }
     }

@@ -5,6 +5,7 @@
 //! What the coordinator makes of the heartbeats reaches the other members through the catalog
 //! ([`CatalogFollower`](super::CatalogFollower)).
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use super::identity::NodeIdentity;
 use super::retry::Retry;
 use crate::error::{Error, ErrorCode, Result};
+use crate::model::ids::NodeId;
 use crate::model::node::NodeInfo;
 use crate::rpc::api::{Directory, Heartbeat};
 use crate::rpc::command::{Command, CommandRequest, Outcome, RequestId};
@@ -55,12 +57,26 @@ pub struct Membership {
     directory: Arc<dyn Directory>,
     config: MembershipConfig,
     registrations: u64,
+    silent: watch::Sender<BTreeSet<NodeId>>,
 }
 
 impl Membership {
     /// A membership that has not begun; [`Self::run`] begins it.
     pub fn new(directory: Arc<dyn Directory>, config: MembershipConfig) -> Self {
-        Self { directory, config, registrations: 0 }
+        Self { directory, config, registrations: 0, silent: watch::Sender::default() }
+    }
+
+    /// Passes on which nodes are silent, as the leader's last answer says. After a failed heartbeat nothing is known.
+    pub fn with_silent(self, silent: watch::Sender<BTreeSet<NodeId>>) -> Self {
+        Self { silent, ..self }
+    }
+
+    fn note_silent(&self, nodes: BTreeSet<NodeId>) {
+        self.silent.send_if_modified(|known| {
+            let is_news = *known != nodes;
+            *known = nodes;
+            is_news
+        });
     }
 
     /// Registers the node, then sends the heartbeats that `report` makes: at the given interval, and at once when
@@ -78,11 +94,15 @@ impl Membership {
             let mut heartbeat = report();
             heartbeat.proof = self.config.identity.as_ref().map(|identity| identity.proof());
             match self.directory.coordinator().heartbeat(heartbeat).await {
-                Ok(()) => {
+                Ok(reply) => {
+                    self.note_silent(reply.silent.into_iter().collect());
                     self.config.retry.reset();
                     self.wait_for_next(&mut changed).await;
                 }
-                Err(error) => self.recover(error, &mut changed).await,
+                Err(error) => {
+                    self.note_silent(BTreeSet::new());
+                    self.recover(error, &mut changed).await;
+                }
             }
         }
     }

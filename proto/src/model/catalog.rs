@@ -31,6 +31,8 @@ pub struct Catalog {
     pub nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
     /// Indexers that receive no new slices and give their slices away.
     pub draining: BTreeSet<NodeId>,
+    /// The nodes that were removed last, oldest first; a bounded number of them, and none that has joined again.
+    pub removed: Vec<Arc<NodeInfo>>,
     /// Moves that have ended, oldest first; a bounded number of them.
     pub ended_moves: Vec<EndedMove>,
 }

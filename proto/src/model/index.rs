@@ -45,6 +45,27 @@ impl IndexState {
     }
 }
 
+/// Compression of the blocks of an index's fragments. A block is compressed only if that saves at least an eighth of it.
+///
+/// The default is no compression: columns without their shared prefixes leave little to save.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compression {
+    /// No compression.
+    #[default]
+    None,
+    /// LZ4: fast; for long keys or repetitive included values.
+    Lz4,
+    /// zstd: smaller, but reads cost several times as much.
+    Zstd,
+}
+
+impl Compression {
+    /// All kinds with their names in SQL.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("none", Self::None), ("lz4", Self::Lz4), ("zstd", Self::Zstd)];
+}
+
 /// One part of an index key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyPart {
@@ -107,6 +128,8 @@ pub struct IndexSpec {
     /// The size limit of the included values of one entry, in KiB. It belongs to the definition, not to a projector, so
     /// that all copies of a slice leave out the same documents.
     pub included_kb_max: u16,
+    /// Compression of its fragments; a scan decompresses what it reads.
+    pub compression: Compression,
     /// The statement that declared it, for SHOW INDEXES.
     pub sql: String,
 }
@@ -126,6 +149,7 @@ impl IndexSpec {
             replicas: 0,
             separate_included_columns: false,
             included_kb_max: INCLUDED_KB_DEFAULT,
+            compression: Compression::None,
             sql: String::new(),
         }
     }

@@ -80,6 +80,8 @@ pub enum Command {
         name: String,
         /// True if its absence is no error.
         if_exists: bool,
+        /// RESTRICT: refused while the bucket has indexes.
+        restrict: bool,
     },
     /// CREATE INDEX. Slices are placed at once, by a pure planner over the registered indexers
     /// (replicas on different nodes and zones); if there are too few, the error names the available ones.

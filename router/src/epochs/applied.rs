@@ -110,9 +110,14 @@ impl AppliedEpochs {
         (0..index.topology.slices()).map(SliceNo).map(copies).collect()
     }
 
+    /// True if a node's watch is open.
+    pub fn is_connected(&self, node: NodeId) -> bool {
+        self.nodes.contains_key(&node)
+    }
+
     /// Returns the nodes that may have a slice: first those of the topology, then further nodes that report the slice
     /// because it has moved since.
-    fn known_copies(&self, index: &IndexInfo, slice: SliceNo) -> Vec<NodeId> {
+    pub fn known_copies(&self, index: &IndexInfo, slice: SliceNo) -> Vec<NodeId> {
         let mut copies: Vec<NodeId> = index.topology.replicas(slice).to_vec();
         let id = slice_id(index, slice);
         let others = self.nodes.iter().filter(|node| node.readable.contains_key(&id));

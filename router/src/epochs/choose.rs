@@ -5,8 +5,9 @@ use std::sync::Arc;
 use proto::client::source::source_of;
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, Position};
-use proto::model::ids::{BucketId, Epoch, VbucketId};
+use proto::model::ids::{BucketId, Epoch, SliceNo, VbucketId};
 use proto::model::index::IndexInfo;
+use proto::model::topology::TopologyProvider;
 use proto::rpc::api::ProjectorApi;
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
@@ -14,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::applied::{AppliedEpochs, readable_from};
 use super::leases::EpochLease;
+use super::reachable::check_reachable;
 use crate::context::RouterContext;
 
 /// Chooses the epoch of one scan of an index, until a deadline.
@@ -82,6 +84,8 @@ impl<'a> EpochChooser<'a> {
     ) -> Result<Epoch> {
         let mut changes = self.context.applied.changes();
         let mut catalogs = self.context.catalog_changed.subscribe();
+        let mut silent = self.context.silent.subscribe();
+        let slices: Vec<SliceNo> = (0..self.index.topology.slices()).map(SliceNo).collect();
         let stopped = |_| Error::unavailable("the router is stopping");
         loop {
             let from = readable_from(&self.context.catalog.load(), self.index.bucket);
@@ -89,10 +93,12 @@ impl<'a> EpochChooser<'a> {
             if let Some(epoch) = chosen.filter(|epoch| from.is_some_and(|from| *epoch >= from)) {
                 return Ok(epoch);
             }
+            check_reachable(self.context, self.index, &slices)?;
             tokio::select! {
                 biased;
                 changed = changes.changed() => changed.map_err(stopped)?,
                 changed = catalogs.changed() => changed.map_err(stopped)?,
+                changed = silent.changed() => changed.map_err(stopped)?,
             }
         }
     }

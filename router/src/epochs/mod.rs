@@ -1,7 +1,9 @@
 //! Epochs as the router sees them: which of them each indexer can answer ([`applied`]), which of them scans hold
-//! (`leases`), the topologies that tokens name (`topologies`), and the choice for a new scan (`choose`).
+//! (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`), and slices that no node can answer
+//! (`reachable`).
 
 pub mod applied;
 pub(crate) mod choose;
 pub(crate) mod leases;
+pub(crate) mod reachable;
 pub(crate) mod topologies;

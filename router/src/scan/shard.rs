@@ -19,6 +19,7 @@ use super::gather::Gather;
 use super::plan::ScanPlan;
 use super::retry_round::RetryRound;
 use super::shard_stream::{Batches, ShardStream, send};
+use crate::epochs::reachable::check_reachable;
 
 impl ScanPlan {
     /// Begins a shard scan that follows its slices to wherever they move. Its rows come in order.
@@ -118,6 +119,7 @@ impl ScanPlan {
         deadline: Instant,
     ) -> Result<Candidate> {
         loop {
+            check_reachable(&self.context, &self.index, slices)?;
             if let Some(node) = self.common_candidate(slices, round.failed()) {
                 return Ok(Candidate::Node(node));
             }

@@ -125,6 +125,7 @@ fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
         catalog: Arc::new(arc_swap::ArcSwap::from_pointee(catalog)),
         catalog_changed: tokio::sync::watch::Sender::new(0),
         applied: Default::default(),
+        silent: Default::default(),
         leases: Default::default(),
         topologies: Default::default(),
         resumed: Arc::default(),
@@ -209,4 +210,30 @@ async fn a_slow_node_gets_more_time_when_the_others_fail() {
     let plan = plan_over(vec![vec![1, 2]], nodes(vec![Node::After(slow), Node::Refuses]));
     let rows = read(&plan, 1).await.expect("one node answers");
     assert_eq!(rows, ["0 of 0", "1 of 0", "2 of 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_whose_nodes_are_silent_fails_at_once_and_is_named() {
+    let plan = plan_over(vec![vec![1, 2], vec![2]], nodes(vec![Node::Refuses, Node::Refuses]));
+    let connected = |node| {
+        let (node, applied) = (NodeId(node), Vec::new());
+        plan.context.applied.report(AppliedReport { node, applied, readable: None });
+    };
+    let fails = async |slices| {
+        let began = Instant::now();
+        let error = read(&plan, slices).await.expect_err("no node serves");
+        (error.message, began.elapsed() >= Duration::from_millis(TIMEOUT_MS))
+    };
+    assert!(fails(2).await.1, "nothing is known of the nodes: the scan waits for them");
+    plan.context.silent.send_replace([NodeId(2)].into());
+    let (text, waited) = fails(2).await;
+    assert!(!waited, "the leader does not hear of node 2, and neither does the router");
+    assert_eq!(text, "index \"i\": slice 1 cannot be read: node 2 () is silent");
+    assert!(fails(1).await.1, "slice 0 has another node");
+    connected(2);
+    assert!(fails(2).await.1, "the router still reaches node 2");
+    plan.context.applied.forget(NodeId(2));
+    plan.context.silent.send_replace([NodeId(1), NodeId(2)].into());
+    let (text, waited) = fails(2).await;
+    assert!(!waited && text.contains("slice 0 and 1 more"), "{text}");
 }

@@ -81,6 +81,11 @@ impl ClusterBackend {
         self.directory.coordinator()
     }
 
+    /// The counters of the ports.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
     /// The router of this process.
     pub fn router(&self) -> &Router {
         &self.router
@@ -121,7 +126,7 @@ impl ClusterBackend {
                     durable.extend(reply.durable);
                 }
                 Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(in_doubt(error)),
             }
             // A projector that has taken its share need not get it again.
             if left.mutations.is_empty() && left.branches.is_empty() {
@@ -177,8 +182,10 @@ impl Backend for ClusterBackend {
         let coordinator = self.coordinator();
         tracing::debug!(principal = %self.principal, ?command, "running a command");
         let asked = CommandRequest { request, command: command.clone() };
+        let began = Instant::now();
         let outcome = coordinator.propose(asked).await?;
         self.counters.commands.inc();
+        self.counters.command.observe(began.elapsed().as_secs_f64());
         if let Outcome::Refused(error) = outcome {
             return Err(error);
         }
@@ -224,6 +231,7 @@ impl Backend for ClusterBackend {
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
         let request = WriteRequest { bucket: bucket.id, writes };
+        let began = Instant::now();
         let deadline = Instant::now() + NEW_BUCKET_WAIT;
         let reply = loop {
             match self.source(bucket)?.write(request.clone()).await {
@@ -231,10 +239,11 @@ impl Backend for ClusterBackend {
                 Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
-                done => break done?,
+                done => break done.map_err(in_doubt)?,
             }
         };
         self.counters.documents.inc_by(reply.affected);
+        self.counters.write.observe(began.elapsed().as_secs_f64());
         Ok(reply)
     }
 
@@ -250,6 +259,14 @@ impl Backend for ClusterBackend {
         }
     }
 
+    async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
+        self.source(bucket)?.sample(bucket.id).await
+    }
+
+    fn note_error(&self, sqlstate: &'static str) {
+        self.counters.failed(sqlstate);
+    }
+
     async fn pin(
         &self,
         index: IndexId,
@@ -260,10 +277,20 @@ impl Backend for ClusterBackend {
     }
 
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
+        let (index, began) = (request.index, Instant::now());
         let scan = self.router.scan(request, None).await?;
-        self.counters.scans.inc();
-        Ok(Box::new(Batches { scan, counters: Arc::clone(&self.counters) }))
+        self.counters.scan_begun(index, began);
+        Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.counters) }))
     }
+}
+
+/// Says of a write whose connection was lost that its outcome is unknown.
+fn in_doubt(error: Error) -> Error {
+    if error.code != ErrorCode::Interrupted {
+        return error;
+    }
+    let message = format!("{}; the write may have been carried out", error.message);
+    Error::new(error.code, message).with_hint("look at the data before you write again")
 }
 
 /// True if a catalog shows the effect of a command.
@@ -300,6 +327,7 @@ impl EpochPin for Pin {
 
 struct Batches {
     scan: ScanStream,
+    began: Instant,
     counters: Arc<Counters>,
 }
 
@@ -307,9 +335,14 @@ struct Batches {
 impl BatchSource for Batches {
     async fn next(&mut self) -> Result<Option<ScanBatch>> {
         let batch = self.scan.next().await?;
-        if let Some(ScanBatch::Rows(block)) = &batch {
-            self.counters.scan_rows.inc_by(u64::from(block.rows));
-        }
+        match &batch {
+            Some(ScanBatch::Rows(block)) => self.counters.scan_rows.inc_by(u64::from(block.rows)),
+            Some(ScanBatch::Aggregates(_)) => 0,
+            None => {
+                self.counters.scan_whole.observe(self.began.elapsed().as_secs_f64());
+                0
+            }
+        };
         Ok(batch)
     }
 

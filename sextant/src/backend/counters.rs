@@ -1,11 +1,24 @@
 //! Counters of the SQL and gRPC ports.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
+use proto::lock::lock;
+use proto::model::ids::IndexId;
+use tokio::time::Instant;
+
+/// The upper bounds of the classes of a latency, in seconds.
+const LATENCY_S: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// The number of indexes with counts; the counts of dropped ones are forgotten before that. The catalog has at most half
+/// as many indexes.
+const INDEXES_MAX: usize = 4096;
 
 /// Counters of the SQL and gRPC ports since the process started.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
     /// Scans started.
     pub scans: Counter<u64, AtomicU64>,
@@ -15,4 +28,62 @@ pub struct Counters {
     pub documents: Counter<u64, AtomicU64>,
     /// Replicated commands.
     pub commands: Counter<u64, AtomicU64>,
+    /// Times until a scan has its epoch and its first rows are on their way.
+    pub scan_start: Histogram,
+    /// Times from the start of a scan to its end, the client's reading included.
+    pub scan_whole: Histogram,
+    /// Times of writes.
+    pub write: Histogram,
+    /// Times of replicated commands.
+    pub command: Histogram,
+    index_scans: Mutex<BTreeMap<IndexId, u64>>,
+    /// By SQLSTATE. The states are constants of this build, so there is a bounded number of them.
+    errors: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let latency = || Histogram::new(LATENCY_S);
+        Self {
+            scans: Counter::default(),
+            scan_rows: Counter::default(),
+            documents: Counter::default(),
+            commands: Counter::default(),
+            scan_start: latency(),
+            scan_whole: latency(),
+            write: latency(),
+            command: latency(),
+            index_scans: Mutex::default(),
+            errors: Mutex::default(),
+        }
+    }
+}
+
+impl Counters {
+    /// Counts a scan that has begun.
+    pub fn scan_begun(&self, index: IndexId, asked: Instant) {
+        self.scans.inc();
+        self.scan_start.observe(asked.elapsed().as_secs_f64());
+        let mut scans = lock(&self.index_scans);
+        if scans.len() < INDEXES_MAX || scans.contains_key(&index) {
+            *scans.entry(index).or_default() += 1;
+        }
+    }
+
+    /// Counts an error that a client gets.
+    pub fn failed(&self, sqlstate: &'static str) {
+        *lock(&self.errors).entry(sqlstate).or_default() += 1;
+    }
+
+    /// The scans of each index for which `exists` holds; the counts of others are forgotten.
+    pub fn index_scans(&self, exists: impl Fn(IndexId) -> bool) -> BTreeMap<IndexId, u64> {
+        let mut scans = lock(&self.index_scans);
+        scans.retain(|index, _| exists(*index));
+        scans.clone()
+    }
+
+    /// The number of errors by SQLSTATE.
+    pub fn errors(&self) -> BTreeMap<&'static str, u64> {
+        lock(&self.errors).clone()
+    }
 }

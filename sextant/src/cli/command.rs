@@ -5,6 +5,7 @@ use proto::Error;
 use proto::env::remember_panic_places;
 use proto::model::node::Role;
 
+use super::role_flags::for_role;
 use super::signal::stop_signal;
 use super::{client, demo, dev, inspect, rebalance, role, verify};
 use crate::roles::Shutdown;
@@ -26,12 +27,16 @@ enum Command {
     /// Run a whole cluster in one process, with its data in one directory
     Dev(dev::Args),
     /// Run a member of the replicated coordinator
+    #[command(mut_args(|argument| for_role(argument, Role::Coordinator)))]
     Coordinator(role::Args),
     /// Run a projector: it stores documents and streams their changes
+    #[command(mut_args(|argument| for_role(argument, Role::Projector)))]
     Projector(role::Args),
     /// Run an indexer: it stores slices of indexes and scans them
+    #[command(mut_args(|argument| for_role(argument, Role::Indexer)))]
     Indexer(role::Args),
     /// Run a router: it serves SQL, gRPC and HTTP
+    #[command(mut_args(|argument| for_role(argument, Role::Router)))]
     Router(role::Args),
     /// Run SQL statements from -c or from standard input
     Sql(client::SqlArgs),

@@ -8,6 +8,7 @@ mod inspect;
 mod rebalance;
 mod renamed;
 mod role;
+mod role_flags;
 mod signal;
 mod verify;
 

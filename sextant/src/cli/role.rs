@@ -1,4 +1,5 @@
-//! The flags and the settings file of a role that runs as a process of its own. A flag overrides the file.
+//! The flags, environment variables and settings file of a role that runs as a process of its own. A flag overrides its
+//! variable, and both override the file.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
 use super::renamed::{OldName, refuse_old_names};
+use super::role_flags::refuse_foreign;
 use crate::roles::{RoleSettings, ScanSettings, Shutdown, run_role};
 
 /// The settings of a role: flags, or keys of a TOML file with the same names and `_` for `-`.
@@ -17,57 +19,57 @@ use crate::roles::{RoleSettings, ScanSettings, Shutdown, run_role};
 #[serde(deny_unknown_fields, default)]
 pub struct Args {
     /// TOML file with these settings
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "SEXTANT_CONFIG", value_name = "FILE")]
     #[serde(skip)]
     config: Option<PathBuf>,
     /// Node number of this process, unique in the cluster
-    #[arg(long, value_name = "N")]
+    #[arg(long, env = "SEXTANT_ID", value_name = "N")]
     id: Option<u64>,
-    /// Address for calls of other processes, by which they know this one (not for a router). It has no access control
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Address for calls of other processes, by which they know this one. It has no access control
+    #[arg(long, env = "SEXTANT_PEER_LISTEN", value_name = "HOST:PORT")]
     peer_listen: Option<String>,
-    /// Address to listen on, if it differs from the address in --peer-listen, or on a router in --grpc
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Address to listen on
+    #[arg(long, env = "SEXTANT_BIND", value_name = "HOST:PORT")]
     bind: Option<String>,
-    /// Address by which other processes know this one, if it differs from the address in --peer-listen
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Address by which other processes know this one
+    #[arg(long, env = "SEXTANT_ADVERTISE", value_name = "HOST:PORT")]
     advertise: Option<String>,
-    /// Data directory (not for a router)
-    #[arg(long, value_name = "DIR")]
+    /// Data directory
+    #[arg(long, env = "SEXTANT_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// Zone of this process; replicas of a slice are placed in different zones
-    #[arg(long)]
+    #[arg(long, env = "SEXTANT_ZONE")]
     zone: Option<String>,
     /// All members of the coordinator
-    #[arg(long, value_name = "N=HOST:PORT", value_delimiter = ',')]
+    #[arg(long, env = "SEXTANT_COORDINATORS", value_name = "N=HOST:PORT", value_delimiter = ',')]
     coordinators: Vec<String>,
-    /// Of a coordinator whose log is lost for good: begin a new cluster. It refuses the data of all other processes
+    /// Begin a new cluster, because the log of this one is lost for good. It refuses the data of all other processes
     #[arg(long)]
     #[serde(skip)]
     force_new_cluster: bool,
-    /// Memory limit of an indexer's slices, in MiB
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
+    /// Memory limit of the slices, in MiB
+    #[arg(long, env = "SEXTANT_MEMORY_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
     memory_mb: Option<u64>,
-    /// Concurrent scans of a router, or shard scans of an indexer; further ones wait
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Concurrent scans (on an indexer: shard scans); further ones wait
+    #[arg(long, env = "SEXTANT_SCANS_MAX", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     scans_max: Option<u64>,
-    /// Memory limit of all scans of a router or an indexer together, in MiB
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
+    /// Memory limit of all scans together, in MiB
+    #[arg(long, env = "SEXTANT_SCAN_MEMORY_TOTAL_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     scan_memory_total_mb: Option<u64>,
     /// Memory limit of one scan, in MiB
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
+    #[arg(long, env = "SEXTANT_SCAN_MEMORY_EACH_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     scan_memory_each_mb: Option<u64>,
-    /// Size limit of each bucket's change log on a projector, in MiB. Copies that were away for longer are resynced
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
+    /// Size limit of each bucket's change log, in MiB. Copies that were away for longer are resynced
+    #[arg(long, env = "SEXTANT_CHANGE_LOG_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     change_log_mb: Option<u64>,
-    /// Address of a router's SQL port
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Address of the SQL port
+    #[arg(long, env = "SEXTANT_SQL_LISTEN", value_name = "HOST:PORT")]
     sql: Option<String>,
-    /// Address of a router's gRPC port
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Address of the gRPC port
+    #[arg(long, env = "SEXTANT_GRPC_LISTEN", value_name = "HOST:PORT")]
     grpc: Option<String>,
-    /// Address of a router's HTTP port
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Address of the HTTP port, for /status, /metrics and /healthz
+    #[arg(long, env = "SEXTANT_HTTP_LISTEN", value_name = "HOST:PORT")]
     http: Option<String>,
     #[arg(long, hide = true)]
     listen: Option<OldName>,
@@ -107,6 +109,22 @@ impl Args {
         ])
     }
 
+    fn refuse_foreign(&self, role: Role) -> Result<()> {
+        let given = [
+            ("data", self.data.is_some()),
+            ("force-new-cluster", self.force_new_cluster),
+            ("memory-mb", self.memory_mb.is_some()),
+            ("scans-max", self.scans_max.is_some()),
+            ("scan-memory-total-mb", self.scan_memory_total_mb.is_some()),
+            ("scan-memory-each-mb", self.scan_memory_each_mb.is_some()),
+            ("change-log-mb", self.change_log_mb.is_some()),
+            ("sql", self.sql.is_some()),
+            ("grpc", self.grpc.is_some()),
+            ("http", self.http.is_some()),
+        ];
+        refuse_foreign(role, &given)
+    }
+
     fn settings(self, env: &Env, role: Role) -> Result<RoleSettings> {
         let file = match &self.config {
             Some(path) => read_file(env, path)?,
@@ -114,6 +132,8 @@ impl Args {
         };
         self.refuse_old_names(role)?;
         file.refuse_old_names(role)?;
+        self.refuse_foreign(role)?;
+        file.refuse_foreign(role)?;
         let missing = |what: &str| {
             bad(format!("a {} needs {what}", role.name()))
                 .with_hint("set it as a flag or in the file of --config; config/ has examples")
@@ -152,7 +172,7 @@ impl Args {
             force_new_cluster: self.force_new_cluster && role == Role::Coordinator,
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
-            http: self.http.or(file.http).unwrap_or_else(|| "127.0.0.1:7480".into()),
+            http: self.http.or(file.http),
         })
     }
 }
@@ -231,13 +251,16 @@ mod tests {
             assert!(refused.contains(new), "{role:?}: {refused}");
         }
         let settings = |role, flag| {
-            let flags = ["--id=1", "--data=d", "--coordinators=1=h:1", flag];
-            parsed(&flags).settings(&Env::real(), role)
+            let data = Some("--data=d").filter(|_| role != Role::Router);
+            let flags = ["--id=1", "--coordinators=1=h:1", flag].into_iter().chain(data);
+            parsed(&flags.collect::<Vec<_>>()).settings(&Env::real(), role)
         };
         let indexer = settings(Role::Indexer, "--peer-listen=h:2").expect("complete");
         assert_eq!((&*indexer.node.address, &*indexer.bind), ("h:2", "h:2"));
-        let indexer = settings(Role::Indexer, "--grpc=h:2").expect_err("no address");
+        let indexer = settings(Role::Indexer, "--zone=z").expect_err("no address");
         assert!(indexer.message.contains("--peer-listen"), "{indexer}");
+        let indexer = settings(Role::Indexer, "--grpc=h:2").expect_err("not of an indexer");
+        assert!(indexer.message.contains("--grpc"), "{indexer}");
         let router = settings(Role::Router, "--grpc=h:3").expect("complete");
         assert_eq!((&*router.node.address, &*router.bind), ("h:3", "h:3"));
         let router = settings(Role::Router, "--peer-listen=h:3").expect_err("not of a router");

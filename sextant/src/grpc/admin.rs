@@ -11,11 +11,13 @@ use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
 use super::caller::principal;
-use super::status::status;
+use super::status::counted;
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
-use crate::sql::ddl;
+use crate::sql::ast::Statement;
 use crate::sql::parse::parse;
+use crate::sql::remarks::Remarks;
+use crate::sql::{admin, ddl};
 use crate::status::catalog_status;
 use crate::status::render::grpc as render;
 
@@ -30,10 +32,17 @@ impl AdminService {
             let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         };
-        match ddl::run(&self.backend.with_principal(principal), &only.statement).await? {
+        let backend = self.backend.with_principal(principal);
+        if let Statement::Admin(statement) = &only.statement {
+            return admin::run(&backend, statement).await;
+        }
+        match ddl::run(&backend, &only.statement, &Remarks::unread()).await? {
             Some(tag) => Ok(tag.to_owned()),
-            None => Err(Error::new(ErrorCode::Unsupported, "Execute runs DDL statements only")
-                .with_hint("use the SQL port, or the Ingest and Query services")),
+            None => Err(Error::new(
+                ErrorCode::Unsupported,
+                "Execute runs definitions and placement only",
+            )
+            .with_hint("use the SQL port, or the Ingest and Query services")),
         }
     }
 }
@@ -45,7 +54,8 @@ impl Admin for AdminService {
         request: Request<ExecuteRequest>,
     ) -> std::result::Result<Response<ExecuteReply>, Status> {
         let principal = principal(&request);
-        let tag = self.run(principal, &request.into_inner().sql).await.map_err(status)?;
+        let ran = self.run(principal, &request.into_inner().sql).await;
+        let tag = ran.map_err(|error| counted(&self.backend, error))?;
         Ok(Response::new(ExecuteReply { tag }))
     }
 

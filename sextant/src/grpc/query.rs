@@ -12,10 +12,11 @@ use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{Consistency, Output};
 use proto::{Error, ErrorCode, Result};
 use router::{ScanBatch, ScanStream};
+use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use super::caller::principal;
-use super::status::status;
+use super::status::{counted, status};
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
 use crate::rows::entry::EntryPrinter;
@@ -88,7 +89,9 @@ impl QueryService {
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         plan.request.consistency = consistency(&request, &plan)?;
         let token = (!request.token.is_empty()).then_some(&request.token[..]);
+        let began = Instant::now();
         let mut scan = backend.router().scan(plan.request.clone(), token).await?;
+        backend.counters().scan_begun(plan.index.id, began);
         let paged = request.page_rows > 0;
         if paged {
             scan.end_page_after(request.page_rows);
@@ -213,7 +216,8 @@ impl Query for QueryService {
         request: Request<ScanRequest>,
     ) -> std::result::Result<Response<ReplyStream>, Status> {
         let principal = principal(&request);
-        let replies = self.begin(principal, request.into_inner()).await.map_err(status)?;
+        let begun = self.begin(principal, request.into_inner()).await;
+        let replies = begun.map_err(|error| counted(&self.backend, error))?;
         Ok(Response::new(reply_stream(Box::new(replies), self.backend.env())))
     }
 }

@@ -51,8 +51,10 @@ pub fn services(backend: Arc<ClusterBackend>) -> Router {
 /// Health, and reflection over the services of this port only.
 fn common_services(descriptors: &'static [u8]) -> Router {
     let health = tonic_health::server::health_reporter().1;
-    let reflection = reflection(descriptors);
-    server(QUIET_MAX, ANSWER_WITHIN).add_service(health).add_service(reflection)
+    server(QUIET_MAX, ANSWER_WITHIN)
+        .add_service(health)
+        .add_service(reflection(descriptors))
+        .add_service(reflection_v1alpha(descriptors))
 }
 
 fn server(quiet_max: Duration, answer_within: Duration) -> Server {
@@ -75,11 +77,29 @@ fn reflection(
 + Send
 + Sync
 + 'static {
+    described(descriptors).build_v1().expect("this build has generated the descriptors")
+}
+
+/// The same reflection under the name that older clients ask for.
+fn reflection_v1alpha(
+    descriptors: &'static [u8],
+) -> impl tonic::codegen::Service<
+    tonic::codegen::http::Request<tonic::body::Body>,
+    Response = tonic::codegen::http::Response<tonic::body::Body>,
+    Error = std::convert::Infallible,
+    Future: Send + 'static,
+> + tonic::server::NamedService
++ Clone
++ Send
++ Sync
++ 'static {
+    described(descriptors).build_v1alpha().expect("this build has generated the descriptors")
+}
+
+fn described(descriptors: &'static [u8]) -> tonic_reflection::server::Builder<'static> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(descriptors)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .expect("this build has generated the descriptors")
 }
 
 #[cfg(test)]

@@ -3,6 +3,14 @@
 use proto::{Error, ErrorCode, ErrorKind};
 use tonic::{Code, Status};
 
+use crate::backend::ClusterBackend;
+
+/// Turns an error into a gRPC status, and counts it.
+pub(super) fn counted(backend: &ClusterBackend, error: Error) -> Status {
+    backend.counters().failed(error.code.sqlstate());
+    status(error)
+}
+
 /// Turns an error into a gRPC status. The code tells the client how to react; the metadata has the SQLSTATE under
 /// `sqlstate`.
 pub(super) fn status(error: Error) -> Status {

@@ -1,8 +1,10 @@
-//! The HTTP port: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`, `/readyz`.
+//! The HTTP ports: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`; `/readyz` where statements run.
 
 mod caller;
 mod observed;
+mod role_routes;
 mod routes;
 
 pub use observed::Observed;
+pub use role_routes::{RoleObserved, RoleService, role_routes};
 pub use routes::routes;

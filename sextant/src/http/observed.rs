@@ -8,7 +8,9 @@ use tokio::time::timeout;
 
 use crate::backend::{ClusterBackend, Counters};
 use crate::principal::Principal;
+use crate::process_figures::OwnProcess;
 use crate::sql::backend::Backend;
+use crate::status::render::metrics::Own;
 use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
 
 /// Time limit for the answer of a coordinator.
@@ -23,6 +25,8 @@ pub struct Observed {
     pub indexers: Vec<Weak<indexer::Indexer>>,
     /// Counters of the SQL and gRPC ports.
     pub counters: Arc<Counters>,
+    /// The process, with its data.
+    pub process: OwnProcess,
 }
 
 impl Observed {
@@ -44,6 +48,19 @@ impl Observed {
             Ok(Err(error)) => Some(format!("no coordinator answers: {error}")),
             Ok(Ok(status)) if status.leader.is_none() => Some("no coordinator leads".into()),
             Ok(Ok(_)) => None,
+        }
+    }
+
+    /// What this process knows of itself alone. Dropped indexes are left out.
+    pub(super) fn own(&self) -> Own {
+        let catalog = self.backend.router().catalog();
+        let counts = self.counters.index_scans(|index| catalog.indexes.contains_key(&index));
+        let named = |(index, count)| Some((catalog.indexes.get(&index)?.spec.name.clone(), count));
+        Own {
+            process: self.process.figures(),
+            counters: Some(Arc::clone(&self.counters)),
+            index_scans: counts.into_iter().filter_map(named).collect(),
+            ..Own::default()
         }
     }
 

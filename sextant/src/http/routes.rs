@@ -43,7 +43,8 @@ async fn status(principal: Principal, State(observed): State<Observed>) -> Json<
 }
 
 async fn metrics(principal: Principal, State(observed): State<Observed>) -> Response {
-    match metrics::text(&observed.status(principal).await) {
+    let own = observed.own();
+    match metrics::text(&observed.status(principal).await, Some(&own)) {
         Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

@@ -1,9 +1,12 @@
 //! Errors on the wire: `ErrorResponse` with severity, SQLSTATE, message, hint and position.
 
+use std::borrow::Cow;
+
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use proto::{Error, ErrorCode, ErrorKind};
 
 use crate::sql::SqlError;
+use crate::sql::remarks::Remark;
 
 /// An error in the form that a client sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +74,11 @@ impl WireError {
         self
     }
 
+    /// Its SQLSTATE.
+    pub(super) fn sqlstate(&self) -> &'static str {
+        self.sqlstate
+    }
+
     /// True if the error ends the session.
     pub(super) fn is_fatal(&self) -> bool {
         self.fatal
@@ -120,18 +128,24 @@ impl From<std::io::Error> for WireError {
 }
 
 /// A remark on a statement that does not fail: severity, SQLSTATE, message and hint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Notice {
     pub(super) severity: &'static str,
     pub(super) sqlstate: &'static str,
-    pub(super) message: &'static str,
+    pub(super) message: Cow<'static, str>,
     pub(super) hint: Option<&'static str>,
 }
 
 impl Notice {
     /// A notice with severity WARNING.
     pub(super) fn warning(sqlstate: &'static str, message: &'static str) -> Self {
-        Self { severity: "WARNING", sqlstate, message, hint: None }
+        Self { severity: "WARNING", sqlstate, message: Cow::Borrowed(message), hint: None }
+    }
+
+    /// A remark on a statement that goes on.
+    pub(super) fn remark(remark: Remark) -> Self {
+        let Remark { message, hint } = remark;
+        Self { severity: "NOTICE", sqlstate: "00000", message: message.into(), hint }
     }
 
     /// The protocol's message for the notice.

@@ -1,5 +1,6 @@
 //! Runs statements. The outcome is a command tag, rows to stream, or a COPY.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ const SERVE_TIMEOUT_MS: u64 = 10_000;
 const NO_CATALOGUE: Notice = Notice {
     severity: "NOTICE",
     sqlstate: "00000",
-    message: "there is no PostgreSQL catalogue yet: its queries have no rows",
+    message: Cow::Borrowed("there is no PostgreSQL catalogue yet: its queries have no rows"),
     hint: Some("use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES"),
 };
 
@@ -92,7 +93,7 @@ impl SessionState {
             | Statement::CreateIndex(_)
             | Statement::BuildIndex { .. }
             | Statement::DropIndex { .. } => {
-                let tag = ddl::run(&*self.backend, statement).await?;
+                let tag = ddl::run(&*self.backend, statement, &self.remarks).await?;
                 done(tag.unwrap_or_default())
             }
             Statement::Set { .. }

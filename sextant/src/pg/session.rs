@@ -10,7 +10,7 @@ use proto::value::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::conn::Conn;
-use super::error::{WireError, WireResult};
+use super::error::{Notice, WireError, WireResult};
 use super::execute::StatementOutcome;
 use super::interrupt::{Interrupt, Registration, outcome};
 use super::known_settings::REPORTED;
@@ -22,6 +22,7 @@ use crate::sql::Parsed;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 use crate::sql::places::with_place;
+use crate::sql::remarks::{Remarks, Told};
 
 /// Bytes of a query text that is parsed on a blocking thread. A shorter one takes less than some milliseconds.
 const LONG_TEXT_BYTES: usize = 16 << 10;
@@ -32,6 +33,8 @@ pub(super) struct Session<S> {
     pub(super) env: Env,
     pub(super) interrupt: Interrupt,
     pub(super) state: SessionState,
+    /// The remarks of the running statement.
+    told: Told,
     pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) parameters: Parameters,
@@ -52,6 +55,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Self {
         let mut settings = Settings::default();
         parameters.apply(&mut settings);
+        let (remarks, told) = Remarks::channel();
         let state = SessionState {
             env: env.clone(),
             backend,
@@ -61,6 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             user: parameters.user(),
             process: registration.process,
             notices: Vec::new(),
+            remarks,
         };
         let reported = reported(&state.settings);
         Self {
@@ -68,6 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             env,
             interrupt,
             state,
+            told,
             prepared: BTreeMap::new(),
             portals: BTreeMap::new(),
             parameters,
@@ -83,6 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(error);
         }
         self.fail();
+        self.state.backend.note_error(error.sqlstate());
         self.conn.send(error.response())
     }
 
@@ -151,12 +158,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             match futures::poll!(run.as_mut()) {
                 std::task::Poll::Ready(done) => done,
                 std::task::Poll::Pending => {
-                    let interrupted = match self.interrupt.guard(self.conn.flush()).await {
-                        Ok(flushed) => {
-                            flushed?;
-                            self.interrupt.guard(run.as_mut()).await
+                    let interrupted = loop {
+                        match self.interrupt.guard(self.conn.flush()).await {
+                            Ok(flushed) => flushed?,
+                            Err(error) => break Err(error),
                         }
-                        Err(error) => Err(error),
+                        tokio::select! {
+                            biased;
+                            remark = self.told.next() => {
+                                self.conn.send(Notice::remark(remark).response())?;
+                            }
+                            done = self.interrupt.guard(run.as_mut()) => break done,
+                        }
                     };
                     match interrupted {
                         Err(error) if changes_at_once(statement) => outcome(error, run).await?,
@@ -165,6 +178,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
             }
         };
+        while let Some(remark) = self.told.next_now() {
+            self.conn.send(Notice::remark(remark).response())?;
+        }
         for notice in self.state.notices.drain(..) {
             self.conn.send(notice.response())?;
         }

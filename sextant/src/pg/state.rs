@@ -15,6 +15,7 @@ use crate::sql::ast::{Select, SelectExpr, SelectItem, Statement};
 use crate::sql::backend::{Backend, EpochPin};
 use crate::sql::error::unsupported;
 use crate::sql::plan::{Plan, Relation, Resolved, resolve};
+use crate::sql::remarks::Remarks;
 
 /// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
 const LONG_NODES: usize = 2000;
@@ -40,6 +41,8 @@ pub(super) struct SessionState {
     pub(super) process: i32,
     /// Notices for the client, sent before the outcome of the statement.
     pub(super) notices: Vec<Notice>,
+    /// What the client is told while the statement runs.
+    pub(super) remarks: Remarks,
 }
 
 impl SessionState {

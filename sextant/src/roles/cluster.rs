@@ -99,6 +99,11 @@ impl Cluster {
         Arc::clone(&self.router)
     }
 
+    /// The directory with all data.
+    pub fn data_dir(&self) -> &Path {
+        &self.config.data_dir
+    }
+
     /// The running indexers.
     pub fn indexers(&self) -> Vec<Arc<indexer::Indexer>> {
         self.indexers.values().cloned().collect()

@@ -1,5 +1,6 @@
 //! Runs one role as a process of its own.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +17,16 @@ use super::shutdown::Shutdown;
 use super::{cluster, services};
 use crate::descriptors::Shares;
 use crate::grpc;
-use crate::listen::{bind, connections, end_reason};
+use crate::http::{RoleObserved, RoleService, role_routes};
+use crate::limited::{LimitedListener, Speech, limited};
+use crate::listen::{bind, end_reason};
+use crate::process_figures::OwnProcess;
 use crate::wire::{PeerDirectory, Peers, tcp_connect};
 
 /// Time after which the process says that it waits for a coordinator.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
+/// The default HTTP address of a router.
+const ROUTER_HTTP: &str = "127.0.0.1:7480";
 /// The pause before the coordinators are asked again.
 const ANSWER_PAUSE: Duration = Duration::from_millis(200);
 
@@ -56,8 +62,8 @@ pub struct RoleSettings {
     pub coordinators: Vec<(NodeId, String)>,
     /// The SQL address of a router.
     pub sql: String,
-    /// The HTTP address of a router.
-    pub http: String,
+    /// The HTTP address; `None` if there is no such port.
+    pub http: Option<String>,
 }
 
 /// Runs a role until the future is dropped. `shutdown` receives the work before the end of the process.
@@ -69,8 +75,16 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
     if role == Role::Router {
         return run_router(settings, env, peers, directory).await;
     }
-    // The port is taken first, so that a port in use is reported before anything starts.
+    // The ports are taken first, so that a port in use is reported before anything starts.
     let listener = bind(&settings.bind, bind_option(&settings)).await?;
+    let http = match &settings.http {
+        Some(address) => Some(bind(address, "--http").await?),
+        None => None,
+    };
+    let process = OwnProcess { data: Some(data.clone()) };
+    let http_address = http.as_ref().and_then(|http| http.local_addr().ok());
+    let node = settings.node.clone();
+    let observed = |service| RoleObserved { node, process, service };
     match role {
         Role::Router => Ok(()),
         Role::Coordinator => {
@@ -88,7 +102,9 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let member = Arc::downgrade(&service);
             peers.know_cluster(move || member.upgrade()?.cluster());
             let stopped = service.stopped();
-            serve_until(&env, &settings.node, listener, peers, stopped, "log").await
+            let _http =
+                serve_http(&env, http, observed(RoleService::Coordinator(service.clone())))?;
+            serve_until(&env, (&settings.node, http_address), listener, peers, stopped, "log").await
         }
         Role::Projector => {
             let mut config = projector::Config::new(settings.node.clone());
@@ -98,8 +114,10 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             peers.add_projector(id, projector.clone());
             peers.know_cluster(move || projector.cluster());
             let stopped = service.stopped();
+            let _http = serve_http(&env, http, observed(RoleService::Projector))?;
             wait_coordinators(&*directory, &settings).await;
-            serve_until(&env, &settings.node, listener, peers, stopped, "documents").await
+            serve_until(&env, (&settings.node, http_address), listener, peers, stopped, "documents")
+                .await
         }
         Role::Indexer => {
             let config = indexer_config(&settings);
@@ -109,8 +127,9 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let indexer = Arc::downgrade(&service);
             peers.know_cluster(move || indexer.upgrade()?.cluster());
             let stopped = service.stopped();
+            let _http = serve_http(&env, http, observed(RoleService::Indexer(service.clone())))?;
             wait_coordinators(&*directory, &settings).await;
-            serve_until(&env, &settings.node, listener, peers, stopped, "log").await
+            serve_until(&env, (&settings.node, http_address), listener, peers, stopped, "log").await
         }
     }
 }
@@ -128,6 +147,19 @@ fn indexer_config(settings: &RoleSettings) -> indexer::Config {
     config
 }
 
+/// Serves the HTTP port of a role, if it has one, until the task is dropped.
+fn serve_http(
+    env: &Env,
+    listener: Option<TcpListener>,
+    observed: RoleObserved,
+) -> Result<Option<Task>> {
+    let Some(listener) = listener else { return Ok(None) };
+    let count_max = Shares::of_process().http();
+    let listener = LimitedListener::new(listener, count_max, env)?;
+    let served = axum::serve(listener, role_routes(observed));
+    Ok(Some(env.spawn_service("http", async move { end_reason(served.await) })))
+}
+
 /// The option that set the address to listen on; an error names it.
 fn bind_option(settings: &RoleSettings) -> &'static str {
     match settings.node.role {
@@ -140,14 +172,14 @@ fn bind_option(settings: &RoleSettings) -> &'static str {
 /// Serves other processes until the service stops by itself, because it could not write a file.
 async fn serve_until(
     env: &Env,
-    node: &NodeInfo,
+    (node, http): (&NodeInfo, Option<SocketAddr>),
     listener: TcpListener,
     peers: Arc<Peers>,
     stopped: impl Future<Output = ()>,
     unwritten: &str,
 ) -> Result<()> {
     tokio::select! {
-        served = serve_peers(env, node, listener, peers) => served,
+        served = serve_peers(env, (node, http), listener, peers) => served,
         () = stopped => Err(cluster::stopped(node.role, node.id, unwritten)),
     }
 }
@@ -155,16 +187,18 @@ async fn serve_until(
 /// Serves other processes until the future is dropped.
 async fn serve_peers(
     env: &Env,
-    node: &NodeInfo,
+    (node, http): (&NodeInfo, Option<SocketAddr>),
     listener: TcpListener,
     peers: Arc<Peers>,
 ) -> Result<()> {
     let address = listener.local_addr()?;
     let services = grpc::peer_services(peers);
+    let processes = limited(listener, Speech::Grpc, Shares::of_process().peers(), env);
     let _task: Task = env.spawn_service("peer", async move {
-        end_reason(services.serve_with_incoming(connections(listener)).await)
+        end_reason(services.serve_with_incoming(processes).await)
     });
-    println!("ready {}={address} id={}", node.role.name(), node.id);
+    let http = http.map_or_else(String::new, |http| format!(" http={http}"));
+    println!("ready {}={address} id={}{http}", node.role.name(), node.id);
     std::future::pending().await
 }
 
@@ -200,7 +234,8 @@ async fn run_router(
 ) -> Result<()> {
     let options = PortOptions { sql: "--sql", grpc: bind_option(&settings), http: "--http" };
     // A router has no services for other processes.
-    let (sql, grpc, http) = (settings.sql, settings.bind.clone(), settings.http);
+    let http = settings.http.unwrap_or_else(|| ROUTER_HTTP.to_owned());
+    let (sql, grpc) = (settings.sql, settings.bind.clone());
     let ports = Ports { sql, grpc, http, peer: None };
     let listeners = ports.bind(&options).await?;
     let members = member_list(&settings.coordinators);
@@ -213,7 +248,7 @@ async fn run_router(
     // A router keeps nothing, but an address in its catalog may go over to a process of another cluster.
     let its_router = Arc::clone(&router);
     peers.know_cluster(move || its_router.catalog().cluster);
-    let parts = ServerParts { router, directory, peers, indexers: Vec::new() };
+    let parts = ServerParts { router, directory, peers, indexers: Vec::new(), data: None };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
     wait_answer(&*waits, &members).await;

@@ -1,6 +1,7 @@
 //! The ports for users: SQL, gRPC and HTTP; and the port for other processes, where a process with ports for users has one.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +17,10 @@ use crate::backend::{ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, Observed};
-use crate::listen::{bind, connections, end_reason};
+use crate::limited::{LimitedListener, Speech, limited};
+use crate::listen::{bind, end_reason};
 use crate::pg;
+use crate::process_figures::OwnProcess;
 use crate::wire::Peers;
 
 /// Time limit for the start of a cluster.
@@ -91,6 +94,8 @@ pub struct ServerParts {
     pub peers: Arc<Peers>,
     /// The indexers of this process.
     pub indexers: Vec<Arc<indexer::Indexer>>,
+    /// The data directory of this process, if it has one.
+    pub data: Option<PathBuf>,
 }
 
 /// Serves the ports until it is dropped.
@@ -111,13 +116,14 @@ impl Server {
             directory: cluster.directory(),
             peers: cluster.peers(),
             indexers: cluster.indexers(),
+            data: Some(cluster.data_dir().to_owned()),
         };
         Self::serve(parts, env, listeners)
     }
 
     /// Serves the ports of the given services.
     pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
-        let ServerParts { router, directory, peers, indexers } = parts;
+        let ServerParts { router, directory, peers, indexers, data } = parts;
         let joining = indexers.len();
         let addresses = [
             listeners.sql.local_addr()?,
@@ -134,8 +140,11 @@ impl Server {
         let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), session_limits());
         let public = grpc::services(Arc::clone(&backend));
         let indexers = indexers.iter().map(Arc::downgrade).collect();
-        let observed = Observed { backend, indexers, counters };
-        let http = axum::serve(listeners.http, http::routes(observed));
+        let observed = Observed { backend, indexers, counters, process: OwnProcess { data } };
+        let shares = Shares::of_process();
+        let http = LimitedListener::new(listeners.http, shares.http(), env)?;
+        let http = axum::serve(http, http::routes(observed));
+        let users = limited(listeners.grpc, Speech::Grpc, shares.grpc(), env);
         // Connections wait in the sockets until statements can succeed.
         let gate = |router: &Arc<router::Router>| {
             let router = Arc::clone(router);
@@ -150,15 +159,16 @@ impl Server {
             }),
             env.spawn_service("grpc", async move {
                 waits_grpc.await;
-                end_reason(public.serve_with_incoming(connections(listeners.grpc)).await)
+                end_reason(public.serve_with_incoming(users).await)
             }),
             env.spawn_service("http", async move { end_reason(http.await) }),
         ];
         let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = listeners.peer {
             let services = grpc::peer_services(peers);
+            let processes = limited(listener, Speech::Grpc, shares.peers(), env);
             tasks.push(env.spawn_service("peer", async move {
-                end_reason(services.serve_with_incoming(connections(listener)).await)
+                end_reason(services.serve_with_incoming(processes).await)
             }));
         }
         Ok(Self { addresses, peer_address, router, indexers: joining, _tasks: tasks })

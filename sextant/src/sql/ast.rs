@@ -7,6 +7,7 @@ use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
 use proto::model::ids::{SliceNo, VbucketId};
+use proto::model::index::Compression;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -233,6 +234,8 @@ pub struct CreateIndex {
     pub separate_included_columns: bool,
     /// `included_kb_max`, if given.
     pub included_kb_max: Option<u16>,
+    /// `compression`.
+    pub compression: Compression,
     /// `defer_build`.
     pub defer_build: bool,
     /// The statement, as written.

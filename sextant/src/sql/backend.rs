@@ -37,6 +37,9 @@ pub trait Backend: Send + Sync + 'static {
     /// an error.
     async fn command(&self, command: Command) -> Result<Outcome>;
 
+    /// Counts an error that a client gets.
+    fn note_error(&self, _sqlstate: &'static str) {}
+
     /// Waits until an index serves scans; an error if it is dropped.
     async fn wait_ready(&self, index: IndexId) -> Result<()>;
 
@@ -51,6 +54,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Reads documents by id; `None` for missing ones.
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
+
+    /// Returns some documents of a bucket, from its projectors.
+    async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>>;
 
     /// Chooses and leases the epoch that the scans of a transaction read in an index's bucket.
     async fn pin(

@@ -6,19 +6,27 @@ use proto::{Error, ErrorCode, Result};
 
 use super::ast::{CreateBucket, CreateIndex, Statement};
 use super::backend::Backend;
+use super::building::{look_at_documents, wait_built};
 use super::define::definition;
 use super::plan::Relation;
+use super::remarks::Remarks;
 
 /// Runs a DDL statement and returns its command tag; `None` for any other statement. It returns after the command is
 /// committed and the indexes that it builds serve scans.
-pub async fn run(backend: &dyn Backend, statement: &Statement) -> Result<Option<&'static str>> {
+pub async fn run(
+    backend: &dyn Backend,
+    statement: &Statement,
+    remarks: &Remarks,
+) -> Result<Option<&'static str>> {
     Ok(Some(match statement {
         Statement::CreateBucket(create) => create_bucket(backend, create).await?,
         Statement::DropBucket { name, if_exists, restrict } => {
             drop_bucket(backend, name, *if_exists, *restrict).await?
         }
-        Statement::CreateIndex(create) => create_index(backend, create).await?,
-        Statement::BuildIndex { bucket, indexes } => build(backend, bucket, indexes).await?,
+        Statement::CreateIndex(create) => create_index(backend, create, remarks).await?,
+        Statement::BuildIndex { bucket, indexes } => {
+            build(backend, bucket, indexes, remarks).await?
+        }
         Statement::DropIndex { name, if_exists } => drop_index(backend, name, *if_exists).await?,
         _ => return Ok(None),
     }))
@@ -46,17 +54,7 @@ async fn drop_bucket(
     if backend.catalog().index(name).is_some() {
         return Err(wrong_kind(name, "an index", "a bucket", "DROP INDEX"));
     }
-    if restrict && let Ok(Relation::Bucket(_)) = backend.relation(name).await {
-        let catalog = backend.catalog();
-        let of_bucket = catalog.indexes.values().filter(|index| index.spec.bucket == name);
-        let names: Vec<&str> = of_bucket.map(|index| index.spec.name.as_str()).take(10).collect();
-        if !names.is_empty() {
-            let message = format!("bucket \"{name}\" has indexes: {}", names.join(", "));
-            return Err(Error::new(ErrorCode::HasDependents, message)
-                .with_hint(format!("drop them first, or DROP BUCKET {name} CASCADE")));
-        }
-    }
-    let command = Command::DropBucket { name: name.to_owned(), if_exists };
+    let command = Command::DropBucket { name: name.to_owned(), if_exists, restrict };
     backend.command(command).await?;
     Ok("DROP BUCKET")
 }
@@ -77,27 +75,39 @@ fn wrong_kind(name: &str, is: &str, is_not: &str, instead: &str) -> Error {
 }
 
 /// Returns after the index serves scans, unless its build is deferred or the index existed before.
-async fn create_index(backend: &dyn Backend, create: &CreateIndex) -> Result<&'static str> {
+async fn create_index(
+    backend: &dyn Backend,
+    create: &CreateIndex,
+    remarks: &Remarks,
+) -> Result<&'static str> {
     let known = backend.catalog().index(&create.name).is_some();
+    let spec = definition(create)?;
     let command = Command::CreateIndex {
-        spec: definition(create)?,
+        spec: spec.clone(),
         defer_build: create.defer_build,
         if_not_exists: create.if_not_exists,
     };
     if let Outcome::Index(index) = backend.command(command).await?
-        && !create.defer_build
         && !known
     {
-        backend.wait_ready(index).await?;
+        look_at_documents(backend, &spec, remarks).await;
+        if !create.defer_build {
+            wait_built(backend, index, remarks).await?;
+        }
     }
     Ok("CREATE INDEX")
 }
 
-async fn build(backend: &dyn Backend, bucket: &str, names: &[String]) -> Result<&'static str> {
+async fn build(
+    backend: &dyn Backend,
+    bucket: &str,
+    names: &[String],
+    remarks: &Remarks,
+) -> Result<&'static str> {
     let command = Command::BuildIndexes { bucket: bucket.to_owned(), names: names.to_vec() };
     if let Outcome::Building(indexes) = backend.command(command).await? {
         for index in indexes {
-            backend.wait_ready(index).await?;
+            wait_built(backend, index, remarks).await?;
         }
     }
     Ok("BUILD INDEX")

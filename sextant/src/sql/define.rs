@@ -48,6 +48,7 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         replicas: create.replicas.unwrap_or(0),
         separate_included_columns: create.separate_included_columns,
         included_kb_max: create.included_kb_max.unwrap_or(INCLUDED_KB_DEFAULT),
+        compression: create.compression,
         sql: create.sql.clone(),
     })
 }

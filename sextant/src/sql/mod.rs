@@ -11,6 +11,7 @@
 pub mod admin;
 pub mod ast;
 pub mod backend;
+mod building;
 pub mod ddl;
 pub mod define;
 pub mod dialect;
@@ -19,6 +20,7 @@ pub mod limits;
 pub mod parse;
 pub mod places;
 pub mod plan;
+pub mod remarks;
 pub(crate) mod walk;
 
 pub use error::{SqlError, SqlResult};

@@ -83,7 +83,9 @@ pub struct NodeStatus {
     pub address: String,
     /// Its failure zone.
     pub zone: String,
-    /// Milliseconds since its last heartbeat; `None` if the leader has heard nothing of it.
+    /// `alive`, `silent` (no heartbeat for five seconds), `draining`, `removed`, or `unknown` without an answer of the leader.
+    pub state: &'static str,
+    /// Milliseconds since its last heartbeat, or since the leader began to lead; `None` without an answer of the leader.
     pub silent_ms: Option<u64>,
     /// Scans of a router, shard scans of an indexer.
     pub scans: Option<AdmissionStatus>,
@@ -94,7 +96,7 @@ pub struct NodeStatus {
 /// The progress of an indexer in a bucket.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeBucketStatus {
-    /// The bucket's name; empty if it was dropped.
+    /// The bucket's name.
     pub bucket: String,
     /// The newest epoch applied.
     pub applied_epoch: Epoch,
@@ -167,6 +169,10 @@ pub struct IndexStatus {
     pub placement: Vec<Vec<NodeId>>,
     /// Entries of all copies; `None` if no node has reported a slice.
     pub entries: Option<u64>,
+    /// During a build: the percentage of its work that is done, on average of all copies.
+    pub built_percent: Option<u64>,
+    /// During a build: the entries that the copies have counted so far.
+    pub built_entries: Option<u64>,
     /// The number of documents left out because they exceed a limit, since the projectors started; a document counts with
     /// each of its versions. `None` without a report.
     pub left_out: Option<u64>,
@@ -185,7 +191,7 @@ pub struct SliceStatus {
     pub replica: usize,
     /// The node.
     pub node: NodeId,
-    /// `ready`, `building`, `copying`, `troubled`, or `unknown` without a report of the node.
+    /// `ready`, `building`, `copying`, `troubled`, `silent` if the node is, or `unknown` without a report of the node.
     pub state: &'static str,
     /// Entries at the newest epoch.
     pub entries: Option<u64>,

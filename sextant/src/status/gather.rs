@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::ids::LocalIndexId;
-use proto::model::index::IndexInfo;
+use proto::model::ids::{LocalIndexId, NodeId};
+use proto::model::index::{IndexInfo, IndexState};
 use proto::model::left_out::LeftOut;
 use proto::model::node::NodeInfo;
-use proto::rpc::api::{BucketProgress, CoordinatorStatus};
+use proto::rpc::api::{BucketProgress, CoordinatorStatus, SILENT_MS_MAX};
 
 use super::cluster_status::{
     BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, NodeBucketStatus, NodeStatus,
@@ -40,11 +40,20 @@ impl ClusterStatus {
         let entries = entries(reports);
         let index = |info: &Arc<IndexInfo>| {
             let id = info.local_id();
-            index(info, entries.get(&id).copied(), left_out(reports, id))
+            let building = reports.filter(|_| info.state == IndexState::Backfill);
+            let build = building.and_then(|reports| reports.build_of(info));
+            let built_percent = build.map(|build| build.percent.into());
+            let built_entries = build.map(|build| build.entries).filter(|entries| *entries > 0);
+            let entries = entries.get(&id).copied();
+            IndexStatus {
+                built_percent,
+                built_entries,
+                ..index(info, entries, left_out(reports, id))
+            }
         };
         Self {
             cas: catalog.cas,
-            nodes: catalog.nodes.values().map(|info| node(catalog, reports, info)).collect(),
+            nodes: nodes(catalog, reports),
             buckets: catalog.buckets.values().map(|info| bucket(catalog, info)).collect(),
             indexes: catalog.indexes.values().map(index).collect(),
             slices: slices::slices(catalog, reports),
@@ -55,23 +64,47 @@ impl ClusterStatus {
     }
 }
 
+/// The registered nodes, then those that were removed last.
+fn nodes(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<NodeStatus> {
+    let present = catalog.nodes.values().map(|info| node(catalog, reports, info));
+    let removed = catalog
+        .removed
+        .iter()
+        .map(|info| NodeStatus { state: "removed", ..node(catalog, None, info) });
+    present.chain(removed).collect()
+}
+
+fn node_state(catalog: &Catalog, node: NodeId, silent_ms: Option<u64>) -> &'static str {
+    match silent_ms {
+        None => "unknown",
+        Some(SILENT_MS_MAX..) => "silent",
+        Some(_) if catalog.draining.contains(&node) => "draining",
+        Some(_) => "alive",
+    }
+}
+
 fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo) -> NodeStatus {
     let report = reports.and_then(|all| all.nodes.iter().find(|report| report.node == info.id));
-    let bucket = |progress: &BucketProgress| NodeBucketStatus {
-        bucket: catalog.buckets.get(&progress.bucket).map(|b| b.name.clone()).unwrap_or_default(),
-        applied_epoch: progress.applied,
-        durable_epoch: progress.durable,
-        queue_bytes: progress.queue_bytes,
-        queue_bytes_max: progress.queue_bytes_max,
+    // A node may report a dropped bucket for a while.
+    let bucket = |progress: &BucketProgress| {
+        Some(NodeBucketStatus {
+            bucket: catalog.buckets.get(&progress.bucket)?.name.clone(),
+            applied_epoch: progress.applied,
+            durable_epoch: progress.durable,
+            queue_bytes: progress.queue_bytes,
+            queue_bytes_max: progress.queue_bytes_max,
+        })
     };
+    let silent_ms = report.map(|report| report.silent_ms);
     NodeStatus {
         node: info.id,
         role: info.role.name(),
         address: info.address.clone(),
         zone: info.zone.clone(),
-        silent_ms: report.map(|report| report.silent_ms),
+        state: node_state(catalog, info.id, silent_ms),
+        silent_ms,
         scans: report.and_then(|report| report.scans),
-        buckets: report.iter().flat_map(|report| &report.buckets).map(bucket).collect(),
+        buckets: report.iter().flat_map(|report| &report.buckets).filter_map(bucket).collect(),
     }
 }
 
@@ -129,6 +162,8 @@ fn index(info: &IndexInfo, entries: Option<u64>, left_out: Option<LeftOut>) -> I
         topology: info.topology.number,
         placement: info.topology.placement.clone(),
         entries,
+        built_percent: None,
+        built_entries: None,
         left_out: left_out.map(|counts| counts.total()),
         left_out_by_reason: left_out,
     }

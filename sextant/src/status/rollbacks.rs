@@ -143,6 +143,7 @@ mod tests {
             floor: floor.map(Epoch),
             entries: 0,
             bytes: 0,
+            built_percent: None,
             copied_from,
             trouble: None,
         };

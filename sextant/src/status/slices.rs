@@ -2,7 +2,7 @@
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
-use proto::rpc::api::{CoordinatorStatus, SliceProgress};
+use proto::rpc::api::{CoordinatorStatus, NodeStatus, SILENT_MS_MAX, SliceProgress};
 
 use super::cluster_status::SliceStatus;
 
@@ -12,17 +12,19 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
         for (number, nodes) in (0..).map(SliceNo).zip(&index.topology.placement) {
             let id = SliceId { index: index.id, generation: index.generation, slice: number };
             for (replica, node) in nodes.iter().enumerate() {
-                let progress = progress(reports, *node, id);
+                let report = report(reports, *node);
+                let progress = report.and_then(|report| progress(report, id));
+                let silent = report.and_then(silence);
                 slices.push(SliceStatus {
                     index: index.spec.name.clone(),
                     slice: number,
                     replica,
                     node: *node,
-                    state: state(progress),
+                    state: if silent.is_some() { "silent" } else { state(progress) },
                     entries: progress.map(|progress| progress.entries),
                     bytes: progress.map(|progress| progress.bytes),
                     floor_epoch: progress.and_then(|progress| progress.floor),
-                    note: progress.and_then(note),
+                    note: silent.or_else(|| progress.and_then(note)),
                 });
             }
         }
@@ -30,13 +32,19 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
     slices
 }
 
-fn progress(
-    reports: Option<&CoordinatorStatus>,
-    node: NodeId,
-    slice: SliceId,
-) -> Option<&SliceProgress> {
-    let report = reports?.nodes.iter().find(|report| report.node == node)?;
+fn report(reports: Option<&CoordinatorStatus>, node: NodeId) -> Option<&NodeStatus> {
+    reports?.nodes.iter().find(|report| report.node == node)
+}
+
+fn progress(report: &NodeStatus, slice: SliceId) -> Option<&SliceProgress> {
     report.slices.iter().find(|progress| progress.slice == slice)
+}
+
+/// Says that a node is silent: its last report tells nothing about now.
+fn silence(report: &NodeStatus) -> Option<String> {
+    let (node, silent_ms) = (report.node, report.silent_ms);
+    let text = || format!("node {node} has been silent for {} s", silent_ms / 1_000);
+    (silent_ms >= SILENT_MS_MAX).then(text)
 }
 
 fn state(progress: Option<&SliceProgress>) -> &'static str {

@@ -44,7 +44,8 @@ const TABLES: [(Show, &str, &[&str]); 6] = [
 fn catalog() -> Catalog {
     let node = |id, role, zone: &str| {
         let address = format!("host-{id}:7500");
-        Arc::new(NodeInfo { id: NodeId(id), role, address, zone: zone.to_owned() })
+        let info = NodeInfo { id: NodeId(id), role, address, zone: zone.to_owned() };
+        (NodeId(id), Arc::new(info))
     };
     let nodes = [
         node(1, Role::Coordinator, ""),
@@ -66,7 +67,12 @@ fn catalog() -> Catalog {
     };
     let mut spec = IndexSpec::new("by_city", "people");
     (spec.slices, spec.sql) = (2, "CREATE INDEX by_city ON people (city)".to_owned());
-    let index = IndexInfo::new(IndexId(3), BucketId(1), spec, vec![vec![NodeId(201)]; 2]);
+    let index = IndexInfo::new(
+        IndexId(3),
+        BucketId(1),
+        spec,
+        vec![vec![NodeId(201), NodeId(202)], vec![NodeId(201)]],
+    );
     let moves = vec![mv(8, 1, MoveStage::Pending)];
     let index = IndexInfo { state: IndexState::Maintenance, moves, ..index };
     let was = mv(7, 0, MoveStage::Catchup);
@@ -77,8 +83,9 @@ fn catalog() -> Catalog {
         newest_index: IndexId(3),
         buckets: [people, pushed].map(|bucket| (bucket.id, Arc::new(bucket))).into(),
         indexes: [(index.id, Arc::new(index))].into(),
-        nodes: nodes.map(|node| (node.id, node)).into(),
-        draining: BTreeSet::new(),
+        nodes: nodes.into(),
+        draining: [NodeId(201)].into(),
+        removed: vec![node(203, Role::Indexer, "zone-3").1],
         ended_moves: vec![EndedMove { index: IndexId(3), was, undone }],
     }
 }
@@ -100,6 +107,7 @@ fn slice(number: u16, floor: Option<u64>) -> SliceProgress {
         floor: floor.map(Epoch),
         entries: 500 + u64::from(number),
         bytes: 65_536,
+        built_percent: None,
         copied_from: None,
         trouble: None,
     }
@@ -228,7 +236,7 @@ fn grpc_has_the_values_of_json() {
 
 /// The figures of `/metrics` by their names with labels.
 fn figures(status: &Status) -> BTreeMap<String, Json> {
-    let text = metrics::text(status).expect("text");
+    let text = metrics::text(status, None).expect("text");
     let figure = |line: &str| {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
         (name.to_owned(), Json::from(value.parse::<u64>().expect("a number")))
@@ -283,6 +291,25 @@ fn metrics_have_the_values_of_json() {
 }
 
 #[test]
+fn a_build_shows_its_entries_and_its_percentage() {
+    let mut catalog = catalog();
+    let index = Arc::make_mut(catalog.indexes.get_mut(&IndexId(3)).expect("an index"));
+    index.state = IndexState::Backfill;
+    let mut reports = reports();
+    let shown = |reports: &CoordinatorStatus| {
+        let status = ClusterStatus::new(&catalog, CoordinatorAnswer::Status(reports.clone()));
+        (status.indexes[0].built_entries, status.indexes[0].built_percent)
+    };
+    assert_eq!(shown(&reports), (Some(1001), Some(33)), "one of three copies is whole");
+    let of_201 =
+        &mut reports.nodes.iter_mut().find(|node| node.node == NodeId(201)).expect("it").slices;
+    of_201[1].built_percent = Some(50);
+    assert_eq!(shown(&reports), (Some(1001), Some(50)), "and half of another one is read");
+    reports.nodes.clear();
+    assert_eq!(shown(&reports), (None, None), "nothing is known");
+}
+
+#[test]
 fn without_the_coordinator_definitions_are_shown_and_reports_are_null() {
     let error = proto::Error::unavailable("no coordinator answers");
     let status = status(CoordinatorAnswer::Unavailable { error });
@@ -310,7 +337,7 @@ fn the_renderings_are_those_on_file() {
         }
         all.push('\n');
     }
-    all += &format!("/metrics\n{}\n", metrics::text(&status).expect("text"));
+    all += &format!("/metrics\n{}\n", metrics::text(&status, None).expect("text"));
     let json = serde_json::to_string_pretty(&status).expect("JSON");
     all += &format!("/status\n{json}\n");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/status/testdata/status.txt");

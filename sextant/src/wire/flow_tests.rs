@@ -137,3 +137,25 @@ async fn stopped_streams_do_not_block_other_streams_of_their_connection() {
     };
     timeout(Duration::from_secs(30), live).await.expect("the one that is read goes on");
 }
+
+#[tokio::test]
+async fn a_call_whose_connection_is_lost_midway_is_told_from_one_that_never_began() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let directory = PeerDirectory(Peers::new(Vec::new(), tcp_connect()));
+    let info = NodeInfo { id: NodeId(1), role: Role::Projector, address, zone: String::new() };
+    let projector = directory.projector(&info);
+    let write = async || {
+        let request = WriteRequest { bucket: BucketId(1), writes: Vec::new() };
+        projector.write(request).await.expect_err("nobody answers").code
+    };
+    let hangs_up = async {
+        let (connection, _) = listener.accept().await.unwrap();
+        connection.readable().await.unwrap();
+        sleep(Duration::from_millis(100)).await;
+    };
+    let (code, ()) = tokio::join!(write(), hangs_up);
+    assert_eq!(code, proto::ErrorCode::Interrupted);
+    drop(listener);
+    assert_eq!(write().await, proto::ErrorCode::Unavailable, "nobody listens");
+}

@@ -18,9 +18,9 @@ pub(super) use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, To
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
-    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage,
-    WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply,
+    IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport,
+    WatchMessage, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -36,7 +36,7 @@ macro_rules! coordinator_methods {
             calls {
                 0 propose(request: CommandRequest) -> Outcome, via own propose_for_a_while;
                 1 sync(report: SyncReport) -> SyncReply, via any_member;
-                2 heartbeat(heartbeat: Heartbeat) -> (), via any_member;
+                2 heartbeat(heartbeat: Heartbeat) -> HeartbeatReply, via any_member;
                 3 epoch_covering(bucket: BucketId, cut: Cut, history: Option<u64>, timeout_ms: u64)
                     -> EpochMark, via own wait_for_epoch;
                 4 status() -> CoordinatorStatus, via any_member;
@@ -62,6 +62,7 @@ macro_rules! projector_methods {
                 9 place(bucket: BucketId) -> SourcePlace;
                 10 history(bucket: BucketId) -> SourceHistory;
                 11 hand_over(request: HandOverRequest) -> HandOverPiece;
+                15 sample(bucket: BucketId) -> Vec<Bytes>;
             }
             streams {
                 1 subscribe(request: SubscribeRequest) -> StreamMessage;

@@ -74,6 +74,7 @@ impl Remote {
             tonic::Code::OutOfRange | tonic::Code::ResourceExhausted => {
                 Error::new(proto::ErrorCode::OverLimit, message)
             }
+            _ if was_lost_midway(&status) => Error::new(proto::ErrorCode::Interrupted, message),
             _ => Error::unavailable(message),
         }
     }
@@ -137,6 +138,14 @@ impl Remote {
             decode::<Result<T>>(&reply.body)?
         })))
     }
+}
+
+/// True if a status comes from a connection that was established and then lost. A status that the other process sent has
+/// no source.
+fn was_lost_midway(status: &Status) -> bool {
+    let first = std::error::Error::source(status);
+    let mut sources = std::iter::successors(first, |source| source.source());
+    first.is_some() && !sources.any(|source| source.is::<tonic::ConnectError>())
 }
 
 /// Checks the blocks of a scan here, because they are read in place later.

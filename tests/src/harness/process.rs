@@ -51,7 +51,7 @@ fn wait(child: &mut Child) -> ExitStatus {
 }
 
 /// Starts the binary and waits for its first line, which says that it is ready; empty if none comes.
-pub(super) fn spawn_ready(command: &mut Command) -> (Child, String) {
+pub fn spawn_ready(command: &mut Command) -> (Child, String) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
     let stdout = child.stdout.take().expect("piped");
     let (line, lines) = std::sync::mpsc::channel();

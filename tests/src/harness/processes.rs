@@ -137,7 +137,10 @@ impl Processes {
     pub async fn joined(&self, client: &Client, id: u64) {
         eventually(&format!("node {id} joins"), || async move {
             let nodes = sql::simple(client, "SHOW NODES").await.ok()?;
-            nodes.iter().any(|row| row[0] == Some(id.to_string())).then_some(())
+            let is_member = |row: &Vec<Option<String>>| {
+                row[0] == Some(id.to_string()) && row[4].as_deref() != Some("removed")
+            };
+            nodes.iter().any(is_member).then_some(())
         })
         .await;
     }

@@ -48,7 +48,8 @@ impl Tenant {
     pub async fn run(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.0.random.u64(50..500))).await;
-            let drop_first = Command::DropBucket { name: BUCKET.into(), if_exists: true };
+            let drop_first =
+                Command::DropBucket { name: BUCKET.into(), if_exists: true, restrict: false };
             let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(drop_first)).await else {
                 continue;
             };
@@ -90,7 +91,8 @@ impl Tenant {
     /// Drops the bucket. A scan of its index must be refused from then on.
     async fn die(&mut self, session: &Session) {
         let index = session.router.catalog().index(INDEX.name).cloned();
-        let command = Command::DropBucket { name: BUCKET.into(), if_exists: false };
+        let command =
+            Command::DropBucket { name: BUCKET.into(), if_exists: false, restrict: false };
         let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await else { return };
         self.0.summary.lock().expect("not poisoned").buckets_dropped += 1;
         // A router that is cut off does not know yet; the statement waits for it for a bounded time only.

@@ -350,6 +350,7 @@ impl SliceStore for Model {
                 floor: index.floor(),
                 entries: newest.keys().filter(|(of, _)| of == slice).count() as u64,
                 bytes: 0,
+                built_percent: None,
                 copied_from: None,
                 trouble: None,
             }));

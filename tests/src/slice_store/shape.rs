@@ -101,6 +101,7 @@ impl Shape {
             replicas: 0,
             separate_included_columns: false,
             included_kb_max: INCLUDED_KB_DEFAULT,
+            compression: Default::default(),
             sql: String::new(),
         };
         let placement = vec![vec![NODE]; usize::from(self.slices)];

@@ -1,10 +1,12 @@
 //! The state that the tasks and the calls of a member share.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::Result;
 use proto::env::Env;
 use proto::lock::lock;
+use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, Directory};
 use proto::rpc::command::{CommandRequest, Outcome};
 use tokio::sync::Notify;
@@ -31,6 +33,8 @@ pub(crate) struct Member {
     /// The queue of checks from the leader's loop to their task.
     pub(crate) checks: (async_channel::Sender<CopyCheck>, async_channel::Receiver<CopyCheck>),
     pub(crate) started: Instant,
+    /// When each other member sent its last message, in milliseconds since the start.
+    pub(crate) heard_ms: Mutex<BTreeMap<NodeId, u64>>,
 }
 
 impl Member {
@@ -41,6 +45,23 @@ impl Member {
     /// Milliseconds since the member started.
     pub(crate) fn now_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
+    }
+
+    /// Records that another member has sent a message.
+    pub(crate) fn note_heard(&self, from: NodeId) {
+        if self.config.members.iter().any(|(id, _)| *id == from) {
+            lock(&self.heard_ms).insert(from, self.now_ms());
+        }
+    }
+
+    /// How long each member has sent nothing; since the start, if there was no message.
+    pub(crate) fn members_silent_ms(&self, now_ms: u64) -> BTreeMap<NodeId, u64> {
+        let heard_ms = lock(&self.heard_ms);
+        let silent_ms = |id: &NodeId| match *id == self.config.node {
+            true => 0,
+            false => now_ms.saturating_sub(heard_ms.get(id).copied().unwrap_or_default()),
+        };
+        self.config.members.iter().map(|(id, _)| (*id, silent_ms(id))).collect()
     }
 
     /// Proposes a command on this member, which must lead.

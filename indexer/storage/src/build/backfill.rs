@@ -83,10 +83,11 @@ async fn write_gathered(
     (forward, back): (RowSorter, RowSorter),
 ) -> Result<()> {
     let grouping = lock(&index.fragment_lists).manifest.grouping();
+    let shape = (grouping, index.info.spec.compression);
     let write = |rows: RowSorter, part: BackfillPart| {
         let mut written = WrittenPart { context: Arc::clone(context), fragments: Vec::new() };
         context.env.blocking(move || -> Result<WrittenPart> {
-            written.fragments = write_part(&written.context.files, rows, part, grouping)?;
+            written.fragments = write_part(&written.context.files, rows, part, shape)?;
             Ok(written)
         })
     };

@@ -20,6 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::files::unnamed::UnnamedFragments;
+use crate::fragment::compression::Compression;
 use crate::index::backfill::Backfill;
 use crate::read::lookup::{StateQuery, look_up};
 use crate::read::merge::Merge;
@@ -115,6 +116,7 @@ fn correct(
 /// Tombstones at the end of a build, written into fragments whenever enough have gathered.
 pub struct Corrections<'a> {
     files: &'a DataFiles,
+    compression: Compression,
     groups: &'static [Columns],
     /// Epoch of the tombstones.
     epoch: Epoch,
@@ -130,14 +132,14 @@ impl<'a> Corrections<'a> {
     /// reports the bytes.
     pub fn new(
         files: &'a DataFiles,
-        grouping: Grouping,
+        (grouping, compression): (Grouping, Compression),
         epoch: Epoch,
         bytes_max: usize,
         gathered_bytes: &'a AtomicU64,
     ) -> Self {
         let (groups, rows) = (grouping.forward(), RowSorter::default());
         let written = UnnamedFragments::new(files, Vec::new());
-        Self { files, groups, epoch, bytes_max, gathered_bytes, rows, written }
+        Self { files, compression, groups, epoch, bytes_max, gathered_bytes, rows, written }
     }
 
     fn tombstone(&mut self, slice: SliceNo, key: &[u8], id: &[u8]) -> Result<()> {
@@ -153,7 +155,8 @@ impl<'a> Corrections<'a> {
             return Ok(());
         }
         let epoch = self.epoch;
-        self.written.extend(self.files.write(self.groups, None, |out| rows.write(epoch, out))?);
+        let kind = (self.compression, None);
+        self.written.extend(self.files.write(self.groups, kind, |out| rows.write(epoch, out))?);
         self.gathered_bytes.store(0, Ordering::Relaxed);
         Ok(())
     }
@@ -176,7 +179,7 @@ pub fn write_part(
     files: &DataFiles,
     rows: RowSorter,
     part: BackfillPart,
-    grouping: Grouping,
+    (grouping, compression): (Grouping, Compression),
 ) -> Result<Vec<NewFragment>> {
     if rows.is_empty() {
         return Ok(Vec::new());
@@ -185,5 +188,5 @@ pub fn write_part(
         BackfillPart::Forward => (grouping.forward(), None),
         BackfillPart::Back => (&[Columns::BACK][..], Some(rows.len() as u64)),
     };
-    files.write(groups, filter, |out| rows.write(Epoch(0), out))
+    files.write(groups, (compression, filter), |out| rows.write(Epoch(0), out))
 }

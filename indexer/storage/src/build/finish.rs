@@ -80,7 +80,8 @@ pub fn join_backfill(
     let Some(backfill) = &fragment_lists.backfill else {
         return Err(Error::internal(format!("index {} is not being built", index.info.local_id())));
     };
-    let gathering = Corrections::new(files, grouping, epoch, bytes_max, &index.backfill_bytes);
+    let shape = (grouping, index.info.spec.compression);
+    let gathering = Corrections::new(files, shape, epoch, bytes_max, &index.backfill_bytes);
     let (tombstones, had) = corrections_of(fragment_lists, backfill, gathering)?;
     files.sync_names()?;
     let mut manifest = fragment_lists.manifest.clone();

@@ -7,6 +7,8 @@ pub(crate) mod storage_engine;
 #[cfg(test)]
 mod column_group_tests;
 #[cfg(test)]
+mod compression_tests;
+#[cfg(test)]
 mod concurrency_tests;
 #[cfg(test)]
 mod generation_tests;

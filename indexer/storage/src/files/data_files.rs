@@ -49,7 +49,6 @@ pub struct DataFiles {
     dir: PathBuf,
     blobs: Arc<dyn BlobStore>,
     cache: Arc<BlockCache>,
-    compression: Compression,
     /// Pace of compactions.
     pub pacer: Pacer,
     pending: Mutex<PendingFiles>,
@@ -93,7 +92,6 @@ impl DataFiles {
             dir: dir.into(),
             blobs: Arc::new(FileBlobs::new(&env.fs, dir, options.open_files_max)),
             cache: Arc::new(BlockCache::new(options.cache_bytes())),
-            compression: options.compression,
             pacer: Pacer::new(env, options.compaction_bytes_per_s),
             pending: Mutex::default(),
             retired: Mutex::default(),
@@ -153,12 +151,12 @@ impl DataFiles {
     pub fn write(
         &self,
         groups: &[Columns],
-        filter_rows: Option<u64>,
+        (compression, filter_rows): (Compression, Option<u64>),
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
     ) -> Result<Vec<NewFragment>> {
         let mut out = GroupWriter::default();
         let begun = groups.iter().try_for_each(|columns| {
-            let (file, builder) = self.create(*columns, filter_rows)?;
+            let (file, builder) = self.create(*columns, compression, filter_rows)?;
             out.add(*columns, file, builder);
             Ok(())
         });
@@ -189,11 +187,11 @@ impl DataFiles {
     fn create(
         &self,
         columns: Columns,
+        compression: Compression,
         filter_rows: Option<u64>,
     ) -> Result<(FileId, TableBuilder<FragmentWriter>)> {
         let file = lock(&self.pending).begin();
-        let options =
-            FragmentOptions { compression: self.compression, filter_rows, columns: columns.0 };
+        let options = FragmentOptions { compression, filter_rows, columns: columns.0 };
         let writer = FragmentWriter::create(&*self.blobs, file.0, &self.cache, &options);
         let writer = writer.inspect_err(|_| self.settle([file]))?;
         Ok((file, TableBuilder::new(writer)))

@@ -24,6 +24,7 @@ use proto::rpc::scan::KeyRange;
 use crate::files::data_files::DataFiles;
 use crate::files::pacing::Paced;
 use crate::files::unnamed::UnnamedFragments;
+use crate::fragment::compression::Compression;
 use crate::fragment::filter::FILTER_BYTES;
 use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;
@@ -94,7 +95,7 @@ pub fn compact_index(
         CompactionScope::Everything(_) => usize::MAX,
     };
     let _output = index.hold_memory(choice.held_bytes());
-    let outputs = choice.run(files, longest)?;
+    let outputs = choice.run(files, index.info.spec.compression, longest)?;
     files.sync_names()?;
     replace(index, &choice, outputs, files)?;
     tracing::debug!(slices = choice.pieces.len(), "merged fragments");
@@ -227,6 +228,7 @@ impl CompactionChoice {
     fn run<'a>(
         &self,
         files: &'a DataFiles,
+        compression: Compression,
         longest: impl Fn() -> usize + Copy,
     ) -> Result<UnnamedFragments<'a>> {
         let rewrite =
@@ -243,7 +245,7 @@ impl CompactionChoice {
             let rows = group.iter().flat_map(|piece| &piece.sources).map(section_rows).sum();
             let filter = self.group.contains(Columns::BACK).then_some(rows);
             let warm = is_in_cache(group);
-            let written = files.write(&[self.group], filter, |out| {
+            let written = files.write(&[self.group], (compression, filter), |out| {
                 if warm {
                     out.set_warm();
                 }

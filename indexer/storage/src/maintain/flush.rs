@@ -112,17 +112,22 @@ fn write<'a>(
     frozen: &FrozenMemory,
     files: &'a DataFiles,
 ) -> Result<UnnamedFragments<'a>> {
-    let mut written = UnnamedFragments::new(files, write_runs(frozen, files)?);
+    let mut written = UnnamedFragments::new(files, write_runs(index, frozen, files)?);
     written.extend(write_memtable(index, frozen, files)?);
     Ok(written)
 }
 
-fn write_runs(frozen: &FrozenMemory, files: &DataFiles) -> Result<Vec<NewFragment>> {
+fn write_runs(
+    index: &LocalIndex,
+    frozen: &FrozenMemory,
+    files: &DataFiles,
+) -> Result<Vec<NewFragment>> {
     if frozen.runs.is_empty() {
         return Ok(Vec::new());
     }
     let rewrite = Rewrite { retained: frozen.retained.clone(), back: false };
-    files.write(frozen.grouping.forward(), None, |out| {
+    let compression = index.info.spec.compression;
+    files.write(frozen.grouping.forward(), (compression, None), |out| {
         slices_of(&frozen.runs).into_iter().try_for_each(|slice| {
             let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
             rewrite.slice(slice, sources, false, out)
@@ -140,7 +145,7 @@ fn write_memtable(
     }
     let rows = frozen.memtable.states();
     let _sorting = index.hold_memory(rows * (SORT_BYTES + FILTER_BYTES));
-    files.write(&[Columns::BACK], Some(rows), |out| {
+    files.write(&[Columns::BACK], (index.info.spec.compression, Some(rows)), |out| {
         let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
         for state in frozen.memtable.sorted() {
             let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));

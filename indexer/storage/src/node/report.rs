@@ -27,6 +27,7 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
                 floor: version.floor_of(*slice),
                 entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
                 bytes: files + runs,
+                built_percent: None,
                 copied_from: None,
                 trouble: trouble.clone().or_else(|| index.load_trouble()),
             });

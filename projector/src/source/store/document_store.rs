@@ -43,6 +43,9 @@ pub struct StoredDocument {
 pub trait DocumentSnapshot: Send {
     /// The next documents, about the given number of bytes; empty at the end.
     fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>>;
+
+    /// The number of documents, about: replaced ones may count twice.
+    fn documents_about(&self) -> u64;
 }
 
 /// A range of a vbucket's log.

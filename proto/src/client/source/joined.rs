@@ -201,6 +201,11 @@ impl ProjectorApi for Source {
         Ok(stream::backfills(cut, rest))
     }
 
+    async fn sample(&self, bucket: BucketId) -> Result<Vec<Bytes>> {
+        let parts = self.parts.values().map(|part| part.sample(bucket));
+        Ok(try_join_all(parts).await?.into_iter().flatten().collect())
+    }
+
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
         let owner = self.owner(request.transfer.vbucket)?;
         self.parts[&owner].hand_over(request).await

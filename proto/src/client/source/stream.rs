@@ -146,17 +146,28 @@ pub(super) fn backfills(
     {
         return Box::pin(begin.chain(only));
     }
-    let part = |stream| Part { stream, documents: VecDeque::new(), is_whole: false };
+    let part =
+        |stream| Part { stream, documents: VecDeque::new(), progress: (0, 0), is_whole: false };
     let parts: Vec<_> = rest.into_iter().map(part).collect();
     let documents = stream::unfold(Some(parts), |parts| async {
         let mut parts = parts?;
         Some(match next_documents(&mut parts).await {
-            Ok(body) if body.is_empty() => (Ok(BackfillMessage::End), None),
-            Ok(body) => (Ok(BackfillMessage::Documents(body)), Some(parts)),
-            Err(error) => (Err(error), None),
+            Ok(body) if body.is_empty() => (vec![Ok(BackfillMessage::End)], None),
+            Ok(body) => {
+                let progress = Ok(progress_of(&parts));
+                (vec![Ok(BackfillMessage::Documents(body)), progress], Some(parts))
+            }
+            Err(error) => (vec![Err(error)], None),
         })
     });
-    Box::pin(begin.chain(documents))
+    Box::pin(begin.chain(documents.flat_map(stream::iter)))
+}
+
+/// How far the snapshots of all projectors are read.
+fn progress_of(parts: &[Part]) -> BackfillMessage {
+    let sum = |(read, of): (u64, u64), part: &Part| (read + part.progress.0, of + part.progress.1);
+    let (read, of) = parts.iter().fold((0, 0), sum);
+    BackfillMessage::Progress { read, of }
 }
 
 /// The documents of one projector.
@@ -164,6 +175,8 @@ struct Part {
     stream: ResultStream<BackfillMessage>,
     /// The documents of its last message: ids and packed key-versions.
     documents: VecDeque<(String, Bytes)>,
+    /// How far its snapshot is read.
+    progress: (u64, u64),
     is_whole: bool,
 }
 
@@ -173,6 +186,7 @@ impl Part {
         while self.documents.is_empty() && !self.is_whole {
             match self.stream.next().await.transpose()? {
                 Some(BackfillMessage::Documents(body)) => self.documents = split(&body)?,
+                Some(BackfillMessage::Progress { read, of }) => self.progress = (read, of),
                 Some(BackfillMessage::End) => self.is_whole = true,
                 Some(BackfillMessage::Begin { .. }) | None => {
                     return Err(Error::unavailable("a backfill ended before its end"));
@@ -233,8 +247,10 @@ mod tests {
 
     fn part(messages: &[&[&str]], is_whole: bool) -> ResultStream<BackfillMessage> {
         let documents = messages.iter().map(|ids| BackfillMessage::Documents(body(ids)));
+        let read = messages.iter().map(|ids| ids.len() as u64).sum();
+        let progress = BackfillMessage::Progress { read, of: 10 };
         let end = is_whole.then_some(BackfillMessage::End);
-        Box::pin(stream::iter(documents.chain(end).map(Ok).collect::<Vec<_>>()))
+        Box::pin(stream::iter(documents.chain([progress]).chain(end).map(Ok).collect::<Vec<_>>()))
     }
 
     #[tokio::test]
@@ -249,6 +265,7 @@ mod tests {
         let expected = [
             Ok(BackfillMessage::Begin { cut: Cut::zero(2) }),
             Ok(BackfillMessage::Documents(body(&ids))),
+            Ok(BackfillMessage::Progress { read: 8, of: 30 }),
             Ok(BackfillMessage::End),
         ];
         assert_eq!(found, expected);

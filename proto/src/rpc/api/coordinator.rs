@@ -13,7 +13,10 @@ use crate::model::assignment::VbucketSet;
 use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark};
 use crate::model::identity::NodeProof;
-use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, TopologyNo};
+use crate::model::ids::{
+    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo,
+};
+use crate::model::index::IndexInfo;
 use crate::model::left_out::LeftOut;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::topology::IndexTopology;
@@ -32,7 +35,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     async fn sync(&self, report: SyncReport) -> Result<SyncReply>;
 
     /// A process reports that it is alive and what it has; the leader keeps the report in memory. It also renews leases.
-    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<()>;
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatReply>;
 
     /// Returns the oldest published epoch that covers a cut, and promotes one at once if there is none. All callers that
     /// wait for a bucket at the same time share one promotion. The positions may be ahead of the last SYNC: the call then waits
@@ -110,6 +113,16 @@ pub struct Heartbeat {
     pub proof: Option<NodeProof>,
 }
 
+/// A node without a heartbeat for this long is silent: nobody waits for it.
+pub const SILENT_MS_MAX: u64 = 5_000;
+
+/// The answer to a heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatReply {
+    /// The nodes that have been silent for [`SILENT_MS_MAX`], by number.
+    pub silent: Vec<NodeId>,
+}
+
 /// The progress of an indexer in one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketProgress {
@@ -138,6 +151,8 @@ pub struct SliceProgress {
     pub entries: u64,
     /// Bytes in memory and on disk.
     pub bytes: u64,
+    /// During a build from the source: the percentage of the documents that was read.
+    pub built_percent: Option<u8>,
     /// During a build: the node whose copy the files come from; `None` if it is built from the source.
     pub copied_from: Option<NodeId>,
     /// The reason that blocks its build, if any.
@@ -173,7 +188,7 @@ pub struct CoordinatorStatus {
     pub active: bool,
     /// On the leader: differences between the topology and the slices that indexers report, as text.
     pub differences: Vec<String>,
-    /// On the leader: the last heartbeat of each node.
+    /// On the leader: the last heartbeat of each node, also of nodes that it has never heard of.
     pub nodes: Vec<NodeStatus>,
     /// On the leader: the documents that each index has left out, as projectors have counted them since they started.
     pub left_out: Vec<(LocalIndexId, LeftOut)>,
@@ -184,7 +199,8 @@ pub struct CoordinatorStatus {
 pub struct NodeStatus {
     /// The node.
     pub node: NodeId,
-    /// Milliseconds since its last heartbeat.
+    /// Milliseconds since its last heartbeat, or since the leader's term began. For a member of the coordinator: since its
+    /// last message.
     pub silent_ms: u64,
     /// Its buckets, if it is an indexer.
     pub buckets: Vec<BucketProgress>,
@@ -194,4 +210,36 @@ pub struct NodeStatus {
     pub moves: Vec<MoveProgress>,
     /// Its scans, if it is a router or an indexer.
     pub scans: Option<AdmissionStatus>,
+}
+
+/// How far an index is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildStatus {
+    /// The percentage, on average of all copies; below 100.
+    pub percent: u8,
+    /// Entries of all copies so far.
+    pub entries: u64,
+}
+
+impl CoordinatorStatus {
+    /// How far an index is built, as its nodes report; `None` without a report.
+    pub fn build_of(&self, index: &IndexInfo) -> Option<BuildStatus> {
+        let (mut copies, mut percents, mut entries) = (0, 0, None);
+        for (slice, nodes) in (0..).map(SliceNo).zip(&index.topology.placement) {
+            let id = index.local_id().slice(slice);
+            for node in nodes {
+                let report = self.nodes.iter().find(|report| report.node == *node);
+                let slices = report.map_or(&[][..], |report| &report.slices);
+                let told = slices.iter().find(|told| told.slice == id);
+                copies += 1;
+                percents += told.map_or(0, |told| match told.floor {
+                    Some(_) => 100,
+                    None => told.built_percent.map_or(0, u64::from),
+                });
+                entries = told.map(|told| told.entries + entries.unwrap_or(0)).or(entries);
+            }
+        }
+        let percent = percents.checked_div(copies)?.min(99) as u8;
+        entries.map(|entries| BuildStatus { percent, entries })
+    }
 }

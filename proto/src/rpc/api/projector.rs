@@ -23,6 +23,11 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// whole or not at all. `OverLimit` if they are too long together for one answer; one document never is.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
+    /// Returns some documents of a bucket, the first ones by id; a bounded number of bytes.
+    async fn sample(&self, _bucket: BucketId) -> Result<Vec<Bytes>> {
+        Ok(Vec::new())
+    }
+
     /// Takes mutations that the producer numbered, for a bucket made FROM PUSH. They are durable when the call returns.
     /// `NotOwner` if another projector owns one of the vbuckets: then nothing is taken. `OutOfOrder` at a gap, an older
     /// seqno or an unknown branch: then the mutations before it are stored. A producer that has lost a part of its

@@ -125,7 +125,7 @@ impl BackfillMessage {
         match self {
             Self::Begin { cut } => POSITION_BYTES * usize::from(cut.vbuckets()),
             Self::Documents(body) => body.len(),
-            Self::End => 0,
+            Self::Progress { .. } | Self::End => 0,
         }
     }
 }
@@ -155,6 +155,13 @@ pub enum BackfillMessage {
     /// Packed key-versions of some documents, each with the seqno of its last change (base zero). A copy can be
     /// compared with a snapshot whose documents come in the order of their ids, from message to message.
     Documents(Bytes),
+    /// How far the snapshot is read.
+    Progress {
+        /// Documents read so far.
+        read: u64,
+        /// Documents of the snapshot, about: replaced ones may count twice.
+        of: u64,
+    },
     /// All documents have been sent.
     End,
 }

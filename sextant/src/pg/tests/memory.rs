@@ -16,12 +16,12 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Position, WritePosition};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, TopologyNo, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::topology::IndexTopology;
-use proto::rpc::api::{CoordinatorStatus, Write, WriteKind, WriteReply};
+use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress, Write, WriteKind, WriteReply};
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::rows::{RowBlock, RowBlockBuilder};
 use proto::rpc::scan::{Consistency, Output, ScanRequest};
@@ -180,7 +180,8 @@ impl Backend for Memory {
                 let bucket = catalog.bucket(&spec.bucket).ok_or_else(|| unknown(&spec.bucket))?.id;
                 let id = IndexId(cas);
                 let state = if defer_build { IndexState::Pending } else { IndexState::Maintenance };
-                let topology = IndexTopology { number: TopologyNo(1), placement: vec![vec![]] };
+                let topology =
+                    IndexTopology { number: TopologyNo(1), placement: vec![vec![NodeId(9)]] };
                 let index = IndexInfo {
                     id,
                     bucket,
@@ -193,6 +194,11 @@ impl Backend for Memory {
                 };
                 catalog.indexes.insert(id, Arc::new(index));
                 Ok(Outcome::Index(id))
+            }
+            Command::DropBucket { name, restrict: true, .. } => {
+                let has_indexes = catalog.indexes.values().any(|index| index.spec.bucket == name);
+                assert!(has_indexes, "the other cases are tested with a cluster");
+                Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes")))
             }
             Command::DropIndex { name, if_exists } => {
                 match catalog.index(&name).map(|index| index.id) {
@@ -219,8 +225,42 @@ impl Backend for Memory {
         Err(Error::unavailable("there is no coordinator in a test"))
     }
 
+    /// There is no coordinator in a test, but the builds of all indexes are at 40 %.
     async fn status(&self) -> Result<CoordinatorStatus> {
-        Err(Error::unavailable("there is no coordinator in a test"))
+        let slice = |index: &Arc<IndexInfo>| SliceProgress {
+            slice: index.local_id().slice(SliceNo(0)),
+            floor: None,
+            entries: 7,
+            bytes: 0,
+            built_percent: Some(40),
+            copied_from: None,
+            trouble: None,
+        };
+        let slices = self.catalog().indexes.values().map(slice).collect();
+        let (buckets, moves) = (Vec::new(), Vec::new());
+        let node =
+            NodeStatus { node: NodeId(9), silent_ms: 0, buckets, slices, moves, scans: None };
+        Ok(CoordinatorStatus {
+            node: NodeId(1),
+            leader: Some(NodeId(1)),
+            term: 1,
+            committed: 1,
+            applied: 1,
+            catalog_cas: 1,
+            active: true,
+            differences: Vec::new(),
+            nodes: vec![node],
+            left_out: Vec::new(),
+        })
+    }
+
+    /// The projector of a bucket called `silent` never answers.
+    async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
+        if bucket.name == "silent" {
+            std::future::pending::<()>().await;
+        }
+        let inner = self.inner.lock().unwrap();
+        Ok(inner.documents.get(&bucket.id).into_iter().flatten().map(|(_, d)| d.clone()).collect())
     }
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {

@@ -101,3 +101,52 @@ async fn the_values_of_a_sessions_portals_are_bounded() {
     };
     assert_eq!(state(&refused), "54000");
 }
+
+/// Runs statements, and returns the notices that came meanwhile.
+async fn noticed(cluster: &Cluster, sql: &str) -> (Result<(), tokio_postgres::Error>, Vec<String>) {
+    let mut config = tokio_postgres::Config::new();
+    let (client, mut connection) =
+        config.user("me").connect_raw(cluster.dial(), NoTls).await.unwrap();
+    let (told, mut notices) = tokio::sync::mpsc::unbounded_channel();
+    let reading = async move {
+        let mut next = futures::stream::poll_fn(move |context| connection.poll_message(context));
+        while let Some(Ok(message)) = futures::StreamExt::next(&mut next).await {
+            if let tokio_postgres::AsyncMessage::Notice(notice) = message {
+                let _ = told.send(notice.message().to_owned());
+            }
+        }
+    };
+    let running = async move { client.batch_execute(sql).await };
+    let (done, ()) = tokio::join!(running, reading);
+    let mut texts = Vec::new();
+    while let Ok(text) = notices.try_recv() {
+        texts.push(text);
+    }
+    (done, texts)
+}
+
+#[tokio::test]
+async fn create_index_says_which_path_no_sampled_document_has() {
+    let cluster = Cluster::new();
+    let (_client, _task) = cities(&cluster).await;
+    let (done, notices) = noticed(&cluster, "CREATE INDEX i ON b (country, naem)").await;
+    done.unwrap();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].contains("naem") && !notices[0].contains("country"), "{notices:?}");
+    let (done, notices) = noticed(&cluster, "CREATE INDEX j ON b (country, name)").await;
+    done.unwrap();
+    assert!(notices.is_empty(), "{notices:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_build_tells_its_progress_and_an_obstacle_at_once() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("CREATE BUCKET silent").await.unwrap();
+    let sql = "SET statement_timeout = '14s'; CREATE INDEX unfinished ON silent (name)";
+    let (done, notices) = noticed(&cluster, sql).await;
+    assert_eq!(state(&done.unwrap_err()), "57014");
+    assert!(notices[0].contains("waits") && notices[0].contains("no projector"), "{notices:?}");
+    let told = notices[1..].iter().filter(|notice| notice.contains("built to 40 %, 7 entries"));
+    assert_eq!((told.count(), notices.len()), (2, 3), "one in five seconds: {notices:?}");
+}

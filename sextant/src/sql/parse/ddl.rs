@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proto::expr::Expr;
 use proto::model::bucket::{SourceKind, VBUCKETS_MAX};
-use proto::model::index::{COLUMNS_MAX, INCLUDED_KB_MAX, REPLICAS_MAX, SLICES_MAX};
+use proto::model::index::{COLUMNS_MAX, Compression, INCLUDED_KB_MAX, REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
@@ -16,6 +16,7 @@ use crate::sql::error::{SqlError, SqlResult, unsupported};
 pub(super) enum OptionValue {
     Integer(u64),
     Boolean(bool),
+    Text(String),
 }
 
 /// An option in `WITH (…)` with its position.
@@ -45,11 +46,25 @@ impl WithOption {
         match self.value {
             OptionValue::Boolean(value) => Ok(value),
             OptionValue::Integer(value @ (0 | 1)) => Ok(value == 1),
-            OptionValue::Integer(_) => Err(self.error(
+            OptionValue::Integer(_) | OptionValue::Text(_) => Err(self.error(
                 ErrorCode::InvalidParameter,
                 format!("{} must be true or false", self.name),
             )),
         }
+    }
+
+    /// The value as one of some names.
+    pub(super) fn one_of<T: Copy>(&self, names: &[(&str, T)]) -> SqlResult<T> {
+        let given = match &self.value {
+            OptionValue::Text(text) => text.to_lowercase(),
+            OptionValue::Integer(_) | OptionValue::Boolean(_) => String::new(),
+        };
+        if let Some((_, value)) = names.iter().find(|(name, _)| *name == given) {
+            return Ok(*value);
+        }
+        let quoted: Vec<_> = names.iter().map(|(name, _)| format!("'{name}'")).collect();
+        let what = format!("{} must be one of {}", self.name, quoted.join(", "));
+        Err(self.error(ErrorCode::InvalidParameter, what))
     }
 
     /// An error for the old name of an option.
@@ -159,6 +174,7 @@ impl Cursor<'_> {
             replicas: None,
             separate_included_columns: false,
             included_kb_max: None,
+            compression: Compression::None,
             defer_build: false,
             sql: String::new(),
         };
@@ -194,10 +210,11 @@ impl Cursor<'_> {
                     let included_kb_max = option.integer(1, INCLUDED_KB_MAX.into())?;
                     index.included_kb_max = Some(included_kb_max as u16);
                 }
+                "compression" => index.compression = option.one_of(&Compression::NAMES)?,
                 "defer_build" => index.defer_build = option.boolean()?,
                 _ => {
-                    let there_are = "slices, replicas, separate_included_columns, included_kb_max \
-                                     and defer_build";
+                    let there_are = "slices, replicas, separate_included_columns, included_kb_max, \
+                                     compression and defer_build";
                     return Err(option.unknown(there_are));
                 }
             }
@@ -279,7 +296,10 @@ impl Cursor<'_> {
         let value = match () {
             () if self.eat_word("TRUE") || self.eat_word("ON") => OptionValue::Boolean(true),
             () if self.eat_word("FALSE") || self.eat_word("OFF") => OptionValue::Boolean(false),
-            () => OptionValue::Integer(self.integer("a number, true or false")?),
+            () => match self.eat_string() {
+                Some(text) => OptionValue::Text(text),
+                None => OptionValue::Integer(self.integer("a number, true, false or a string")?),
+            },
         };
         Ok(WithOption { name, value, place })
     }

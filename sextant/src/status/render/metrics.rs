@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -13,33 +14,124 @@ use prometheus_client::registry::{Registry, Unit};
 use proto::flow::AdmissionStatus;
 use proto::model::ids::NodeId;
 use proto::model::left_out::LeftOut;
+use proto::rpc::api::CoordinatorStatus;
 
+use crate::backend::Counters;
+use crate::process_figures::ProcessFigures;
 use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
 
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The status as text.
-pub(crate) fn text(status: &Status) -> Result<String, fmt::Error> {
-    let Status { process, cluster } = status;
+/// What this process knows of itself alone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    /// Figures of the operating system.
+    pub process: ProcessFigures,
+    /// The counters of its ports for users, if it has any.
+    pub counters: Option<Arc<Counters>>,
+    /// Scans by the name of their index.
+    pub index_scans: BTreeMap<String, u64>,
+    /// The member of the coordinator in this process.
+    pub coordinator: Option<CoordinatorStatus>,
+    /// The indexer in this process.
+    pub indexer: Option<indexer::Status>,
+}
+
+/// The status, and what the process knows of itself, as text.
+pub(crate) fn text(status: &Status, own: Option<&Own>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
-    register_work(&mut registry, &process.work);
+    register_status(&mut registry, status);
+    if let Some(own) = own {
+        register_own(&mut registry, own);
+    }
+    written(&registry)
+}
+
+/// What a process without ports for users knows, as text.
+pub(crate) fn own_text(own: &Own) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("sextant");
+    register_own(&mut registry, own);
+    if let Some(status) = &own.coordinator {
+        register_raft(&mut registry, status);
+    }
+    if let Some(indexer) = &own.indexer {
+        register_memory(&mut registry, std::slice::from_ref(indexer));
+        register_admission(&mut registry, [(indexer.node, indexer.scans)].into());
+    }
+    written(&registry)
+}
+
+fn written(registry: &Registry) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    encode(&mut text, registry)?;
+    Ok(in_order(&text))
+}
+
+fn register_raft(registry: &mut Registry, status: &CoordinatorStatus) {
+    gauge(registry, "raft_term", "Raft's term", status.term);
+    gauge(registry, "raft_committed", "Last committed log position", status.committed);
+    gauge(registry, "raft_applied", "Last applied log position", status.applied);
+}
+
+fn register_memory(registry: &mut Registry, indexers: &[indexer::Status]) {
     let memory = ByNodeGauge::default();
-    for indexer in &process.local_indexers {
+    for indexer in indexers {
         memory.get_or_create(&ByNode { node: indexer.node.0 }).set(indexer.memory_bytes as i64);
     }
     registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
-    register_scans(&mut registry, process, cluster);
-    gauge(&mut registry, "catalog_cas", "Version of this router's catalog", cluster.cas);
-    if let Some(status) = cluster.coordinator.status() {
-        gauge(&mut registry, "raft_term", "Raft's term", status.term);
-        gauge(&mut registry, "raft_committed", "Last committed log position", status.committed);
-        gauge(&mut registry, "raft_applied", "Last applied log position", status.applied);
-        register_reports(&mut registry, cluster);
+}
+
+fn register_own(registry: &mut Registry, own: &Own) {
+    let figures = &own.process;
+    let mut known = |name: &str, help: &str, value: Option<u64>| {
+        if let Some(value) = value {
+            gauge(registry, name, help, value);
+        }
+    };
+    known("process_memory_bytes", "Memory of the process", figures.memory_bytes);
+    known("process_cpu_ms", "Processor time of the process in milliseconds", figures.cpu_ms);
+    known("process_open_files", "Open files and sockets of the process", figures.open_files);
+    known("process_open_files_max", "Limit of open files", figures.open_files_max);
+    known("disk_free_bytes", "Free bytes of the disk with the data", figures.disk_free_bytes);
+    known("disk_size_bytes", "Size of the disk with the data", figures.disk_size_bytes);
+    let Some(counters) = &own.counters else { return };
+    for (name, help, latency) in [
+        ("scan_start", "Time until a scan has begun", &counters.scan_start),
+        ("scan_whole", "Time of SQL scans until the client has all rows", &counters.scan_whole),
+        ("write", "Time of writes of documents", &counters.write),
+        ("command", "Time of replicated commands", &counters.command),
+    ] {
+        registry.register_with_unit(name, help, Unit::Seconds, latency.clone());
     }
-    let mut text = String::new();
-    encode(&mut text, &registry)?;
-    Ok(in_order(&text))
+    let errors = Family::<BySqlstate, Counter<u64, AtomicU64>>::default();
+    for (sqlstate, count) in counters.errors() {
+        errors.get_or_create(&BySqlstate { sqlstate }).inc_by(count);
+    }
+    registry.register("errors", "Errors that clients got", errors);
+    let scans = Family::<ByIndex, Counter<u64, AtomicU64>>::default();
+    for (index, count) in &own.index_scans {
+        scans.get_or_create(&ByIndex { index: index.clone() }).inc_by(*count);
+    }
+    registry.register("index_scans", "Scans of an index by this process", scans);
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct BySqlstate {
+    sqlstate: &'static str,
+}
+
+/// Registers the status of the cluster and the work of the process.
+fn register_status(registry: &mut Registry, status: &Status) {
+    let Status { process, cluster } = status;
+    register_work(registry, &process.work);
+    register_memory(registry, &process.local_indexers);
+    register_scans(registry, process, cluster);
+    gauge(registry, "catalog_cas", "Version of this router's catalog", cluster.cas);
+    if let Some(status) = cluster.coordinator.status() {
+        register_raft(registry, status);
+        register_reports(registry, cluster);
+    }
 }
 
 /// Orders the samples of each metric: the library keeps them in a map with random order.
@@ -96,6 +188,10 @@ fn register_scans(registry: &mut Registry, process: &ProcessStatus, cluster: &Cl
     let mut scans: BTreeMap<NodeId, AdmissionStatus> = reported.collect();
     scans.insert(process.router, process.scans);
     scans.extend(process.local_indexers.iter().map(|indexer| (indexer.node, indexer.scans)));
+    register_admission(registry, scans);
+}
+
+fn register_admission(registry: &mut Registry, scans: BTreeMap<NodeId, AdmissionStatus>) {
     let (running, waiting, bytes): (ByNodeGauge, ByNodeGauge, ByNodeGauge) = Default::default();
     let (admitted, refused): (ByNodeCounter, ByNodeCounter) = Default::default();
     for (node, scans) in scans {

@@ -32,6 +32,8 @@ const INDEXES: &[Column<IndexStatus>] = &[
     ("columns", Text, |index| Datum::text(index.columns.join(", "))),
     ("slices", Int4, |index| Datum::int(index.slices.into())),
     ("replicas", Int4, |index| Datum::int(index.replicas.into())),
+    ("built_percent", Int4, |index| int(index.built_percent)),
+    ("built_entries", Int8, |index| int(index.built_entries)),
     ("left_out", Int8, |index| int(index.left_out)),
     ("definition", Text, |index| Datum::text(&*index.definition)),
 ];
@@ -41,6 +43,7 @@ const NODES: &[Column<NodeStatus>] = &[
     ("role", Text, |node| Datum::text(node.role)),
     ("address", Text, |node| Datum::text(&*node.address)),
     ("zone", Text, |node| Datum::text(&*node.zone)),
+    ("state", Text, |node| Datum::text(node.state)),
     ("silent_ms", Int8, |node| int(node.silent_ms)),
 ];
 

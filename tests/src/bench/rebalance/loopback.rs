@@ -136,6 +136,7 @@ impl Loopback {
         let config = router::Config::new(place.info.clone());
         let router = Arc::new(router::Router::start(config, env.clone(), place.directory()));
         let parts = ServerParts {
+            data: None,
             router: Arc::clone(&router),
             directory: place.directory(),
             peers: Arc::clone(&place.peers),

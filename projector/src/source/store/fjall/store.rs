@@ -234,7 +234,9 @@ impl DocumentStore for FjallStore {
     ) -> Result<Box<dyn DocumentSnapshot>> {
         let documents = self.trees(bucket)?.documents;
         let snapshot = self.database.snapshot();
-        Ok(Box::new(FjallSnapshot(snapshot.range::<&[u8], _>(&documents, ids_after(after)))))
+        let count = documents.approximate_len() as u64;
+        let rows = snapshot.range::<&[u8], _>(&documents, ids_after(after));
+        Ok(Box::new(FjallSnapshot(rows, count)))
     }
 
     fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
@@ -285,9 +287,13 @@ impl DocumentStore for FjallStore {
     }
 }
 
-struct FjallSnapshot(Iter);
+struct FjallSnapshot(Iter, u64);
 
 impl DocumentSnapshot for FjallSnapshot {
+    fn documents_about(&self) -> u64 {
+        self.1
+    }
+
     fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>> {
         let (mut chunk, mut size) = (Vec::new(), 0);
         while size < bytes {

@@ -202,7 +202,8 @@ impl DocumentStore for MemoryStore {
         let state = self.state();
         let behind = state.bucket(bucket)?.documents.range::<str, _>(ids_after(after));
         let documents: Vec<_> = behind.map(|(_, document)| Arc::clone(document)).collect();
-        Ok(Box::new(MemorySnapshot(documents.into_iter())))
+        let count = documents.len() as u64;
+        Ok(Box::new(MemorySnapshot(documents.into_iter(), count)))
     }
 
     fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
@@ -292,9 +293,13 @@ fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
     (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
 }
 
-struct MemorySnapshot(std::vec::IntoIter<Arc<Mutation>>);
+struct MemorySnapshot(std::vec::IntoIter<Arc<Mutation>>, u64);
 
 impl DocumentSnapshot for MemorySnapshot {
+    fn documents_about(&self) -> u64 {
+        self.1
+    }
+
     fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>> {
         let (mut chunk, mut size) = (Vec::new(), 0);
         while size < bytes {

@@ -1,0 +1,64 @@
+//! The flags of each role: one struct of settings serves all roles, and each role shows and takes its own part of it.
+
+use clap::Arg;
+use clap::builder::Resettable;
+use proto::model::node::Role;
+use proto::{Error, ErrorCode, Result};
+
+/// The value that a setting has if it is not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preset {
+    /// None: the setting is required, or has no effect if it is missing.
+    Nothing,
+    /// A value, or its description.
+    Value(&'static str),
+}
+
+/// The preset of a flag of a role; `None` if the role has no such flag.
+fn preset(flag: &str, role: Role) -> Option<Preset> {
+    use Preset::{Nothing, Value};
+    match (flag, role) {
+        ("config" | "id" | "coordinators" | "zone", _) => Some(Nothing),
+        ("bind", Role::Router) => Some(Value("the address in --grpc")),
+        ("advertise", Role::Router) => Some(Value("the address in --grpc")),
+        ("bind" | "advertise", _) => Some(Value("the address in --peer-listen")),
+        ("peer-listen" | "data", Role::Coordinator | Role::Projector | Role::Indexer) => {
+            Some(Nothing)
+        }
+        ("force-new-cluster", Role::Coordinator) => Some(Nothing),
+        ("change-log-mb", Role::Projector) => Some(Value("1024")),
+        ("memory-mb", Role::Indexer) => Some(Value("512")),
+        ("scans-max", Role::Indexer) => Some(Value("64")),
+        ("scan-memory-total-mb", Role::Indexer) => Some(Value("an eighth of --memory-mb")),
+        ("scan-memory-each-mb", Role::Indexer) => Some(Value("--scan-memory-total-mb")),
+        ("scans-max" | "scan-memory-total-mb", Role::Router) => Some(Value("512")),
+        ("scan-memory-each-mb", Role::Router) => Some(Value("a quarter of --scan-memory-total-mb")),
+        ("sql", Role::Router) => Some(Value("127.0.0.1:7432")),
+        ("grpc", Role::Router) => Some(Value("127.0.0.1:7400")),
+        ("http", Role::Router) => Some(Value("127.0.0.1:7480")),
+        ("http", _) => Some(Value("no such port")),
+        _ => None,
+    }
+}
+
+/// Shows a flag in the help of a role with its default, or hides it there. A role does not read the variables of others.
+pub fn for_role(argument: Arg, role: Role) -> Arg {
+    let flag = argument.get_long().unwrap_or_default().to_owned();
+    match preset(&flag, role) {
+        None => argument.hide(true).env(Resettable::Reset),
+        Some(Preset::Nothing) => argument.hide_env_values(true),
+        Some(Preset::Value(value)) => {
+            let meaning = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            argument.help(format!("{meaning} [default: {value}]")).hide_env_values(true)
+        }
+    }
+}
+
+/// Refuses settings of other roles; `given` has the flag of each setting and whether it was given.
+pub fn refuse_foreign(role: Role, given: &[(&str, bool)]) -> Result<()> {
+    let foreign = given.iter().find(|(flag, given)| *given && preset(flag, role).is_none());
+    let Some((flag, _)) = foreign else { return Ok(()) };
+    let what = format!("a {} has no setting {} (--{flag})", role.name(), flag.replace('-', "_"));
+    Err(Error::new(ErrorCode::InvalidParameter, what)
+        .with_hint(format!("sextant {} --help lists its settings", role.name())))
+}

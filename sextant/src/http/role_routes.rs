@@ -1,0 +1,76 @@
+//! The HTTP port of a role without ports for users: `/healthz`, `/metrics` and `/status` of this process alone.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router, routing::get};
+use proto::model::node::NodeInfo;
+use proto::rpc::api::CoordinatorApi;
+use serde_json::{Value, json};
+
+use crate::process_figures::OwnProcess;
+use crate::status::render::metrics::{self, Own};
+
+/// The service of a role.
+#[derive(Clone)]
+pub enum RoleService {
+    /// A member of the coordinator.
+    Coordinator(Arc<dyn CoordinatorApi>),
+    /// A projector.
+    Projector,
+    /// An indexer.
+    Indexer(Arc<indexer::Indexer>),
+}
+
+/// What the port shows.
+#[derive(Clone)]
+pub struct RoleObserved {
+    /// The node.
+    pub node: NodeInfo,
+    /// The process.
+    pub process: OwnProcess,
+    /// Its service.
+    pub service: RoleService,
+}
+
+/// The routes.
+pub fn role_routes(observed: RoleObserved) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/metrics", get(own_metrics))
+        // A process whose service has stopped ends, so that a process that answers is healthy.
+        .route("/healthz", get(|| async { "ok\n" }))
+        .with_state(observed)
+}
+
+async fn status(State(observed): State<RoleObserved>) -> Json<Value> {
+    let RoleObserved { node, process, service } = observed;
+    let service = match service {
+        RoleService::Coordinator(member) => match member.status().await {
+            Ok(status) => json!(status),
+            Err(error) => json!({ "error": error.to_string() }),
+        },
+        RoleService::Projector => Value::Null,
+        RoleService::Indexer(indexer) => json!(indexer.status()),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let (process, role) = (process.figures(), node.role.name());
+    Json(json!({
+        "version": version, "node": node.id, "role": role, "process": process, "service": service
+    }))
+}
+
+async fn own_metrics(State(observed): State<RoleObserved>) -> Response {
+    let mut own = Own { process: observed.process.figures(), ..Own::default() };
+    match &observed.service {
+        RoleService::Coordinator(member) => own.coordinator = member.status().await.ok(),
+        RoleService::Projector => {}
+        RoleService::Indexer(indexer) => own.indexer = Some(indexer.status()),
+    }
+    match metrics::own_text(&own) {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

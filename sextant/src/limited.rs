@@ -1,0 +1,232 @@
+//! Bounded numbers of connections. A connection holds a place of its port until it ends; one beyond the limit is told so in the words
+//! of its protocol, and closed. SQL has limits of its own, which tell its clients more.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use proto::env::Env;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tonic::transport::server::{Connected, TcpConnectInfo};
+
+use crate::listen::connections;
+
+/// How long a refused client may take to read the reason.
+const REFUSAL_WAIT: Duration = Duration::from_secs(1);
+/// The number of clients that are told the reason at once; further ones are closed without a word.
+const REFUSALS_MAX: usize = 16;
+
+/// The protocol of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// HTTP/2.
+    Grpc,
+    /// HTTP/1.1.
+    Http,
+}
+
+impl Speech {
+    /// The refusal of a connection.
+    fn refusal(self, why: &str) -> Vec<u8> {
+        match self {
+            Self::Http => {
+                let length = why.len() + 1;
+                let head =
+                    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n";
+                format!("{head}Content-Length: {length}\r\n\r\n{why}\n").into_bytes()
+            }
+            Self::Grpc => {
+                const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+                const GOAWAY: u8 = 7;
+                const ENHANCE_YOUR_CALM: u32 = 0xb;
+                let length = 8 + why.len() as u32;
+                let mut frames = SETTINGS.to_vec();
+                frames.extend_from_slice(&length.to_be_bytes()[1..]);
+                frames.extend_from_slice(&[GOAWAY, 0, 0, 0, 0, 0]);
+                frames.extend_from_slice(&[0; 4]);
+                frames.extend_from_slice(&ENHANCE_YOUR_CALM.to_be_bytes());
+                frames.extend_from_slice(why.as_bytes());
+                frames
+            }
+        }
+    }
+}
+
+/// A connection with its place.
+pub struct Limited {
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The connections that a bounded listener accepts.
+pub type LimitedConnections = Pin<Box<dyn Stream<Item = io::Result<Limited>> + Send>>;
+
+/// Accepts at most `count_max` connections at a time.
+pub fn limited(
+    listener: TcpListener,
+    speech: Speech,
+    count_max: usize,
+    env: &Env,
+) -> LimitedConnections {
+    let (places, refusals) =
+        (Arc::new(Semaphore::new(count_max)), Arc::new(Semaphore::new(REFUSALS_MAX)));
+    let why = format!("{count_max} connections are open at this port: try again later");
+    let env = env.clone();
+    let placed = connections(listener).filter_map(move |accepted| {
+        std::future::ready(match (accepted, Arc::clone(&places).try_acquire_owned()) {
+            (Err(error), _) => Some(Err(error)),
+            (Ok(stream), Ok(place)) => Some(Ok(Limited { stream, _place: place })),
+            (Ok(stream), Err(_)) => {
+                if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+                    let refusal = speech.refusal(&why);
+                    env.spawn_request("refusal", refuse(stream, refusal, turn)).detach();
+                }
+                None
+            }
+        })
+    });
+    Box::pin(placed)
+}
+
+/// Tells a client why it is refused, and waits a little until it has hung up: otherwise the end of the connection may
+/// overtake the reason.
+async fn refuse(mut stream: TcpStream, refusal: Vec<u8>, _turn: OwnedSemaphorePermit) {
+    let told = async {
+        stream.write_all(&refusal).await?;
+        stream.shutdown().await?;
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        Ok::<_, io::Error>(())
+    };
+    // The client may be gone.
+    let _ = timeout(REFUSAL_WAIT, told).await;
+}
+
+/// A bounded listener for HTTP.
+pub struct LimitedListener {
+    address: SocketAddr,
+    connections: LimitedConnections,
+}
+
+impl LimitedListener {
+    /// Accepts at most `count_max` connections at a time.
+    pub fn new(listener: TcpListener, count_max: usize, env: &Env) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        Ok(Self { address, connections: limited(listener, Speech::Http, count_max, env) })
+    }
+}
+
+impl axum::serve::Listener for LimitedListener {
+    type Io = Limited;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            match self.connections.next().await {
+                Some(Ok(accepted)) => return (accepted, self.address),
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(self.address)
+    }
+}
+
+impl Connected for Limited {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl AsyncRead for Limited {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Limited {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All that a client of a full port hears.
+    async fn heard_beyond(speech: Speech) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let env = Env::real();
+        let mut accepted = limited(listener, speech, 1, &env);
+        let _first = TcpStream::connect(address).await.unwrap();
+        let place = accepted.next().await.unwrap().unwrap();
+        let mut second = TcpStream::connect(address).await.unwrap();
+        let hears = async {
+            let mut heard = Vec::new();
+            second.write_all(b"some bytes of a request").await.unwrap();
+            second.read_to_end(&mut heard).await.unwrap();
+            String::from_utf8_lossy(&heard).into_owned()
+        };
+        let heard = tokio::select! {
+            heard = hears => heard,
+            _ = accepted.next() => panic!("a second connection has no place"),
+        };
+        drop(place);
+        let _third = TcpStream::connect(address).await.unwrap();
+        accepted.next().await.unwrap().expect("the place is free again");
+        heard
+    }
+
+    #[tokio::test]
+    async fn a_connection_beyond_the_limit_is_refused_in_the_words_of_its_protocol() {
+        let http = heard_beyond(Speech::Http).await;
+        assert!(
+            http.starts_with("HTTP/1.1 503 ") && http.contains("1 connections are open"),
+            "{http}"
+        );
+        let grpc = heard_beyond(Speech::Grpc).await;
+        assert!(grpc.as_bytes()[9 + 3] == 7 && grpc.contains("1 connections are open"), "{grpc:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Remarks on a statement while it runs: a session sends them to its client at once, as notices.
+
+use tokio::sync::mpsc;
+
+/// The number of remarks that may wait for a slow client; further ones are left out.
+const WAITING_MAX: usize = 16;
+
+/// A remark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// What is remarkable.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<&'static str>,
+}
+
+/// Takes the remarks of a statement.
+#[derive(Clone, Debug)]
+pub struct Remarks(Option<mpsc::Sender<Remark>>);
+
+/// Gives the remarks of a statement to its session.
+#[derive(Debug)]
+pub struct Told(mpsc::Receiver<Remark>);
+
+impl Remarks {
+    /// Remarks that somebody reads.
+    pub fn channel() -> (Self, Told) {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        (Self(Some(sender)), Told(receiver))
+    }
+
+    /// Remarks that nobody reads.
+    pub fn unread() -> Self {
+        Self(None)
+    }
+
+    /// Makes a remark.
+    pub fn tell(&self, message: String, hint: Option<&'static str>) {
+        if let Some(sender) = &self.0 {
+            // A remark more or less does not matter to a client that does not read them.
+            let _ = sender.try_send(Remark { message, hint });
+        }
+    }
+}
+
+impl Told {
+    /// Waits for the next remark. Nothing is lost if the call is dropped.
+    pub async fn next(&mut self) -> Remark {
+        match self.0.recv().await {
+            Some(remark) => remark,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The next remark, if there is one already.
+    pub fn next_now(&mut self) -> Option<Remark> {
+        self.0.try_recv().ok()
+    }
+}
