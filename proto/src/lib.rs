@@ -22,6 +22,8 @@ pub mod model;
 pub mod nesting;
 pub mod plant;
 pub mod rpc;
+#[cfg(any(test, feature = "testing"))]
+pub mod turn;
 pub mod value;
 
 pub use error::{Error, ErrorCode, ErrorKind, Result};

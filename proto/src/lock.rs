@@ -3,22 +3,52 @@
 //! A panic under a lock poisons it, and every later holder would panic too. Data that a panic may
 //! leave half changed is changed only by tasks whose panic ends the process (`env::TaskPolicy`), so that the data behind a
 //! poisoned lock can still be read.
+//!
+//! A simulation may decide at each lock which thread runs next (`turn.rs`, only with the feature `testing`).
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+#[cfg(any(test, feature = "testing"))]
+use std::sync::TryLockError;
+
+#[cfg(any(test, feature = "testing"))]
+use crate::turn::in_turn;
+
 /// Locks a mutex.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(guard) = in_turn(|| taken(mutex.try_lock())) {
+        return guard;
+    }
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks for reading.
 pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(guard) = in_turn(|| taken(lock.try_read())) {
+        return guard;
+    }
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks for writing.
 pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(guard) = in_turn(|| taken(lock.try_write())) {
+        return guard;
+    }
     lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The guard, unless another thread has the lock.
+#[cfg(any(test, feature = "testing"))]
+fn taken<G>(tried: Result<G, TryLockError<G>>) -> Option<G> {
+    match tried {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@
 //! | `full` | the whole cluster with its real transport ([`crate::sim`]) |
 //! | `cores` | everything that decides, without I/O, thousands of times faster than real time ([`crate::cores`]) |
 //! | `vscan` | a case of virtual scans ([`crate::vscan`]) |
-//! | `store` | the slice store: a history, crashes at its file operations, a move ([`crate::slice_store`]) |
+//! | `store` | the slice store: histories, crashes at their file operations, moves and rollbacks ([`crate::slice_store`]) |
 //! | `raft` | the coordinators' Raft core ([`crate::raft`]) |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::sim::Summary;
+use crate::slice_store::chain;
 use crate::slice_store::crash::{self, Fault};
 use crate::slice_store::plan::Plan;
 use crate::slice_store::transfer::MoveRun;
@@ -18,6 +19,8 @@ use crate::{cores, raft, sim, vscan};
 
 /// The number of places in a history of the storage engine at which the machine crashes.
 const CRASHES: u64 = 30;
+/// The same, in a history whose blocking work is interrupted.
+const INTERLEAVED_CRASHES: u64 = 10;
 /// The number of steps of the Raft core with faults.
 const RAFT_STEPS: usize = 4_000;
 
@@ -73,7 +76,10 @@ fn run_vscan(seed: u64) -> Result<Summary, String> {
 
 fn run_store(seed: u64) -> Result<Summary, String> {
     crash::run(&Plan::of(seed))?;
-    let crashes = crash::sweep(&Plan::workload(seed), Fault::Crash, CRASHES)?;
+    let interleaved = crash::run(&Plan::of(seed).interleaved())?;
+    let workload = Plan::workload(seed);
+    let crashes = crash::sweep(&workload, Fault::Crash, CRASHES)?.runs
+        + crash::sweep(&workload.interleaved(), Fault::Crash, INTERLEAVED_CRASHES)?.runs;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -81,10 +87,26 @@ fn run_store(seed: u64) -> Result<Summary, String> {
         .map_err(|error| error.to_string())?;
     let moved = runtime.block_on(async {
         let mut story = MoveRun::new(seed).await;
-        story.run().await.map(|()| story.compared)
+        story.run().await?;
+        let compared = story.compared;
+        drop(story);
+        let mut story = MoveRun::interleaved(seed).await;
+        story.run().await.map_err(|error| format!("interleaved: {error}"))?;
+        Ok::<_, String>(compared + story.compared)
     })?;
-    let mut summary = Summary { seed, scans: moved, ..Summary::default() };
-    summary.faults.insert("crash".into(), crashes);
+    let mut chained = chain::run(seed, false)?;
+    chained += chain::run(seed, true)?;
+    let mut summary = Summary { seed, scans: moved + chained.compared, ..Summary::default() };
+    summary.faults.insert("crash".into(), crashes + chained.crashes);
+    for (effect, count) in [
+        ("interrupted", interleaved.interrupted),
+        ("moved", chained.moves),
+        ("moved on", chained.moves_on),
+        ("rolled back", chained.rollbacks),
+        ("dead epoch refused", chained.refused),
+    ] {
+        summary.faults.insert(effect.into(), count);
+    }
     Ok(summary)
 }
 

@@ -8,6 +8,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tests::slice_store::chain::{self, Effects};
 use tests::slice_store::crash::{Fault, drive, run, sweep};
 use tests::slice_store::plan::Plan;
 use tests::slice_store::transfer::MoveRun;
@@ -59,6 +60,60 @@ fn random_histories_show_what_the_model_shows() {
 }
 
 #[test]
+fn histories_whose_flushes_and_merges_are_interrupted_show_what_the_model_shows() {
+    let interrupted = AtomicU64::new(0);
+    for_seeds(number("HISTORIES").unwrap_or(200), |seed| {
+        let summary = run(&Plan::of(seed).interleaved())?;
+        interrupted.fetch_add(summary.interrupted, Ordering::Relaxed);
+        Ok(())
+    });
+    if number("SEED").is_none() {
+        let interrupted = interrupted.into_inner();
+        assert!(interrupted > 10_000, "blocking work was interrupted {interrupted} times");
+    }
+}
+
+#[test]
+fn an_interleaved_history_follows_from_its_seed() {
+    let plan = Plan::of(5).interleaved();
+    let twice = [run(&plan), run(&plan)].map(|ran| ran.expect("no violation"));
+    assert_eq!(twice[0].operations, twice[1].operations);
+    assert_eq!(twice[0].interrupted, twice[1].interrupted);
+}
+
+#[test]
+fn a_crash_during_interrupted_work_loses_nothing_that_was_durable() {
+    let places = number("PLACES").unwrap_or(15);
+    for_seeds(number("WORKLOADS").unwrap_or(24), |seed| {
+        sweep(&Plan::workload(seed).interleaved(), Fault::Crash, places).map(drop)
+    });
+}
+
+#[test]
+fn copies_that_move_on_and_on_show_the_documents_between_rollbacks() {
+    let effects = Mutex::new(Effects::default());
+    for_seeds(number("HISTORIES").unwrap_or(60), |seed| {
+        for interleaved in [false, true] {
+            *effects.lock().expect("no test holds it") += chain::run(seed, interleaved)?;
+        }
+        Ok(())
+    });
+    if number("SEED").is_none() {
+        let Effects { moves, moves_on, rollbacks, crashes, compared, refused } =
+            effects.into_inner().expect("no test holds it");
+        let enough = [
+            (moves, 500),
+            (moves_on, 100),
+            (rollbacks, 200),
+            (crashes, 100),
+            (compared, 30_000),
+            (refused, 5_000),
+        ];
+        assert!(enough.iter().all(|(count, least)| count >= least), "{enough:?}");
+    }
+}
+
+#[test]
 fn a_crash_at_any_file_operation_loses_nothing_that_was_durable() {
     let places = number("PLACES").unwrap_or(40);
     for_seeds(number("WORKLOADS").unwrap_or(24), |seed| {
@@ -72,6 +127,20 @@ fn a_failing_file_operation_is_an_error_and_never_a_wrong_row() {
     for_seeds(number("WORKLOADS").unwrap_or(24), |seed| {
         sweep(&Plan::workload(seed), Fault::Error, places).map(drop)
     });
+}
+
+#[test]
+fn an_epoch_that_failed_is_whole_after_the_next_try() {
+    let (places, tried_again) = (number("PLACES").unwrap_or(60), AtomicU64::new(0));
+    for_seeds(number("WORKLOADS").unwrap_or(24), |seed| {
+        let swept = sweep(&Plan::workload(seed), Fault::ErrorOfEpoch, places)?;
+        tried_again.fetch_add(swept.tried_again, Ordering::Relaxed);
+        Ok(())
+    });
+    if number("SEED").is_none() {
+        let tried_again = tried_again.into_inner();
+        assert!(tried_again > 10, "{tried_again} epochs were applied by a second try");
+    }
 }
 
 #[test]

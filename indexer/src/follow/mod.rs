@@ -31,6 +31,8 @@ pub use run::follow;
 #[cfg(test)]
 mod cluster;
 #[cfg(test)]
+mod failing_store_tests;
+#[cfg(test)]
 mod played;
 #[cfg(test)]
 mod restore_tests;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use projector::testing::MemoryStore;
 use proto::ErrorCode;
 use proto::model::cut::Cut;
 use proto::model::index::PartitionBy;
@@ -124,5 +125,51 @@ async fn a_failed_sync_acknowledges_and_streams_nothing() {
         let after = world.projector().positions(BUCKET).await.expect("positions");
         assert_eq!(after.distance_from(&before), u64::from(reached_disk));
         world.write(vec![insert("c", "1")]).await.expect("written");
+    }
+}
+
+/// Lets held syncs end, also when the test fails: the runtime waits for their threads.
+struct LetGo(MemoryStore);
+
+impl Drop for LetGo {
+    fn drop(&mut self) {
+        self.0.hold_syncs(false);
+    }
+}
+
+/// A write whose sync lasts long is in no answer, in no stream, in no read and in no report until then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_a_write_leaves_before_its_sync() {
+    let index = index(1, PartitionBy::DocumentId);
+    let world = world_with(std::slice::from_ref(&index)).await;
+    world.write(vec![insert("a", "{\"n\": 1}")]).await.expect("written");
+    let before = world.projector().positions(BUCKET).await.expect("positions");
+    let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
+    follower.reach(&before).await;
+    let reported = || world.script.synced.lock().unwrap().get(&BUCKET).cloned();
+    while reported().as_ref() != Some(&before) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+
+    let let_go = LetGo(world.store.clone());
+    world.store.hold_syncs(true);
+    let mut writing = std::pin::pin!(world.write(vec![insert("b", "{\"n\": 2}")]));
+    let waited = tokio::time::timeout(Duration::from_millis(200), writing.as_mut()).await;
+    assert!(waited.is_err(), "an answer before the sync: {waited:?}");
+    let found = world.projector().get(BUCKET, vec!["b".into()]).await.expect("an answer");
+    assert_eq!(found, [None]);
+    assert_eq!(world.projector().positions(BUCKET).await, Ok(before.clone()));
+    assert_eq!(reported(), Some(before.clone()));
+    let streamed = tokio::time::timeout(Duration::from_millis(100), follower.step()).await;
+    assert!(streamed.is_err() && follower.at == before, "a frame before the sync");
+
+    drop(let_go);
+    let reply = writing.await.expect("written");
+    assert_eq!(reply.affected, 1);
+    let after = world.projector().positions(BUCKET).await.expect("positions");
+    assert_eq!(after.distance_from(&before), 1);
+    follower.reach(&after).await;
+    while reported().as_ref() != Some(&after) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

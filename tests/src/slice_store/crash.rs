@@ -17,12 +17,19 @@ pub struct Summary {
     pub operations: u64,
     /// The number of times that the store was opened again.
     pub recoveries: u32,
+    /// How often blocking work was interrupted.
+    pub interrupted: u64,
+    /// Epochs that were applied by a second try.
+    pub tried_again: u64,
 }
 
 /// Runs a history to its end; an error describes the violation and the steps before it.
 pub fn run(plan: &Plan) -> Result<Summary, String> {
     let driver = drive(plan, async |driver| driver.run().await)?;
-    Ok(Summary { operations: driver.operations(), recoveries: driver.recoveries })
+    let interrupted = driver.turns.as_ref().map_or(0, |turns| turns.switches());
+    let (operations, recoveries) = (driver.operations(), driver.recoveries);
+    let tried_again = driver.tried_again;
+    Ok(Summary { operations, recoveries, interrupted, tried_again })
 }
 
 /// Calls a function with a new driver, on a runtime with simulated time.
@@ -67,14 +74,26 @@ pub enum Fault {
     Crash,
     /// A file operation fails once.
     Error,
+    /// The same, and an epoch that could not be applied is tried again with the same store.
+    ErrorOfEpoch,
+}
+
+/// The result of a sweep.
+#[derive(Clone, Copy, Debug)]
+pub struct Swept {
+    /// The number of runs.
+    pub runs: u64,
+    /// Epochs that were applied by a second try.
+    pub tried_again: u64,
 }
 
 /// Runs a workload once without a fault and then with a fault at each of its file operations, or at `places_max` of
-/// them spread over the run. Returns the number of runs.
-pub fn sweep(workload: &Plan, fault: Fault, places_max: u64) -> Result<u64, String> {
+/// them spread over the run.
+pub fn sweep(workload: &Plan, fault: Fault, places_max: u64) -> Result<Swept, String> {
     let operations = run(workload)?.operations;
     let places = operations.min(places_max.max(1));
     let mut random = fastrand::Rng::with_seed(workload.seed);
+    let mut tried_again = 0;
     for n in 0..places {
         // One place in each of `places` equal parts; with as many parts as operations, all of them.
         let (from, to) = (operations * n / places, operations * (n + 1) / places);
@@ -85,8 +104,9 @@ pub fn sweep(workload: &Plan, fault: Fault, places_max: u64) -> Result<u64, Stri
                 Plan { crash_at: at, recovery_crashes, ..workload.clone() }
             }
             Fault::Error => Plan { fail_at: at, ..workload.clone() },
+            Fault::ErrorOfEpoch => Plan { fail_at: at, tries_again: true, ..workload.clone() },
         };
-        run(&plan)?;
+        tried_again += run(&plan)?.tried_again;
     }
-    Ok(places + 1)
+    Ok(Swept { runs: places + 1, tried_again })
 }

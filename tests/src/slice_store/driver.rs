@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::Error;
-use proto::env::Env;
-use proto::env::sim::{SimFs, world};
+use proto::env::sim::{SimFs, Turns, world};
+use proto::env::{Env, Task};
 use proto::lock::lock;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::{Epoch, LocalIndexId};
@@ -36,6 +36,12 @@ pub struct Driver {
     pub plan: Plan,
     pub(super) env: Env,
     pub(super) fs: SimFs,
+    /// The order of blocking work, unless it runs at once.
+    pub(super) turns: Option<Turns>,
+    /// Calls that run beside the history, until the store is closed.
+    pub(super) beside: Vec<Task>,
+    /// The first error of such a call.
+    pub(super) beside_failed: Arc<Mutex<Option<Error>>>,
     pub(super) dir: PathBuf,
     pub(super) store: Option<Arc<dyn SliceStore>>,
     pub(super) model: Model,
@@ -62,6 +68,8 @@ pub struct Driver {
     pub trace: Arc<Mutex<Vec<String>>>,
     /// The number of times that the store was reopened.
     pub recoveries: u32,
+    /// The number of epochs that were applied by a second try.
+    pub tried_again: u64,
     /// The number of reopenings that a crash or a fault caused.
     faults: u32,
 }
@@ -74,7 +82,11 @@ pub(super) fn failed(error: Error) -> Finding {
 impl Driver {
     /// A history with an empty store.
     pub fn new(plan: Plan) -> Result<Self, Finding> {
-        let (env, _, fs) = world(plan.seed);
+        let (mut env, _, fs) = world(plan.seed);
+        let turns = plan.interleaved.then(|| Turns::new(plan.seed));
+        if let Some(turns) = &turns {
+            env.spawner = turns.spawner();
+        }
         if let Some(at) = plan.crash_at {
             fs.crash_at(at);
         }
@@ -84,6 +96,9 @@ impl Driver {
         let mut driver = Self {
             env,
             fs,
+            turns,
+            beside: Vec::new(),
+            beside_failed: Arc::default(),
             dir: PathBuf::from("/node"),
             store: None,
             model: Model::new(NODE),
@@ -100,6 +115,7 @@ impl Driver {
             random: fastrand::Rng::with_seed(plan.seed ^ 0xc0ffee),
             trace: Arc::default(),
             recoveries: 0,
+            tried_again: 0,
             faults: 0,
             plan,
         };
@@ -218,7 +234,7 @@ impl Driver {
                 self.cut(*all, *gap, *horizon);
                 let mark = self.marks.last().cloned().expect("just cut");
                 let batch = self.batch(&mark);
-                self.store().apply(batch.clone()).await.map_err(failed)?;
+                self.apply(&batch).await?;
                 self.model.apply(batch).await.map_err(failed)?;
             }
             Op::BeginBuild(shape) => self.begin_build(shape).await?,
@@ -237,6 +253,7 @@ impl Driver {
                 apply_edit(&*self.store(), *id, edit).await.map_err(failed)?;
                 self.model_edit(*id, edit).await?;
             }
+            Op::Flush | Op::Compact if self.is_beside() => self.run_beside(op),
             Op::Regroup(id, grouping) => {
                 self.store().regroup(*id, *grouping).await.map_err(failed)?;
             }
@@ -266,7 +283,56 @@ impl Driver {
             Op::Release => self.held.clear(),
             Op::WaitDurable => self.wait_durable().await?,
         }
+        self.check_beside()?;
         self.check_counters()
+    }
+
+    /// Applies an epoch to the store. A follower whose store has failed goes on with the same epoch and the same store.
+    async fn apply(&mut self, batch: &EpochBatch) -> Verdict {
+        let applied = self.store().apply(batch.clone()).await;
+        let tries_again = self.plan.tries_again && self.is_excused() && !self.fs.is_crashed();
+        let applied = match applied {
+            Err(error) if tries_again => {
+                self.note(format!("{error}: the epoch is applied again"));
+                let again = self.store().apply(batch.clone()).await;
+                if again.is_ok() {
+                    // The fault is over, so nothing excuses a difference.
+                    (self.plan.fail_at, self.tried_again) = (None, self.tried_again + 1);
+                }
+                again
+            }
+            applied => applied,
+        };
+        applied.map_err(failed)
+    }
+
+    /// Draws whether a call runs beside the history.
+    fn is_beside(&mut self) -> bool {
+        self.plan.interleaved && self.random.bool()
+    }
+
+    /// Starts a call that the history does not wait for.
+    fn run_beside(&mut self, op: &Op) {
+        let (store, failed) = (self.store(), Arc::clone(&self.beside_failed));
+        let compacts = matches!(op, Op::Compact);
+        let call = async move {
+            let done = if compacts { store.compact().await } else { store.flush().await };
+            if let Err(error) = done {
+                lock(&failed).get_or_insert(error);
+            }
+        };
+        self.beside.push(self.env.spawn_request("beside", call));
+    }
+
+    /// Reports the failure of work that runs beside the history.
+    fn check_beside(&self) -> Verdict {
+        if let Some(turns) = &self.turns {
+            turns.resume_panic();
+        }
+        match lock(&self.beside_failed).take() {
+            Some(error) => Err(failed(error)),
+            None => Ok(()),
+        }
     }
 
     fn write(&mut self, documents: usize) {

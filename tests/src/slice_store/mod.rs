@@ -13,11 +13,18 @@
 //! | [`compare`] | reads both and reports differences |
 //! | [`recover`] | reopens the store and compares it with what was durable |
 //! | [`crash`] | runs histories with a crash or a fault at each file operation |
+//! | `side` | the nodes of the stories below, and their documents |
 //! | [`transfer`] | a slice moves between two stores |
+//! | [`chain`] | slices move on and on between three stores, with rollbacks between the moves |
 //! | [`flips`] | flips bits in the files of a history |
 //!
 //! No part depends on the store's implementation: all use the trait, the files as bytes, and the errors.
+//!
+//! Shared with the product are the encoding of keys and of mutations, which both the store and the model only take in as
+//! bytes, and `vbucket_of`, which only deals documents out to logs. No verdict follows from them. Order, versions,
+//! slices, counts and checksums are the model's own.
 
+pub mod chain;
 pub mod check;
 pub mod compare;
 pub mod crash;
@@ -28,6 +35,7 @@ pub mod model;
 pub mod plan;
 pub mod recover;
 pub mod shape;
+mod side;
 pub mod source;
 pub mod transfer;
 
@@ -36,6 +44,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::Env;
+use proto::env::sim::Turns;
 use proto::model::ids::{BucketId, NodeId};
 use storage::log::LogOptions;
 use storage::{SliceStore, StorageEngine, StoreOptions};
@@ -52,6 +61,19 @@ pub async fn open_whole(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<
         store.wait_loaded(index).await?;
     }
     Ok(store)
+}
+
+/// Lets the tasks and the blocking work of a dropped store end: the runtime gets at least this number of turns.
+pub(crate) async fn wait_for_work(turns: Option<&Turns>, turns_min: u32) {
+    let mut idle = 0;
+    while idle < turns_min {
+        tokio::task::yield_now().await;
+        let is_busy = turns.is_some_and(Turns::is_busy);
+        idle = if is_busy { 0 } else { idle + 1 };
+    }
+    if let Some(turns) = turns {
+        turns.resume_panic();
+    }
 }
 
 /// Opens the store under test. Its memory and its log, whose size is in proportion, are so small that a history

@@ -23,6 +23,10 @@ pub struct Plan {
     pub fail_at: Option<u64>,
     /// Maximum number of further crashes during the recovery.
     pub recovery_crashes: u32,
+    /// True if blocking work runs in turns with the history instead of at once.
+    pub interleaved: bool,
+    /// True if an epoch that could not be applied is tried again without reopening the store.
+    pub tries_again: bool,
 }
 
 impl Plan {
@@ -41,7 +45,14 @@ impl Plan {
             crash_at: None,
             fail_at: None,
             recovery_crashes: 0,
+            interleaved: false,
+            tries_again: false,
         }
+    }
+
+    /// The same plan with flushes, compactions and merges that epochs, rollbacks and crashes interrupt.
+    pub fn interleaved(self) -> Self {
+        Self { interleaved: true, ..self }
     }
 
     /// A plan for sweeps over many faults: shorter, and with fewer comparisons.

@@ -1,6 +1,7 @@
 //! Recovery: the driver reopens the store after a restart or a crash, finds out which of the interrupted steps took
 //! effect, compares the store with what was durable, and applies the lost epochs again, as the stream would.
 
+use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, LocalIndexId};
 use storage::verify::verify;
@@ -11,7 +12,7 @@ use super::compare::{Depth, Finding, Verdict};
 use super::driver::{Driver, PATIENCE, failed, wrong};
 use super::history::Op;
 use super::shape::Edit;
-use super::{BUCKET, open_whole};
+use super::{BUCKET, open_whole, wait_for_work};
 
 /// The number of turns that the runtime gets to end the tasks of a dropped store.
 const TURNS: u32 = 32;
@@ -46,10 +47,12 @@ impl Driver {
     /// Drops the store and lets its background tasks end.
     pub(super) async fn close(&mut self) {
         self.held.clear();
+        // Their blocking work runs to its end.
+        self.beside.clear();
         self.store = None;
-        for _ in 0..TURNS {
-            tokio::task::yield_now().await;
-        }
+        wait_for_work(self.turns.as_ref(), TURNS).await;
+        // Work that the fault has ended fails too.
+        lock(&self.beside_failed).take();
     }
 
     /// Verifies the files, also those that a crash left. After a failed file operation they are verified only once the

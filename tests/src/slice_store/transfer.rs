@@ -3,106 +3,32 @@
 //! distance between the two nodes' epochs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::env::Env;
-use proto::env::sim::{SimFs, world};
+use proto::env::sim::Turns;
 use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::ids::{
-    Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
-};
+use proto::model::ids::{Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::export::FilePiece;
-use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
-use proto::rpc::scan::KeyRange;
-use storage::log::LogOptions;
-use storage::{
-    EpochBatch, Grouping, Piece, ReceivedFiles, SliceStore, StorageEngine, StoreOptions,
-};
+use storage::{EpochBatch, Grouping, Piece, ReceivedFiles, SliceStore};
 
 use super::BUCKET;
 use super::shape::{Known, Shape};
+use super::side::{Documents, INDEX, Rows, Side, packed, rows_at};
 
 const SOURCE: NodeId = NodeId(7);
 const TARGET: NodeId = NodeId(8);
-const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(3) };
 /// The number of epochs of a run.
 const EPOCHS: u64 = 40;
 /// The horizon's distance from the newest epoch, in epochs.
 const KEPT: u64 = 6;
 
-/// A node.
-struct Side {
-    env: Env,
-    fs: SimFs,
-    node: NodeId,
-    /// The store; `None` while the machine is down.
-    store: Option<Arc<StorageEngine>>,
-    /// The first epoch that it follows.
-    first: u64,
-}
-
-fn open(env: &Env, node: NodeId) -> proto::Result<Arc<StorageEngine>> {
-    let memory_bytes = 64 << 10;
-    let log = LogOptions { segment_bytes: memory_bytes / 16, ..LogOptions::default() };
-    let options =
-        StoreOptions { memory_bytes, log_bytes: memory_bytes / 4, log, ..StoreOptions::default() };
-    Ok(Arc::new(StorageEngine::open(env, node, &PathBuf::from("/node"), options)?))
-}
-
-impl Side {
-    fn new(seed: u64, node: NodeId) -> Self {
-        let (env, _, fs) = world(seed);
-        let store = Some(open(&env, node).expect("an empty store opens"));
-        Self { env, fs, node, store, first: 1 }
-    }
-
-    fn store(&self) -> &Arc<StorageEngine> {
-        self.store.as_ref().expect("the machine is up")
-    }
-
-    fn applied(&self) -> u64 {
-        let mark = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
-        mark.map_or(self.first - 1, |mark| mark.epoch.0)
-    }
-
-    async fn follow(&self, batches: &[EpochBatch], to: u64) -> proto::Result<()> {
-        while self.applied() < to {
-            let next = self.applied().max(self.first - 1);
-            self.store().apply(batches[next as usize].clone()).await?;
-        }
-        Ok(())
-    }
-
-    /// Crashes the machine and restarts it.
-    async fn crash(&mut self) {
-        loop {
-            self.store = None;
-            self.fs.crash();
-            // The store's tasks end on the machine that is down.
-            for _ in 0..64 {
-                tokio::task::yield_now().await;
-            }
-            self.fs.restart();
-            match open(&self.env, self.node) {
-                Ok(store) => return self.store = Some(store),
-                // An armed fault did not strike before this operation.
-                Err(error) => assert_eq!(error.code, proto::ErrorCode::Io, "{error}"),
-            }
-        }
-    }
-
-    fn has(&self, slice: SliceNo) -> bool {
-        let stored = self.store().indexes();
-        stored.iter().any(|stored| stored.slices.iter().any(|(here, _)| *here == slice))
-    }
-}
-
 /// A run with one move.
 pub struct MoveRun {
+    /// The order of blocking work, unless it runs at once.
+    turns: Option<Turns>,
     random: fastrand::Rng,
     known: Known,
     info: Arc<IndexInfo>,
@@ -112,7 +38,7 @@ pub struct MoveRun {
     /// The batch of epoch n, at index n - 1.
     batches: Vec<EpochBatch>,
     /// The content of each document, with the epoch since which it has it.
-    documents: BTreeMap<String, Vec<(u64, Option<u64>)>>,
+    documents: Documents,
     seqno: u64,
     received: Option<ReceivedFiles>,
     installed: Option<u64>,
@@ -124,21 +50,18 @@ pub struct MoveRun {
     pub compared: u64,
 }
 
-fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> Bytes {
-    let mut writer = KeyVersionsWriter::default();
-    for (seqno, id, content) in documents {
-        let entries = content.map(|content| known.entries(id, content)).unwrap_or_default();
-        let kind = if content.is_some() { MutationKind::Upsert } else { MutationKind::Deletion };
-        writer.mutation(*seqno, kind, id, 1);
-        writer.index(INDEX, entries.len());
-        entries.iter().for_each(|(slice, key, include)| writer.entry(*slice, key, include));
-    }
-    writer.finish()
-}
-
 impl MoveRun {
     /// Two nodes; the second one may have the index's other slices.
     pub async fn new(seed: u64) -> Self {
+        Self::with_turns(seed, None).await
+    }
+
+    /// The same, with blocking work in turns.
+    pub async fn interleaved(seed: u64) -> Self {
+        Self::with_turns(seed, Some(Turns::new(seed))).await
+    }
+
+    async fn with_turns(seed: u64, turns: Option<Turns>) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let shape = Shape::random(INDEX, &mut random);
         let moved = SliceNo(random.u16(0..shape.slices));
@@ -152,12 +75,13 @@ impl MoveRun {
         let topology = Arc::new(IndexTopology { placement, ..(*info.topology).clone() });
         let info = Arc::new(IndexInfo { topology, ..(*info).clone() });
         let known = Known { shape, edits: Vec::new(), build: None };
-        let mut target = Side::new(seed ^ 1, TARGET);
+        let mut target = Side::new(seed ^ 1, TARGET, turns.as_ref());
         if !shared {
             target.first = random.u64(2..20);
         }
         let mut story = Self {
-            source: Side::new(seed, SOURCE),
+            source: Side::new(seed, SOURCE, turns.as_ref()),
+            turns,
             target,
             known,
             info,
@@ -231,7 +155,7 @@ impl MoveRun {
         let newest = self.batches.len() as u64;
         // An armed fault that has not struck yet is taken back: the end is judged on a disk that works.
         self.target.fs.forget_faults();
-        self.target.crash().await;
+        self.target.crash(self.turns.as_ref()).await;
         self.check_kept()?;
         self.target.follow(&self.batches, newest).await.map_err(|e| format!("target: {e}"))?;
         self.compare().await?;
@@ -290,7 +214,7 @@ impl MoveRun {
     async fn recover(&mut self, why: &str) -> Result<(), String> {
         self.faults += 1;
         self.received = None;
-        self.target.crash().await;
+        self.target.crash(self.turns.as_ref()).await;
         self.check_kept().map_err(|error| format!("{error}, after {why}"))
     }
 
@@ -310,7 +234,7 @@ impl MoveRun {
         match self.random.u8(0..24) {
             0 => self.source.store().flush().await.expect("flush"),
             1 => self.source.store().compact().await.expect("compact"),
-            2 => self.source.crash().await,
+            2 => self.source.crash(self.turns.as_ref()).await,
             3 => drop(self.target.store().flush().await),
             4 => drop(self.target.store().compact().await),
             5 => self.recover("a crash").await.expect("the durable epochs are present"),
@@ -390,18 +314,8 @@ impl MoveRun {
     }
 
     /// The entries of a slice at an epoch, computed from the documents.
-    fn expected(&self, slice: SliceNo, epoch: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        let mut rows = BTreeMap::new();
-        for (id, versions) in &self.documents {
-            let at = versions.iter().rev().find(|(since, _)| *since <= epoch);
-            let Some((_, Some(content))) = at else { continue };
-            for (of, key, include) in self.known.entries(id, *content) {
-                if of == slice {
-                    rows.insert([&key[..], id.as_bytes()].concat(), include);
-                }
-            }
-        }
-        rows
+    fn expected(&self, slice: SliceNo, epoch: u64) -> Rows {
+        rows_at(&self.known, &self.documents, slice, epoch)
     }
 
     /// Compares every slice of the target at all epochs that it answers.
@@ -414,10 +328,17 @@ impl MoveRun {
             for (slice, floor) in &stored.slices {
                 for epoch in floor.0.max(1)..=self.target.applied() {
                     let place = format!("slice {slice} at epoch {epoch}, floor {floor}");
-                    let found = match self.shown(*slice, epoch) {
+                    let found = match self.target.shown(*slice, epoch) {
                         Ok(found) => found,
                         Err(error) if error.code == proto::ErrorCode::Io => {
                             return self.recover(&error.to_string()).await;
+                        }
+                        // A merge has raised the floor just now.
+                        Err(error)
+                            if error.code == proto::ErrorCode::SnapshotTooOld
+                                && self.target.floor(*slice) > epoch =>
+                        {
+                            continue;
                         }
                         Err(error) => return Err(format!("{place}: {error}")),
                     };
@@ -437,15 +358,5 @@ impl MoveRun {
             }
         }
         Ok(())
-    }
-
-    fn shown(&self, slice: SliceNo, epoch: u64) -> proto::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
-        let snapshot = self.target.store().snapshot(INDEX, Epoch(epoch))?;
-        let mut rows = snapshot.rows(&[slice], &KeyRange::all(), false, true)?;
-        let mut shown = BTreeMap::new();
-        while rows.next()? {
-            shown.insert(rows.entry().to_vec(), rows.include().to_vec());
-        }
-        Ok(shown)
     }
 }

@@ -296,3 +296,27 @@ async fn a_second_rollback_to_the_same_epoch_takes_back_what_came_since_the_firs
     assert_eq!(entries(&store, 2, true), Some(10));
     assert_eq!(store.counters(BUCKET).committed, Epoch(2));
 }
+
+/// The log has the only trace of the epochs that an epoch skips, until the log is released.
+#[tokio::test]
+async fn epochs_that_were_skipped_stay_dead_after_two_restarts() {
+    let (env, _, fs) = sim::world(5);
+    let dir = Path::new("/node");
+    let mut store = built(&env, dir, StoreOptions::default()).await;
+    store.apply(batch(2, 0, 0..10)).await.unwrap();
+    store.flush().await.unwrap();
+    let mut next = batch(5, 0, 0..0);
+    next.mark.parent = Epoch(2);
+    store.apply(next).await.unwrap();
+    store.wait_durable(BUCKET, Epoch(5)).await.unwrap();
+    for restarts in 0..3 {
+        assert_eq!(entries(&store, 2, true), Some(10), "after {restarts} restarts");
+        assert_eq!(entries(&store, 4, true), None, "after {restarts} restarts");
+        assert_eq!(entries(&store, 5, true), Some(10), "after {restarts} restarts");
+        drop(store);
+        fs.crash();
+        fs.restart();
+        store = StorageEngine::open(&env, NODE, dir, StoreOptions::default()).unwrap();
+        store.load_all();
+    }
+}

@@ -2,9 +2,13 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+#[cfg(any(test, feature = "testing"))]
+use std::time::Duration;
 
 use proto::Result;
-use quick_cache::sync::{Cache, DefaultLifecycle};
+#[cfg(any(test, feature = "testing"))]
+use proto::turn::in_turn;
+use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::rows::block::Block;
@@ -23,6 +27,11 @@ pub struct BlockCache {
 }
 
 type Key = (u64, u32);
+
+type ValueOrGuard<'a> =
+    GuardResult<'a, Key, Arc<Block>, Weight, BuildHasherDefault<KeyHasher>, Lifecycle>;
+
+type Lifecycle = DefaultLifecycle<Key, Arc<Block>>;
 
 #[derive(Clone)]
 struct Weight;
@@ -55,7 +64,32 @@ impl BlockCache {
         block: u32,
         read: impl FnOnce() -> Result<Arc<Block>>,
     ) -> Result<Arc<Block>> {
-        self.blocks.get_or_insert_with(&(file, block), read)
+        match self.value_or_guard(&(file, block)) {
+            GuardResult::Value(found) => Ok(found),
+            GuardResult::Guard(guard) => {
+                let found = read()?;
+                // It fails if the block was put or forgotten meanwhile; the caller has it all the same.
+                let _cached = guard.insert(Arc::clone(&found));
+                Ok(found)
+            }
+            GuardResult::Timeout => read(),
+        }
+    }
+
+    /// The block, or the right to read it. Waits while another caller reads it.
+    fn value_or_guard(&self, key: &Key) -> ValueOrGuard<'_> {
+        #[cfg(any(test, feature = "testing"))]
+        {
+            // A wait of the cache is no yield point of a simulation, so it asks again and again.
+            let ask = || match self.blocks.get_value_or_guard(key, Some(Duration::ZERO)) {
+                GuardResult::Timeout => None,
+                found => Some(found),
+            };
+            if let Some(found) = in_turn(ask) {
+                return found;
+            }
+        }
+        self.blocks.get_value_or_guard(key, None)
     }
 
     /// Adds a block that is in memory already.

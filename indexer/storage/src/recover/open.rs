@@ -156,19 +156,18 @@ fn save_replayed(
     files: &DataFiles,
     log: &CommitLog,
     manifest: &NodeManifest,
-    gone_back: &[(EpochMark, DeadEpochs)],
+    gone_back: &[EpochMark],
 ) -> Result<LogCheckpoints> {
+    // Epochs that a replayed epoch skipped are dead too. Once the log is released, only the manifest knows of them.
+    let dead = dead_epochs(state);
     let mut order = LogCheckpoints {
         marks: manifest.marks.clone(),
         named: manifest.marks.iter().map(|mark| mark.bucket).collect(),
         log_from: manifest.log_from,
-        dead: Arc::new(Mutex::new(manifest.dead.clone())),
+        dead: Arc::new(Mutex::new(dead.clone())),
         ..LogCheckpoints::default()
     };
-    for (mark, dead) in gone_back {
-        order.roll_back_to(mark);
-        lock(&order.dead).push(*dead);
-    }
+    gone_back.iter().for_each(|mark| order.roll_back_to(mark));
     state.advance_all(LoadEvent::LogReplayed)?;
     let all_flushed =
         state.indexes_and_rebuilds().iter().all(|index| index.stats.needs_log_from().is_none());
@@ -176,7 +175,9 @@ fn save_replayed(
         order.marks = state.logged();
         order.log_from = log.end();
     }
-    let is_new = order.marks != manifest.marks || order.log_from != manifest.log_from;
+    let is_new = order.marks != manifest.marks
+        || order.log_from != manifest.log_from
+        || dead != manifest.dead;
     if !gone_back.is_empty() || is_new {
         files.write_node_manifest(&order.node_manifest(files.next(), files.index_numbers()))?;
         order.named.extend(order.marks.iter().map(|mark| mark.bucket));
@@ -186,6 +187,17 @@ fn save_replayed(
     }
     state.advance_all(LoadEvent::ManifestSaved)?;
     Ok(order)
+}
+
+/// The dead epochs of all buckets, each range once.
+fn dead_epochs(state: &NodeState) -> Vec<DeadEpochs> {
+    let mut all = Vec::new();
+    for dead in lock(&state.buckets).values().flat_map(|progress| &progress.dead) {
+        if !all.contains(dead) {
+            all.push(*dead);
+        }
+    }
+    all
 }
 
 /// Rolls indexes back that are ahead of the log. A flush does not wait for the log, so an index may
@@ -233,7 +245,7 @@ struct Replay<'a> {
     begin: Lsn,
     records: u64,
     /// Rollbacks that a crash had interrupted.
-    gone_back: Vec<(EpochMark, DeadEpochs)>,
+    gone_back: Vec<EpochMark>,
 }
 
 impl Replay<'_> {
@@ -257,7 +269,7 @@ impl Replay<'_> {
                     let progress = buckets.entry(mark.bucket).or_default();
                     let dead = DeadEpochs { bucket: mark.bucket, above: mark.epoch, to };
                     progress.dead.push(dead);
-                    self.gone_back.push((mark.clone(), dead));
+                    self.gone_back.push(mark.clone());
                     progress.durable = mark.epoch;
                     progress.logged = Some(mark.clone());
                     progress.applied = Some(mark);

@@ -92,7 +92,7 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Applies a catalog: creates and removes buckets with all their contents.
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()>;
 
-    /// Durably replaces the records of some buckets.
+    /// Durably replaces the records of some buckets. A bucket that was dropped stays dropped.
     fn put_records(&self, records: &[BucketRecord]) -> Result<()>;
 
     /// Takes vbuckets of a bucket back to earlier positions: all of them or none. Later log entries are removed, and

@@ -7,6 +7,8 @@ pub mod memory;
 mod rules;
 
 #[cfg(test)]
+mod differential_tests;
+#[cfg(test)]
 mod purge_tests;
 #[cfg(test)]
 mod store_tests;

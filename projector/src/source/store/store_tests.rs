@@ -159,6 +159,35 @@ fn the_store_on_disk_fulfils_the_contract() {
     keeps_its_promises(&|| Arc::new(open_on_disk(directory.path()).expect("the store opens")));
 }
 
+/// The database gave the numbers of removed trees again, and forgot the trees that had them.
+#[test]
+fn a_bucket_that_was_made_after_another_was_dropped_survives_restarts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let open = || open_on_disk(directory.path()).expect("the store opens");
+    let mut numbers = Numbers::default();
+    open().apply_catalog(1, &[record()], &[]).expect("a new bucket");
+    let store = open();
+    store.commit(&numbers.batch(&[("a", Some("1"))])).expect("a batch");
+    store.apply_catalog(2, &[], &[BUCKET]).expect("a bucket goes");
+    // A task that does not know yet that its bucket was dropped.
+    store.put_records(&[record()]).expect("ignored");
+    drop(store);
+    let mut other = record();
+    other.info.id = BucketId(8);
+    let store = open();
+    assert_eq!(store.buckets(), Ok(Vec::new()), "a late record brings no bucket back");
+    store.apply_catalog(3, &[other], &[]).expect("a new bucket");
+    let mut batch = Numbers::default().batch(&[("b", Some("2"))]);
+    let changes = batch.buckets.remove(&BUCKET).expect("the changes");
+    batch.buckets.insert(BucketId(8), changes);
+    store.commit(&batch).expect("a batch");
+    drop(store);
+    for _ in 0..2 {
+        let found = open().get(BucketId(8), &["b".into()], 100);
+        assert_eq!(found, Ok(vec![Some(Bytes::from_static(b"2"))]));
+    }
+}
+
 /// One thread reads while another writes.
 #[test]
 fn the_store_on_disk_reads_many_documents_at_one_moment() {

@@ -3,13 +3,17 @@
 //! [`world`] makes an [`Env`](super::Env) whose clock, random numbers, files and tasks belong to the test. The test sets the time,
 //! files are in memory and lose at a crash what a disk may lose ([`SimFs`]), tasks run on the test's own
 //! single-threaded runtime, and blocking work runs inline. So nothing depends on the scheduling of threads.
+//!
+//! [`Turns`] runs blocking work on threads instead, one at a time, in an order drawn from the seed.
 
 mod disk;
 mod fs;
 mod handle;
 mod inode;
+mod turns;
 mod world;
 
 pub use disk::Struck;
 pub use fs::SimFs;
+pub use turns::Turns;
 pub use world::{InlineSpawner, SimClock, process, world};

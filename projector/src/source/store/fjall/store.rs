@@ -33,6 +33,9 @@ const CACHE_BYTES: u64 = 64 << 20;
 /// The size at which a memtable is flushed. Each bucket that is being written has two.
 const MEMTABLE_BYTES: u64 = 32 << 20;
 
+/// The prefix of the name of the newest tree.
+const NEWEST_PREFIX: &str = "newest-";
+
 /// The store on disk.
 pub struct FjallStore {
     database: Database,
@@ -76,12 +79,28 @@ impl FjallStore {
             store.open_trees(record)?;
         }
         let kept: BTreeSet<_> = records.iter().flat_map(|r| tree_names(r.info.id)).collect();
-        for name in store.database.list_keyspace_names() {
-            if &*name != "meta" && !kept.contains(&*name) {
-                store.remove_tree(&name)?;
-            }
+        let is_left =
+            |name: &str| name != "meta" && !kept.contains(name) && !name.starts_with(NEWEST_PREFIX);
+        let names = store.database.list_keyspace_names();
+        let left: Vec<_> = names.iter().filter(|name| is_left(name)).collect();
+        if !left.is_empty() {
+            store.keep_newest_number()?;
         }
+        left.into_iter().try_for_each(|name| store.remove_tree(name))?;
         Ok(store)
+    }
+
+    /// Makes an empty tree, newer than all others, and removes the one before. The database numbers its trees, and
+    /// begins after the largest number that it finds when it is opened. Without this tree it would give the numbers of
+    /// removed trees again, and then remove the new trees with the next start.
+    fn keep_newest_number(&self) -> Result<()> {
+        let names = self.database.list_keyspace_names();
+        let number = |name: &str| name.strip_prefix(NEWEST_PREFIX)?.parse::<u64>().ok();
+        let before: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
+        let next = before.iter().max().map_or(0, |newest| newest + 1);
+        let name = |number: u64| format!("{NEWEST_PREFIX}{number}");
+        self.database.keyspace(&name(next), KeyspaceCreateOptions::default).map_err(store_error)?;
+        before.into_iter().try_for_each(|number| self.remove_tree(&name(number)))
     }
 
     fn records(&self) -> Result<Vec<BucketRecord>> {
@@ -154,6 +173,9 @@ impl DocumentStore for FjallStore {
         }
         batch.insert(&self.meta, CAS_KEY, cas.to_be_bytes());
         batch.commit().map_err(store_error)?;
+        if !removed.is_empty() {
+            self.keep_newest_number()?;
+        }
         for bucket in removed {
             write(&self.buckets).remove(bucket);
             for name in tree_names(*bucket) {
@@ -165,7 +187,9 @@ impl DocumentStore for FjallStore {
 
     fn put_records(&self, records: &[BucketRecord]) -> Result<()> {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
-        for record in records {
+        // The record of a dropped bucket would bring the bucket back with the next start.
+        let buckets = read(&self.buckets);
+        for record in records.iter().filter(|record| buckets.contains_key(&record.info.id)) {
             batch.insert(&self.meta, record_key(record.info.id), encode_record(record)?);
         }
         batch.commit().map_err(store_error)

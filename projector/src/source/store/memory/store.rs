@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use proto::lock::lock;
@@ -20,7 +20,14 @@ use crate::source::store::rules::{check_empty, check_rewind, get_each, no_bucket
 
 /// The document store in memory. A clone is the same store.
 #[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<MemoryState>>);
+pub struct MemoryStore(Arc<Mutex<MemoryState>>, Arc<Syncs>);
+
+/// Commits wait in their sync while it is held.
+#[derive(Default)]
+struct Syncs {
+    are_held: Mutex<bool>,
+    let_go: Condvar,
+}
 
 #[derive(Default)]
 pub(super) struct MemoryState {
@@ -63,6 +70,19 @@ impl MemoryStore {
     /// Makes the next commit's sync fail.
     pub fn fail_next_sync(&self) {
         self.state().sync_fails = true;
+    }
+
+    /// Makes commits wait in their sync, or lets them go on. They block their thread.
+    pub fn hold_syncs(&self, are_held: bool) {
+        *lock(&self.1.are_held) = are_held;
+        self.1.let_go.notify_all();
+    }
+
+    fn wait_for_sync(&self) {
+        let mut are_held = lock(&self.1.are_held);
+        while *are_held {
+            are_held = self.1.let_go.wait(are_held).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Simulates a crash and a restart of the machine. A batch in doubt has reached the disk or is gone.
@@ -162,6 +182,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn commit(&self, batch: &Batch) -> Result<()> {
+        self.wait_for_sync();
         let mut state = self.state();
         state.check_writable()?;
         let mut changes = Vec::new();

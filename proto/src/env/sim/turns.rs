@@ -1,0 +1,283 @@
+//! Blocking work in turns with everything else, in an order drawn from a seed.
+//!
+//! Each piece of blocking work has a thread, but only one thread runs at a time: that of the runtime, or one piece of
+//! work. A piece of work gives the turn back at a random *yield point*. Each use of a lock is one (`proto::lock`), and
+//! so is each operation of a simulated file, which takes the lock of its disk. The runtime's thread gives the turn to
+//! a random piece of work between its tasks, and at its own yield points. So work runs at another moment than it was spawned, and
+//! epochs, rollbacks and reads come between its write, its sync and its installation. The same seed gives the same
+//! order.
+//!
+//! A thread that finds a lock taken lets others run until the lock is free. If nobody can free it, it panics.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::world::InlineSpawner;
+use crate::env::panics::Panic;
+use crate::env::spawning::{BoxFuture, Spawner, Task};
+use crate::lock::lock;
+use crate::turn::{self, Turn};
+
+/// Of this many yield points of a piece of work, one gives the turn back.
+const WORK_SWITCHES_ONE_IN: u8 = 3;
+/// The same for the runtime's thread.
+const RUNTIME_SWITCHES_ONE_IN: u8 = 6;
+/// The number of vain tries to take a lock, by all threads together, that counts as a deadlock.
+const VAIN_TRIES_MAX: u32 = 1 << 20;
+
+/// The turns of one simulation. It belongs to the runtime's thread; dropping it lets the remaining work run freely.
+pub struct Turns(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    random: fastrand::Rng,
+    /// The piece of work that has the turn; `None` if the runtime's thread has it.
+    holder: Option<u64>,
+    /// The pieces of work that have not ended.
+    works: BTreeSet<u64>,
+    next: u64,
+    /// True while a task of the runtime gives turns to the work.
+    is_pumped: bool,
+    /// True once no turns are taken any more.
+    is_free: bool,
+    vain_tries: u32,
+    switches: u64,
+    panic: Option<Panic>,
+}
+
+impl Turns {
+    /// Turns in an order that follows from the seed; the calling thread is that of the runtime.
+    pub fn new(seed: u64) -> Self {
+        let state = State {
+            random: fastrand::Rng::with_seed(seed ^ 0x7412),
+            holder: None,
+            works: BTreeSet::new(),
+            next: 0,
+            is_pumped: false,
+            is_free: false,
+            vain_tries: 0,
+            switches: 0,
+            panic: None,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        turn::set(Some(Arc::new(Runtime(Arc::downgrade(&shared)))));
+        Self(shared)
+    }
+
+    /// The spawner that takes these turns.
+    pub fn spawner(&self) -> Arc<dyn Spawner> {
+        Arc::new(TurnSpawner(Arc::clone(&self.0)))
+    }
+
+    /// True while any blocking work has not ended.
+    pub fn is_busy(&self) -> bool {
+        !self.0.state().works.is_empty()
+    }
+
+    /// How often a piece of work was interrupted.
+    pub fn switches(&self) -> u64 {
+        self.0.state().switches
+    }
+
+    /// Goes on with the panic of a piece of work that nobody waited for.
+    ///
+    /// # Panics
+    /// If there was one.
+    pub fn resume_panic(&self) {
+        let panic = self.0.state().panic.take();
+        if let Some(panic) = panic {
+            panic.resume();
+        }
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        turn::set(None);
+        self.0.state().is_free = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Not a yield point, because it decides about them.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a random piece of work run until it gives the turn back; false if there is none.
+    fn step(&self) -> bool {
+        let mut state = self.state();
+        if state.is_free || state.holder.is_some() || state.works.is_empty() {
+            return false;
+        }
+        let at = {
+            let works = state.works.len();
+            state.random.usize(0..works)
+        };
+        state.holder = state.works.iter().nth(at).copied();
+        self.changed.notify_all();
+        while state.holder.is_some() {
+            state = self.wait(state);
+        }
+        true
+    }
+
+    /// Waits until a piece of work has the turn.
+    fn wait_for_turn(&self, work: u64) {
+        let mut state = self.state();
+        while state.holder != Some(work) && !state.is_free {
+            state = self.wait(state);
+        }
+    }
+
+    fn give_back(&self, work: u64) {
+        {
+            let mut state = self.state();
+            if state.is_free {
+                return;
+            }
+            (state.holder, state.switches) = (None, state.switches + 1);
+            self.changed.notify_all();
+        }
+        self.wait_for_turn(work);
+    }
+
+    /// Draws whether a thread switches at a yield point.
+    fn switches_now(&self, one_in: u8) -> bool {
+        let mut state = self.state();
+        state.vain_tries = 0;
+        !state.is_free && state.random.u8(0..one_in) == 0
+    }
+
+    /// Counts a vain try to take a lock; false if no turns are taken any more.
+    fn tried_in_vain(&self) -> bool {
+        let mut state = self.state();
+        state.vain_tries += 1;
+        assert!(state.vain_tries < VAIN_TRIES_MAX, "a deadlock: nobody can free a lock");
+        !state.is_free
+    }
+
+    fn end(&self, work: u64, ended: Result<(), Panic>) {
+        let mut state = self.state();
+        state.works.remove(&work);
+        state.holder = None;
+        if let Err(panic) = ended {
+            state.panic.get_or_insert(panic);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Gives turns to the work until all of it has ended.
+    async fn pump(self: Arc<Self>) {
+        loop {
+            {
+                let mut state = self.state();
+                if state.works.is_empty() || state.is_free {
+                    state.is_pumped = false;
+                    return;
+                }
+            }
+            // A guard in the head of the loop would live as long as the loop.
+            let turns = self.state().random.u8(0..4);
+            for _ in 0..turns {
+                self.step();
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// The side of the runtime's thread.
+struct Runtime(Weak<Shared>);
+
+impl Turn for Runtime {
+    fn may_switch(&self) {
+        if let Some(shared) = self.0.upgrade()
+            && shared.switches_now(RUNTIME_SWITCHES_ONE_IN)
+        {
+            shared.step();
+        }
+    }
+
+    fn blocked(&self) -> bool {
+        let Some(shared) = self.0.upgrade() else { return false };
+        if !shared.tried_in_vain() {
+            return false;
+        }
+        assert!(shared.step(), "a deadlock: the runtime's thread waits for a lock that it has");
+        true
+    }
+}
+
+/// The side of a piece of work.
+struct Work {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Turn for Work {
+    fn may_switch(&self) {
+        if self.shared.switches_now(WORK_SWITCHES_ONE_IN) {
+            self.shared.give_back(self.number);
+        }
+    }
+
+    fn blocked(&self) -> bool {
+        let goes_on = self.shared.tried_in_vain();
+        self.shared.give_back(self.number);
+        goes_on
+    }
+}
+
+struct TurnSpawner(Arc<Shared>);
+
+impl Spawner for TurnSpawner {
+    fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task {
+        InlineSpawner.spawn(name, future)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        let runtime = Handle::current();
+        let (number, pump) = {
+            let mut state = self.0.state();
+            let number = state.next;
+            state.next += 1;
+            state.works.insert(number);
+            (number, !std::mem::replace(&mut state.is_pumped, true))
+        };
+        if pump {
+            InlineSpawner.spawn("turns", Box::pin(Arc::clone(&self.0).pump())).detach();
+        }
+        let shared = Arc::clone(&self.0);
+        std::thread::spawn(move || {
+            let _tasks = runtime.enter();
+            turn::set(Some(Arc::new(Work { shared: Arc::clone(&shared), number })));
+            shared.wait_for_turn(number);
+            let ended = Panic::catch(work);
+            turn::set(None);
+            shared.end(number, ended);
+        });
+    }
+
+    fn pause(&self, _time: Duration) {
+        // A pause is a yield point too.
+        drop(lock(&Mutex::new(())));
+    }
+}
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod tests;

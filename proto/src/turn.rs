@@ -1,0 +1,39 @@
+//! The seam by which a simulation decides which thread runs. Tests only: without the feature `testing`, locks do not know it.
+//!
+//! A simulation that runs blocking work on threads of its own lets only one of them run at a time. Each lock is then a
+//! place at which another thread may get the turn ([`crate::env::sim::Turns`]).
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// A thread's side of the simulation that it runs in.
+pub trait Turn {
+    /// Called before a lock: perhaps others run for a while first.
+    fn may_switch(&self);
+    /// Called when a lock is taken: others run for a while. False if the thread may wait for the lock as usual.
+    fn blocked(&self) -> bool;
+}
+
+thread_local! {
+    static TURN: RefCell<Option<Arc<dyn Turn>>> = const { RefCell::new(None) };
+}
+
+/// Makes this thread a part of a simulation, or of none.
+pub fn set(turn: Option<Arc<dyn Turn>>) {
+    // A thread that ends has no such variable any more, and takes part in nothing.
+    let _ended = TURN.try_with(|mine| mine.replace(turn));
+}
+
+/// Takes a lock, or anything else that others may have, in turn. `None` if the thread is not a part of a simulation.
+pub fn in_turn<G>(mut take: impl FnMut() -> Option<G>) -> Option<G> {
+    let turn = TURN.try_with(|mine| mine.borrow().clone()).ok().flatten()?;
+    turn.may_switch();
+    loop {
+        if let Some(guard) = take() {
+            return Some(guard);
+        }
+        if !turn.blocked() {
+            return None;
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The nodes of a story, with a store each, and the documents that they index.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::env::Env;
+use proto::env::sim::{SimFs, Turns, world};
+use proto::model::ids::{Epoch, Generation, IndexId, LocalIndexId, NodeId, SliceNo};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::KeyRange;
+use storage::log::LogOptions;
+use storage::{EpochBatch, SliceStore, StorageEngine, StoreOptions};
+
+use super::shape::Known;
+use super::{BUCKET, wait_for_work};
+
+/// The index of a story.
+pub(super) const INDEX: LocalIndexId =
+    LocalIndexId { index: IndexId(1), generation: Generation(3) };
+/// Entries, each with its included values.
+pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The content of each document, with the epoch since which it has it.
+pub(super) type Documents = BTreeMap<String, Vec<(u64, Option<u64>)>>;
+
+/// The entries of a slice at an epoch, computed from the documents.
+pub(super) fn rows_at(known: &Known, documents: &Documents, slice: SliceNo, epoch: u64) -> Rows {
+    let mut rows = Rows::new();
+    for (id, versions) in documents {
+        let at = versions.iter().rev().find(|(since, _)| *since <= epoch);
+        let Some((_, Some(content))) = at else { continue };
+        for (of, key, include) in known.entries(id, *content) {
+            if of == slice {
+                rows.insert([&key[..], id.as_bytes()].concat(), include);
+            }
+        }
+    }
+    rows
+}
+
+/// Packs documents: seqno, id, and content.
+pub(super) fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> Bytes {
+    let mut writer = KeyVersionsWriter::default();
+    for (seqno, id, content) in documents {
+        let entries = content.map(|content| known.entries(id, content)).unwrap_or_default();
+        let kind = if content.is_some() { MutationKind::Upsert } else { MutationKind::Deletion };
+        writer.mutation(*seqno, kind, id, 1);
+        writer.index(INDEX, entries.len());
+        entries.iter().for_each(|(slice, key, include)| writer.entry(*slice, key, include));
+    }
+    writer.finish()
+}
+
+/// A node.
+pub(super) struct Side {
+    env: Env,
+    pub(super) fs: SimFs,
+    pub(super) node: NodeId,
+    /// The store; `None` while the machine is down.
+    store: Option<Arc<StorageEngine>>,
+    /// The first epoch that it follows.
+    pub(super) first: u64,
+}
+
+fn open(env: &Env, node: NodeId) -> proto::Result<Arc<StorageEngine>> {
+    let memory_bytes = 64 << 10;
+    let log = LogOptions { segment_bytes: memory_bytes / 16, ..LogOptions::default() };
+    let options =
+        StoreOptions { memory_bytes, log_bytes: memory_bytes / 4, log, ..StoreOptions::default() };
+    Ok(Arc::new(StorageEngine::open(env, node, &PathBuf::from("/node"), options)?))
+}
+
+impl Side {
+    pub(super) fn new(seed: u64, node: NodeId, turns: Option<&Turns>) -> Self {
+        let (mut env, _, fs) = world(seed);
+        if let Some(turns) = turns {
+            env.spawner = turns.spawner();
+        }
+        let store = Some(open(&env, node).expect("an empty store opens"));
+        Self { env, fs, node, store, first: 1 }
+    }
+
+    pub(super) fn store(&self) -> &Arc<StorageEngine> {
+        self.store.as_ref().expect("the machine is up")
+    }
+
+    /// The newest epoch that it has applied.
+    pub(super) fn applied(&self) -> u64 {
+        let mark = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
+        mark.map_or(self.first - 1, |mark| mark.epoch.0)
+    }
+
+    /// Applies epochs up to one; the batch of epoch n is at index n - 1.
+    pub(super) async fn follow(&self, batches: &[EpochBatch], to: u64) -> proto::Result<()> {
+        while self.applied() < to {
+            let next = self.applied().max(self.first - 1);
+            self.store().apply(batches[next as usize].clone()).await?;
+        }
+        Ok(())
+    }
+
+    /// Crashes the machine and restarts it.
+    pub(super) async fn crash(&mut self, turns: Option<&Turns>) {
+        loop {
+            self.store = None;
+            self.fs.crash();
+            // The store's tasks end on the machine that is down.
+            wait_for_work(turns, 64).await;
+            self.fs.restart();
+            match open(&self.env, self.node) {
+                Ok(store) => return self.store = Some(store),
+                // An armed fault did not strike before this operation.
+                Err(error) => assert_eq!(error.code, proto::ErrorCode::Io, "{error}"),
+            }
+        }
+    }
+
+    /// True if it has a copy of a slice.
+    pub(super) fn has(&self, slice: SliceNo) -> bool {
+        let stored = self.store().indexes();
+        stored.iter().any(|stored| stored.slices.iter().any(|(here, _)| *here == slice))
+    }
+
+    /// The oldest epoch that its copy of a slice answers.
+    pub(super) fn floor(&self, slice: SliceNo) -> u64 {
+        let stored = self.store().indexes();
+        let mut slices = stored.iter().flat_map(|stored| &stored.slices);
+        slices.find(|(here, _)| *here == slice).map_or(0, |(_, floor)| floor.0)
+    }
+
+    /// The rows that it shows of a slice at an epoch.
+    pub(super) fn shown(&self, slice: SliceNo, epoch: u64) -> proto::Result<Rows> {
+        let snapshot = self.store().snapshot(INDEX, Epoch(epoch))?;
+        let mut rows = snapshot.rows(&[slice], &KeyRange::all(), false, true)?;
+        let mut shown = Rows::new();
+        while rows.next()? {
+            shown.insert(rows.entry().to_vec(), rows.include().to_vec());
+        }
+        Ok(shown)
+    }
+}
