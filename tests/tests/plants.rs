@@ -16,13 +16,13 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("hand-over-uncovered", "full", 6, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
-    ("stale-owner-answers", "full", 7, 10),
+    ("stale-owner-answers", "full", 1, 10),
     ("epoch-uncovered", "cores", 4, 10),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 19, 0),
     ("log-released-early", "store", 5, 0),
     ("fragments-not-synced", "store", 1, 0),
-    ("durable-early", "store", 1, 0),
+    ("durable-early", "store", 2, 0),
     ("floor-not-raised", "store", 27, 0),
     ("tombstones-dropped-above", "store", 10, 0),
     ("filter-misses", "store", 1, 0),
@@ -45,7 +45,7 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("branch-kept", "full", 7, 8),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
-    ("not-released", "full", 20, 12),
+    ("not-released", "full", 2, 12),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

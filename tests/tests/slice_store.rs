@@ -73,6 +73,15 @@ fn histories_whose_flushes_and_merges_are_interrupted_show_what_the_model_shows(
     }
 }
 
+/// A step had been done in the store and in the model when work beside it failed in a crash, and was settled once more.
+#[test]
+fn regression_seeds_find_no_violation() {
+    for seed in [1_795_395_868, 1_795_395_871] {
+        let summary = tests::layers::run(tests::layers::Layer::Store, seed, 0);
+        assert!(summary.violations.is_empty(), "seed {seed}: {:?}", summary.violations);
+    }
+}
+
 #[test]
 fn an_interleaved_history_follows_from_its_seed() {
     let plan = Plan::of(5).interleaved();

@@ -148,6 +148,9 @@ impl Driver {
             };
             let faults = self.faults;
             self.or_recover(done, Some(&op)).await?;
+            // The step is done, in the model too, when work beside it fails.
+            let beside = self.check_beside().and_then(|()| self.check_counters());
+            self.or_recover(beside, None).await?;
             for _ in 0..self.random.u8(0..6) {
                 tokio::task::yield_now().await;
             }
@@ -283,8 +286,7 @@ impl Driver {
             Op::Release => self.held.clear(),
             Op::WaitDurable => self.wait_durable().await?,
         }
-        self.check_beside()?;
-        self.check_counters()
+        Ok(())
     }
 
     /// Applies an epoch to the store. A follower whose store has failed goes on with the same epoch and the same store.
