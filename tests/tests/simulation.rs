@@ -13,8 +13,8 @@ const SECONDS: &str = "6";
 /// Seeds that are run twice, from 500 on.
 const TWICE: u64 = 20;
 
-/// Seeds that once found a bug, with their seconds. A change of the simulation gives a seed another history, so each of
-/// these bugs has a test of its own beside its cause as well. 16: a slice that returned to a node which it had not left yet never
+/// Seeds that once found a bug, with their seconds. A change of the simulation gives a seed another history; then only the
+/// test beside the cause proves that the bug is gone. 16: a slice that returned to a node which it had not left yet never
 /// arrived. 35: a file that a disk had damaged was moved as it was, and its source was given up. 98: the report of one
 /// projector was completed from the last epoch of a lost history, and no epoch followed. 1677: the source of a move
 /// restarted with an empty disk, and its new files were taken for old ones with the same numbers. 1918: a slice without
