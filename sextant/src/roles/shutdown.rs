@@ -21,7 +21,7 @@ impl Shutdown {
         lock(&self.0).push(Arc::clone(indexer));
     }
 
-    /// Flushes the indexers, for at most [`SHUTDOWN_WAIT`].
+    /// Flushes the indexers, for at most ten seconds.
     pub async fn run(self) {
         let indexers = std::mem::take(&mut *lock(&self.0));
         let flushes = indexers.iter().map(|indexer| async move {
