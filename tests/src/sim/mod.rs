@@ -3,7 +3,7 @@
 //! shares no code with the product judges every scan.
 //!
 //! Checked for each seed: each scan shows exactly the entries of its epoch, in order
-//! (I1, I3, I4); the source's log has exactly what the client wrote, and keeps what was acknowledged ([`statements`], I7);
+//! (I1, I3, I4); the source's log has exactly what the client wrote, and keeps what was acknowledged (`statements`, I7);
 //! documents are read as they are; no epoch splits a statement (I1); DDL
 //! is linearizable (`ddl`); each term of the coordinators has one leader, and their logs agree; the indexers' files are
 //! intact; and after the faults the cluster serves again within a bounded time.
