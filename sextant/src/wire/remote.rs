@@ -71,10 +71,11 @@ impl Remote {
             );
         }
         match status.code() {
+            // The transport also calls a connection exhausted that was ended for too many cancelled calls.
+            _ if was_lost_midway(&status) => Error::new(proto::ErrorCode::Interrupted, message),
             tonic::Code::OutOfRange | tonic::Code::ResourceExhausted => {
                 Error::new(proto::ErrorCode::OverLimit, message)
             }
-            _ if was_lost_midway(&status) => Error::new(proto::ErrorCode::Interrupted, message),
             _ => Error::unavailable(message),
         }
     }

@@ -14,6 +14,11 @@ impl Reader {
     /// Judges a scan by the model at its epoch's cut: the whole answer, or the part of it before an error.
     pub(super) async fn judge(&self, session: &Session, asked: &Asked<'_>, read: &Read) {
         let Some(epoch) = read.epoch else { return };
+        // A rollback may take an epoch at once, before the judge has heard of it; then nothing was shown.
+        let shows_nothing = read.found.is_empty() && read.aggregates.is_none();
+        if read.error.is_some() && shows_nothing {
+            return;
+        }
         let (name, bucket) = (asked.index.name, asked.info.bucket);
         let Some(cut) = cut_of(&session.marks, bucket, epoch).await else {
             let what = format!("a scan of {name} read epoch {epoch}, which was never published");
