@@ -108,7 +108,7 @@ impl Node {
         self.starts += 1;
     }
 
-    /// What the node shows at the last epoch. A node whose log has failed, or that could not start, is started again.
+    /// The rows of the node at the last epoch. A node whose log has failed, or that could not start, is started again.
     async fn shown(&mut self) -> (u64, u64) {
         loop {
             if let Some(indexer) = &self.indexer {

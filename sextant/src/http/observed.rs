@@ -51,7 +51,7 @@ impl Observed {
         }
     }
 
-    /// What this process knows of itself alone. Dropped indexes are left out.
+    /// The figures of this process alone. Dropped indexes are left out.
     pub(super) fn own(&self) -> Own {
         let catalog = self.backend.router().catalog();
         let counts = self.counters.index_scans(|index| catalog.indexes.contains_key(&index));

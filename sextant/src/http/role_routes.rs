@@ -24,7 +24,7 @@ pub enum RoleService {
     Indexer(Arc<indexer::Indexer>),
 }
 
-/// What the port shows.
+/// The sources of the port's answers.
 #[derive(Clone)]
 pub struct RoleObserved {
     /// The node.

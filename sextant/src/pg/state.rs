@@ -41,7 +41,7 @@ pub(super) struct SessionState {
     pub(super) process: i32,
     /// Notices for the client, sent before the outcome of the statement.
     pub(super) notices: Vec<Notice>,
-    /// What the client is told while the statement runs.
+    /// Messages for the client while the statement runs.
     pub(super) remarks: Remarks,
 }
 

@@ -1,5 +1,5 @@
-//! What a client learns while an index is built: at once, what is likely a mistake or an obstacle; then, at intervals, how
-//! far the build is.
+//! Remarks for a client while an index is built: at once those about a likely mistake or an obstacle, then the progress of
+//! the build at intervals.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -8,9 +8,9 @@ const WAITING_MAX: usize = 16;
 /// A remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// What is remarkable.
+    /// The message.
     pub message: String,
-    /// What to do about it.
+    /// The advice.
     pub hint: Option<&'static str>,
 }
 

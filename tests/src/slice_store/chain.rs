@@ -28,7 +28,7 @@ const STEPS: u32 = 70;
 /// The horizon's distance from the newest epoch, in living epochs.
 const KEPT: usize = 6;
 
-/// What has happened in some stories.
+/// Counts of the events of some stories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// Installations.

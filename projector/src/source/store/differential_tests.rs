@@ -34,7 +34,7 @@ type Shown = (String, u64, Bytes);
 /// An entry of a log.
 type Entry = (u64, String, bool, Bytes);
 
-/// What has happened, so that the test cannot become empty.
+/// Counts of the operations, so that the test cannot become empty.
 #[derive(Debug, Default)]
 struct Effects {
     commits: u32,

@@ -5,7 +5,7 @@ use crate::env::failure::TaskPolicy;
 use crate::env::seams::Env;
 use crate::env::sim::world;
 
-/// What three pieces of work and a task do, in the order in which it happens.
+/// The steps of three pieces of work and a task, in the order in which they ran.
 fn told(seed: u64) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {

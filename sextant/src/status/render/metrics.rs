@@ -23,7 +23,7 @@ use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What this process knows of itself alone.
+/// The figures of this process alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Own {
     /// Figures of the operating system.
@@ -48,7 +48,7 @@ pub(crate) fn text(status: &Status, own: Option<&Own>) -> Result<String, fmt::Er
     written(&registry)
 }
 
-/// What a process without ports for users knows, as text.
+/// The figures of a process without ports for users, as text.
 pub(crate) fn own_text(own: &Own) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
     register_own(&mut registry, own);
