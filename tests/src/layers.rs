@@ -14,6 +14,7 @@ use crate::sim::Summary;
 use crate::slice_store::chain;
 use crate::slice_store::crash::{self, Fault};
 use crate::slice_store::plan::Plan;
+use crate::slice_store::simulated_time;
 use crate::slice_store::transfer::MoveRun;
 use crate::{cores, raft, sim, vscan};
 
@@ -80,12 +81,7 @@ fn run_store(seed: u64) -> Result<Summary, String> {
     let workload = Plan::workload(seed);
     let crashes = crash::sweep(&workload, Fault::Crash, CRASHES)?.runs
         + crash::sweep(&workload.interleaved(), Fault::Crash, INTERLEAVED_CRASHES)?.runs;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
-    let moved = runtime.block_on(async {
+    let moved = simulated_time()?.block_on(async {
         let mut story = MoveRun::new(seed).await;
         story.run().await?;
         let compared = story.compared;

@@ -16,8 +16,6 @@ use tonic::Code;
 use tonic::transport::Channel;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
-use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
 /// A cluster with 500 documents and two indexes.
 async fn numbered() -> (TestCluster, tokio_postgres::Client, Channel) {
@@ -191,50 +189,35 @@ async fn an_invalid_scan_is_refused() {
     }
 }
 
-/// The services of a port, as reflection lists them.
-async fn reflected(channel: Channel) -> Vec<String> {
-    use tonic_reflection::pb::v1::ServerReflectionRequest;
-    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+/// Defines a function that returns the services of a port, as one version of reflection lists them.
+macro_rules! reflected_by {
+    ($name:ident, $version:ident) => {
+        async fn $name(channel: Channel) -> Vec<String> {
+            use tonic_reflection::pb::$version::ServerReflectionRequest;
+            use tonic_reflection::pb::$version::server_reflection_client::ServerReflectionClient;
+            use tonic_reflection::pb::$version::server_reflection_request::MessageRequest;
+            use tonic_reflection::pb::$version::server_reflection_response::MessageResponse;
 
-    let asked = ServerReflectionRequest {
-        host: String::new(),
-        message_request: Some(MessageRequest::ListServices(String::new())),
+            let asked = ServerReflectionRequest {
+                host: String::new(),
+                message_request: Some(MessageRequest::ListServices(String::new())),
+            };
+            let mut reflection = ServerReflectionClient::new(channel);
+            let answers = reflection.server_reflection_info(futures::stream::iter([asked])).await;
+            let mut answers = answers.expect("reflection").into_inner();
+            let answer = answers.message().await.expect("an answer").expect("an answer");
+            let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
+                panic!("{answer:?}");
+            };
+            let mut names: Vec<_> = list.service.into_iter().map(|service| service.name).collect();
+            names.sort();
+            names
+        }
     };
-    let mut reflection = ServerReflectionClient::new(channel);
-    let answers = reflection.server_reflection_info(futures::stream::iter([asked])).await;
-    let mut answers = answers.expect("reflection").into_inner();
-    let answer = answers.message().await.expect("an answer").expect("an answer");
-    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
-        panic!("{answer:?}");
-    };
-    let mut names: Vec<_> = list.service.into_iter().map(|service| service.name).collect();
-    names.sort();
-    names
 }
 
-/// The same by the older version of reflection.
-async fn reflected_v1alpha(channel: Channel) -> Vec<String> {
-    use tonic_reflection::pb::v1alpha::ServerReflectionRequest;
-    use tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient;
-
-    use tonic_reflection::pb::v1alpha::server_reflection_request::MessageRequest;
-    use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse;
-
-    let asked = ServerReflectionRequest {
-        host: String::new(),
-        message_request: Some(MessageRequest::ListServices(String::new())),
-    };
-    let mut reflection = ServerReflectionClient::new(channel);
-    let answers = reflection.server_reflection_info(futures::stream::iter([asked])).await;
-    let mut answers = answers.expect("reflection").into_inner();
-    let answer = answers.message().await.expect("an answer").expect("an answer");
-    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
-        panic!("{answer:?}");
-    };
-    let mut names: Vec<_> = list.service.into_iter().map(|service| service.name).collect();
-    names.sort();
-    names
-}
+reflected_by!(reflected, v1);
+reflected_by!(reflected_v1alpha, v1alpha);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_and_reflection_answer() {

@@ -51,10 +51,7 @@ pub fn services(backend: Arc<ClusterBackend>) -> Router {
 /// Health, and reflection over the services of this port only.
 fn common_services(descriptors: &'static [u8]) -> Router {
     let health = tonic_health::server::health_reporter().1;
-    server(QUIET_MAX, ANSWER_WITHIN)
-        .add_service(health)
-        .add_service(reflection(descriptors))
-        .add_service(reflection_v1alpha(descriptors))
+    with_reflection(server(QUIET_MAX, ANSWER_WITHIN).add_service(health), descriptors)
 }
 
 fn server(quiet_max: Duration, answer_within: Duration) -> Server {
@@ -65,41 +62,17 @@ fn server(quiet_max: Duration, answer_within: Duration) -> Server {
         .initial_connection_window_size(16 << 20)
 }
 
-fn reflection(
-    descriptors: &'static [u8],
-) -> impl tonic::codegen::Service<
-    tonic::codegen::http::Request<tonic::body::Body>,
-    Response = tonic::codegen::http::Response<tonic::body::Body>,
-    Error = std::convert::Infallible,
-    Future: Send + 'static,
-> + tonic::server::NamedService
-+ Clone
-+ Send
-+ Sync
-+ 'static {
-    described(descriptors).build_v1().expect("this build has generated the descriptors")
-}
-
-/// The same reflection under the name that older clients ask for.
-fn reflection_v1alpha(
-    descriptors: &'static [u8],
-) -> impl tonic::codegen::Service<
-    tonic::codegen::http::Request<tonic::body::Body>,
-    Response = tonic::codegen::http::Response<tonic::body::Body>,
-    Error = std::convert::Infallible,
-    Future: Send + 'static,
-> + tonic::server::NamedService
-+ Clone
-+ Send
-+ Sync
-+ 'static {
-    described(descriptors).build_v1alpha().expect("this build has generated the descriptors")
-}
-
-fn described(descriptors: &'static [u8]) -> tonic_reflection::server::Builder<'static> {
-    tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(descriptors)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+/// Reflection over some services in its two versions. Older clients ask for `v1alpha`.
+fn with_reflection(router: Router, descriptors: &'static [u8]) -> Router {
+    let described = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(descriptors)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let generated = "this build has generated the descriptors";
+    router
+        .add_service(described().build_v1().expect(generated))
+        .add_service(described().build_v1alpha().expect(generated))
 }
 
 #[cfg(test)]
@@ -122,7 +95,7 @@ mod tests {
             TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a server");
         client.write_all(BEGIN).await.expect("sent");
         let soon = Duration::from_millis(100);
-        let services = server(soon, soon).add_service(reflection(DESCRIPTORS));
+        let services = server(soon, soon).add_service(tonic_health::server::health_reporter().1);
         let _serving = Env::real().spawn_request("grpc", async move {
             services.serve_with_incoming(connections(listener)).await.expect("served");
         });

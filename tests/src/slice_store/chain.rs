@@ -18,9 +18,9 @@ use proto::rpc::export::FilePiece;
 use proto::{Error, ErrorCode};
 use storage::{EpochBatch, Grouping, Piece, ReceivedFiles, SliceStore};
 
-use super::BUCKET;
 use super::shape::{Known, Shape};
 use super::side::{Documents, INDEX, Side, packed, rows_at};
+use super::{BUCKET, simulated_time};
 
 const NODES: [NodeId; 3] = [NodeId(7), NodeId(8), NodeId(9)];
 /// The number of steps of a story.
@@ -58,12 +58,7 @@ impl std::ops::AddAssign for Effects {
 
 /// Runs a story from a seed; `interleaved` is as in [`super::plan::Plan`].
 pub fn run(seed: u64, interleaved: bool) -> Result<Effects, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
-    runtime.block_on(async {
+    simulated_time()?.block_on(async {
         let turns = interleaved.then(|| Turns::new(seed));
         let mut story = Chain::new(seed, turns).await?;
         let kind = if interleaved { "interleaved chain" } else { "chain" };

@@ -9,6 +9,7 @@ use proto::lock::lock;
 use super::compare::Verdict;
 use super::driver::Driver;
 use super::plan::Plan;
+use super::simulated_time;
 
 /// The result of a history.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +38,7 @@ pub fn drive(
     plan: &Plan,
     work: impl for<'a> AsyncFnOnce(&'a mut Driver) -> Verdict,
 ) -> Result<Driver, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
-    runtime.block_on(async {
+    simulated_time()?.block_on(async {
         let mut driver = Driver::new(plan.clone()).map_err(|finding| finding.to_string())?;
         let trace = driver.trace.clone();
         match caught(work(&mut driver)).await {

@@ -48,11 +48,18 @@ use proto::env::sim::Turns;
 use proto::model::ids::{BucketId, NodeId};
 use storage::log::LogOptions;
 use storage::{SliceStore, StorageEngine, StoreOptions};
+use tokio::runtime::Runtime;
 
 /// The node that the store belongs to.
 pub const NODE: NodeId = NodeId(7);
 /// The bucket that all indexes of a history belong to.
 pub const BUCKET: BucketId = BucketId(1);
+
+/// A runtime of one thread whose time advances only when all tasks wait.
+pub fn simulated_time() -> std::result::Result<Runtime, String> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().map_err(|error| error.to_string())
+}
 
 /// Opens the store under test and waits until all of its indexes are loaded.
 pub async fn open_whole(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {

@@ -10,9 +10,8 @@ use bytes::Bytes;
 use proto::ErrorCode;
 use proto::env::{Env, OpenMode};
 use proto::expr::{ColumnType, Expr};
-use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo,
 };
 use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
@@ -21,6 +20,7 @@ use proto::value::path::Step;
 
 use crate::batch::{EpochBatch, Piece};
 use crate::engine::storage_engine::StorageEngine;
+use crate::engine::storage_engine::tests::horizon_mark;
 use crate::file_id::FileId;
 use crate::maintain::compaction::{CompactionScope, compact_index};
 use crate::options::StoreOptions;
@@ -57,18 +57,6 @@ fn body(states: &[State<'_>]) -> Bytes {
 }
 
 /// The mark of an epoch. No scan asks for an older epoch.
-fn mark(epoch: u64) -> EpochMark {
-    let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(epoch) };
-    EpochMark {
-        bucket: BucketId(1),
-        epoch: Epoch(epoch),
-        parent: Epoch(epoch - 1),
-        cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
-        horizon: Epoch(epoch),
-        points: Arc::default(),
-    }
-}
-
 /// A store with one index in a directory of its own.
 struct Node {
     dir: tempfile::TempDir,
@@ -86,7 +74,7 @@ impl Node {
         store.begin_backfill(INDEX).await.unwrap();
         store.backfill(INDEX, body(documents)).await.unwrap();
         node.apply(&[]).await;
-        node.store().finish_build(INDEX, &mark(1)).await.unwrap();
+        node.store().finish_build(INDEX, &horizon_mark(1)).await.unwrap();
         node
     }
 
@@ -115,7 +103,7 @@ impl Node {
         self.epoch += 1;
         let piece =
             Piece { body: body(states), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
-        let batch = EpochBatch { mark: mark(self.epoch), pieces: vec![piece] };
+        let batch = EpochBatch { mark: horizon_mark(self.epoch), pieces: vec![piece] };
         self.store().apply(batch).await.unwrap();
         self.store().flush().await.unwrap();
     }

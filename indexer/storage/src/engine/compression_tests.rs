@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use proto::env::Env;
-use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
-};
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo};
 use proto::model::index::{Compression, IndexInfo, IndexSpec};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use crate::batch::{EpochBatch, Piece};
 use crate::engine::storage_engine::StorageEngine;
+use crate::engine::storage_engine::tests::horizon_mark;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
@@ -34,18 +32,6 @@ fn documents(from: u64) -> bytes::Bytes {
     writer.finish()
 }
 
-fn mark(epoch: u64) -> EpochMark {
-    let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(epoch) };
-    EpochMark {
-        bucket: BucketId(1),
-        epoch: Epoch(epoch),
-        parent: Epoch(epoch - 1),
-        cut: Arc::new(Cut::zero(1).with(&[(VbucketId(0), position)])),
-        horizon: Epoch(epoch),
-        points: Arc::default(),
-    }
-}
-
 /// Bytes of all fragments after a build and after a flush.
 async fn fragment_bytes(compression: Compression) -> [u64; 2] {
     let dir = tempfile::tempdir().unwrap();
@@ -59,11 +45,11 @@ async fn fragment_bytes(compression: Compression) -> [u64; 2] {
     store.backfill(INDEX, documents(0)).await.unwrap();
     let apply = async |epoch, body| {
         let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
-        store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
+        store.apply(EpochBatch { mark: horizon_mark(epoch), pieces: vec![piece] }).await.unwrap();
         store.flush().await.unwrap();
     };
     apply(1, KeyVersionsWriter::default().finish()).await;
-    store.finish_build(INDEX, &mark(1)).await.unwrap();
+    store.finish_build(INDEX, &horizon_mark(1)).await.unwrap();
     let bytes = || {
         let files = store.context.state.get(INDEX).unwrap();
         let lists = proto::lock::lock(&files.fragment_lists);

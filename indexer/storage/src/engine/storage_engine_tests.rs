@@ -69,6 +69,11 @@ pub(crate) fn mark(epoch: u64, seqno: u64) -> EpochMark {
     }
 }
 
+/// The mark of an epoch that ends at the seqno of its number. Its horizon is the epoch itself, so nothing older is kept.
+pub(crate) fn horizon_mark(epoch: u64) -> EpochMark {
+    EpochMark { horizon: Epoch(epoch), ..mark(epoch, epoch) }
+}
+
 pub(crate) fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
     let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
     EpochBatch { mark: mark(epoch, to), pieces: vec![piece] }
