@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proto::client::NodeIdentity;
 use proto::model::node::NodeInfo;
+use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 
 /// The settings of a projector.
 #[derive(Clone)]
@@ -46,8 +47,7 @@ impl Config {
             log_bytes_max: 1 << 30,
             // Two messages of full length: one in flight, one ready.
             stream_bytes_max: 8 << 20,
-            // A tick of 20 ms at full speed is below 1 MiB, so a stream survives a stalled promotion or two.
-            frames_ahead_bytes_max: 8 << 20,
+            frames_ahead_bytes_max: FRAMES_AHEAD_BYTES_MAX,
         }
     }
 }

@@ -4,9 +4,9 @@
 //! leader keeps them, oldest first, until an epoch covers them. It promotes the newest, so that the epoch holds
 //! everything that is known to be durable. Two things change the choice:
 //!
-//! - *A slow indexer.* While some indexer's queue is more than half full, as far as its streams fill it, epochs that slow indexers cannot apply
-//!   would only make scans wait. Then the mean of the indexers' high watermarks bounds the choice. The bound moves
-//!   towards the fastest indexer as the queues fill, because a fast indexer holds in memory what it may not apply
+//! - *A slow indexer.* While some indexer's queue is more than half full, as far as its streams fill it, epochs that slow
+//!   indexers cannot apply would only make scans wait. Then the mean of the indexers' high watermarks bounds the choice. The
+//!   bound moves towards the fastest indexer as the queues fill, because a fast indexer holds in memory what it may not apply
 //!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
 //! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
@@ -19,6 +19,7 @@ use proto::model::cut::Cut;
 use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
 use proto::rpc::api::BucketProgress;
+use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::epoch_history::advance;
@@ -27,10 +28,6 @@ use crate::state::epoch_history::advance;
 const CLOSED_MAX: usize = 64;
 /// Slow indexers delay an epoch no longer than this.
 const HOLD_MS_MAX: u64 = 500;
-/// Mutations that can wait for an epoch on a node: a projector's stream pauses that far ahead of the newest one. An indexer's own limit
-/// is larger by default, so its half would never be reached.
-const STREAM_AHEAD_BYTES_MAX: u64 = 8 << 20;
-
 /// The cuts that SYNC reported, and the callers that wait for an epoch.
 #[derive(Debug, Default)]
 pub struct Stability {
@@ -171,7 +168,10 @@ impl Stability {
 
 /// The largest seqno of each vbucket that the indexers are ready for; `None` if no indexer is slow.
 fn bound(newest: &Cut, indexers: &[&BucketProgress]) -> Option<Vec<u64>> {
-    let room = |indexer: &BucketProgress| indexer.queue_bytes_max.min(STREAM_AHEAD_BYTES_MAX);
+    // A stream pauses that far ahead of the newest epoch, so half of an indexer's own limit, which is larger by default, would
+    // never be reached.
+    let room =
+        |indexer: &BucketProgress| indexer.queue_bytes_max.min(FRAMES_AHEAD_BYTES_MAX as u64);
     let slow = |indexer: &&BucketProgress| {
         indexer.queue_bytes_max > 0 && indexer.queue_bytes > room(indexer) / 2
     };

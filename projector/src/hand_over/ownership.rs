@@ -66,6 +66,9 @@ impl Writer {
     /// Makes a vbucket refuse mutations while its hand-over lasts.
     pub fn release(&self, bucket: &Bucket, transfer: &HandOver) -> Result<()> {
         let _gate = self.lock_gate();
+        if bucket.is_removed() {
+            return Err(bucket.removed_error());
+        }
         let mut ownership = Ownership::clone(&bucket.ownership());
         if bucket.assignment().transfer_of(transfer.vbucket) != Some(transfer)
             || !ownership.owned.contains(transfer.vbucket)

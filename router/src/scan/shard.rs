@@ -126,9 +126,23 @@ impl ScanPlan {
             if let Some(groups) = self.groups_without(slices, round.failed()) {
                 return Ok(Candidate::Groups(groups));
             }
-            let no_node = || Error::unavailable(format!("no node has slice {}", slices[0]));
-            round.next_round(deadline, self.context.config.retry, no_node).await?;
+            let no_node = || Error::unavailable("no node has the slice");
+            let next = round.next_round(deadline, self.context.config.retry, no_node).await;
+            next.map_err(|error| self.naming(slices, error))?;
         }
+    }
+
+    /// An error after which no node is left to ask names the index and the slices.
+    fn naming(&self, slices: &[SliceNo], error: Error) -> Error {
+        if error.code != ErrorCode::Unavailable {
+            return error;
+        }
+        let more = match slices.len() {
+            0 | 1 => String::new(),
+            slices => format!(" and {} more", slices - 1),
+        };
+        let slice = slices.first().copied().unwrap_or_default();
+        error.context(format_args!("index \"{}\": slice {slice}{more}", self.index.spec.name))
     }
 
     /// After a failure the slices of one shard may have to be read from different replicas. Then each group continues as
@@ -193,7 +207,7 @@ impl ScanPlan {
         first_batch_timeout: Option<Duration>,
         sender: &Batches,
     ) -> Result<Attempt> {
-        let late = || Error::unavailable(format!("node {node} did not answer within its time-out"));
+        let late = || Error::unavailable(format!("node {node} did not answer in time"));
         let left = place.deadline.saturating_duration_since(Instant::now());
         let timeout = first_batch_timeout.map_or(left, |timeout| timeout.min(left));
         let deadline = Instant::now() + timeout;

@@ -205,6 +205,14 @@ async fn a_hanging_node_is_abandoned_in_time_even_if_no_other_node_has_all_its_s
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_error_of_a_hanging_node_names_index_slices_and_node() {
+    let hangs = Node::After(Duration::from_secs(3600));
+    let plan = plan_over(vec![vec![1], vec![1]], nodes(vec![hangs]));
+    let error = read(&plan, 2).await.expect_err("no other node has the slices");
+    assert_eq!(error.message, "index \"i\": slice 0 and 1 more: node 1 did not answer in time");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_node_gets_more_time_when_the_others_fail() {
     let slow = FIRST_BATCH_TIMEOUT * 3 / 2;
     let plan = plan_over(vec![vec![1, 2]], nodes(vec![Node::After(slow), Node::Refuses]));

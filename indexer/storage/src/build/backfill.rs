@@ -37,6 +37,7 @@ pub fn begin_backfill(
     if let Some(old) = fragment_lists.backfill.replace(Backfill::restricted_to(only)) {
         files.discard(old.into_written());
     }
+    index.backfill_entries.store(Arc::default());
     index.is_backfilling.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -59,6 +60,7 @@ pub async fn take_documents(
             backfill.add(index.info.local_id(), &documents)?;
             let gathered = backfill.gathered_bytes();
             index.backfill_bytes.store(gathered as u64, Ordering::Relaxed);
+            index.backfill_entries.store(Arc::new(backfill.entries.clone()));
             Ok((gathered >= bytes_max).then(|| backfill.take_gathered()))
         }
     };

@@ -63,6 +63,7 @@ async fn corrections_are_written_as_they_gather() {
     let there = |id| -> State<'_> { (1, id, &[("country", 1)]) };
     let documents: Vec<_> = ids.iter().map(|id| there(id)).collect();
     store.backfill(INDEX, body(&documents)).await.unwrap();
+    assert_eq!(store.progress()[0].entries, DOCUMENTS, "entries of a backfill count at once");
     let gone: Vec<State<'_>> = ids.iter().map(|id| (2, &id[..], &[][..])).collect();
     store.apply(batch(1, 100, body(&gone))).await.unwrap();
     store.finish_build(INDEX, &mark(1, 100)).await.unwrap();

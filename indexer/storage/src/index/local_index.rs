@@ -47,6 +47,8 @@ pub struct LocalIndex {
     pub is_backfilling: AtomicBool,
     /// Bytes of the backfill that wait to be written.
     pub backfill_bytes: AtomicU64,
+    /// Entries of the backfill so far, by slice. Reports read them without a lock.
+    pub backfill_entries: ArcSwap<BTreeMap<SliceNo, u64>>,
     /// Bytes of the fragments' indexes and filters.
     fragment_bytes: AtomicU64,
     /// True while a slice is sent to another node: compactions then leave the files alone.
@@ -141,6 +143,7 @@ impl LocalIndex {
             flush: Mutex::default(),
             is_backfilling: AtomicBool::new(false),
             backfill_bytes: AtomicU64::new(0),
+            backfill_entries: ArcSwap::default(),
             fragment_bytes: AtomicU64::new(resident as u64),
             keeps_files: AtomicBool::new(false),
             longest_list: AtomicUsize::new(0),

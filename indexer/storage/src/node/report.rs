@@ -14,7 +14,7 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
     let mut progress = Vec::new();
     for index in context.state.indexes_and_rebuilds() {
         let version = index.version.load_full();
-        let entries = index.stats.entries();
+        let (entries, of_backfill) = (index.stats.entries(), index.backfill_entries.load());
         for (slice, fragments) in &version.slices {
             let section = |table: &Table, slice: SliceNo| {
                 let index = &table.index;
@@ -22,10 +22,17 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
             };
             let files: u64 = fragments.all().map(|s| section(&s.table, s.rows_of)).sum();
             let runs: u64 = version.runs.iter().map(|run| section(run, *slice)).sum();
+            let floor = version.floor_of(*slice);
+            // The entries of a backfill count as entries when it ends.
+            let loaded = match floor {
+                Some(_) => 0,
+                None => of_backfill.get(slice).copied().unwrap_or(0),
+            };
+            let counted = entries.get(slice).copied().unwrap_or(0).max(0) as u64;
             progress.push(SliceProgress {
                 slice: index.info.local_id().slice(*slice),
-                floor: version.floor_of(*slice),
-                entries: entries.get(slice).copied().unwrap_or(0).max(0) as u64,
+                floor,
+                entries: counted + loaded,
                 bytes: files + runs,
                 built_percent: None,
                 copied_from: None,

@@ -11,6 +11,10 @@ use crate::model::history::FailoverLogs;
 use crate::model::ids::{BucketId, LocalIndexId, NodeId, Seqno, VbucketId, Vbuuid};
 use crate::model::index::IndexInfo;
 
+/// Default limit of the frames that a stream sends beyond its newest stability timestamp, in bytes. A tick of 20 ms at full
+/// speed is below 1 MiB, so a stream survives a stalled promotion or two.
+pub const FRAMES_AHEAD_BYTES_MAX: usize = 8 << 20;
+
 /// A piece of one vbucket's stream, for one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {

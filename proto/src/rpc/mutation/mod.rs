@@ -21,4 +21,7 @@ mod messages;
 pub use key_versions::{
     EntryKeys, IndexKeys, KeyVersions, KeyVersionsReader, KeyVersionsWriter, MutationKind,
 };
-pub use messages::{BackfillMessage, BackfillRequest, Frame, StreamMessage, SubscribeRequest};
+pub use messages::{
+    BackfillMessage, BackfillRequest, FRAMES_AHEAD_BYTES_MAX, Frame, StreamMessage,
+    SubscribeRequest,
+};
