@@ -75,10 +75,16 @@ pub enum Plant {
     NotReleased,
     /// A copy that is compared with a snapshot keeps documents that the snapshot lacks.
     ResyncKeepsGhosts,
+    /// The encoding of keys ignores DESC. The judges share the encoding with the product.
+    DescendingIgnored,
+    /// The last mutation of a branch counts as one of the next branch. The judges share the branches of positions.
+    BranchOffByOne,
+    /// The checksum of a slice leaves out the included values.
+    ChecksumBlind,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 33] = [
+pub const PLANTS: [(Plant, &str, &str); 36] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -148,6 +154,13 @@ pub const PLANTS: [(Plant, &str, &str); 33] = [
     (Plant::SurvivorsUnshown, "survivors-unshown", "a rollback hides surviving mutations"),
     (Plant::NotReleased, "not-released", "a vbucket's new owner lacks its last mutations"),
     (Plant::ResyncKeepsGhosts, "resync-keeps-ghosts", "a resync keeps deleted documents"),
+    (Plant::DescendingIgnored, "descending-ignored", "the encoding of keys ignores DESC"),
+    (
+        Plant::BranchOffByOne,
+        "branch-off-by-one",
+        "the last mutation of a branch counts as one of the next",
+    ),
+    (Plant::ChecksumBlind, "checksum-blind", "copies with other included values count as equal"),
 ];
 
 /// Finds a plant by name.

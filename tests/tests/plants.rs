@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 33] = [
+const FOUND: [(&str, &str, u64, u64); 36] = [
     ("hand-over-uncovered", "full", 6, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -46,6 +46,9 @@ const FOUND: [(&str, &str, u64, u64); 33] = [
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
     ("not-released", "full", 2, 12),
+    ("descending-ignored", "full", 1, 10),
+    ("branch-off-by-one", "full", 1, 10),
+    ("checksum-blind", "store", 1, 0),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

@@ -64,12 +64,14 @@ fn every_scan_shows_its_epoch_under_faults() {
         assert!(count(name) >= least, "{name}: {} is too little: {printed}", count(name));
     }
     let kinds = total["faults"].as_object().expect("faults by kind");
-    assert_eq!(kinds.len(), 19, "all kinds of faults: {kinds:?}");
+    assert_eq!(kinds.len(), 20, "all kinds of faults: {kinds:?}");
     let seen = |event: &str| total["seen"][event].as_u64().unwrap_or_default();
     for (event, least) in [
         ("documents read", 5 * SEEDS),
         ("shard scans that went on elsewhere", SEEDS / 20),
         ("scans at a pinned epoch", SEEDS),
+        ("scans by text", 5 * SEEDS),
+        ("nodes removed", SEEDS / 20),
         ("buckets dropped", SEEDS),
         ("resyncs", SEEDS / 10),
         ("slices fetched from another copy", SEEDS),

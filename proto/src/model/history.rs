@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, Position};
 use crate::model::ids::{Seqno, VbucketId, Vbuuid};
+use crate::plant::{self, Plant};
 
 /// The branches of one vbucket: (vbuuid, seqno after which it began), newest first; empty before the
 /// first mutation of a pushed vbucket.
@@ -25,7 +26,8 @@ pub const BRANCHES_MAX: usize = 24;
 
 /// Returns the branch that a seqno is on.
 pub fn branch_of(branches: &Branches, seqno: Seqno) -> Vbuuid {
-    let branch = branches.iter().find(|(_, began)| *began < seqno.0);
+    let off_by_one = u64::from(plant::is(Plant::BranchOffByOne));
+    let branch = branches.iter().find(|(_, began)| *began < seqno.0 + off_by_one);
     branch.map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid)
 }
 

@@ -116,4 +116,18 @@ mod tests {
         assert_eq!(local.slice(SliceNo(3)).to_string(), "7.1/3");
         assert_eq!(local.slice(SliceNo(3)).local_index(), local);
     }
+
+    /// Producers place documents by this hash, so it must never change. The values are those of the C library of xxHash.
+    #[test]
+    fn the_hash_of_an_id_is_the_published_one() {
+        let long = "x".repeat(250);
+        for (id, hash, vbucket) in [
+            ("a", 0xe6c6_32b6_1e96_4e1f, 31),
+            ("abc", 0x78af_5f94_892f_3950, 16),
+            ("order-000042", 0xab4b_0cb9_a112_6f2a, 42),
+            (&long, 0xd915_419f_e826_136d, 45),
+        ] {
+            assert_eq!((hash_id(id), vbucket_of(id, 64)), (hash, VbucketId(vbucket)), "{id}");
+        }
+    }
 }

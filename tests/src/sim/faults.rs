@@ -16,6 +16,7 @@
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
 //! | `loss_at_stage`, `crash_at_stage` | a source restarts from an older copy, or another process dies, at the moment when an index build begins, or a move, a rollback or a hand-over enters another stage ([`super::stages`]): in a seventh of the seeds |
 //! | `crash_in_scan` | an indexer dies while a slow reader has a part of its rows |
+//! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::removals`]): in an eighth of the seeds |
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -86,6 +87,8 @@ pub struct Faults {
     next_in_scan: Duration,
     /// The number of parts that slow readers have had.
     parts_read: u64,
+    /// The generator of the next starts of removed nodes.
+    removals: fastrand::Rng,
 }
 
 impl Faults {
@@ -105,6 +108,7 @@ impl Faults {
             in_scans: fastrand::Rng::with_seed(seed ^ 0x5ca2),
             next_in_scan: CALM,
             parts_read: 0,
+            removals: fastrand::Rng::with_seed(seed ^ 0x4e30),
         }
     }
 
@@ -115,6 +119,7 @@ impl Faults {
         self.notice_crashes(now, sim, hosts);
         self.mend(now, sim, hosts);
         self.note_broken_disks(now, hosts);
+        self.start_removed(now, sim, hosts, summary);
         if now >= self.next_purge && now <= self.until {
             self.purge(now, sim, hosts, summary);
         }
@@ -159,6 +164,23 @@ impl Faults {
             }
         }
         self.at_stages = Some(random);
+    }
+
+    /// Restarts indexers that were removed, half of them with an empty disk.
+    fn start_removed(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
+        for node in hosts.removals.take() {
+            let name = format!("indexer-{node}");
+            let end = now + RESTART;
+            // A process that is down starts again anyway.
+            if !self.is_down(&name) {
+                self.crash(&name, end, sim, hosts);
+            }
+            if self.removals.bool() {
+                hosts.all[&name].fs.restart();
+                wipe(&hosts.all[&name]);
+            }
+            note(summary, "removed_node", now, end);
+        }
     }
 
     /// Ends an indexer while a slow reader has a part of its rows.

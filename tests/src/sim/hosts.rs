@@ -18,6 +18,7 @@ use sextant::wire::{PeerDirectory, Peers};
 
 use super::net::{PORT, WINDOW_BYTES, connect, incoming};
 use super::producer::Producer;
+use super::removals::Removals;
 use super::stages::Stages;
 use super::truth::Truth;
 
@@ -72,6 +73,8 @@ pub struct Hosts {
     pub disks_broken_at_ms: Arc<AtomicU64>,
     /// The number of parts of results that slow readers have had.
     pub parts_read: Arc<AtomicU64>,
+    /// The removed indexers.
+    pub removals: Arc<Removals>,
 }
 
 impl Hosts {
@@ -132,6 +135,7 @@ impl Hosts {
             stages: Stages::default(),
             disks_broken_at_ms: Arc::default(),
             parts_read: Arc::default(),
+            removals: Arc::default(),
         }
     }
 }

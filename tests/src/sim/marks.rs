@@ -35,7 +35,7 @@ pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared)
                         if known.is_none() && rolled_back {
                             let mut summary = summary.lock().expect("not poisoned");
                             summary.rollbacks += 1;
-                            summary.rolled_back_at = now();
+                            summary.rolled_back.push((mark.bucket, mark.epoch, now()));
                         }
                     }
                 }

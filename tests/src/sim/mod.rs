@@ -25,6 +25,7 @@ pub mod net;
 pub mod oracle;
 mod producer;
 mod reads;
+mod removals;
 mod scans;
 mod session;
 mod stages;

@@ -1,6 +1,7 @@
 //! The connections of the simulated client, and its knowledge.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::WritePosition;
@@ -9,8 +10,10 @@ use proto::rpc::api::Directory;
 use router::Router;
 use sextant::backend::ClusterBackend;
 
+use super::Summary;
 use super::client::{Client, RouterMaker};
 use super::marks::Marks;
+use super::scans::ROLLBACK_REACHES_NODES;
 
 /// The connections of the client, and its knowledge.
 #[derive(Clone)]
@@ -23,8 +26,16 @@ pub(super) struct Session {
     pub marks: Marks,
     pub bucket: Arc<BucketInfo>,
     last_write: Arc<Mutex<Option<WritePosition>>>,
-    /// Leased epochs that a refusal called gone, each with the error.
-    gone: Arc<Mutex<Vec<(Epoch, String)>>>,
+    gone: Arc<Mutex<Vec<Gone>>>,
+}
+
+/// A leased epoch that a refusal called gone.
+pub(super) struct Gone {
+    pub epoch: Epoch,
+    /// The time of the request.
+    pub began: Duration,
+    /// The error.
+    pub text: String,
 }
 
 struct OtherRouter {
@@ -92,18 +103,24 @@ impl Session {
     }
 
     /// Remembers an epoch that a refusal called gone.
-    pub fn note_gone(&self, epoch: Epoch, error: String) {
-        self.gone.lock().expect("not poisoned").push((epoch, error));
+    pub fn note_gone(&self, gone: Gone) {
+        self.gone.lock().expect("not poisoned").push(gone);
     }
 
-    /// Describes an epoch that a refusal called gone although no rollback has removed it.
-    pub fn falsely_gone(&self) -> Option<String> {
+    /// Describes an epoch that a refusal called gone although no rollback has removed it. An epoch that followed a rollback
+    /// may be gone soon after it; the judge may have heard of that rollback after the refusal.
+    pub fn falsely_gone(&self, summary: &Summary) -> Option<String> {
         let catalog = self.router.catalog();
         let bucket = catalog.buckets.get(&self.bucket.id)?;
-        let gone = self.gone.lock().expect("not poisoned");
-        let alive = gone.iter().find(|(epoch, _)| !bucket.is_dead(*epoch));
-        alive.map(|(epoch, error)| {
-            format!("leased epoch {epoch} is gone without a rollback: {error}")
-        })
+        let follows_rollback = |gone: &Gone| {
+            summary.rolled_back.iter().any(|(of, first, heard)| {
+                let is_later = *of == self.bucket.id && *first <= gone.epoch;
+                is_later && gone.began < *heard + ROLLBACK_REACHES_NODES
+            })
+        };
+        let is_false = |gone: &&Gone| !bucket.is_dead(gone.epoch) && !follows_rollback(gone);
+        let all = self.gone.lock().expect("not poisoned");
+        let Gone { epoch, text, .. } = all.iter().find(is_false)?;
+        Some(format!("leased epoch {epoch} is gone without a rollback: {text}"))
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use proto::model::ids::{BucketId, Epoch};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -54,6 +55,12 @@ pub struct Summary {
     /// Scans of transactions that read the epoch of an earlier one.
     #[serde(default)]
     pub pinned_scans: u64,
+    /// Scans whose request was planned from the text of a statement.
+    #[serde(default)]
+    pub scans_by_text: u64,
+    /// Indexers that were removed.
+    #[serde(default)]
+    pub nodes_removed: u64,
     /// Logs of coordinators that begin with a snapshot at the end.
     #[serde(default)]
     pub logs_cut: u64,
@@ -63,12 +70,12 @@ pub struct Summary {
     pub faults: BTreeMap<String, u64>,
     /// Rollbacks of the bucket.
     pub rollbacks: u64,
-    /// The simulated time of the last one.
+    /// The first epoch after each rollback, and the simulated time at which the judge heard of it.
     #[serde(skip)]
-    pub rolled_back_at: Duration,
+    pub rolled_back: Vec<(BucketId, Epoch, Duration)>,
     /// Accepted statements that move slices.
     pub moves_asked: u64,
-    /// Drains of nodes that were asked for, accepted or not.
+    /// Drains and removals of nodes that were asked for, accepted or not.
     #[serde(skip)]
     pub drains_asked: u64,
     /// Completed moves, among the remembered ones.
@@ -110,6 +117,8 @@ impl Summary {
             ("scans judged up to an error", self.parts_judged),
             ("buckets dropped", self.buckets_dropped),
             ("scans at a pinned epoch", self.pinned_scans),
+            ("scans by text", self.scans_by_text),
+            ("nodes removed", self.nodes_removed),
         ];
         let refusals = self.refusals.iter();
         let refusals = refusals.map(|(code, count)| (format!("refused: {code}"), *count));

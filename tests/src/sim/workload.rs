@@ -24,6 +24,7 @@ use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
 use super::producer::Producer;
+use super::removals::Removals;
 use super::scans::Reader;
 use super::session::Session;
 use super::stages::{self, Stages};
@@ -58,6 +59,7 @@ pub struct Workload {
     pub(super) refusal: Option<Error>,
     disks_broken_at_ms: Arc<AtomicU64>,
     parts_read: Arc<AtomicU64>,
+    removals: Arc<Removals>,
 }
 
 impl Workload {
@@ -70,6 +72,7 @@ impl Workload {
         let stages = Arc::clone(&hosts.stages);
         let disks_broken_at_ms = Arc::clone(&hosts.disks_broken_at_ms);
         let parts_read = Arc::clone(&hosts.parts_read);
+        let removals = Arc::clone(&hosts.removals);
         Self {
             random,
             seed,
@@ -84,6 +87,7 @@ impl Workload {
             refusal,
             disks_broken_at_ms,
             parts_read,
+            removals,
         }
     }
 
@@ -122,11 +126,16 @@ impl Workload {
             let reader = Reader { random: self.random.fork(), ..self.reader() };
             env.spawn_request("tenant", Tenant(reader).run(session.clone()))
         });
+        let removals = Removals::are_chosen(self.seed).then(|| {
+            let (random, removals) = (self.random.fork(), Arc::clone(&self.removals));
+            let removing = removals.run(random, session.clone(), Arc::clone(&self.summary));
+            env.spawn_request("removals", removing)
+        });
         let end = Instant::now() + self.faults_for + CALM;
         while Instant::now() < end {
             self.step(&mut session).await;
         }
-        drop((readers, beside, tenant));
+        drop((readers, beside, tenant, removals));
         self.heal(&mut session).await;
         Ok(())
     }
@@ -265,6 +274,7 @@ impl Workload {
     /// Checks after the faults: everything is served again within a bounded time, new writes included.
     async fn heal(&mut self, session: &mut Session) {
         sleep(super::CALM).await;
+        self.removals.settle(session, &self.summary).await;
         super::moves::stop_draining(session).await;
         self.serve_all(session).await;
         super::moves::settle(session, &self.summary).await;
@@ -286,7 +296,8 @@ impl Workload {
             violation(&self.summary, what);
         }
         self.count(|summary| summary.resumed = session.shard_scans_resumed());
-        if let Some(what) = session.falsely_gone() {
+        let falsely_gone = session.falsely_gone(&self.summary.lock().expect("not poisoned"));
+        if let Some(what) = falsely_gone {
             violation(&self.summary, what);
         }
         let marks = session.marks.lock().expect("not poisoned");

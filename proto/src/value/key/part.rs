@@ -5,6 +5,7 @@ use super::reader::{
     ARRAY, END, ESCAPE, FALSE, MISSING, NULL, NUMBER_FIRST, NUMBER_LAST, OBJECT, Reader, STRING,
     TRUE, corrupt,
 };
+use crate::plant::{self, Plant};
 use crate::value::tree::{MAX_DEPTH, Object, Value};
 use crate::{Error, ErrorCode, Result};
 
@@ -19,7 +20,7 @@ pub const ID_BYTES_MAX: usize = 250;
 pub fn encode_part(value: &Value, descending: bool, out: &mut Vec<u8>) {
     let start = out.len();
     encode(value, out);
-    if descending {
+    if descending && !plant::is(Plant::DescendingIgnored) {
         for byte in &mut out[start..] {
             *byte = !*byte;
         }

@@ -1,5 +1,6 @@
 //! Tags of encoded key parts, and the reader that both decoders share.
 
+use crate::plant::{self, Plant};
 use crate::{Error, ErrorCode, Result};
 
 pub(super) const MISSING: u8 = 0x10;
@@ -31,7 +32,8 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8], descending: bool) -> Self {
-        Self { bytes, at: 0, mask: if descending { 0xff } else { 0 } }
+        let is_inverted = descending && !plant::is(Plant::DescendingIgnored);
+        Self { bytes, at: 0, mask: if is_inverted { 0xff } else { 0 } }
     }
 
     pub fn rest(&self) -> &'a [u8] {

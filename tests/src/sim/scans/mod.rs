@@ -7,6 +7,7 @@
 mod judge;
 mod query;
 mod read;
+mod text;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,7 @@ use tokio::time::{sleep, timeout};
 pub use self::query::Query;
 use self::read::{Pace, Read, read};
 use super::oracle::{INDEXES, SimIndex};
-use super::session::Session;
+use super::session::{Gone, Session};
 use super::truth::Truth;
 use super::workload::{STATEMENT, Workload, now};
 use super::{Shared, violation};
@@ -32,9 +33,9 @@ use super::{Shared, violation};
 const HOLD_MS_MAX: u64 = 20_000;
 /// Time after a rollback within which a node may still drop a copy that cannot go back, although it was reported as readable
 /// when the scan chose its epoch.
-const ROLLBACK_REACHES_NODES: Duration = Duration::from_secs(10);
+pub(super) const ROLLBACK_REACHES_NODES: Duration = Duration::from_secs(10);
 /// Faults after which a copy may lack its past: it is fetched, rebuilt or resynced, and answers from then on.
-const LOSSES_OF_PAST: [&str; 3] = ["purge", "empty_disk", "flipped_bit"];
+const LOSSES_OF_PAST: [&str; 4] = ["purge", "empty_disk", "flipped_bit", "removed_node"];
 /// Maximum pause of a slow reader after a batch.
 const PAUSE_MS_MAX: u64 = 800;
 
@@ -178,7 +179,15 @@ impl Reader {
         // A transaction may go on with what it began to read before a rollback.
         let from = bucket.and_then(|bucket| bucket.readable_from());
         let from = from.filter(|_| asked.pinned.is_none());
-        let request = asked.query.request(index, asked.info.id, asked.consistency.clone());
+        let mut request = asked.query.request(index, asked.info.id, asked.consistency.clone());
+        // The others keep the request that the query builds itself.
+        if asked.consistency != Consistency::RequestPlus {
+            match text::planned(&asked.query, &asked.info, request.clone()) {
+                Ok(planned) => request = planned,
+                Err(what) => violation(&self.summary, format!("a scan's text: {what}")),
+            }
+            self.count(|summary| summary.scans_by_text += 1);
+        }
         let pauses: Duration = asked.pace.pauses.iter().sum();
         let reading = read(session, &self.parts_read, &asked.info, &request, asked.pace.clone());
         let Ok(read) = timeout(STATEMENT + pauses, reading).await else {
@@ -219,7 +228,7 @@ impl Reader {
                     now(),
                     asked.query
                 );
-                session.note_gone(epoch, text);
+                session.note_gone(Gone { epoch, began: asked.began, text });
                 false
             }
             (ErrorCode::SnapshotTooOld, None) => self.is_broken_lease(session, asked),
@@ -311,8 +320,8 @@ impl Reader {
         let bucket = catalog.buckets.get(&asked.info.bucket);
         let summary = self.summary.lock().expect("not poisoned");
         let lost_past = |kind: &&str| summary.faults.contains_key(*kind);
-        let rolled_back = summary.rollbacks > 0
-            && asked.began < summary.rolled_back_at + ROLLBACK_REACHES_NODES
+        let last = summary.rolled_back.iter().map(|(_, _, heard)| *heard).max();
+        let rolled_back = last.is_some_and(|heard| asked.began < heard + ROLLBACK_REACHES_NODES)
             || bucket.is_some_and(|bucket| bucket.rollback.is_some());
         !rolled_back && !LOSSES_OF_PAST.iter().any(lost_past)
     }

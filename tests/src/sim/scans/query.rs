@@ -107,7 +107,7 @@ impl Query {
         let calls = || {
             let argument = |n: usize| match n {
                 0 => None,
-                4 => Some(Expr::Column(number_part(index) as u16)),
+                4 => Some(Expr::Column(number_part(index.name) as u16)),
                 _ => Some(Expr::Column(0)),
             };
             let call = |(n, function)| AggregateCall { function, argument: argument(n) };
@@ -179,7 +179,7 @@ fn aggregates(index: &SimIndex, rows: &[Shown]) -> Vec<String> {
     let text = |value: Option<&&Option<serde_json::Value>>| {
         value.and_then(|value| value.as_ref()).map_or("null".into(), ToString::to_string)
     };
-    let part = number_part(index);
+    let part = number_part(index.name);
     let numbers = rows.iter().filter_map(|((key, _), _)| key[part].as_ref()?.as_i64());
     let numbers: Vec<i64> = numbers.collect();
     let sum = || numbers.iter().sum::<i64>().to_string();
@@ -193,8 +193,8 @@ fn aggregates(index: &SimIndex, rows: &[Shown]) -> Vec<String> {
 }
 
 /// The key part that has the field `n`.
-fn number_part(index: &SimIndex) -> usize {
-    match index.name {
+pub fn number_part(index: &str) -> usize {
+    match index {
         "by_a" | "by_tag" => 1,
         _ => 0,
     }
@@ -234,7 +234,7 @@ impl Condition {
 fn draw_condition(random: &mut fastrand::Rng, index: &SimIndex) -> Condition {
     match random.u8(..3) {
         0 => Condition::IdBelow(format!("k{}", random.u8(..70))),
-        1 => Condition::Above(number_part(index), random.i64(-1..100)),
+        1 => Condition::Above(number_part(index.name), random.i64(-1..100)),
         _ => Condition::FirstIsNotNull,
     }
 }

@@ -1,0 +1,98 @@
+//! Indexers that an operator removes with REMOVE NODE, and starts again later: with their data, which nobody fed in the
+//! meantime, or on an empty disk. Some are drained first, since the removal of a slice's only copy is refused.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::model::ids::NodeId;
+use proto::rpc::command::Command;
+use sextant::sql::backend::Backend;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::hosts::INDEXERS;
+use super::session::Session;
+use super::workload::STATEMENT;
+use super::{Shared, violation};
+
+/// Time limit for all indexers to be there again.
+const ALL_BACK: Duration = Duration::from_secs(30);
+
+/// The removed indexers that wait for their next start.
+#[derive(Default)]
+pub struct Removals(Mutex<Vec<NodeId>>);
+
+impl Removals {
+    /// True if nodes are removed in the run of this seed.
+    pub fn are_chosen(seed: u64) -> bool {
+        seed % 8 == 4
+    }
+
+    /// Takes the nodes that may be started again.
+    pub fn take(&self) -> Vec<NodeId> {
+        std::mem::take(&mut *self.waiting())
+    }
+
+    /// Removes one node after the other until it is dropped.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        mut random: fastrand::Rng,
+        session: Session,
+        summary: Shared,
+    ) {
+        loop {
+            sleep(Duration::from_millis(random.u64(200..2_000))).await;
+            let node = NodeId(INDEXERS[random.usize(..INDEXERS.len())]);
+            // A removal leaves fewer nodes to place copies on, as a drain does.
+            summary.lock().expect("not poisoned").drains_asked += 1;
+            if random.bool() {
+                let _ = send(&session, Command::DrainNode { node, drain: true }).await;
+                sleep(Duration::from_millis(random.u64(500..3_000))).await;
+            }
+            if send(&session, Command::RemoveNode { node }).await {
+                summary.lock().expect("not poisoned").nodes_removed += 1;
+                sleep(Duration::from_millis(random.u64(..4_000))).await;
+                self.waiting().push(node);
+            } else {
+                let _ = send(&session, Command::DrainNode { node, drain: false }).await;
+            }
+            self.add_missing(&session);
+        }
+    }
+
+    /// Waits after the faults until all indexers are in the catalog.
+    pub(super) async fn settle(&self, session: &Session, summary: &Shared) {
+        let deadline = Instant::now() + ALL_BACK;
+        while self.add_missing(session) {
+            if Instant::now() > deadline {
+                return violation(
+                    summary,
+                    "a removed node that was started again is missing".into(),
+                );
+            }
+            // A start takes part of that time, and a node is started once for each time that it is found missing.
+            sleep(Duration::from_secs(6)).await;
+        }
+    }
+
+    /// Lets the nodes start that are not in the catalog, for example because the answer to their removal was lost. True if
+    /// there are any.
+    fn add_missing(&self, session: &Session) -> bool {
+        let catalog = session.router.catalog();
+        let missing = INDEXERS.map(NodeId).into_iter().filter(|n| !catalog.nodes.contains_key(n));
+        let missing: Vec<NodeId> = missing.collect();
+        let mut waiting = self.waiting();
+        let new = missing.iter().filter(|node| !waiting.contains(node)).copied();
+        let new: Vec<NodeId> = new.collect();
+        waiting.extend(new);
+        !missing.is_empty()
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<NodeId>> {
+        self.0.lock().expect("not poisoned")
+    }
+}
+
+/// Sends a command; false if it was refused or nobody answered.
+async fn send(session: &Session, command: Command) -> bool {
+    matches!(timeout(STATEMENT, session.backend.command(command)).await, Ok(Ok(_)))
+}
