@@ -15,6 +15,8 @@ mod context;
 pub mod follow;
 mod moves;
 pub mod queue;
+#[cfg(test)]
+mod recorded;
 mod scan;
 mod service;
 

@@ -4,13 +4,15 @@
 //! after it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::Config;
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::StreamExt;
 use proto::Result;
-use proto::env::{DirectoryIdentity, Env};
+use proto::env::{DirectoryIdentity, Env, TaskPolicy};
 use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
 use proto::model::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
@@ -31,7 +33,7 @@ use super::played::{
     BRANCH, INDEX, SLICES, Script, cut, documents, expected, fresh, index, mark, placed, shown,
     shown_of,
 };
-use crate::Indexer;
+use crate::{Indexer, recorded};
 use proto::model::assignment::VbucketSet;
 use proto::rpc::mutation::BackfillRequest;
 use storage::{EpochBatch, Piece, StoreOptions};
@@ -110,8 +112,12 @@ fn snapshots(request: &BackfillRequest, before: usize) -> (Cut, Bytes) {
 }
 
 fn start(script: &Script, id: NodeId, dir: &tempfile::TempDir) -> Arc<Indexer> {
+    start_in(Env::real(), script, id, dir)
+}
+
+fn start_in(env: Env, script: &Script, id: NodeId, dir: &tempfile::TempDir) -> Arc<Indexer> {
     let config = Config::new((*node(id, Role::Indexer)).clone(), dir.path());
-    let indexer = Indexer::start(config, Env::real(), script.cluster()).expect("it starts");
+    let indexer = Indexer::start(config, env, script.cluster()).expect("it starts");
     let indexer = Arc::new(indexer);
     script.0.state.indexers.lock().unwrap().insert(id, indexer.clone());
     indexer
@@ -403,4 +409,65 @@ async fn slices_that_a_starting_node_lacks_are_fetched() {
     assert_eq!(expected.1, 20);
     assert_eq!(shown(&young, Epoch(4)).await, expected);
     assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
+}
+
+/// A copy of which the first reader of its files panics after their first piece.
+struct Panicking(Arc<Indexer>, AtomicBool);
+
+#[async_trait]
+impl IndexerApi for Panicking {
+    async fn scan(&self, _: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn checksum(&self, slice: SliceId, epoch: Epoch) -> Result<(u64, u64)> {
+        self.0.checksum(slice, epoch).await
+    }
+    async fn export(&self, request: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        let messages = self.0.export(request).await?;
+        if !self.1.swap(false, Ordering::Relaxed) {
+            return Ok(messages);
+        }
+        let mut pieces = 0;
+        Ok(Box::pin(messages.inspect(move |message| {
+            pieces += u32::from(matches!(message, Ok(ExportMessage::Piece(_))));
+            assert!(pieces < 2, "a panic, as told");
+        })))
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_a_slice_is_copied_is_a_failed_attempt() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    drop(stored(&dirs[0], OLD, &index(&COPIES)).await);
+    drop(stored(&dirs[1], YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await);
+    let streams = |request: &SubscribeRequest, _| {
+        let at = request.from.clone().expect("both have slices");
+        let (indexes, vbuckets) = (vec![index(&COPIES)], VbucketSet::all(2));
+        let begin = StreamMessage::Begin { at, indexes, vbuckets };
+        vec![begin, history(false), epoch(4, 3, cut([20, 0]))]
+    };
+    let script = Script::new(&COPIES, streams, snapshots);
+    let old = start(&script, OLD, &dirs[0]);
+    let panicking = Panicking(old.clone(), AtomicBool::new(true));
+    script.0.state.indexers.lock().unwrap().insert(OLD, Arc::new(panicking));
+    let (env, failures) = recorded::env();
+    let young = start_in(env, &script, YOUNG, &dirs[1]);
+    let expected = shown(&old, Epoch(4)).await;
+    assert_eq!(expected.1, 20);
+    assert_eq!(shown(&young, Epoch(4)).await, expected, "nothing twice, and nothing lost");
+    assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
+    let lines = failures.lines();
+    assert!(lines.len() == 1 && lines[0].contains("\"copy-slice\""), "once: {lines:?}");
+    assert!(lines[0].contains("a panic, as told"), "{lines:?}");
+    let restarted = |policy: &TaskPolicy| matches!(policy, TaskPolicy::Restart(_));
+    assert!(failures.policies().iter().all(restarted), "the task begins anew");
+    // The next epochs are fed by the stream.
+    let more = [frame(BRANCH, 20, 25), epoch(5, 4, cut([25, 0]))];
+    script.send(OLD, more.clone());
+    script.send(YOUNG, more);
+    assert_eq!(shown(&young, Epoch(5)).await, shown(&old, Epoch(5)).await);
+    assert_eq!(shown(&young, Epoch(5)).await.1, 25);
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream;
-use proto::env::Env;
+use proto::env::{Env, TaskPolicy};
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::{EpochMark, Position};
 use proto::model::history::FailoverLogs;
@@ -32,7 +32,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::super::cluster::{BUCKET, Cluster, ClusterState, Streams, node};
 use super::super::comparison::merge;
 use super::*;
-use crate::{Config, Indexer};
+use crate::{Config, Indexer, recorded};
 
 const INDEXER: NodeId = NodeId(7);
 const VBUCKETS: u16 = 2;
@@ -62,6 +62,8 @@ struct State {
     begins: Vec<Option<Cut>>,
     snapshots: u32,
     random: u64,
+    /// The number of snapshots whose next documents panic in the task that reads them.
+    panics: u32,
     /// True if timestamps come before the mutations that they cover.
     epochs_first: bool,
 }
@@ -269,12 +271,18 @@ impl Streams for Source {
         }
         messages.push_back(BackfillMessage::End);
         let open = self.open.subscribe();
-        let next = |(mut messages, mut open): (VecDeque<_>, watch::Receiver<bool>)| async move {
-            let message: BackfillMessage = messages.pop_front()?;
-            if !matches!(message, BackfillMessage::Begin { .. }) {
-                open.wait_for(|open| *open).await.ok()?;
+        let source = self.clone();
+        let next = move |(mut messages, mut open): (VecDeque<_>, watch::Receiver<bool>)| {
+            let source = source.clone();
+            async move {
+                let message: BackfillMessage = messages.pop_front()?;
+                if !matches!(message, BackfillMessage::Begin { .. }) {
+                    open.wait_for(|open| *open).await.ok()?;
+                    let panics = std::mem::take(&mut source.state().panics);
+                    assert_eq!(panics, 0, "a panic, as told");
+                }
+                Some((Ok(message), (messages, open)))
             }
-            Some((Ok(message), (messages, open)))
         };
         Ok(Box::pin(stream::unfold((messages, open), next)))
     }
@@ -290,12 +298,16 @@ fn infos() -> Vec<Arc<IndexInfo>> {
 }
 
 fn start(source: &Source, dir: &Path, change: impl FnOnce(&mut Config)) -> Indexer {
+    start_in(Env::real(), source, dir, change)
+}
+
+fn start_in(env: Env, source: &Source, dir: &Path, change: impl FnOnce(&mut Config)) -> Indexer {
     let mut config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir);
     config.retry = Duration::from_millis(10);
     change(&mut config);
     let cluster =
         Cluster { state: ClusterState::new(&[INDEXER], &infos()), streams: source.clone() };
-    Indexer::start(config, Env::real(), Arc::new(cluster)).expect("it starts")
+    Indexer::start(config, env, Arc::new(cluster)).expect("it starts")
 }
 
 /// Ends an indexer, and waits for its blocking work.
@@ -420,6 +432,27 @@ async fn a_crash_while_copies_are_compared_or_after_they_were_corrected_changes_
     let state = source.state();
     assert_eq!(state.begins.len(), begins + 1, "the log has the corrections");
     assert!(state.begins[begins].is_some());
+}
+
+#[tokio::test]
+async fn a_panic_in_a_comparison_rebuilds_the_copies() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = left_behind(dir.path()).await;
+    let built = source.state().snapshots;
+    source.state().panics = 1;
+    let (env, failures) = recorded::env();
+    let indexer = start_in(env, &source, dir.path(), |_| {});
+    shows(&indexer, &source, Epoch(5)).await;
+    refuses(&indexer, 1..5).await;
+    let lines = failures.lines();
+    assert!(lines.len() == 1 && lines[0].contains("\"resync\""), "once: {lines:?}");
+    assert!(lines[0].contains("a panic, as told"), "{lines:?}");
+    assert_eq!(failures.policies(), [TaskPolicy::Request], "the process goes on");
+    let snapshots = source.state().snapshots;
+    assert_eq!(snapshots - built, 3, "one comparison, and a build of each index");
+    source.change(30);
+    shows(&indexer, &source, Epoch(6)).await;
+    shows(&indexer, &source, Epoch(5)).await;
 }
 
 #[tokio::test]

@@ -188,7 +188,9 @@ impl Reading {
             (held.scanner.take(), held.permit.take(), held.snapshot_since)
         };
         let Some(mut scanner) = scanner else {
-            return Err(Error::internal("a scan is read twice at once"));
+            // Each batch puts the scanner back. Another node has the same rows, and so has a new scan of this one.
+            let message = "the scan was given up, because parking it panicked; the log says where";
+            return Err(Error::unavailable(message));
         };
         let permit = match permit {
             Some(permit) => permit,

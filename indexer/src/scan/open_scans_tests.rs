@@ -21,7 +21,8 @@ use proto::value::key;
 use proto::value::path::Step;
 
 use super::*;
-use storage::{EpochBatch, Grouping, Piece, StorageEngine, StoreOptions};
+use crate::recorded;
+use storage::{EpochBatch, Grouping, Piece, Rows, StorageEngine, StoreOptions};
 
 const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const BUCKET: BucketId = BucketId(1);
@@ -281,4 +282,69 @@ async fn deletions_that_wait_for_a_full_disk_proceed_when_it_has_room() {
     tokio::time::timeout(limit, durable).await.expect("in time").unwrap();
     drop(holds);
     assert!(all(&scans, ShardScan { epoch: Epoch(202), ..scan(1000) }, false).await.is_empty());
+}
+
+/// A snapshot that panics when a scan is parked.
+struct PanicsWhenParked(Arc<dyn Snapshot>, AtomicU64);
+
+impl Snapshot for PanicsWhenParked {
+    fn info(&self) -> &Arc<IndexInfo> {
+        self.0.info()
+    }
+    fn has(&self, slice: SliceNo) -> bool {
+        self.0.has(slice)
+    }
+    fn is_in_memory(&self) -> bool {
+        self.0.is_in_memory()
+    }
+    fn walk_bytes(&self, slices: &[SliceNo], include: bool) -> usize {
+        // The first call is that of the admission.
+        assert_eq!(self.1.fetch_add(1, Ordering::Relaxed), 0, "a panic, as told");
+        self.0.walk_bytes(slices, include)
+    }
+    fn rows(
+        &self,
+        slices: &[SliceNo],
+        range: &KeyRange,
+        reverse: bool,
+        include: bool,
+    ) -> Result<Box<dyn Rows>> {
+        self.0.rows(slices, range, reverse, include)
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_a_scan_is_parked_ends_that_scan_alone() {
+    let ((env, failures), dir) = (recorded::env(), tempfile::tempdir().unwrap());
+    let store = filled(&env, dir.path(), 64 << 20).await;
+    let scans = scans(&env, &store, 20);
+    let panics = PanicsWhenParked(scans.table.snapshot(&scan(1000)).unwrap(), AtomicU64::new(0));
+    let mut unread = scans.open(scan(1000), Arc::new(panics), Instant::now()).await.unwrap();
+    unread.next().await.unwrap().unwrap();
+    // The waiting scan makes the unread one be parked; its place is free although that panics.
+    let limit = Duration::from_secs(30);
+    let second = tokio::time::timeout(limit, open(&scans, scan(60_000))).await;
+    let mut second = second.expect("there is a place").unwrap();
+    second.next().await.unwrap().unwrap();
+    let lines = failures.lines();
+    assert!(lines.len() == 1 && lines[0].contains("\"scan-parking\""), "once: {lines:?}");
+    assert!(lines[0].contains("a panic, as told"), "{lines:?}");
+    // It shows no further row, so that a router reads the rest elsewhere.
+    let error = unread.next().await.expect("an answer").expect_err("it has no scanner");
+    assert_eq!(error.code, ErrorCode::Unavailable, "{error}");
+    assert!(unread.next().await.is_none());
+    // The second scan is parked in its turn, by the task that began anew, and loses no row.
+    let third = tokio::time::timeout(limit, open(&scans, scan(60_000))).await;
+    drop(third.expect("the second one was parked").unwrap());
+    assert_eq!(failures.lines().len(), 1);
+    let mut rows = 0;
+    while let Some(batch) = second.next().await {
+        match batch.unwrap() {
+            ShardBatch::Rows(block) => rows += block.iter().count() as u64,
+            ShardBatch::Done => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(rows > 0 && rows < DOCUMENTS, "{rows} rows after the first batch");
+    assert_eq!(scans.status().running, 0);
 }

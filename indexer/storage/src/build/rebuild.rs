@@ -88,7 +88,11 @@ fn arrive(
     fragment_lists.manifest.slices.clear();
     let mut tables: BTreeMap<FileId, Arc<Table>> = std::mem::take(&mut fragment_lists.tables);
     tables.extend(new.into_iter().map(|new| (new.file, new.table)));
-    index.version.store(Arc::default());
+    {
+        // A merge of runs may be between its look at the version and its own publication.
+        let _writer = index.writer();
+        index.version.store(Arc::default());
+    }
     let slices = manifest.slices.into_iter().map(|(slice, lists)| {
         let reach = RetainedEpochs { horizon: epoch, points: Vec::new() };
         let entries = manifest.entries.get(&slice).copied().unwrap_or_default();

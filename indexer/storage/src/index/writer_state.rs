@@ -97,6 +97,11 @@ impl WriterState {
 }
 
 /// Lock-free statistics of one index, as of the last release of the writer's lock.
+///
+/// Values are stored before the writer's lock is released, so two publications never mix. A reader may see one value of a
+/// publication and not yet another one, therefore each decision reads one value only. Where it is compared with something
+/// else, the order of the reads errs on the safe side: the committed epoch is read before the oldest unflushed one
+/// (`node/durability.rs`), and the start of unapplied records before the log that is needed (`maintain/release.rs`).
 #[derive(Debug)]
 pub struct IndexStats {
     unflushed_epoch: AtomicU64,
