@@ -275,17 +275,23 @@ fn a_move_waits_for_a_source_with_the_only_copy() {
 
 #[test]
 fn copies_that_differ_undo_the_move_with_a_reason() {
-    let mut world = World::new(0);
-    world.installed();
-    let check = world.pass(SECOND).checks.remove(0);
-    world.leader.finish_check(&check, Ok(((0xAB, 9), (0xCD, 8))), world.now_ms);
-    world.pass(SECOND);
-    assert_eq!((world.stages(), copies(&world.state, 0)), (vec![], vec![20]));
+    let undone = |source: Checksum, target: Checksum| {
+        let mut world = World::new(0);
+        world.installed();
+        let check = world.pass(SECOND).checks.remove(0);
+        world.leader.finish_check(&check, Ok((source, target)), world.now_ms);
+        world.pass(SECOND);
+        assert_eq!((world.stages(), copies(&world.state, 0)), (vec![], vec![20]));
+        world.undone()
+    };
     assert_eq!(
-        world.undone(),
+        undone((0xAB, 9), (0xCD, 8)),
         ["checksums differ at epoch 1: 00000000000000ab of 9 entries on node 20, \
           00000000000000cd of 8 entries on node 22"]
     );
+    for (source, target) in [((0xAB, 9), (0xCD, 9)), ((0xAB, 9), (0xAB, 8))] {
+        assert_eq!(undone(source, target).len(), 1, "{source:?} on the source, {target:?}");
+    }
 }
 
 #[test]

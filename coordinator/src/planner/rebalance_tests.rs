@@ -213,6 +213,20 @@ fn copies_in_one_zone_are_separated_and_balancing_keeps_them_apart() {
 }
 
 #[test]
+fn a_replacement_goes_to_the_zone_that_loses_its_copy() {
+    let zoned = |replaced: &dyn Fn(&mut NodeView)| {
+        let mut view = ClusterView {
+            nodes: vec![node(1, "a"), node(2, "b"), node(3, "a"), node(4, "b")],
+            indexes: vec![index(1, 2, &[&[1, 2]])],
+        };
+        replaced(&mut view.nodes[1]);
+        moves(&plan(&view, Goal::Repair))
+    };
+    assert_eq!(zoned(&|node| node.draining = true), [(1, 0, 2, 4)]);
+    assert_eq!(zoned(&|node| node.health = Health::Gone), [(1, 0, 2, 4)]);
+}
+
+#[test]
 fn moving_and_unserved_slices_only_count_as_weight() {
     let mut busy = index(1, 1, &[&[1], &[1], &[1], &[1]]);
     busy.slices[0].busy = true;

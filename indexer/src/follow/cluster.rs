@@ -42,6 +42,8 @@ pub trait Streams: Clone + Send + Sync + 'static {
 pub struct ClusterState {
     pub catalog: watch::Sender<Arc<Catalog>>,
     pub indexers: Mutex<BTreeMap<NodeId, Arc<dyn IndexerApi>>>,
+    /// The last heartbeat of each node.
+    pub heartbeats: Mutex<BTreeMap<NodeId, Heartbeat>>,
 }
 
 /// The services as an indexer sees them.
@@ -70,7 +72,7 @@ impl ClusterState {
             ..Catalog::default()
         };
         let catalog = watch::Sender::new(Arc::new(catalog));
-        Arc::new(Self { catalog, indexers: Mutex::default() })
+        Arc::new(Self { catalog, indexers: Mutex::default(), heartbeats: Mutex::default() })
     }
 
     /// Publishes another catalog.
@@ -95,7 +97,8 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
     async fn sync(&self, _: SyncReport) -> Result<SyncReply> {
         Ok(SyncReply::default())
     }
-    async fn heartbeat(&self, _: Heartbeat) -> Result<HeartbeatReply> {
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatReply> {
+        self.state.heartbeats.lock().unwrap().insert(heartbeat.node, heartbeat);
         Ok(HeartbeatReply::default())
     }
     async fn epoch_covering(

@@ -29,6 +29,8 @@ pub use follower::{FollowerStatus, grouping};
 pub use run::follow;
 
 #[cfg(test)]
+mod abandoned_tests;
+#[cfg(test)]
 mod cluster;
 #[cfg(test)]
 mod failing_store_tests;

@@ -2,6 +2,7 @@
 //! bucket, and an index of two slices.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use async_channel::Sender;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
-use proto::Result;
 use proto::env::Env;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
@@ -22,6 +22,7 @@ use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsWriter, MutationKind, StreamMessage,
     SubscribeRequest,
 };
+use proto::{Error, Result};
 use tokio::sync::watch;
 
 use super::cluster::{BUCKET, Cluster, ClusterState, Streams};
@@ -41,6 +42,8 @@ const fn slice(slice: u16) -> SliceId {
 type Streamed = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
 /// The snapshot that a backfill gets: its cut and its documents.
 type Snapshots = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
+/// The refusal of a subscription, if it is refused.
+type Refusals = dyn Fn(&SubscribeRequest) -> Option<Error> + Send;
 
 /// The given messages and the recorded requests.
 pub struct Played {
@@ -49,6 +52,11 @@ pub struct Played {
     pub backfills: Mutex<Vec<BackfillRequest>>,
     /// True if documents of snapshots are sent.
     pub open: watch::Sender<bool>,
+    /// The number of snapshots, from the first one on, whose stream ends before their end.
+    pub cut_short: AtomicUsize,
+    /// The number of subscriptions that were refused.
+    pub refused: AtomicUsize,
+    refusals: Mutex<Box<Refusals>>,
     /// The sender of the newest stream of each node.
     more: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
     streams: Box<Streamed>,
@@ -70,6 +78,9 @@ impl Script {
             subscriptions: Mutex::default(),
             backfills: Mutex::default(),
             open: watch::Sender::new(true),
+            cut_short: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+            refusals: Mutex::new(Box::new(|_| None)),
             more: Mutex::default(),
             streams: Box::new(streams),
             snapshots: Box::new(snapshots),
@@ -80,6 +91,16 @@ impl Script {
     pub fn send(&self, node: NodeId, messages: impl IntoIterator<Item = StreamMessage>) {
         let more = &self.0.more.lock().unwrap()[&node];
         messages.into_iter().for_each(|message| more.try_send(message).unwrap());
+    }
+
+    /// Ends the newest stream of a node.
+    pub fn end_stream(&self, node: NodeId) {
+        self.0.more.lock().unwrap().remove(&node);
+    }
+
+    /// Refuses subscriptions from now on.
+    pub fn refuse(&self, refusal: impl Fn(&SubscribeRequest) -> Option<Error> + Send + 'static) {
+        *self.0.refusals.lock().unwrap() = Box::new(refusal);
     }
 
     /// The services as an indexer sees them.
@@ -144,6 +165,10 @@ pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
 #[async_trait]
 impl Streams for Script {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        if let Some(error) = (self.0.refusals.lock().unwrap())(&request) {
+            self.0.refused.fetch_add(1, Ordering::SeqCst);
+            return Err(error);
+        }
         let mut all = self.0.subscriptions.lock().unwrap();
         let before = all.iter().filter(|other| other.node == request.node).count();
         let messages = (self.0.streams)(&request, before);
@@ -156,6 +181,7 @@ impl Streams for Script {
         let before = self.backfills_of(request.node);
         let (cut, documents) = (self.0.snapshots)(&request, before);
         self.0.backfills.lock().unwrap().push(request);
+        let is_cut_short = before < self.0.cut_short.load(Ordering::SeqCst);
         let begin = stream::iter([Ok(BackfillMessage::Begin { cut })]);
         let mut open = self.0.open.subscribe();
         let documents = async move {
@@ -163,7 +189,10 @@ impl Streams for Script {
             stream::iter([Ok(BackfillMessage::Documents(documents)), Ok(BackfillMessage::End)])
         };
         let rest = stream::once(documents).flatten();
-        Ok(Box::pin(begin.chain(rest).chain(stream::pending())))
+        Ok(match is_cut_short {
+            true => Box::pin(begin.chain(rest).take(2)),
+            false => Box::pin(begin.chain(rest).chain(stream::pending())),
+        })
     }
 }
 

@@ -158,6 +158,12 @@ mod tests {
         assert!(past(7, 3, here), "the catalog has a newer generation");
         assert!(!past(7, 5, here), "the catalog is older");
         assert!(past(6, 4, here) && !past(8, 4, here), "dropped, or not known yet");
+        let dropped = Catalog { newest_index: IndexId(7), ..Catalog::default() };
+        let (index, generation) = (IndexId(7), Generation(4));
+        assert!(
+            is_past(&dropped, LocalIndexId { index, generation }, here),
+            "the newest was dropped"
+        );
     }
 
     #[test]

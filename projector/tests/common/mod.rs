@@ -392,3 +392,19 @@ pub fn apply(contents: &mut Contents, mutation: &KeyVersions<'_>, state: &IndexK
         contents.entry(mutation.id.to_owned()).or_default().push(value);
     }
 }
+
+/// Holds the syncs of a store until it is dropped, also when a test fails: the runtime waits for their threads.
+pub struct HeldSyncs(MemoryStore);
+
+impl HeldSyncs {
+    pub fn of(store: &MemoryStore) -> Self {
+        store.hold_syncs(true);
+        Self(store.clone())
+    }
+}
+
+impl Drop for HeldSyncs {
+    fn drop(&mut self) {
+        self.0.hold_syncs(false);
+    }
+}

@@ -229,6 +229,44 @@ async fn a_cancelled_hand_over_leaves_the_vbucket_with_its_owner() {
     pair.push(61..=70).await;
 }
 
+/// The target asks for the last piece while a push waits for its sync. The push is accepted, so the piece contains it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_push_that_is_accepted_before_the_release_is_handed_over() {
+    let mut pair = Pair::new().await;
+    pair.push(1..=10).await;
+    // The test plays the target.
+    let transfer = HandOver { number: 7, vbucket: VbucketId(0), to: NodeId(9) };
+    let mut assignment = pair.assignment.clone();
+    assignment.begin_transfer(transfer);
+    let source = pair.source();
+    pair.show(assignment);
+    let ask = |release| HandOverRequest {
+        bucket: PUSHED,
+        transfer,
+        after: at(10),
+        seen: at(10),
+        wanted: HandOverWanted::Mutations,
+        release,
+    };
+    let owner = pair.first.projector();
+    let before = owner.hand_over(ask(false)).await.expect("the owner knows the hand-over");
+    assert_eq!((before.released, before.end), (false, at(10)));
+
+    let held = HeldSyncs::of(&pair.first.store);
+    let request = PushRequest { bucket: PUSHED, branches: vec![], mutations: vec![pushed(11)] };
+    let mut pushing = tokio::spawn(async move { source.push(request).await });
+    let waited = timeout(Duration::from_millis(200), &mut pushing).await;
+    assert!(waited.is_err(), "an answer before the sync");
+    let mut last = std::pin::pin!(owner.hand_over(ask(true)));
+    let waited = timeout(Duration::from_millis(200), last.as_mut()).await;
+    assert!(waited.is_err(), "the release waits for the push");
+    drop(held);
+    let piece = last.await.expect("a piece");
+    pushing.await.expect("no panic").expect("accepted");
+    assert_eq!((piece.released, piece.end), (true, at(11)));
+    assert_eq!(piece.mutations, [pushed(11)]);
+}
+
 #[tokio::test]
 async fn a_released_vbucket_stays_released_after_a_restart() {
     let mut pair = Pair::new().await;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use projector::testing::MemoryStore;
 use proto::ErrorCode;
 use proto::model::cut::Cut;
 use proto::model::index::PartitionBy;
@@ -128,15 +127,6 @@ async fn a_failed_sync_acknowledges_and_streams_nothing() {
     }
 }
 
-/// Lets held syncs end, also when the test fails: the runtime waits for their threads.
-struct LetGo(MemoryStore);
-
-impl Drop for LetGo {
-    fn drop(&mut self) {
-        self.0.hold_syncs(false);
-    }
-}
-
 /// A write whose sync lasts long is in no answer, in no stream, in no read and in no report until then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_of_a_write_leaves_before_its_sync() {
@@ -151,8 +141,7 @@ async fn nothing_of_a_write_leaves_before_its_sync() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 
-    let let_go = LetGo(world.store.clone());
-    world.store.hold_syncs(true);
+    let held = HeldSyncs::of(&world.store);
     let mut writing = std::pin::pin!(world.write(vec![insert("b", "{\"n\": 2}")]));
     let waited = tokio::time::timeout(Duration::from_millis(200), writing.as_mut()).await;
     assert!(waited.is_err(), "an answer before the sync: {waited:?}");
@@ -163,7 +152,7 @@ async fn nothing_of_a_write_leaves_before_its_sync() {
     let streamed = tokio::time::timeout(Duration::from_millis(100), follower.step()).await;
     assert!(streamed.is_err() && follower.at == before, "a frame before the sync");
 
-    drop(let_go);
+    drop(held);
     let reply = writing.await.expect("written");
     assert_eq!(reply.affected, 1);
     let after = world.projector().positions(BUCKET).await.expect("positions");

@@ -205,4 +205,30 @@ mod tests {
         applied.forget(NodeId(1));
         assert_eq!(applied.newest_common(&index), None);
     }
+
+    #[test]
+    fn a_slice_that_left_its_node_is_known_where_it_is_reported() {
+        let (applied, index) = (AppliedEpochs::default(), index());
+        [1, 2].iter().for_each(|node| tell(&applied, *node, 3, 9));
+        let tell_of_third = |slice: u16| {
+            applied.report(AppliedReport {
+                node: NodeId(3),
+                applied: vec![(BucketId(1), Epoch(8))],
+                readable: Some(vec![(slice_id(&index, SliceNo(slice)), Epoch(5))]),
+            });
+        };
+        let candidates = |slice, epoch| applied.candidates(&index, SliceNo(slice), Epoch(epoch));
+        assert_eq!(candidates(0, 8), [NodeId(1)]);
+        tell_of_third(0);
+        assert_eq!(candidates(0, 8), [NodeId(1), NodeId(3)], "first those of the topology");
+        assert_eq!(candidates(1, 8), [NodeId(2)], "that slice is not on node 3");
+        applied.report(AppliedReport {
+            node: NodeId(1),
+            applied: vec![(BucketId(1), Epoch(9))],
+            readable: Some(Vec::new()),
+        });
+        assert_eq!(candidates(0, 8), [NodeId(3), NodeId(1)], "node 1 has given the slice up");
+        assert_eq!(applied.newest_common(&index), Some(Epoch(8)), "of the new node");
+        assert_eq!(applied.oldest_common(&index), Some(Epoch(5)));
+    }
 }

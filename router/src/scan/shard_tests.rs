@@ -59,6 +59,8 @@ enum Node {
     Refuses,
     /// Answers after a delay that the first slice has moved to node 2.
     Moves(Duration),
+    /// Sends two rows of [`Rows`] and then fails.
+    Breaks,
 }
 
 #[async_trait]
@@ -71,6 +73,11 @@ impl IndexerApi for Node {
                 tokio::time::sleep(*answer).await;
                 let moved = ShardBatch::Moved(vec![(scan.slices[0], NodeId(2))]);
                 return Ok(Box::pin(futures::stream::iter([Ok(moved)])));
+            }
+            Node::Breaks => {
+                let broken = Err(Error::unavailable("connection reset"));
+                let begin = Rows.scan(scan).await?.take(1);
+                return Ok(Box::pin(begin.chain(futures::stream::iter([broken]))));
             }
         }
         Rows.scan(scan).await
@@ -210,6 +217,41 @@ async fn the_error_of_a_hanging_node_names_index_slices_and_node() {
     let plan = plan_over(vec![vec![1], vec![1]], nodes(vec![hangs]));
     let error = read(&plan, 2).await.expect_err("no other node has the slices");
     assert_eq!(error.message, "index \"i\": slice 0 and 1 more: node 1 did not answer in time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_whose_node_fails_amid_its_rows_goes_on_behind_them_wherever_its_slices_are() {
+    let all = ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"];
+    // Both slices go on together, or each of them on a node of its own.
+    for placement in [[vec![1, 2], vec![1, 2]], [vec![1, 2], vec![1, 3]]] {
+        let soon = || Node::After(Duration::from_millis(10));
+        let plan = plan_over(placement.to_vec(), nodes(vec![Node::Breaks, soon(), soon()]));
+        assert_eq!(
+            read(&plan, 2).await.expect("each slice has another node"),
+            all,
+            "{placement:?}"
+        );
+        let resumed = plan.context.resumed.load(Ordering::Relaxed);
+        assert!(resumed > 0, "{placement:?}");
+        let from_second = ScanPlan { resume_after: Some("0 of 0".into()), ..plan };
+        assert_eq!(read(&from_second, 2).await.expect("rows"), all[1..], "{placement:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_from_before_a_move_finds_the_slice_on_its_new_node() {
+    let soon = Duration::from_millis(10);
+    let plan = plan_over(vec![vec![1]], nodes(vec![Node::Moves(soon), Node::After(soon)]));
+    let bucket = plan.index.bucket;
+    let slice =
+        SliceId { index: plan.index.id, generation: plan.index.generation, slice: SliceNo(0) };
+    plan.context.applied.report(AppliedReport {
+        node: NodeId(2),
+        applied: vec![(bucket, Epoch(1))],
+        readable: Some(vec![(slice, Epoch(1))]),
+    });
+    let rows = read(&plan, 1).await.expect("node 2 reports the slice");
+    assert_eq!(rows, ["0 of 0", "1 of 0", "2 of 0"]);
 }
 
 #[tokio::test(start_paused = true)]

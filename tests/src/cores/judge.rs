@@ -194,8 +194,9 @@ fn split_statement(history: &History, before: &Cut, cut: &Cut) -> Option<String>
 }
 
 impl World {
-    /// Judges the new epochs of a member whose state has changed.
+    /// Judges the state of a member whose state has changed: its new epochs, and its moves.
     pub fn state_changed(&mut self, at: usize) {
+        self.judge_damage(at);
         let Some(running) = &mut self.members[at].running else { return };
         let view = running.replica.view();
         if view.state.cas() < running.cas {

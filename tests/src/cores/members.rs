@@ -388,7 +388,7 @@ impl World {
                 if source != target && !self.judge.is_dead(check.epoch) {
                     self.judge.wrong(format!("{check:?}: the ends of a move differ"));
                 }
-                Ok((source, target))
+                Ok((source, self.damage.read(check.id, target)))
             }
             _ => Err(lost),
         };

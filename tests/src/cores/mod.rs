@@ -11,6 +11,7 @@
 //! - epoch numbers are unique, each epoch follows its parent, and none splits a surviving statement;
 //! - each epoch that an indexer applies, returns to, builds or receives by a move shows on each slice exactly the
 //!   history; so a rollback removes exactly the lost mutations and restores the values that they had overwritten;
+//! - no damaged copy of a move becomes live;
 //! - the first epoch after a rollback has all surviving mutations, and no new scan chooses an epoch that may lack some;
 //!   a scan shows each entry of its epoch once, wherever its slices move;
 //! - the horizon passes no lease known to the leader, no epoch that new scans may choose, and none that an index needs
@@ -25,9 +26,10 @@
 //! | `source`, `streams` | the source, and the messages between it and the indexers |
 //! | `indexer`, `store` | an indexer |
 //! | `router` | a router and its scans |
-//! | `faults` | the faults |
+//! | `faults`, `damage` | the faults; damaged copies |
 
 mod client;
+mod damage;
 mod faults;
 mod history;
 mod indexer;
@@ -78,7 +80,8 @@ pub fn run(seed: u64, seconds: u64) -> Outcome {
 }
 
 fn summary(world: World) -> Summary {
-    let World { judge, router, client, source, .. } = world;
+    let World { judge, router, client, source, damage, mut faults, .. } = world;
+    faults.insert("damaged_copy", damage.count());
     Summary {
         seed: world.seed,
         simulated_ms: world.now_ms,
@@ -94,7 +97,7 @@ fn summary(world: World) -> Summary {
         copies_compared: judge.compared,
         terms: judge.members.leaders.len() as u64,
         committed: judge.members.applied.len() as u64,
-        faults: world.faults.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect(),
+        faults: faults.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect(),
         violations: judge.violations,
         ..Summary::default()
     }

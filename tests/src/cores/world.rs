@@ -14,6 +14,7 @@ use proto::rpc::mutation::StreamMessage;
 use proto::rpc::scan::AppliedReport;
 
 use super::client::Client;
+use super::damage::Damage;
 use super::indexer::Indexer;
 use super::judge::Judge;
 use super::members::Member;
@@ -172,6 +173,8 @@ pub struct World {
     pub judge: Judge,
     /// The faults in effect.
     pub broken: Broken,
+    /// Damaged copies.
+    pub damage: Damage,
     /// The number of faults by kind.
     pub faults: BTreeMap<&'static str, u64>,
     /// Events so far.
@@ -203,6 +206,7 @@ impl World {
             random,
             judge: Judge::default(),
             broken: Broken::default(),
+            damage: Damage::new(seed),
             faults: BTreeMap::new(),
             events: 0,
             trace: seed,

@@ -55,6 +55,11 @@ const CALM: Duration = Duration::from_secs(5);
 /// The interruptions of blocking work. A slow flush lasts for several epochs with writes, of which there are a few
 /// in a second.
 const PACES: Paces = Paces { whole_one_in: 2, slow_one_in: 4, slow_ms_max: 400 };
+
+/// Simulated time for everything but the faults: longer than the time limits of all checks after them together, since a check
+/// that gives up says what is missing.
+const CHECKS_MAX: Duration = Duration::from_secs(300);
+
 /// Interval of polling processes and delivering messages, which dominates the cost of a run.
 const TICK: Duration = Duration::from_millis(2);
 /// Maximum latency of a message without faults.
@@ -81,7 +86,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     let summary: Shared = Arc::new(Mutex::new(Summary { seed, ..Summary::default() }));
     let mut sim = turmoil::Builder::new()
         .rng_seed(seed)
-        .simulation_duration(CALM * 20 + Duration::from_secs(seconds))
+        .simulation_duration(Duration::from_secs(seconds) + CHECKS_MAX)
         .tick_duration(TICK)
         .min_message_latency(Duration::from_micros(200))
         .max_message_latency(LATENCY_MAX)

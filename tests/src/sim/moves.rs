@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
+use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, PlannedMove, RebalanceRequest};
 use proto::model::node::Role;
@@ -115,35 +115,40 @@ pub(super) async fn settle(session: &Session, summary: &Shared) {
     }
     for index in catalog.indexes.values().filter(|i| i.state == IndexState::Maintenance) {
         for slice in (0..index.topology.slices()).map(SliceNo) {
-            compare_copies(session, summary, index, slice, deadline).await;
+            compare_copies(session, summary, index.local_id(), slice, deadline).await;
         }
     }
 }
 
-/// Checks that all copies of a slice are equal at one epoch (I3).
+/// Checks that all copies of a slice are equal at one epoch (I3). The leader may move the slice meanwhile, so each try asks
+/// the nodes that have it by the present catalog.
 async fn compare_copies(
     session: &Session,
     summary: &Shared,
-    index: &IndexInfo,
+    index: LocalIndexId,
     slice: SliceNo,
     deadline: Instant,
 ) {
-    let id = SliceId { index: index.id, generation: index.generation, slice };
     let mut last = String::new();
     while Instant::now() < deadline {
-        let epoch = newest_epoch(session, index);
+        let catalog = session.router.catalog();
+        let Some(info) = catalog.local_index(index) else {
+            last = format!("the catalog has no index {index}");
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let (id, epoch) = (index.slice(slice), newest_epoch(session, info));
         let mut sums = Vec::new();
-        for node in index.topology.replicas(slice) {
-            let catalog = session.router.catalog();
-            let Some(info) = catalog.nodes.get(node) else { continue };
-            let indexer = session.directory.indexer(info);
+        for node in info.topology.replicas(slice) {
+            let Some(node_info) = catalog.nodes.get(node) else { continue };
+            let indexer = session.directory.indexer(node_info);
             match timeout(Duration::from_secs(2), indexer.checksum(id, epoch)).await {
                 Ok(Ok(sum)) => sums.push((*node, sum)),
                 Ok(Err(error)) => last = format!("node {node}: {error}"),
                 Err(_) => last = format!("node {node} does not answer"),
             }
         }
-        if sums.len() == index.topology.replicas(slice).len() {
+        if sums.len() == info.topology.replicas(slice).len() {
             if sums.windows(2).any(|two| two[0].1 != two[1].1) {
                 let what = format!("the copies of slice {id} differ at epoch {epoch}: {sums:?}");
                 violation(summary, what);
@@ -153,7 +158,8 @@ async fn compare_copies(
         }
         sleep(Duration::from_millis(100)).await;
     }
-    violation(summary, format!("the copies of slice {id} cannot be compared: {last}"));
+    let slice = index.slice(slice);
+    violation(summary, format!("the copies of slice {slice} cannot be compared: {last}"));
 }
 
 fn newest_epoch(session: &Session, index: &IndexInfo) -> Epoch {

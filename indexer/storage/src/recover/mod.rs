@@ -5,3 +5,5 @@ pub(crate) mod open;
 
 #[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod replay_tests;
