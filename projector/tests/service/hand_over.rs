@@ -254,15 +254,15 @@ async fn a_push_that_is_accepted_before_the_release_is_handed_over() {
 
     let held = HeldSyncs::of(&pair.first.store);
     let request = PushRequest { bucket: PUSHED, branches: vec![], mutations: vec![pushed(11)] };
-    let mut pushing = tokio::spawn(async move { source.push(request).await });
-    let waited = timeout(Duration::from_millis(200), &mut pushing).await;
+    let mut pushing = std::pin::pin!(source.push(request));
+    let waited = timeout(Duration::from_millis(200), pushing.as_mut()).await;
     assert!(waited.is_err(), "an answer before the sync");
     let mut last = std::pin::pin!(owner.hand_over(ask(true)));
     let waited = timeout(Duration::from_millis(200), last.as_mut()).await;
     assert!(waited.is_err(), "the release waits for the push");
     drop(held);
     let piece = last.await.expect("a piece");
-    pushing.await.expect("no panic").expect("accepted");
+    pushing.await.expect("accepted");
     assert_eq!((piece.released, piece.end), (true, at(11)));
     assert_eq!(piece.mutations, [pushed(11)]);
 }
