@@ -126,6 +126,7 @@ pub(super) async fn wait_for_epoch(
         member.wake.notify_one();
         let change = async {
             tokio::select! {
+                biased;
                 changed = changes.changed() => changed.is_ok(),
                 changed = role.changed() => changed.is_ok(),
             }
