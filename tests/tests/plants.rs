@@ -13,7 +13,7 @@ use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
 const FOUND: [(&str, &str, u64, u64); 36] = [
-    ("hand-over-uncovered", "full", 6, 10),
+    ("hand-over-uncovered", "full", 1, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
     ("stale-owner-answers", "full", 1, 10),
@@ -45,7 +45,7 @@ const FOUND: [(&str, &str, u64, u64); 36] = [
     ("branch-kept", "full", 7, 8),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
-    ("not-released", "full", 2, 12),
+    ("not-released", "full", 11, 10),
     ("descending-ignored", "full", 1, 10),
     ("branch-off-by-one", "full", 1, 10),
     ("checksum-blind", "store", 1, 0),
