@@ -28,6 +28,7 @@ use crate::state::epoch_history::advance;
 const CLOSED_MAX: usize = 64;
 /// Slow indexers delay an epoch no longer than this.
 const HOLD_MS_MAX: u64 = 500;
+
 /// The cuts that SYNC reported, and the callers that wait for an epoch.
 #[derive(Debug, Default)]
 pub struct Stability {
@@ -168,8 +169,8 @@ impl Stability {
 
 /// The largest seqno of each vbucket that the indexers are ready for; `None` if no indexer is slow.
 fn bound(newest: &Cut, indexers: &[&BucketProgress]) -> Option<Vec<u64>> {
-    // A stream pauses that far ahead of the newest epoch, so half of an indexer's own limit, which is larger by default, would
-    // never be reached.
+    // A stream pauses at this limit beyond the newest epoch. Half of an indexer's own limit, which is larger by default,
+    // would never be reached.
     let room =
         |indexer: &BucketProgress| indexer.queue_bytes_max.min(FRAMES_AHEAD_BYTES_MAX as u64);
     let slow = |indexer: &&BucketProgress| {

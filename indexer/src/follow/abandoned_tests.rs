@@ -1,28 +1,26 @@
-//! What a follower has received and must not trust: snapshots that end early, and mutations that the source has lost. A whole
-//! indexer runs against a projector that a test plays.
+//! A follower does not trust snapshots that end early, or mutations that the source has lost, although it has received them.
+//! A whole indexer runs against a projector that the test plays.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::env::Env;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, Position};
-use proto::model::history::FailoverLogs;
-use proto::model::ids::{Epoch, NodeId, Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{Epoch, NodeId, Seqno, VbucketId};
 use proto::model::node::Role;
-use proto::rpc::mutation::{Frame, StreamMessage, SubscribeRequest};
+use proto::rpc::mutation::{StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode};
 use tokio::time::{sleep, timeout};
 
 use super::cluster::{BUCKET, node};
-use super::played::{BRANCH, Script, cut, documents, fresh, index, mark, shown};
+use super::played::{
+    self, BRANCH, NEW_BRANCH, Script, cut, documents, frame, fresh, index, mark, shown,
+};
 use crate::{Config, Indexer};
 
 const INDEXER: NodeId = NodeId(7);
-/// The branch behind [`KEPT`] after the loss.
-const NEW_BRANCH: Vbuuid = Vbuuid(11);
 /// The last seqno of vbucket 0 that the source has kept.
 const KEPT: u64 = 7;
 /// The pause of the follower between two subscriptions.
@@ -47,17 +45,7 @@ fn begin(request: &SubscribeRequest, is_built: bool) -> StreamMessage {
 }
 
 fn history(is_lossy: bool) -> StreamMessage {
-    let first = match is_lossy {
-        true => vec![(NEW_BRANCH, KEPT), (BRANCH, 0)],
-        false => vec![(BRANCH, 0)],
-    };
-    StreamMessage::History(Arc::new(FailoverLogs::new(vec![first, vec![(BRANCH, 0)]])))
-}
-
-fn frame(vbuuid: Vbuuid, from: u64, to: u64) -> StreamMessage {
-    let (vbucket, body) = (VbucketId(0), documents(from, to - from));
-    let (from, to) = (Seqno(from), Seqno(to));
-    StreamMessage::Frames(vec![Frame { vbucket, vbuuid, from, to, body }])
+    played::history(is_lossy.then_some(KEPT))
 }
 
 fn epoch(epoch: u64, cut: Cut) -> StreamMessage {

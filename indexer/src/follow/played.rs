@@ -12,14 +12,15 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use proto::env::Env;
 use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::history::FailoverLogs;
 use proto::model::ids::{
-    Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceId, SliceNo, Vbuuid,
+    Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceId, SliceNo, VbucketId, Vbuuid,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::topology::{PartitionKey, TopologyProvider};
 use proto::rpc::api::{IndexerApi, ResultStream};
 use proto::rpc::mutation::{
-    BackfillMessage, BackfillRequest, KeyVersionsWriter, MutationKind, StreamMessage,
+    BackfillMessage, BackfillRequest, Frame, KeyVersionsWriter, MutationKind, StreamMessage,
     SubscribeRequest,
 };
 use proto::{Error, Result};
@@ -33,6 +34,8 @@ pub const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Ge
 /// The slices of the index.
 pub const SLICES: [SliceId; 2] = [slice(0), slice(1)];
 pub const BRANCH: Vbuuid = Vbuuid(9);
+/// The branch of vbucket 0 after a loss.
+pub const NEW_BRANCH: Vbuuid = Vbuuid(11);
 
 const fn slice(slice: u16) -> SliceId {
     INDEX.slice(SliceNo(slice))
@@ -160,6 +163,20 @@ pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
 pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
     let info = IndexInfo::new(INDEX.index, BUCKET, IndexSpec::new("i", "b"), placement);
     Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
+}
+
+/// The history of the source; in vbucket 0 it has lost what comes after the seqno `kept`, if there is one.
+pub fn history(kept: Option<u64>) -> StreamMessage {
+    let new = kept.map(|kept| (NEW_BRANCH, kept));
+    let first = new.into_iter().chain([(BRANCH, 0)]).collect();
+    StreamMessage::History(Arc::new(FailoverLogs::new(vec![first, vec![(BRANCH, 0)]])))
+}
+
+/// The documents of a range of vbucket 0.
+pub fn frame(vbuuid: Vbuuid, from: u64, to: u64) -> StreamMessage {
+    let (vbucket, body) = (VbucketId(0), documents(from, to - from));
+    let (from, to) = (Seqno(from), Seqno(to));
+    StreamMessage::Frames(vec![Frame { vbucket, vbuuid, from, to, body }])
 }
 
 #[async_trait]

@@ -14,14 +14,12 @@ use futures::StreamExt;
 use proto::Result;
 use proto::env::{DirectoryIdentity, Env, TaskPolicy};
 use proto::model::cut::{Cut, Position};
-use proto::model::history::FailoverLogs;
-use proto::model::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId, Vbuuid};
+use proto::model::ids::{Epoch, NodeId, Seqno, SliceId, VbucketId};
 use proto::model::index::IndexInfo;
 use proto::model::node::Role;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{IndexerApi, ResultStream, SliceProgress};
 use proto::rpc::export::{ExportHead, ExportMessage, ExportRequest, FilePiece};
-use proto::rpc::mutation::Frame;
 use proto::rpc::mutation::StreamMessage;
 use proto::rpc::mutation::SubscribeRequest;
 use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
@@ -30,8 +28,8 @@ use storage::{Grouping, SliceStore, StorageEngine};
 
 use super::cluster::{BUCKET, node};
 use super::played::{
-    BRANCH, INDEX, SLICES, Script, cut, documents, expected, fresh, index, mark, placed, shown,
-    shown_of,
+    self, BRANCH, INDEX, NEW_BRANCH, SLICES, Script, cut, documents, expected, frame, fresh, index,
+    mark, placed, shown, shown_of,
 };
 use crate::{Indexer, recorded};
 use proto::model::assignment::VbucketSet;
@@ -43,8 +41,6 @@ const OLD: NodeId = NodeId(7);
 /// The node whose copy cannot.
 const YOUNG: NodeId = NodeId(8);
 const COPIES: [NodeId; 2] = [OLD, YOUNG];
-/// The branch behind seqno 10 after the loss.
-const NEW_BRANCH: Vbuuid = Vbuuid(11);
 /// The first epoch after the rollback.
 const RESUMED: Epoch = Epoch(4);
 
@@ -59,17 +55,7 @@ fn resumed() -> Cut {
 }
 
 fn history(lost: bool) -> StreamMessage {
-    let first = match lost {
-        true => vec![(NEW_BRANCH, 10), (BRANCH, 0)],
-        false => vec![(BRANCH, 0)],
-    };
-    StreamMessage::History(Arc::new(FailoverLogs::new(vec![first, vec![(BRANCH, 0)]])))
-}
-
-fn frame(vbuuid: Vbuuid, from: u64, to: u64) -> StreamMessage {
-    let (vbucket, body) = (VbucketId(0), documents(from, to - from));
-    let (from, to) = (Seqno(from), Seqno(to));
-    StreamMessage::Frames(vec![Frame { vbucket, vbuuid, from, to, body }])
+    played::history(lost.then_some(10))
 }
 
 fn epoch(epoch: u64, parent: u64, cut: Cut) -> StreamMessage {

@@ -15,7 +15,7 @@ const DAMAGED_ONE_IN: u32 = 8;
 pub struct Damage {
     /// A generator of its own, so that a damage changes nothing else.
     random: fastrand::Rng,
-    /// What the damage adds to the sum and to the number of entries; zeros if the copy is intact.
+    /// The errors of the sum and of the number of entries; zeros if the copy is intact.
     by_move: BTreeMap<MoveId, (u64, u64)>,
 }
 
@@ -34,8 +34,8 @@ impl Damage {
             2 => (random.u64(1..), random.u64(1..9)),
             _ => (0, 0),
         };
-        let (more_sum, more_entries) = *self.by_move.entry(id).or_insert_with(draw);
-        (sum.wrapping_add(more_sum), entries + more_entries)
+        let (sum_error, entries_error) = *self.by_move.entry(id).or_insert_with(draw);
+        (sum.wrapping_add(sum_error), entries + entries_error)
     }
 
     fn is_damaged(&self, id: MoveId) -> bool {

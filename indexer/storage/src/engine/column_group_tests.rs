@@ -56,7 +56,6 @@ fn body(states: &[State<'_>]) -> Bytes {
     writer.finish()
 }
 
-/// The mark of an epoch. No scan asks for an older epoch.
 /// A store with one index in a directory of its own.
 struct Node {
     dir: tempfile::TempDir,
