@@ -192,10 +192,13 @@ impl Cluster {
         }
     }
 
-    fn assignment(&self, slice: SliceNo) -> Vec<NodeId> {
+    fn topology(&self) -> Option<Arc<IndexTopology>> {
         let catalog = self.backend.catalog();
-        let index = catalog.indexes.get(&self.index.id);
-        index.map_or_else(Vec::new, |index| index.topology.replicas(slice).to_vec())
+        catalog.indexes.get(&self.index.id).map(|index| Arc::clone(&index.topology))
+    }
+
+    fn assignment(&self, slice: SliceNo) -> Vec<NodeId> {
+        self.topology().map_or_else(Vec::new, |topology| topology.replicas(slice).to_vec())
     }
 
     /// Moves a slice; waits until only its new node has it and no move is in progress.
@@ -211,14 +214,14 @@ impl Cluster {
             let to_too = (!before.contains(&to)).then_some(to);
             match self.start_move(slice, Some(from), to_too).await {
                 Ok(()) => break,
-                // The leader removes a second copy by itself, since the index asks for one.
-                Err(_) if before.len() > 1 && tries_left > 0 => {
+                // The leader removes a second copy by itself, since the index asks for one; or such a move is in progress.
+                Err(_) if tries_left > 0 => {
                     sleep(Duration::from_millis(20)).await;
                 }
                 Err(refusal) => return Err(refusal),
             }
         }
-        self.settle(slice, move |assignment| assignment == [to]).await
+        self.settle(slice, move |topology| topology.replicas(slice) == [to]).await
     }
 
     async fn copy(&mut self, pid: u16, shard: u64) -> Result<(), Failure> {
@@ -226,8 +229,13 @@ impl Cluster {
         if self.assignment(slice).contains(&to) {
             return Ok(());
         }
+        let before = self.topology().map_or(0, |topology| topology.number.0);
         self.start_move(slice, None, Some(to)).await?;
-        self.settle(slice, move |assignment| assignment.contains(&to)).await
+        // The leader removes one of the copies soon, also the new one. A catalog between the two changes may be missed.
+        let made = move |topology: &IndexTopology| {
+            topology.replicas(slice).contains(&to) || topology.number.0 >= before + 2
+        };
+        self.settle(slice, made).await
     }
 
     async fn start_move(
@@ -251,13 +259,12 @@ impl Cluster {
     async fn settle(
         &self,
         slice: SliceNo,
-        there: impl Fn(&[NodeId]) -> bool,
+        there: impl Fn(&IndexTopology) -> bool,
     ) -> Result<(), Failure> {
         let id: IndexId = self.index.id;
         let settled = |catalog: &Catalog| {
             catalog.indexes.get(&id).is_some_and(|index| {
-                there(index.topology.replicas(slice))
-                    && index.moves.iter().all(|mv| mv.slice != slice)
+                there(&index.topology) && index.moves.iter().all(|mv| mv.slice != slice)
             })
         };
         let nodes: BTreeSet<NodeId> = self.assignment(slice).into_iter().collect();
