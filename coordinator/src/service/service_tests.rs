@@ -247,6 +247,7 @@ fn indexer_says(
         leases: vec![],
         scans: None,
         proof: None,
+        catalog_cas: 0,
     }
 }
 
@@ -375,6 +376,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
         leases: vec![],
         scans: None,
         proof: None,
+        catalog_cas: 0,
     };
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
     let catalog = follower.member.replica.view().catalog.clone();
