@@ -55,8 +55,13 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a cluster, with the data in its directory if there is any.
     pub async fn start(config: ClusterConfig, env: Env) -> Result<Self> {
-        let (its_env, its_config) = (env.clone(), config.clone());
-        env.blocking(move || prepare_directories(&its_env, &its_config)).await?;
+        let (its_env, data_dir) = (env.clone(), config.data_dir.clone());
+        let dirs: Vec<_> = members(&config)
+            .iter()
+            .map(|(id, _)| node_dir(&config.data_dir, "coordinator", id.0))
+            .collect();
+        let forced = config.recovery.force_new_cluster;
+        env.blocking(move || prepare_directories(&its_env, &data_dir, &dirs, forced)).await?;
         let peers = Peers::new(members(&config), tcp_connect());
         let directory = directory(&peers);
         let mut coordinators = BTreeMap::new();
@@ -192,7 +197,7 @@ pub(super) fn stopped(role: Role, id: NodeId, unwritten: &str) -> Error {
 }
 
 /// The coordinator's members.
-pub(super) fn members(config: &ClusterConfig) -> Vec<(NodeId, String)> {
+fn members(config: &ClusterConfig) -> Vec<(NodeId, String)> {
     let member = |n| (NodeId(COORDINATOR + n), format!("{LOCAL}{}", COORDINATOR + n));
     (0..config.coordinators).map(member).collect()
 }
@@ -205,7 +210,7 @@ fn info(id: u64, role: Role) -> NodeInfo {
     NodeInfo { id: NodeId(id), role, address: format!("{LOCAL}{id}"), zone: String::new() }
 }
 
-pub(super) fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
+fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
     data_dir.join(format!("{role}-{n}"))
 }
 

@@ -4,19 +4,21 @@ use std::path::{Path, PathBuf};
 
 use proto::env::{DirectoryIdentity, Env};
 use proto::model::identity::ClusterId;
-use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
-
-use super::cluster::{ClusterConfig, members, node_dir};
 
 /// The number of clusters that may have been put aside in one data directory.
 const ASIDE_MAX: u32 = 1_000;
 
 /// Checks the directories. With `--force-new-cluster`, directories that are no whole cluster are moved aside. Blocks the
 /// thread.
-pub(super) fn prepare_directories(env: &Env, config: &ClusterConfig) -> Result<()> {
-    let checked = check_clusters(env, config);
-    if !config.recovery.force_new_cluster {
+pub(super) fn prepare_directories(
+    env: &Env,
+    data_dir: &Path,
+    coordinators: &[PathBuf],
+    force_new_cluster: bool,
+) -> Result<()> {
+    let checked = check_clusters(env, data_dir, coordinators);
+    if !force_new_cluster {
         return checked;
     }
     match checked {
@@ -26,8 +28,10 @@ pub(super) fn prepare_directories(env: &Env, config: &ClusterConfig) -> Result<(
             );
             Ok(())
         }
+        // A directory that cannot be read now may be whole.
+        Err(error) if error.code == ErrorCode::Io => Err(error),
         Err(error) => {
-            let aside = put_aside(env, &config.data_dir)?;
+            let aside = put_aside(env, data_dir)?;
             eprintln!(
                 "a new cluster begins ({}); the old files are in {}",
                 error.message,
@@ -69,10 +73,10 @@ fn is_of_node(dir: &Path) -> bool {
 
 /// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the
 /// log the cluster would begin anew beside data of unknown origin.
-fn check_clusters(env: &Env, config: &ClusterConfig) -> Result<()> {
+fn check_clusters(env: &Env, data_dir: &Path, coordinators: &[PathBuf]) -> Result<()> {
     let mut found: Option<(PathBuf, ClusterId)> = None;
-    let dirs = match env.fs.exists(&config.data_dir) {
-        true => env.fs.list(&config.data_dir)?,
+    let dirs = match env.fs.exists(data_dir) {
+        true => env.fs.list(data_dir)?,
         false => Vec::new(),
     };
     for dir in dirs {
@@ -97,16 +101,13 @@ fn check_clusters(env: &Env, config: &ClusterConfig) -> Result<()> {
         }
     }
     let Some((dir, cluster)) = found else { return Ok(()) };
-    let has_log = |id: &NodeId| {
-        coordinator::has_log(&*env.fs, &node_dir(&config.data_dir, "coordinator", id.0))
-    };
-    if members(config).iter().any(|(id, _)| has_log(id)) {
+    if coordinators.iter().any(|dir| coordinator::has_log(&*env.fs, dir)) {
         return Ok(());
     }
     let what = format!(
         "{} belongs to cluster {cluster}, but no coordinator in {} has a log: the catalog is lost",
         dir.display(),
-        config.data_dir.display()
+        data_dir.display()
     );
     Err(Error::new(ErrorCode::Corrupt, what).with_hint(
         "restore the directory of a coordinator; if it is lost for good, start with another --data, or with --force-new-cluster, which \
