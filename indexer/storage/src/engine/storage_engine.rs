@@ -101,7 +101,7 @@ impl StorageEngine {
             progress.ends.push_back((batch.mark.epoch, end));
         }
         context.state.mark_unapplied_from(bucket, begin);
-        lock(&order.dead).extend(epochs_skipped_by(&batch.mark));
+        order.skipped.extend(epochs_skipped_by(&batch.mark));
         context.checkpoint(&mut order, context.options.log.segment_bytes / 4);
         Ok(begin)
     }

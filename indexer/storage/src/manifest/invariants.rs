@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use proto::model::cut::EpochMark;
+
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::key_ranges::is_empty;
 use crate::manifest::lists::{ListItem, SliceLists};
@@ -92,8 +94,7 @@ fn dead_ranges_are_valid(manifest: &NodeManifest) -> bool {
 
 /// No bucket stands at an epoch that a rollback has undone.
 fn no_mark_is_dead(manifest: &NodeManifest) -> bool {
-    manifest.marks.iter().all(|mark| {
-        let of_bucket = manifest.dead.iter().filter(|dead| dead.bucket == mark.bucket);
-        of_bucket.into_iter().all(|dead| mark.epoch <= dead.above || dead.to < mark.epoch)
-    })
+    let is_dead =
+        |mark: &EpochMark| manifest.dead.iter().any(|dead| dead.contains(mark.bucket, mark.epoch));
+    !manifest.marks.iter().any(is_dead)
 }

@@ -36,3 +36,10 @@ pub struct DeadEpochs {
     /// Newest epoch that was undone.
     pub to: Epoch,
 }
+
+impl DeadEpochs {
+    /// True if an epoch of a bucket was undone.
+    pub fn contains(&self, bucket: BucketId, epoch: Epoch) -> bool {
+        self.bucket == bucket && self.above < epoch && epoch <= self.to
+    }
+}

@@ -5,6 +5,14 @@
 //! The node manifest on disk has a mark of each bucket of which an index manifest has a floor. Without a mark, and without
 //! the log, nothing would say which epoch the fragments have, and the stream of mutations would begin at the wrong place.
 //! So `name_bucket` (`node/name_bucket.rs`) comes before the first slice of a bucket becomes readable.
+//!
+//! # Skipped epochs
+//!
+//! A bucket that goes back to zero drops its indexes; nothing is truncated, and its mark stays. The next epoch skips all
+//! earlier ones, that of the mark included. The mark moves on when that epoch is in fragments. Until then the log has the
+//! epoch, because it is newer than the mark, and a replay of it finds the skipped epochs again. So the node manifest has
+//! them only once no mark is among them. Epochs that a rollback has truncated are in the manifest at once: their marks go
+//! back with them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -28,8 +36,10 @@ pub struct LogCheckpoints {
     pub named: BTreeSet<BucketId>,
     /// The part of the log before this place may be released.
     pub log_from: Lsn,
-    /// Epochs that rollbacks have undone on all indexes.
+    /// Epochs that rollbacks have undone on all indexes, without those of `skipped`.
     pub dead: Arc<Mutex<Vec<DeadEpochs>>>,
+    /// Epochs that an epoch of the log has skipped.
+    pub skipped: Vec<DeadEpochs>,
 }
 
 impl LogCheckpoints {
@@ -49,7 +59,13 @@ impl LogCheckpoints {
         next_file: FileId,
         index_numbers: BTreeMap<LocalIndexId, u64>,
     ) -> NodeManifest {
-        let (marks, dead) = (self.marks.clone(), lock(&self.dead).clone());
+        let (marks, mut dead) = (self.marks.clone(), lock(&self.dead).clone());
+        for skipped in &self.skipped {
+            let has_mark = marks.iter().any(|mark| skipped.contains(mark.bucket, mark.epoch));
+            if !has_mark && !dead.contains(skipped) {
+                dead.push(*skipped);
+            }
+        }
         NodeManifest { next_file, marks, dead, log_from: self.log_from, index_numbers }
     }
 

@@ -104,9 +104,9 @@ impl NodeState {
 
     /// True if a rollback has taken an epoch back.
     pub fn is_dead(&self, bucket: BucketId, epoch: Epoch) -> bool {
-        let of = |dead: &DeadEpochs| dead.above < epoch && epoch <= dead.to;
         let buckets = lock(&self.buckets);
-        buckets.get(&bucket).is_some_and(|progress| progress.dead.iter().any(of))
+        let mut dead = buckets.get(&bucket).into_iter().flat_map(|progress| &progress.dead);
+        dead.any(|dead| dead.contains(bucket, epoch))
     }
 
     /// All rebuilds.

@@ -41,7 +41,7 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 use crate::node::checkpoints::LogCheckpoints;
 use crate::node::context::EngineContext;
-use crate::node::state::NodeState;
+use crate::node::state::{NodeState, epochs_skipped_by};
 use crate::options::StoreOptions;
 use crate::{layout, manifest};
 
@@ -77,15 +77,17 @@ pub(crate) fn open(
         begin: 0,
         records: 0,
         gone_back: Vec::new(),
+        skipped: Vec::new(),
     };
     let log = CommitLog::open(env, &log_dir, options.log.clone(), &mut |end, record| {
         replay.record(end, record)
     })?;
-    let (gone_back, records) = (replay.gone_back, replay.records);
+    let (gone_back, skipped, records) = (replay.gone_back, replay.skipped, replay.records);
     state.indexes_and_rebuilds().iter().try_for_each(|index| merge_index_runs(index))?;
     tracing::info!(records, "replayed the commit log");
     undo_unlogged_epochs(&state, &files)?;
-    let order = save_replayed(&state, &files, &log, &node_manifest, &gone_back)?;
+    let order = order_after_replay(&state, &node_manifest, &gone_back, skipped);
+    let order = save_replayed(&state, &files, &log, &node_manifest, order)?;
     Ok(EngineContext {
         env: env.clone(),
         opening: env.random.next_u64(),
@@ -149,6 +151,28 @@ fn restore_buckets(state: &NodeState, manifest: &NodeManifest) {
     }
 }
 
+/// The checkpoints after a replay, which has found these rollbacks and skipped epochs.
+fn order_after_replay(
+    state: &NodeState,
+    manifest: &NodeManifest,
+    gone_back: &[EpochMark],
+    mut skipped: Vec<DeadEpochs>,
+) -> LogCheckpoints {
+    skipped.retain(|skipped| !manifest.dead.contains(skipped));
+    let mut dead = dead_epochs(state);
+    dead.retain(|dead| !skipped.contains(dead));
+    let mut order = LogCheckpoints {
+        marks: manifest.marks.clone(),
+        named: manifest.marks.iter().map(|mark| mark.bucket).collect(),
+        log_from: manifest.log_from,
+        dead: Arc::new(Mutex::new(dead)),
+        skipped,
+        ..LogCheckpoints::default()
+    };
+    gone_back.iter().for_each(|mark| order.roll_back_to(mark));
+    order
+}
+
 /// Saves what the replay changed, and releases the log if nothing in memory came from it. From here on
 /// indexes load their other fragments.
 fn save_replayed(
@@ -156,18 +180,8 @@ fn save_replayed(
     files: &DataFiles,
     log: &CommitLog,
     manifest: &NodeManifest,
-    gone_back: &[EpochMark],
+    mut order: LogCheckpoints,
 ) -> Result<LogCheckpoints> {
-    // Epochs that a replayed epoch skipped are dead too. Once the log is released, only the manifest knows of them.
-    let dead = dead_epochs(state);
-    let mut order = LogCheckpoints {
-        marks: manifest.marks.clone(),
-        named: manifest.marks.iter().map(|mark| mark.bucket).collect(),
-        log_from: manifest.log_from,
-        dead: Arc::new(Mutex::new(dead.clone())),
-        ..LogCheckpoints::default()
-    };
-    gone_back.iter().for_each(|mark| order.roll_back_to(mark));
     state.advance_all(LoadEvent::LogReplayed)?;
     let all_flushed =
         state.indexes_and_rebuilds().iter().all(|index| index.stats.needs_log_from().is_none());
@@ -175,11 +189,13 @@ fn save_replayed(
         order.marks = state.logged();
         order.log_from = log.end();
     }
-    let is_new = order.marks != manifest.marks
-        || order.log_from != manifest.log_from
-        || dead != manifest.dead;
-    if !gone_back.is_empty() || is_new {
-        files.write_node_manifest(&order.node_manifest(files.next(), files.index_numbers()))?;
+    // Once the log is released, only the manifest knows which epochs were skipped.
+    let replayed = order.node_manifest(files.next(), files.index_numbers());
+    let is_new = replayed.marks != manifest.marks
+        || replayed.log_from != manifest.log_from
+        || replayed.dead != manifest.dead;
+    if is_new {
+        files.write_node_manifest(&replayed)?;
         order.named.extend(order.marks.iter().map(|mark| mark.bucket));
     }
     if all_flushed {
@@ -246,6 +262,8 @@ struct Replay<'a> {
     records: u64,
     /// Rollbacks that a crash had interrupted.
     gone_back: Vec<EpochMark>,
+    /// Epochs that replayed epochs have skipped.
+    skipped: Vec<DeadEpochs>,
 }
 
 impl Replay<'_> {
@@ -298,14 +316,13 @@ impl Replay<'_> {
 
     fn epoch(&mut self, batch: &EpochBatch) -> Result<()> {
         let mark = &batch.mark;
-        let dead = |dead: &DeadEpochs| {
-            dead.bucket == mark.bucket && dead.above < mark.epoch && mark.epoch <= dead.to
-        };
+        let dead = |dead: &DeadEpochs| dead.contains(mark.bucket, mark.epoch);
         let settled = |known: &EpochMark| known.bucket == mark.bucket && mark.epoch <= known.epoch;
         if self.manifest.dead.iter().any(dead) || self.manifest.marks.iter().any(settled) {
             return Ok(());
         }
         apply_epoch(self.state, batch, self.begin)?;
+        self.skipped.extend(epochs_skipped_by(mark));
         {
             let mut buckets = lock(&self.state.buckets);
             let progress = buckets.entry(mark.bucket).or_default();
@@ -328,3 +345,7 @@ impl Replay<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "skipped_tests.rs"]
+mod skipped_tests;
