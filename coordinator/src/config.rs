@@ -20,6 +20,8 @@ pub struct Config {
     pub tick_ms: u64,
     /// True if an operator wants a new cluster though the directory belongs to one and its log is lost.
     pub force_new_cluster: bool,
+    /// True if an operator wants all numbers to go on above the known ones, because the directory is an older copy.
+    pub skip_epochs: bool,
     /// The settings of moves.
     pub moves: MoveSettings,
     /// Raft's own settings.
@@ -36,6 +38,7 @@ impl Config {
             dir,
             tick_ms: 20,
             force_new_cluster: false,
+            skip_epochs: false,
             moves: MoveSettings::default(),
             raft,
         }

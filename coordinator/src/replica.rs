@@ -20,7 +20,9 @@ use crate::state::limits::STATE_BYTES_MAX;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
-const RECORD_VERSION: u8 = 5;
+const RECORD_VERSION: u8 = 6;
+/// The version before: it lacks the last commands.
+const BEFORE_SKIPS: u8 = 5;
 
 /// A message of a snapshot has some numbers besides it.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
@@ -43,12 +45,12 @@ pub fn encode_record(unix_ms: u64, request: CommandRequest) -> Result<Bytes> {
 
 fn decode_record(bytes: &[u8]) -> Result<Record> {
     match bytes.split_first() {
-        Some((&RECORD_VERSION, body)) => postcard::from_bytes(body)
+        Some((&(BEFORE_SKIPS | RECORD_VERSION), body)) => postcard::from_bytes(body)
             .map_err(|error| Error::new(ErrorCode::Corrupt, format!("decode a command: {error}"))),
         version => Err(Error::new(
             ErrorCode::Version,
             format!(
-                "a command of version {:?}, this build reads version {RECORD_VERSION}",
+                "a command of version {:?}, this build reads {BEFORE_SKIPS} and {RECORD_VERSION}",
                 version.map(|v| v.0)
             ),
         )

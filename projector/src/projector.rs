@@ -1,6 +1,7 @@
 //! The state that the calls and the tasks of a projector share.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -17,9 +18,9 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use crate::config::Config;
 use crate::feed::StreamContext;
-use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Work, Writer};
+use crate::source::{DocumentStore, StoredId};
 
 /// How long a call waits for a bucket or an index that was created a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
@@ -31,6 +32,10 @@ pub struct Projector {
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) streams: Arc<StreamContext>,
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
+    /// `Catalog::cas` of the newest catalog that was carried out, also before the last start.
+    pub(crate) catalog_cas: AtomicU64,
+    /// The random ids of the stored buckets.
+    pub(crate) unique_ids: Mutex<BTreeMap<BucketId, StoredId>>,
     pub(crate) gate: Arc<Mutex<()>>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
@@ -66,6 +71,15 @@ impl Projector {
         self.config.identity.as_ref()?.cluster()
     }
 
+    /// `Catalog::cas` of the newest catalog that this projector has carried out.
+    pub(crate) fn newest_catalog(&self) -> u64 {
+        self.catalog_cas.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_catalog(&self, cas: u64) {
+        self.catalog_cas.fetch_max(cas, Ordering::Relaxed);
+    }
+
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Arc<Bucket>>> {
         lock(&self.buckets)
     }
@@ -80,6 +94,11 @@ impl Projector {
 
     pub(crate) fn bucket_ids(&self) -> BTreeSet<BucketId> {
         self.buckets().keys().copied().collect()
+    }
+
+    /// True if the catalog has another bucket under the number of a stored one.
+    pub(crate) fn is_foreign(&self, bucket: BucketId) -> bool {
+        lock(&self.unique_ids).get(&bucket).is_some_and(|id| id.is_foreign)
     }
 
     pub(crate) fn add(&self, bucket: Bucket) {
@@ -117,6 +136,12 @@ impl Projector {
     pub(crate) async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
         if let Some(found) = self.find(bucket) {
             return Ok(found);
+        }
+        if self.is_foreign(bucket) {
+            let what = format!("this projector has the documents of another bucket {bucket}");
+            return Err(Error::new(ErrorCode::Corrupt, what).with_hint(
+                "the coordinator was restored from an older copy and gave the number again; drop the bucket and create it again",
+            ));
         }
         let missing = || {
             let what = format!("this projector does not have bucket {bucket}");

@@ -77,6 +77,10 @@ pub enum ErrorCode {
     UntranslatableCharacter,
     /// Retry: the connection to another process was lost in the midst of a call, which may have been carried out (57P03).
     Interrupted,
+    /// Retry: the called process belongs to another cluster (57P03).
+    OtherCluster,
+    /// Operator: the coordinator was restored from an older copy of its data (58000).
+    OlderCopy,
 }
 
 /// The remedy for an error.
@@ -96,8 +100,8 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
-            | TooBusy | HistoryPurged | NotOwner | Interrupted => ErrorKind::Retry,
-            Corrupt | Io | Version | Internal | NodeTaken => ErrorKind::Operator,
+            | TooBusy | HistoryPurged | NotOwner | Interrupted | OtherCluster => ErrorKind::Retry,
+            Corrupt | Io | Version | Internal | NodeTaken | OlderCopy => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
     }
@@ -107,7 +111,7 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged | NotOwner
-            | Interrupted => "57P03",
+            | Interrupted | OtherCluster => "57P03",
             Cancelled => "57014",
             SnapshotTooOld => "72000",
             Syntax => "42601",
@@ -127,6 +131,7 @@ impl ErrorCode {
             Version | Internal => "XX000",
             TooBusy => "53300",
             NodeTaken => "55006",
+            OlderCopy => "58000",
             UnknownColumn => "42703",
             UnknownSetting => "42704",
             WrongKind => "42809",

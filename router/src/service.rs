@@ -166,6 +166,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
             leases: context.leases.for_heartbeat(now),
             scans: Some(context.admission.status()),
             proof: None,
+            catalog_cas: context.catalog.load().cas,
         }
     };
     membership.run(report, None).await

@@ -9,10 +9,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The number of files that is taken for a limit of "unlimited".
 const UNLIMITED: u64 = 1 << 20;
-/// The most connections of gRPC clients: one of them carries many calls.
+/// The most connections of gRPC clients unless a setting says otherwise: one of them carries many calls.
 const GRPC_CONNECTIONS_MAX: usize = 512;
-/// The most connections of HTTP clients, which read figures.
+/// The same of HTTP clients, which read figures.
 const HTTP_CONNECTIONS_MAX: usize = 128;
+/// The same of other processes: each has one or a few.
+const PEER_CONNECTIONS_MAX: usize = 4096;
 /// The most files that one use needs.
 const SHARE_MAX: u64 = 4096;
 
@@ -49,19 +51,19 @@ impl Shares {
         most.min(self.eighths(1) / 2).max(1)
     }
 
-    /// Connections of gRPC clients.
-    pub fn grpc(self) -> usize {
-        (self.eighths(1) / 2).clamp(8, GRPC_CONNECTIONS_MAX)
+    /// Connections of gRPC clients, of which there are at most `most`.
+    pub fn grpc(self, most: Option<usize>) -> usize {
+        (self.eighths(1) / 2).max(8).min(most.unwrap_or(GRPC_CONNECTIONS_MAX))
     }
 
     /// Connections of HTTP clients.
-    pub fn http(self) -> usize {
-        (self.eighths(1) / 4).clamp(4, HTTP_CONNECTIONS_MAX)
+    pub fn http(self, most: Option<usize>) -> usize {
+        (self.eighths(1) / 4).max(4).min(most.unwrap_or(HTTP_CONNECTIONS_MAX))
     }
 
-    /// Connections of other processes: each has one or a few.
-    pub fn peers(self) -> usize {
-        (self.eighths(1) / 2).clamp(16, SHARE_MAX as usize)
+    /// Connections of other processes.
+    pub fn peers(self, most: Option<usize>) -> usize {
+        (self.eighths(1) / 2).max(16).min(most.unwrap_or(PEER_CONNECTIONS_MAX))
     }
 
     /// Fragments of each of some indexers.
@@ -88,13 +90,21 @@ mod tests {
         for limit in [256, 1024, 65_536, 1 << 20] {
             let shares = Shares { limit };
             let fragments = 3 * shares.fragments(3);
-            let calls = shares.grpc() + shares.http() + shares.peers();
+            let calls = shares.grpc(None) + shares.http(None) + shares.peers(None);
             let sessions = shares.sessions(1000) + shares.starting(64);
             let sum = sessions + fragments + shares.documents() + calls;
             assert!(sum as u64 <= limit / 8 * 7, "{sum} of {limit}");
         }
         assert_eq!(Shares { limit: 1024 }.sessions(1000), 384);
         assert_eq!(Shares { limit: 65_536 }.sessions(1000), 1000);
+        let shares = Shares { limit: 65_536 };
+        assert_eq!((shares.grpc(None), shares.http(None), shares.peers(None)), (512, 128, 4096));
+        assert_eq!((shares.grpc(Some(2)), shares.http(Some(1)), shares.peers(Some(3))), (2, 1, 3));
+        assert_eq!(
+            Shares { limit: 1024 }.grpc(Some(1000)),
+            64,
+            "the files of the process are the limit"
+        );
     }
 
     #[test]

@@ -16,12 +16,53 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
+use crate::descriptors::Shares;
 use crate::listen::connections;
 
 /// How long a refused client may take to read the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 /// The number of clients that are told the reason at once; further ones are closed without a word.
 const REFUSALS_MAX: usize = 16;
+
+/// The settings of the numbers of connections; `None` for the defaults. The open files of the process limit them too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionsMax {
+    /// `grpc_connections_max`: gRPC clients.
+    pub grpc: Option<usize>,
+    /// `http_connections_max`: HTTP clients.
+    pub http: Option<usize>,
+    /// `peer_connections_max`: other processes.
+    pub peers: Option<usize>,
+}
+
+/// The limit of a port, and the setting that lowers or raises it.
+#[derive(Clone, Copy, Debug)]
+pub struct PortLimit {
+    /// The number of connections.
+    pub count_max: usize,
+    /// The setting.
+    pub setting: &'static str,
+}
+
+impl ConnectionsMax {
+    /// The limit of a port for gRPC clients.
+    pub fn of_grpc(self) -> PortLimit {
+        let count_max = Shares::of_process().grpc(self.grpc);
+        PortLimit { count_max, setting: "grpc_connections_max" }
+    }
+
+    /// The limit of a port for HTTP clients.
+    pub fn of_http(self) -> PortLimit {
+        let count_max = Shares::of_process().http(self.http);
+        PortLimit { count_max, setting: "http_connections_max" }
+    }
+
+    /// The limit of a port for other processes.
+    pub fn of_peers(self) -> PortLimit {
+        let count_max = Shares::of_process().peers(self.peers);
+        PortLimit { count_max, setting: "peer_connections_max" }
+    }
+}
 
 /// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,16 +109,19 @@ pub struct Limited {
 /// The connections that a bounded listener accepts.
 pub type LimitedConnections = Pin<Box<dyn Stream<Item = io::Result<Limited>> + Send>>;
 
-/// Accepts at most `count_max` connections at a time.
+/// Accepts at most as many connections at a time as the limit says.
 pub fn limited(
     listener: TcpListener,
     speech: Speech,
-    count_max: usize,
+    limit: PortLimit,
     env: &Env,
 ) -> LimitedConnections {
+    let PortLimit { count_max, setting } = limit;
     let (places, refusals) =
         (Arc::new(Semaphore::new(count_max)), Arc::new(Semaphore::new(REFUSALS_MAX)));
-    let why = format!("{count_max} connections are open at this port: try again later");
+    let why = format!(
+        "{count_max} connections are open at this port: try again later ({setting} and the open files of the process limit them)"
+    );
     let env = env.clone();
     let placed = connections(listener).filter_map(move |accepted| {
         std::future::ready(match (accepted, Arc::clone(&places).try_acquire_owned()) {
@@ -116,10 +160,10 @@ pub struct LimitedListener {
 }
 
 impl LimitedListener {
-    /// Accepts at most `count_max` connections at a time.
-    pub fn new(listener: TcpListener, count_max: usize, env: &Env) -> io::Result<Self> {
+    /// Accepts at most as many connections at a time as the limit says.
+    pub fn new(listener: TcpListener, limit: PortLimit, env: &Env) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        Ok(Self { address, connections: limited(listener, Speech::Http, count_max, env) })
+        Ok(Self { address, connections: limited(listener, Speech::Http, limit, env) })
     }
 }
 
@@ -199,7 +243,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let env = Env::real();
-        let mut accepted = limited(listener, speech, 1, &env);
+        let limit = PortLimit { count_max: 1, setting: "some_max" };
+        let mut accepted = limited(listener, speech, limit, &env);
         let _first = TcpStream::connect(address).await.unwrap();
         let place = accepted.next().await.unwrap().unwrap();
         let mut second = TcpStream::connect(address).await.unwrap();
@@ -223,7 +268,9 @@ mod tests {
     async fn a_connection_beyond_the_limit_is_refused_in_the_words_of_its_protocol() {
         let http = heard_beyond(Speech::Http).await;
         assert!(
-            http.starts_with("HTTP/1.1 503 ") && http.contains("1 connections are open"),
+            http.starts_with("HTTP/1.1 503 ")
+                && http.contains("1 connections are open")
+                && http.contains("some_max"),
             "{http}"
         );
         let grpc = heard_beyond(Speech::Grpc).await;

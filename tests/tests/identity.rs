@@ -116,3 +116,61 @@ async fn a_second_process_under_a_nodes_number_takes_over_nothing_from_a_living_
     })
     .await;
 }
+
+#[test]
+fn a_forced_new_cluster_of_dev_puts_the_files_of_the_old_one_aside() {
+    let data = filled();
+    let forced = || Dev::start_by(dev(data.path()).args(["--nodes", "1", "--force-new-cluster"]));
+    let runtime = Runtime::new().expect("a runtime");
+    let process = forced();
+    runtime.block_on(async {
+        let client = connect(process.sql_address()).await;
+        assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, "30", "nothing is lost");
+    });
+    assert_eq!(process.terminate().code(), Some(0));
+    assert!(
+        !data.path().join("old-cluster-1").exists(),
+        "the flag has no effect on a whole cluster"
+    );
+
+    std::fs::remove_dir_all(data.path().join("coordinator-1")).expect("removed");
+    refused(data.path(), &["no coordinator", "--force-new-cluster"]);
+    let process = forced();
+    runtime.block_on(async {
+        let client = connect(process.sql_address()).await;
+        sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8); CREATE INDEX i ON b (n::int8)")
+            .await;
+        assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, "0", "another cluster");
+    });
+    assert_eq!(process.terminate().code(), Some(0));
+    for part in ["projector-1", "indexer-1"] {
+        assert!(data.path().join("old-cluster-1").join(part).join("IDENTITY").exists(), "{part}");
+    }
+}
+
+/// A router keeps nothing on disk, so it ends, and its next start follows the new cluster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_router_ends_when_its_coordinators_begin_a_new_cluster() {
+    let mut processes = Processes::start_with(&[1], &[201]).await;
+    let client = processes.sql().await;
+    sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8); CREATE INDEX i ON b (n::int8)").await;
+    processes.kill(1);
+    for id in [101, 201] {
+        processes.kill(id);
+        processes.remove_data(id);
+    }
+    std::fs::remove_file(processes.data_of(1).join("raft.redb")).expect("removed");
+    processes.run_with(1, &["--force-new-cluster"]);
+    processes.run(101);
+    assert_eq!(processes.ended(301).await, Some(1));
+    processes.run(201);
+    let ready = processes.run(301);
+    let address = ready.split_whitespace().find_map(|word| word.strip_prefix("sql="));
+    let client = connect(address.expect("an address").parse().expect("an address")).await;
+    eventually("the new cluster is followed", || async {
+        sql::simple(&client, "CREATE BUCKET other WITH (vbuckets = 8)").await.ok()
+    })
+    .await;
+    let buckets = sql::simple(&client, "SHOW BUCKETS").await.expect("the buckets");
+    assert_eq!(buckets.len(), 1, "{buckets:?}");
+}

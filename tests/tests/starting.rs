@@ -5,7 +5,7 @@
     reason = "the tests run the product as a process"
 )]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -131,4 +131,48 @@ async fn a_coordinator_has_an_http_port_if_it_is_asked_for() {
     let refused = output(sextant().args(["router", "--memory-mb", "64", "--id", "1"]));
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(text.contains("a router has no setting memory_mb"), "{text}");
+}
+
+/// All that a port says to a client that sends some bytes.
+fn heard(address: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
+    stream.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").expect("sent");
+    let mut heard = Vec::new();
+    let _cut_off = stream.read_to_end(&mut heard);
+    String::from_utf8_lossy(&heard).into_owned()
+}
+
+/// The limits come from a file and from variables; a connection beyond one is told which setting it is.
+#[test]
+fn a_connection_beyond_a_limit_that_was_set_is_told_the_setting() {
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let file = data.path().join("coordinator.toml");
+    std::fs::write(&file, "id = 1\nhttp_connections_max = 1\n").expect("a file");
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let mut command = sextant();
+    command.arg("coordinator").arg("--config").arg(&file).env("SEXTANT_PEER_CONNECTIONS_MAX", "1");
+    command.args(["--peer-listen", &free.to_string(), "--coordinators", &format!("1={free}")]);
+    command.args(["--http", "127.0.0.1:0"]).arg("--data").arg(data.path().join("data"));
+    let (mut child, ready) = spawn_ready(&mut command);
+    let http =
+        ready.split_whitespace().find_map(|word| word.strip_prefix("http=")).map(str::to_owned);
+    let http = http.unwrap_or_else(|| panic!("the coordinator printed {ready:?}"));
+    for (address, setting) in
+        [(http, "http_connections_max"), (free.to_string(), "peer_connections_max")]
+    {
+        let first = std::net::TcpStream::connect(&address).expect("the first connection");
+        std::thread::sleep(Duration::from_millis(300));
+        let told = heard(&address);
+        assert!(
+            told.contains("1 connections are open") && told.contains(setting),
+            "{setting}: {told:?}"
+        );
+        drop(first);
+    }
+    child.kill().expect("a running process");
+    child.wait().expect("a child");
+    let ran = output(sextant().args(["router", "--id", "9", "--peer-connections-max", "1"]));
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(told.contains("a router has no setting peer_connections_max"), "{told}");
 }

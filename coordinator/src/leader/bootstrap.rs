@@ -28,13 +28,15 @@ use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::sources::Sources;
 use crate::state::StateContext;
 
-/// True if the command adds a node to the cluster, removes one, or drains one.
+/// True if the command adds a node to the cluster, removes one, drains one, or depends on what all nodes know.
 pub fn changes_membership(state: &StateContext, command: &Command) -> bool {
     match command {
         // A known node that returns under another address does not wait: the leader waits for its report.
         Command::RegisterNode(node) => state.node(node.id).is_none(),
         Command::Join(request) => state.node(request.node.id).is_none(),
         Command::RemoveNode { .. } | Command::DrainNode { .. } => true,
+        // It goes on above all numbers that the nodes report.
+        Command::SkipEpochs(_) => true,
         _ => false,
     }
 }

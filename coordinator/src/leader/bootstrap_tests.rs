@@ -37,6 +37,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         leases: vec![],
         scans: None,
         proof: None,
+        catalog_cas: 0,
     };
     leader.record_heartbeat(heartbeat, 10);
 }

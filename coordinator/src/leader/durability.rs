@@ -68,8 +68,19 @@ mod tests {
         };
         let (slices, moves, leases) = Default::default();
         let (node, buckets) = (NodeId(node), vec![progress]);
-        heartbeats
-            .add(Heartbeat { node, buckets, slices, moves, leases, scans: None, proof: None }, 10);
+        heartbeats.add(
+            Heartbeat {
+                node,
+                buckets,
+                slices,
+                moves,
+                leases,
+                scans: None,
+                proof: None,
+                catalog_cas: 0,
+            },
+            10,
+        );
     }
 
     /// Epoch 5 is the newest.

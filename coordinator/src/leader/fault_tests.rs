@@ -168,6 +168,7 @@ impl World {
             leases: vec![],
             scans: None,
             proof: None,
+            catalog_cas: 0,
         }
     }
 

@@ -10,6 +10,7 @@ use proto::model::identity::{JoinRequest, NodeProof};
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::rollback::NewestKnown;
 use proto::rpc::api::{Heartbeat, NodeStatus};
 
 use super::bootstrap;
@@ -19,8 +20,9 @@ use super::durability::durable_epoch;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
+use super::old_copy::{self, OldCopy};
 use super::plan::Plan;
-use super::promotions::{Promotions, epoch_from_elsewhere};
+use super::promotions::Promotions;
 use super::repair::{self, Repairs};
 use super::sources::{HistoryQuery, Sources};
 use super::stability::Stability;
@@ -41,6 +43,7 @@ pub struct Leader {
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
+    old_copy: OldCopy,
     /// By projector: the documents that indexes have left out.
     left_out: BTreeMap<NodeId, Vec<(LocalIndexId, LeftOut)>>,
 }
@@ -58,8 +61,16 @@ impl Leader {
             active: false,
             moves: Moves::new(settings),
             repairs: Repairs::default(),
+            old_copy: OldCopy::default(),
             left_out: BTreeMap::new(),
         }
+    }
+
+    /// Sets whether the first epochs of the term wait for reports of the indexers: the coordinator has one member, whose log may
+    /// be an older copy.
+    pub fn waiting_for_indexers(mut self, waits: bool) -> Self {
+        self.promotions.waits_for_indexers = waits;
+        self
     }
 
     /// Records a node's heartbeat. Returns true if the heartbeat may change the plan.
@@ -130,6 +141,9 @@ impl Leader {
         let mut plan = Plan::default();
         let Self { heartbeats, stability, .. } = self;
         self.sources.plan(state, heartbeats, stability, now_ms, &mut plan);
+        if self.old_copy.look(state, heartbeats, now_ms) {
+            return plan;
+        }
         self.promotions.plan(state, heartbeats, stability, now_ms, &mut plan);
         if std::mem::take(&mut self.slices_reported) {
             plan.commands.extend(ready_indexes(state, heartbeats, now_ms));
@@ -137,6 +151,31 @@ impl Leader {
         self.moves.plan(state, heartbeats, now_ms, &mut plan);
         self.repairs.plan(state, heartbeats, &self.moves, now_ms, &mut plan);
         plan
+    }
+
+    /// True if a change of a definition has to wait: the coordinator has one member, and not all nodes have reported that may
+    /// know of newer definitions.
+    pub fn holds_definitions(&self, state: &StateContext, now_ms: u64) -> bool {
+        self.promotions.waits_for_indexers
+            && !old_copy::all_have_reported(state, &self.heartbeats, now_ms)
+    }
+
+    /// Checks that the coordinator is not an older copy of itself, as far as the heartbeats tell.
+    pub fn check_newest(&self, state: &StateContext) -> Result<()> {
+        match old_copy::evidence(state, &self.heartbeats) {
+            Some(evidence) => Err(old_copy::error(&evidence, self.old_copy.is_lasting())),
+            None => Ok(()),
+        }
+    }
+
+    /// The same, for callers that wait: no error before the evidence has stayed for a while.
+    pub fn check_lasting(&self, state: &StateContext) -> Result<()> {
+        if self.old_copy.is_lasting() { self.check_newest(state) } else { Ok(()) }
+    }
+
+    /// The newest numbers that processes have reported in this term.
+    pub fn newest_known(&self) -> NewestKnown {
+        old_copy::newest_known(&self.heartbeats)
     }
 
     /// Records that the promotion that began at `begun_ms` was committed or failed.
@@ -223,10 +262,8 @@ impl Leader {
 
     /// Describes where the slices that indexers report differ from the topology.
     pub fn differences(&self, state: &StateContext) -> Vec<String> {
-        let behind = state
-            .buckets()
-            .filter_map(|(_, bucket)| epoch_from_elsewhere(bucket, &self.heartbeats));
-        behind.chain(bootstrap::differences(state, &self.heartbeats)).collect()
+        let old = self.check_newest(state).err().map(|error| error.to_string());
+        old.into_iter().chain(bootstrap::differences(state, &self.heartbeats)).collect()
     }
 }
 

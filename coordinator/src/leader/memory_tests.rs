@@ -38,6 +38,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
         leases: vec![],
         scans: None,
         proof: None,
+        catalog_cas: 0,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod horizon;
 mod memory;
 mod move_settings;
 mod moves;
+mod old_copy;
 mod plan;
 mod promotions;
 mod repair;

@@ -6,8 +6,9 @@ use proto::model::ids::{BucketId, Epoch};
 use proto::model::index::IndexState;
 use proto::rpc::command::{Command, Promotion};
 
-use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use super::heartbeats::Heartbeats;
 use super::horizon::{self, LEASE_MS, Published};
+use super::old_copy::have_reported;
 use super::plan::Plan;
 use super::stability::{Choice, Stability};
 use crate::state::epoch_history::advance;
@@ -24,24 +25,8 @@ pub(super) struct Promotions {
     published: BTreeMap<BucketId, Published>,
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
-    /// The buckets that get no epochs because a node knows of newer ones: the begin of that time, and whether it was logged.
-    behind_since_ms: BTreeMap<BucketId, (u64, bool)>,
-}
-
-/// The reason why a bucket gets no epochs: an indexer has applied one that this coordinator does not know.
-pub(super) fn epoch_from_elsewhere(
-    bucket: &BucketState,
-    heartbeats: &Heartbeats,
-) -> Option<String> {
-    let known = bucket.epochs.last().epoch;
-    let (applied, node) = heartbeats.newest_applied(bucket.info.id)?;
-    (applied > known).then(|| {
-        format!(
-            "bucket \"{}\" gets no new epochs: node {node} has applied epoch {applied}, but the newest that this \
-             coordinator knows is {known}; its data directory is an old copy: restore the newest one",
-            bucket.info.name
-        )
-    })
+    /// True if a bucket gets no epochs before its indexers have reported, because the coordinator may be an older copy.
+    pub(super) waits_for_indexers: bool,
 }
 
 impl Promotions {
@@ -51,7 +36,7 @@ impl Promotions {
             published: BTreeMap::new(),
             promoted_ms: None,
             promotion_took_ms: 0,
-            behind_since_ms: BTreeMap::new(),
+            waits_for_indexers: false,
         }
     }
 
@@ -78,7 +63,11 @@ impl Promotions {
         let mut now = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
             self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
-            if bucket.info.readable_from().is_none() || self.is_behind(bucket, heartbeats, now_ms) {
+            if bucket.info.readable_from().is_none() {
+                continue;
+            }
+            if self.waits_for_indexers && !have_reported(state, heartbeats, bucket, now_ms) {
+                plan.next_ms = Some(now_ms + self.tick_ms);
                 continue;
             }
             let published = &bucket.epochs.last().cut;
@@ -106,22 +95,6 @@ impl Promotions {
         } else {
             plan.next_ms = Some(due_ms);
         }
-    }
-
-    /// True if an indexer has applied a newer epoch of a bucket than this coordinator knows: its log is an old copy, and the
-    /// next epoch would have a number that is in use (I6). A leader that has just been elected may be behind for a moment.
-    fn is_behind(&mut self, bucket: &BucketState, heartbeats: &Heartbeats, now_ms: u64) -> bool {
-        let id = bucket.info.id;
-        let Some(what) = epoch_from_elsewhere(bucket, heartbeats) else {
-            self.behind_since_ms.remove(&id);
-            return false;
-        };
-        let since_ms = self.behind_since_ms.entry(id).or_insert((now_ms, false));
-        if !since_ms.1 && now_ms.saturating_sub(since_ms.0) >= SILENT_MS_MAX {
-            since_ms.1 = true;
-            tracing::error!("{what}");
-        }
-        true
     }
 
     fn horizon(

@@ -25,6 +25,7 @@ fn nodes_report(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_m
             leases,
             scans: None,
             proof: None,
+            catalog_cas: 0,
         };
         leader.record_heartbeat(heartbeat, now_ms);
     }
@@ -155,7 +156,16 @@ fn a_rebalance_of_one_index_ignores_the_others() {
     let (buckets, moves, leases) = Default::default();
     let slices = (0..4).map(slice).collect();
     leader.record_heartbeat(
-        Heartbeat { node: NodeId(20), buckets, slices, moves, leases, scans: None, proof: None },
+        Heartbeat {
+            node: NodeId(20),
+            buckets,
+            slices,
+            moves,
+            leases,
+            scans: None,
+            proof: None,
+            catalog_cas: 0,
+        },
         1,
     );
     let plan = rebalance(&leader, &state, Some("i")).unwrap();

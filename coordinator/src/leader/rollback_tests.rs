@@ -106,6 +106,7 @@ impl World {
             leases: vec![],
             scans: None,
             proof: None,
+            catalog_cas: 0,
         };
         self.leader.record_heartbeat(heartbeat, self.now_ms);
     }

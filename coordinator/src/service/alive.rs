@@ -24,6 +24,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {
             leases: vec![],
             scans: None,
             proof: None,
+            catalog_cas: 0,
         };
         // There is no leader to reach between two terms.
         if let Err(error) = heartbeat(&member, nothing).await {

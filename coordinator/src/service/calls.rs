@@ -28,7 +28,13 @@ use crate::raft::{RaftMessage, not_leader};
 /// The interval at which a waiting command checks whether the leader's bootstrap is complete.
 const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
 
-/// Delays a command that changes the membership until the leader's bootstrap is complete.
+/// True for a command by which a process joins. All others change a definition.
+fn is_join(command: &Command) -> bool {
+    matches!(command, Command::Join(_) | Command::RegisterNode(_))
+}
+
+/// Delays a command that changes the membership until the leader's bootstrap is complete, and a change of a definition until a
+/// lone coordinator knows that it is no older copy.
 async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     let waits = |member: &Member| {
         let now_ms = member.now_ms();
@@ -38,9 +44,10 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
                 Command::RegisterNode(node) => node.id == *id,
                 _ => false,
             });
-            Ok(!is_member
-                && changes_membership(&view.state, command)
-                && !leader.is_active(&view.state, now_ms))
+            let waits =
+                changes_membership(&view.state, command) && !leader.is_active(&view.state, now_ms);
+            let holds = !is_join(command) && leader.holds_definitions(&view.state, now_ms);
+            Ok(!is_member && (waits || holds))
         })
     };
     while waits(member)? {
@@ -49,13 +56,27 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// Adds the leader's judgement to a request to join; the inner error is a refusal.
+/// Adds the leader's judgement to a request to join, and its knowledge to `--skip-epochs`; the inner error is a refusal. An
+/// older copy of the coordinator changes no definition.
 fn judged(
     member: &Member,
     request: CommandRequest,
 ) -> Result<std::result::Result<CommandRequest, Error>> {
-    let CommandRequest { request: id, command: Command::Join(mut join) } = request else {
-        return Ok(Ok(request));
+    let CommandRequest { request: id, command } = request;
+    let mut join = match command {
+        Command::Join(join) => join,
+        Command::SkipEpochs(_) => {
+            let known = member.as_leader(|leader| Ok(leader.newest_known()))?;
+            return Ok(Ok(CommandRequest { request: id, command: Command::SkipEpochs(known) }));
+        }
+        Command::RegisterNode(_) => return Ok(Ok(CommandRequest { request: id, command })),
+        command => {
+            member.as_leader(|leader| leader.check_newest(&member.replica.view().state))?;
+            return Ok(Ok(CommandRequest {
+                request: id,
+                command: with_random_id(member, command),
+            }));
+        }
     };
     let now_ms = member.now_ms();
     let replaces = member
@@ -64,6 +85,15 @@ fn judged(
         join.replaces = replaces;
         CommandRequest { request: id, command: Command::Join(join) }
     }))
+}
+
+/// Draws the random id of an object that a command creates.
+fn with_random_id(member: &Member, command: Command) -> Command {
+    let creates = matches!(command, Command::CreateBucket { .. } | Command::CreateIndex { .. });
+    match creates {
+        true => Command::Create { unique: member.random_id(), command: Box::new(command) },
+        false => command,
+    }
 }
 
 /// Plans a rebalance from the leader's memory, and starts its moves.
@@ -186,5 +216,7 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::EndMove { .. }
             | Command::PromoteEpochs(_)
             | Command::Rollback { .. }
+            | Command::Create { .. }
+            | Command::IdentifyBuckets(_)
     )
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use proto::client::{DataDir, NodeIdentity};
 use proto::env::{Env, Task};
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::alive::send_heartbeats;
 use super::data_dir::{keep_cluster, open_data_dir};
 use super::peers::Peers;
+use super::skip::skip_epochs;
 use crate::config::Config;
 use crate::leader::driver::member::Member;
 use crate::leader::driver::{checks, lead, queries};
@@ -83,7 +84,14 @@ impl Coordinator {
         tasks.push(env.spawn_service("coordinator-enquiries", enquiries));
         tasks.push(env.spawn_service("coordinator-checks", checks::compare_copies(member.clone())));
         tasks.push(env.spawn_service("coordinator-alive", send_heartbeats(member.clone())));
-        Ok(Arc::new(Self { member, identity, _tasks: tasks, _lock: lock }))
+        let skips = member.config.skip_epochs;
+        Ok(Arc::new_cyclic(|coordinator: &Weak<Self>| {
+            if skips {
+                let skip = skip_epochs(coordinator.clone() as _, env.random.next_u64());
+                tasks.push(env.spawn_service("coordinator-skip-epochs", skip));
+            }
+            Self { member, identity, _tasks: tasks, _lock: lock }
+        }))
     }
 
     /// The cluster that the member's directory belongs to.

@@ -16,6 +16,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::leader::driver::member::Member;
 use crate::leader::driver::queries::query_history;
 
+/// The time between two looks at the reasons for which no epoch may come.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Removes the waiter from the leader when the call ends, however it ends.
 struct EpochWaiter<'a>(&'a Member, u64);
 
@@ -120,8 +123,10 @@ pub(super) async fn wait_for_epoch(
         if let Ok(checked) = timeout_at(deadline, check).await {
             checked?;
         }
-        let want =
-            member.as_leader(|leader| Ok(leader.stability.add_waiter(bucket, cut.clone())))?;
+        let want = member.as_leader(|leader| {
+            leader.check_lasting(&member.replica.view().state)?;
+            Ok(leader.stability.add_waiter(bucket, cut.clone()))
+        })?;
         let _want = EpochWaiter(member, want);
         member.wake.notify_one();
         let change = async {
@@ -131,9 +136,11 @@ pub(super) async fn wait_for_epoch(
                 changed = role.changed() => changed.is_ok(),
             }
         };
-        match timeout_at(deadline, change).await {
+        let look = deadline.min(Instant::now() + LOOK_EVERY);
+        match timeout_at(look, change).await {
             Ok(true) => {}
             Ok(false) => return Err(Error::unavailable("this coordinator member has stopped")),
+            Err(_) if look < deadline => {}
             Err(_) => {
                 let what = format!("no epoch of bucket {bucket} covered the position in time");
                 return Err(Error::new(ErrorCode::Cancelled, what)

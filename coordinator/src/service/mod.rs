@@ -15,6 +15,7 @@ mod covering;
 mod data_dir;
 mod peers;
 mod reports;
+mod skip;
 mod watch;
 
 pub use coordinator::Coordinator;

@@ -217,12 +217,12 @@ impl World {
 
 /// The heartbeat of an indexer that has applied epoch 1, serves these slices of index 1, and is the target of moves.
 fn indexer_says(
-    id: u64,
+    (id, generation): (u64, Generation),
     slices: impl IntoIterator<Item = u16>,
     moves: Vec<MoveProgress>,
 ) -> Heartbeat {
     let progress = |slice| SliceProgress {
-        slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(slice) },
+        slice: SliceId { index: IndexId(1), generation, slice: SliceNo(slice) },
         floor: Some(Epoch(1)),
         entries: 0,
         bytes: 0,
@@ -247,7 +247,14 @@ fn indexer_says(
         leases: vec![],
         scans: None,
         proof: None,
+        catalog_cas: 0,
     }
+}
+
+/// The generation of index "i", which is random.
+fn generation(member: &Coordinator) -> Generation {
+    let view = member.member.replica.view();
+    view.catalog.index("i").map_or(Generation(1), |index| index.generation)
 }
 
 fn report(seqno: u64) -> SyncReport {
@@ -350,8 +357,9 @@ async fn an_index_serves_scans_once_its_slices_do() {
     world.propose(create_index(spec("i"))).await;
     let follower = world.follower().await;
     let mut watch = follower.watch().await.unwrap();
+    let generation = generation(&world.leader().await.1);
     for id in [20, 21] {
-        follower.heartbeat(indexer_says(id, 0..4, vec![])).await.unwrap();
+        follower.heartbeat(indexer_says((id, generation), 0..4, vec![])).await.unwrap();
     }
     let served = async {
         loop {
@@ -375,6 +383,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
         leases: vec![],
         scans: None,
         proof: None,
+        catalog_cas: 0,
     };
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
     let catalog = follower.member.replica.view().catalog.clone();
@@ -385,8 +394,9 @@ async fn an_index_serves_scans_once_its_slices_do() {
 async fn beat(member: &Coordinator) -> Arc<Catalog> {
     let catalog = member.member.replica.view().catalog.clone();
     let moves = catalog.index("i").map_or(&[][..], |index| &index.moves);
+    let generation = generation(member);
     let shown = |m: &SliceMove| MoveProgress {
-        index: LocalIndexId { index: IndexId(1), generation: Generation(1) },
+        index: LocalIndexId { index: IndexId(1), generation },
         id: m.id,
         phase: MovePhase::Installed,
         bytes: 0,
@@ -395,8 +405,9 @@ async fn beat(member: &Coordinator) -> Arc<Catalog> {
         trouble: None,
     };
     let shows = moves.iter().map(|m| m.slice.0);
-    let new = indexer_says(22, shows, moves.iter().map(shown).collect());
-    for said in [indexer_says(20, 0..4, vec![]), indexer_says(21, 0..4, vec![]), new] {
+    let new = indexer_says((22, generation), shows, moves.iter().map(shown).collect());
+    let old = [20, 21].map(|id| indexer_says((id, generation), 0..4, vec![]));
+    for said in old.into_iter().chain([new]) {
         if let Err(error) = member.heartbeat(said).await {
             assert!(error.is_retry() || error.code == ErrorCode::Unknown, "{error}");
         }

@@ -1,11 +1,13 @@
 //! Applies commands one by one.
 
 use proto::Error;
+use proto::model::identity::UniqueId;
+use proto::model::ids::{BucketId, Generation};
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use super::context::StateContext;
-use super::effect::{Change, Effect};
+use super::effect::{Change, Effect, catalog_changed, nothing};
 use super::limits::beginning;
 
 /// The length limit of a kept refusal and of its hint. A refusal may quote a name of any length.
@@ -55,17 +57,14 @@ impl StateContext {
     /// Runs a command. It either changes the state and returns an effect, or leaves the state as it was.
     fn run(&mut self, command: &Command) -> Change {
         match command {
-            Command::CreateBucket { name, vbuckets, source, projectors, if_not_exists } => {
-                self.create_bucket((name, *vbuckets, *source), *projectors, *if_not_exists)
+            Command::CreateBucket { .. } | Command::CreateIndex { .. } => {
+                self.create(command, None)
             }
             Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
             Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
             Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
             Command::DropBucket { name, if_exists, restrict } => {
                 self.drop_bucket(name, *if_exists, *restrict)
-            }
-            Command::CreateIndex { spec, defer_build, if_not_exists } => {
-                self.create_index(spec, *defer_build, *if_not_exists)
             }
             Command::BuildIndexes { bucket, names } => self.build_indexes(bucket, names),
             Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
@@ -84,7 +83,45 @@ impl StateContext {
             Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
             Command::PromoteEpochs(promotions) => self.promote_epochs(promotions),
             Command::Rollback { bucket, step } => self.rollback(*bucket, step),
+            Command::SkipEpochs(known) => self.skip_epochs(known),
+            Command::Create { unique, command } => self.create(command, Some(*unique)),
+            Command::IdentifyBuckets(first) => self.identify_buckets(*first),
         }
+    }
+}
+
+impl StateContext {
+    /// Creates a bucket or an index, with its random id unless the command is of an earlier build.
+    fn create(&mut self, command: &Command, unique: Option<UniqueId>) -> Change {
+        match command {
+            Command::CreateBucket { name, vbuckets, source, projectors, if_not_exists } => {
+                let newest = self.last_bucket;
+                let made =
+                    self.create_bucket((name, *vbuckets, *source), *projectors, *if_not_exists)?;
+                let is_new = self.last_bucket > newest;
+                self.bucket_ids.extend(
+                    unique.filter(|_| is_new).map(|unique| (BucketId(self.last_bucket), unique)),
+                );
+                Ok(made)
+            }
+            Command::CreateIndex { spec, defer_build, if_not_exists } => {
+                let generation = unique.map_or(Generation(1), UniqueId::first_generation);
+                self.create_index(spec, generation, *defer_build, *if_not_exists)
+            }
+            _ => Err(Error::internal("only a bucket or an index is created")),
+        }
+    }
+
+    /// Gives an id to each bucket that has none.
+    fn identify_buckets(&mut self, first: UniqueId) -> Change {
+        if self.all_identified() {
+            return nothing();
+        }
+        for bucket in self.buckets.keys() {
+            let unique = UniqueId(first.0.wrapping_add(u128::from(bucket.0)));
+            self.bucket_ids.entry(*bucket).or_insert(unique);
+        }
+        catalog_changed()
     }
 }
 

@@ -56,6 +56,8 @@ impl StateContext {
             self.check_no_indexes(name, id)?;
         }
         self.buckets.remove(&id);
+        self.skips.epochs.remove(&id);
+        self.bucket_ids.remove(&id);
         self.indexes.retain(|_, index| index.info.bucket != id);
         Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::BucketDropped(id)]))
     }

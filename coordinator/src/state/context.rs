@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
-use proto::model::identity::{ClusterId, NodeProof};
+use proto::model::identity::{ClusterId, NodeProof, UniqueId};
 use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
 use proto::model::moves::EndedMove;
 use proto::model::node::NodeInfo;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::bucket::BucketState;
 use super::index_record::IndexRecord;
 use super::requests::Requests;
+use super::skipped::Skips;
 
 /// Everything that the cluster has agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,6 +51,10 @@ pub struct StateContext {
     /// The last ended moves, the newest last.
     pub(super) ended_moves: Vec<EndedMove>,
     pub(super) requests: Requests,
+    /// The random ids of buckets. Snapshots before version 9 end here.
+    pub(super) bucket_ids: BTreeMap<BucketId, UniqueId>,
+    /// The numbers that `--skip-epochs` has passed over.
+    pub(super) skips: Skips,
 }
 
 impl StateContext {
@@ -63,6 +68,16 @@ impl StateContext {
     #[cfg(any(test, feature = "testing"))]
     pub fn unix_ms(&self) -> u64 {
         self.unix_ms
+    }
+
+    /// The `cas` of the newest catalog.
+    pub fn catalog_cas(&self) -> u64 {
+        self.catalog_cas
+    }
+
+    /// True if each bucket has a random id.
+    pub fn all_identified(&self) -> bool {
+        self.buckets.keys().all(|bucket| self.bucket_ids.contains_key(bucket))
     }
 
     /// Returns a bucket.
@@ -112,6 +127,9 @@ impl StateContext {
             cas: self.catalog_cas,
             cluster: self.cluster,
             newest_index: IndexId(self.last_index),
+            newest_bucket: BucketId(self.last_bucket),
+            bucket_ids: self.bucket_ids.clone(),
+            lost_buckets: self.skips.lost_buckets.clone(),
             buckets: self.buckets.iter().map(info).collect(),
             indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),
             nodes: self.nodes.clone(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, VbucketId};
+use proto::model::rollback::DeadEpochs;
 use proto::plant::{self, Plant};
 use proto::rpc::command::Promotion;
 use serde::{Deserialize, Serialize};
@@ -78,16 +79,21 @@ impl EpochHistory {
         newest_first.map(|(mark, _)| mark).find(has)
     }
 
-    /// Rolls back to an epoch (zero: to before all epochs). Newer epochs are dead. The next epoch follows `to` and
-    /// ends at `cut`.
-    pub(super) fn roll_back(&mut self, to: Epoch, cut: Arc<Cut>, steady_ms: u64) -> EpochMark {
-        let last = self.last().clone();
+    /// Rolls back to below a range of dead epochs, which ends at or above the newest one. The next epoch follows the range, has
+    /// the epoch below it as its parent, and ends at `cut`.
+    pub(super) fn roll_back(
+        &mut self,
+        dead: &DeadEpochs,
+        cut: Arc<Cut>,
+        steady_ms: u64,
+    ) -> EpochMark {
+        let (last, to) = (self.last().clone(), dead.above());
         self.marks.retain(|(mark, _)| mark.epoch <= to);
         if self.marks.is_empty() {
             self.points.retain(|(mark, _)| mark.epoch <= to);
             self.marks.extend(self.points.pop_back());
         }
-        let epoch = Epoch(last.epoch.0 + 1);
+        let epoch = Epoch(dead.to.0 + 1);
         let point = self.marks.back().map(|(point, _)| point.epoch);
         let mark = EpochMark {
             bucket: last.bucket,

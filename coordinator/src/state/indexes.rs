@@ -18,6 +18,7 @@ impl StateContext {
     pub(super) fn create_index(
         &mut self,
         spec: &IndexSpec,
+        generation: Generation,
         defer_build: bool,
         if_not_exists: bool,
     ) -> Change {
@@ -38,12 +39,13 @@ impl StateContext {
             bucket,
             spec: Arc::new(spec.clone()),
             state,
-            generation: Generation(1),
+            generation,
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
             revision: 0,
         };
-        self.indexes.insert(id, IndexRecord::new(info, self.position, self.unix_ms));
+        self.indexes
+            .insert(id, IndexRecord::new(info, self.position + self.skips.above, self.unix_ms));
         Ok((Outcome::Index(id), vec![Effect::CatalogChanged]))
     }
 
@@ -93,7 +95,8 @@ impl StateContext {
 
     fn set_index_state(&mut self, id: IndexId, state: IndexState) {
         if let Some(record) = self.indexes.get_mut(&id) {
-            record.change(self.position, self.unix_ms, |info| info.state = state);
+            record
+                .change(self.position + self.skips.above, self.unix_ms, |info| info.state = state);
         }
     }
 
@@ -104,7 +107,7 @@ impl StateContext {
         if record.info.spec.separate_included_columns == separate {
             return Ok((Outcome::Done, Vec::new()));
         }
-        record.change(self.position, self.unix_ms, |info| {
+        record.change(self.position + self.skips.above, self.unix_ms, |info| {
             Arc::make_mut(&mut info.spec).separate_included_columns = separate;
         });
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
@@ -125,7 +128,7 @@ impl StateContext {
             planner::check_enough(replicas, &indexers)?;
         }
         if let Some(record) = self.indexes.get_mut(&id) {
-            record.change(self.position, self.unix_ms, |info| {
+            record.change(self.position + self.skips.above, self.unix_ms, |info| {
                 Arc::make_mut(&mut info.spec).replicas = replicas;
             });
         }

@@ -20,6 +20,7 @@
 //! | `nodes` | registration, draining, removal |
 //! | `moves` | moves of slices |
 //! | `rollback` | the response to a source that has lost part of its history |
+//! | `skip`, `skipped` | the numbers after a restore from an older copy |
 //! | `invariants` | what holds after each command, checked by debug builds |
 //! | `apply` | the dispatch of commands to these files |
 //! | `snapshot`, `limits`, `room` | the encoded state, its size limits, and the refusals of commands beyond them |
@@ -46,6 +47,8 @@ pub mod placement;
 mod requests;
 mod rollback;
 mod room;
+mod skip;
+mod skipped;
 mod snapshot;
 mod vbucket_owners;
 
@@ -56,3 +59,5 @@ pub use epoch_history::EpochHistory;
 
 #[cfg(test)]
 pub(crate) mod tests;
+#[cfg(test)]
+mod unique_tests;

@@ -129,7 +129,7 @@ impl StateContext {
         let PlannedMove { slice, from, to, .. } = *planned;
         // A copy that only goes needs no preparation.
         let stage = if to.is_some() { MoveStage::Start } else { MoveStage::Done };
-        record.change(self.position, self.unix_ms, |info| {
+        record.change(self.position + self.skips.above, self.unix_ms, |info| {
             info.moves.push(SliceMove { id, slice, from, to, stage, epoch });
             if stage == MoveStage::Done {
                 change_copies(info, slice, from, to);
@@ -154,7 +154,7 @@ impl StateContext {
         let Some(&SliceMove { slice, from, to, .. }) = record.info.moves.iter().find(stands) else {
             return Ok((Outcome::Done, Vec::new()));
         };
-        record.change(self.position, self.unix_ms, |info| {
+        record.change(self.position + self.skips.above, self.unix_ms, |info| {
             info.moves.iter_mut().filter(|m| m.id == id).for_each(|m| {
                 (m.stage, m.epoch) = (stage, epoch);
             });
@@ -199,9 +199,10 @@ impl StateContext {
         if !record.info.moves.iter().any(&meant) {
             return Vec::new();
         }
-        let ended: Vec<SliceMove> = record.change(self.position, self.unix_ms, |info| {
-            info.moves.extract_if(.., |m| meant(m)).collect()
-        });
+        let ended: Vec<SliceMove> =
+            record.change(self.position + self.skips.above, self.unix_ms, |info| {
+                info.moves.extract_if(.., |m| meant(m)).collect()
+            });
         let ids = ended.iter().map(|m| m.id).collect();
         let undone = undone.map(|why| beginning(why, REASON_BYTES_MAX).to_owned());
         let end = |was| EndedMove { index, was, undone: undone.clone() };

@@ -231,7 +231,7 @@ impl StateContext {
 
     fn change_index(&mut self, id: IndexId, change: impl FnOnce(&mut IndexInfo)) {
         if let Some(record) = self.indexes.get_mut(&id) {
-            record.change(self.position, self.unix_ms, change);
+            record.change(self.position + self.skips.above, self.unix_ms, change);
         }
     }
 }

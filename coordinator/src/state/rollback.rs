@@ -8,6 +8,9 @@
 //!
 //! The beginning of a rollback undoes the bucket's moves that are not `done`, and no move begins until the rollback
 //! has ended. So a copied slice never has dead epochs.
+//!
+//! `--skip-epochs` begins a rollback of each bucket too (`skip`). It goes back to zero, though the source has lost nothing, and
+//! its dead epochs reach far above the last one.
 
 use std::sync::Arc;
 
@@ -44,7 +47,7 @@ impl StateContext {
             }
             (RollbackStep::Prepare(history), Some(RollbackStage::Started)) => {
                 known.check(history)?;
-                known.prepare(history);
+                known.prepare(history, self.skips.epochs.get(&bucket).copied());
                 catalog_changed()
             }
             (RollbackStep::Restart, Some(RollbackStage::Prepare)) => {
@@ -52,7 +55,9 @@ impl StateContext {
                 catalog_changed()
             }
             (RollbackStep::Rollback, Some(RollbackStage::Restart)) => {
-                let mark = known.roll_back(self.steady_ms)?;
+                let skips_to = self.skips.epochs.get(&bucket).copied();
+                let mark = known.roll_back(skips_to, self.steady_ms)?;
+                self.skips.epochs.remove(&bucket);
                 Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::EpochPublished(mark)]))
             }
             (RollbackStep::End { resumed }, Some(RollbackStage::Rollback)) => {
@@ -71,6 +76,13 @@ impl StateContext {
     fn start_rollback(&mut self, bucket: BucketId, history: &SourceHistory) -> Change {
         let Some(known) = self.buckets.get_mut(&bucket) else { return nothing() };
         known.logs = Arc::clone(&history.logs);
+        self.begin_rollback(bucket);
+        catalog_changed()
+    }
+
+    /// Begins a rollback of a bucket and undoes its moves.
+    pub(super) fn begin_rollback(&mut self, bucket: BucketId) {
+        let Some(known) = self.buckets.get_mut(&bucket) else { return };
         Arc::make_mut(&mut known.info).rollback = Some(Arc::new(Rollback {
             stage: RollbackStage::Started,
             failover: None,
@@ -84,7 +96,6 @@ impl StateContext {
         for index in indexes {
             self.end_moves(index, Some("the bucket is being rolled back"), unfinished);
         }
-        catalog_changed()
     }
 }
 
@@ -99,10 +110,11 @@ impl BucketState {
     }
 
     /// `started` → `prepare`; or the end of the rollback, if nothing was lost after all.
-    fn prepare(&mut self, history: &SourceHistory) {
+    fn prepare(&mut self, history: &SourceHistory, skips_to: Option<Epoch>) {
         self.logs = Arc::clone(&history.logs);
-        let lost = !history.has(&self.epochs.last().cut);
-        let point = self.epochs.newest_in(history).map(|mark| mark.epoch).unwrap_or_default();
+        let lost = skips_to.is_some() || !history.has(&self.epochs.last().cut);
+        let point = self.epochs.newest_in(history).filter(|_| skips_to.is_none());
+        let point = point.map(|mark| mark.epoch).unwrap_or_default();
         let rollback = Rollback {
             stage: RollbackStage::Prepare,
             failover: Some(Arc::new(history.durable.clone())),
@@ -125,15 +137,15 @@ impl BucketState {
     }
 
     /// `restart` → `rollback`: the epochs above the point are dead, and the next epoch shows what survived.
-    fn roll_back(&mut self, steady_ms: u64) -> Result<EpochMark> {
+    fn roll_back(&mut self, skips_to: Option<Epoch>, steady_ms: u64) -> Result<EpochMark> {
         let rollback = self.info.rollback.as_ref();
         let survived =
             rollback.and_then(|rollback| Some((rollback.point, rollback.failover.clone()?)));
         let (point, failover) =
             survived.ok_or_else(|| Error::internal("a rollback without a failover timestamp"))?;
-        let dead =
-            DeadEpochs { point: self.epochs.mark(point).cloned(), to: self.epochs.last().epoch };
-        let mark = self.epochs.roll_back(dead.above(), failover, steady_ms);
+        let to = self.epochs.last().epoch.max(skips_to.unwrap_or_default());
+        let dead = DeadEpochs { point: self.epochs.mark(point).cloned(), to };
+        let mark = self.epochs.roll_back(&dead, failover, steady_ms);
         let info = Arc::make_mut(&mut self.info);
         let ranges = Arc::make_mut(&mut info.dead);
         // A rollback to an older point includes the ranges of earlier rollbacks above that point.

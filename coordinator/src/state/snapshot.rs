@@ -1,11 +1,35 @@
 //! Encodes and decodes the state.
 
+use std::collections::BTreeMap;
+
+use proto::model::identity::UniqueId;
+use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
+use serde::Serialize;
 
 use super::context::StateContext;
+use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 8;
+const SNAPSHOT_VERSION: u8 = 9;
+/// The version before: it lacks the last two fields.
+const BEFORE_SKIPS: u8 = 8;
+
+fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
+    postcard::to_stdvec(value)
+        .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
+}
+
+/// The fields that a snapshot of the version before lacks.
+fn absent() -> Result<Vec<u8>> {
+    encoded(&(BTreeMap::<BucketId, UniqueId>::new(), Skips::default()))
+}
+
+fn decoded(body: &[u8]) -> Result<StateContext> {
+    postcard::from_bytes(body).map_err(|error| {
+        Error::new(ErrorCode::Corrupt, format!("decode the StateContext: {error}"))
+    })
+}
 
 impl StateContext {
     /// Encodes the state.
@@ -17,15 +41,36 @@ impl StateContext {
     /// Decodes a state.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
-            Some((&SNAPSHOT_VERSION, body)) => postcard::from_bytes(body).map_err(|error| {
-                Error::new(ErrorCode::Corrupt, format!("decode the StateContext: {error}"))
-            }),
+            Some((&SNAPSHOT_VERSION, body)) => decoded(body),
+            Some((&BEFORE_SKIPS, body)) => decoded(&[body, &absent()?].concat()),
             Some((version, _)) => Err(Error::new(
                 ErrorCode::Version,
-                format!("StateContext of version {version}, this build reads {SNAPSHOT_VERSION}"),
+                format!(
+                    "StateContext of version {version}, this build reads {BEFORE_SKIPS} and {SNAPSHOT_VERSION}"
+                ),
             )
             .with_hint("run the same version on all coordinators")),
             None => Err(Error::new(ErrorCode::Corrupt, "the StateContext is empty")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::tests::serving;
+
+    #[test]
+    fn a_snapshot_of_the_version_before_is_read_and_others_are_refused_by_name() {
+        let state = serving(1);
+        let mut bytes = state.to_bytes().unwrap();
+        assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
+        bytes.truncate(bytes.len() - absent().unwrap().len());
+        bytes[0] = BEFORE_SKIPS;
+        assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
+        bytes[0] = BEFORE_SKIPS - 1;
+        let error = StateContext::from_bytes(&bytes).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Version);
+        assert!(error.message.contains("version 7"), "{error}");
     }
 }

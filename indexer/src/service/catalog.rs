@@ -100,8 +100,10 @@ async fn bring_in_step(
     if index.is_some_and(|index| index.revision < stored.info.revision) {
         return Ok(());
     }
+    let is_other = index.is_some_and(|index| index.generation != id.generation);
     let Some(index) = index.filter(|index| index.local_id() == id) else {
-        if policy::is_past(catalog, id, node) {
+        // A record that is as new and has another generation: this one is older, or of another index with the same number.
+        if is_other || policy::is_past(catalog, id, node) {
             context.store.drop_index(id).await?;
             context.slices_changed();
         }

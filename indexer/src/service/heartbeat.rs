@@ -70,6 +70,7 @@ pub(super) async fn report(
         leases: Vec::new(),
         scans: Some(scans.status()),
         proof: None,
+        catalog_cas: context.catalog.load().cas,
     };
     membership.run(heartbeat, Some(slices)).await
 }

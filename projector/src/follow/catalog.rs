@@ -12,12 +12,13 @@ use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
 use proto::model::ids::BucketId;
 
+use super::bucket_ids::compare_ids;
 use super::retry::new_retry;
 use crate::projector::Projector;
-use crate::source::BucketRecord;
 use crate::source::bucket::Bucket;
 use crate::source::ownership::Ownership;
 use crate::source::registry::source_of_kind;
+use crate::source::{BucketRecord, StoredId};
 
 /// Follows the catalog and the stability timestamps. Runs until cancelled; safe to cancel at any await.
 pub async fn follow_catalog(projector: Arc<Projector>) -> Infallible {
@@ -75,6 +76,9 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     let store = Arc::clone(&projector.streams.store);
     let known = projector.env.blocking(move || store.catalog_cas()).await?;
     let shown = projector.catalog.borrow().as_ref().map_or(0, |shown| shown.cas);
+    projector.note_catalog(known.max(catalog.cas));
+    // Also an ignored catalog shows that a number means another bucket: in one history of the coordinator it never does.
+    compare_ids(projector, &catalog).await?;
     if catalog.cas < known.max(shown) {
         tracing::debug!(cas = catalog.cas, known, "an older catalog is ignored");
         return Ok(());
@@ -86,10 +90,12 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
             .buckets
             .values()
             .filter(|bucket| mine(bucket) && !here.contains(&bucket.id))
+            .filter(|bucket| !projector.is_foreign(bucket.id))
             .map(|bucket| new_record(projector, bucket))
             .collect();
         let removed: Vec<_> =
-            here.into_iter().filter(|bucket| !catalog.buckets.contains_key(bucket)).collect();
+            here.into_iter().filter(|bucket| catalog.has_dropped(*bucket)).collect();
+        put_ids(projector, &catalog, &made).await?;
         store_catalog(projector, catalog.cas, made, removed).await?;
     }
     for bucket in catalog.buckets.values() {
@@ -111,6 +117,27 @@ async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
             writer.change_ownership(bucket, &assignment, node)
         })
         .await
+}
+
+/// Stores the random ids of new buckets, before the buckets are made: a crash in between leaves an id without a bucket, which the
+/// next catalog replaces.
+async fn put_ids(
+    projector: &Arc<Projector>,
+    catalog: &Catalog,
+    made: &[BucketRecord],
+) -> Result<()> {
+    let id = |record: &BucketRecord| {
+        let unique = *catalog.bucket_ids.get(&record.info.id)?;
+        Some((record.info.id, StoredId { unique, is_foreign: false }))
+    };
+    let ids: Vec<_> = made.iter().filter_map(id).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let (store, stored) = (projector.store(), ids.clone());
+    projector.env.blocking(move || store.put_unique_ids(&stored)).await?;
+    lock(&projector.unique_ids).extend(ids);
+    Ok(())
 }
 
 async fn store_catalog(

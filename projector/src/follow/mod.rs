@@ -8,6 +8,7 @@
 //! are ignored. So a missing bucket was dropped (not "not created yet"), and a stream never begins without an index
 //! that it carried before.
 
+mod bucket_ids;
 mod catalog;
 mod registration;
 mod retry;

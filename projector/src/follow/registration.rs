@@ -22,10 +22,12 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         heartbeat: HEARTBEAT,
         retry: new_retry(),
         client: Some(projector.env.random.next_u64()),
-        has_news_at_once: false,
+        // A lone coordinator waits for it, see `Heartbeat::catalog_cas`.
+        has_news_at_once: true,
         identity: projector.config.identity.clone(),
         when_forgotten: WhenForgotten::RegisterAfterPause,
     };
+    let reporter = Arc::clone(&projector);
     let heartbeat = move || Heartbeat {
         node,
         buckets: Vec::new(),
@@ -34,6 +36,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         leases: Vec::new(),
         scans: None,
         proof: None,
+        catalog_cas: reporter.newest_catalog(),
     };
     Membership::new(Arc::clone(&projector.directory), config).run(heartbeat, None).await
 }

@@ -1,21 +1,22 @@
 //! Starts a projector: opens its buckets and spawns its tasks.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use proto::Result;
 use proto::env::{Env, Task};
 use proto::flow::Budget;
 use proto::rpc::api::Directory;
 use proto::rpc::routing::MutationRouter;
+use proto::{Error, Result};
 use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
 use crate::feed::StreamContext;
 use crate::projector::{ChangedBuckets, Projector};
-use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::open::open_buckets;
 use crate::source::writer::Writer;
+use crate::source::{DocumentStore, StoredId};
 use crate::{follow, hand_over, purge};
 
 /// Jobs in the writer's queue. In practice their bytes are the limit.
@@ -42,7 +43,14 @@ impl Service {
         let gate = Arc::new(Mutex::new(()));
         let changed_buckets = Arc::new(ChangedBuckets::default());
         let (opened, random) = (Arc::clone(&store), Arc::clone(&env.random));
-        let found = env.blocking(move || open_buckets(&*opened, &*random)).await?;
+        let open = move || {
+            let (ids, known) = (opened.unique_ids()?, opened.catalog_cas()?);
+            Ok::<_, Error>((open_buckets(&*opened, &*random)?, ids, known))
+        };
+        let (mut found, unique_ids, known) = env.blocking(open).await?;
+        // A foreign bucket is not served, from the first moment on.
+        let is_foreign = |id: &StoredId| id.is_foreign;
+        found.retain(|(record, _)| !unique_ids.get(&record.info.id).is_some_and(is_foreign));
         let buckets = found.into_iter().map(|(record, ends)| {
             let id = record.info.id;
             (id, Arc::new(Bucket::new(record, &ends, config.head_bytes_max)))
@@ -56,11 +64,13 @@ impl Service {
                 left_out: Default::default(),
             }),
             buckets: Mutex::new(buckets.collect()),
+            unique_ids: Mutex::new(unique_ids),
             write_budget: Budget::new(config.write_queue_bytes_max),
             config,
             env: env.clone(),
             directory,
             catalog,
+            catalog_cas: AtomicU64::new(known),
             gate: Arc::clone(&gate),
             changed_buckets: Arc::clone(&changed_buckets),
             jobs,

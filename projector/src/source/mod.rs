@@ -39,7 +39,7 @@ pub mod store;
 pub mod writer;
 
 pub use mutation::{Mutation, parse_stored};
-pub use record::BucketRecord;
+pub use record::{BucketRecord, StoredId};
 #[cfg(test)]
 pub use store::document_store::{Batch, BucketChanges};
 pub use store::document_store::{

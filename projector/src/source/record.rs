@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::history::Branches;
+use proto::model::identity::UniqueId;
 use proto::model::ids::{Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,15 @@ pub struct BucketRecord {
     /// Branches of pushed vbuckets that were begun and are no longer part of the history, newest first and at most
     /// [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
+}
+
+/// The random id of a stored bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredId {
+    /// Its random id.
+    pub unique: UniqueId,
+    /// True if the catalog has another bucket under the number. Nobody sees this one, and nothing removes it.
+    pub is_foreign: bool,
 }
 
 /// True if a vbucket with these branches and this end is partial: it is being copied by its documents, or removed.

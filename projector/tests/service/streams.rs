@@ -222,12 +222,14 @@ async fn indexes_join_and_leave_between_frames() {
 async fn a_dropped_bucket_ends_its_streams_and_an_older_catalog_drops_nothing() {
     let mut world = world_with(&[]).await;
     world.write(vec![upsert("a", "1")]).await.expect("written");
-    world.script.say(WatchMessage::Catalog(Catalog { cas: 0, ..Default::default() }.into()));
+    // Both numbers were assigned, so their absence means that the buckets were dropped.
+    let without_buckets = |cas| Catalog { cas, newest_bucket: PUSHED, ..Default::default() };
+    world.script.say(WatchMessage::Catalog(without_buckets(0).into()));
     world.start().await;
     world.write(vec![upsert("b", "1")]).await.expect("the bucket is there");
     let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
     follower.step().await.expect("it begins");
-    world.script.say(WatchMessage::Catalog(Catalog { cas: 2, ..Default::default() }.into()));
+    world.script.say(WatchMessage::Catalog(without_buckets(2).into()));
     let error = follower.step().await.expect_err("the bucket is gone");
     assert_eq!(error.code, ErrorCode::Unknown);
     let projector = world.projector();

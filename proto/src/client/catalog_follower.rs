@@ -10,9 +10,10 @@ use futures::StreamExt;
 
 use super::identity::NodeIdentity;
 use super::retry::Retry;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::catalog::Catalog;
 use crate::model::cut::EpochMark;
+use crate::model::identity::ClusterId;
 use crate::rpc::api::{Directory, WatchMessage};
 
 /// The work of a role on each catalog and each stability timestamp.
@@ -34,13 +35,15 @@ pub struct CatalogFollower {
     directory: Arc<dyn Directory>,
     retry: Retry,
     newest_cas: u64,
+    /// The cluster of the catalogs so far.
+    cluster: Option<ClusterId>,
     identity: Option<Arc<NodeIdentity>>,
 }
 
 impl CatalogFollower {
     /// A follower that has seen no catalog.
     pub fn new(directory: Arc<dyn Directory>, retry: Retry) -> Self {
-        Self { directory, retry, newest_cas: 0, identity: None }
+        Self { directory, retry, newest_cas: 0, cluster: None, identity: None }
     }
 
     /// Believes only catalogs of the cluster that a data directory belongs to, and takes over none before its process has
@@ -78,6 +81,7 @@ impl CatalogFollower {
                     if let Some(identity) = &self.identity {
                         identity.accept(catalog.cluster)?;
                     }
+                    self.check_cluster(&catalog)?;
                     if catalog.cas >= self.newest_cas {
                         self.newest_cas = catalog.cas;
                         sink.take_catalog(catalog).await?;
@@ -88,6 +92,23 @@ impl CatalogFollower {
             self.retry.reset();
         }
         Ok(())
+    }
+
+    /// Refuses a catalog of another cluster than those before: its numbers mean other things.
+    fn check_cluster(&mut self, catalog: &Catalog) -> Result<()> {
+        match (self.cluster, catalog.cluster) {
+            (Some(own), Some(theirs)) if own != theirs => {
+                let what = format!(
+                    "the coordinators belong to cluster {theirs}, this process to cluster {own}"
+                );
+                Err(Error::new(ErrorCode::OtherCluster, what)
+                    .with_hint("check --coordinators; if they have begun a new cluster, start this process again"))
+            }
+            _ => {
+                self.cluster = self.cluster.or(catalog.cluster);
+                Ok(())
+            }
+        }
     }
 
     fn report(&self, error: &Error) {

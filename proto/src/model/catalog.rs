@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::bucket::BucketInfo;
-use crate::model::identity::ClusterId;
+use crate::model::identity::{ClusterId, UniqueId};
 use crate::model::ids::{BucketId, IndexId, LocalIndexId, NodeId};
 use crate::model::index::IndexInfo;
 use crate::model::moves::EndedMove;
@@ -23,6 +23,13 @@ pub struct Catalog {
     /// The largest index number ever assigned. An index that is missing from `indexes` was dropped if its number is at most
     /// this one; with a larger number it is not known here yet.
     pub newest_index: IndexId,
+    /// The largest bucket number ever assigned, as for indexes.
+    pub newest_bucket: BucketId,
+    /// Ranges of bucket numbers (both ends included) that `--skip-epochs` has passed over, oldest first. The coordinator has lost
+    /// the buckets with these numbers, but nobody has dropped them: projectors keep their documents.
+    pub lost_buckets: Vec<(BucketId, BucketId)>,
+    /// The random ids of buckets. A bucket of an earlier build has none until the next leader draws it.
+    pub bucket_ids: BTreeMap<BucketId, UniqueId>,
     /// Buckets by number.
     pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
     /// Indexes by number.
@@ -41,6 +48,15 @@ impl Catalog {
     /// Finds a bucket by name.
     pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         self.buckets.values().find(|bucket| bucket.name == name)
+    }
+
+    /// True if a bucket was dropped: its number was assigned, the catalog does not have it, and it was not lost with the end of
+    /// the coordinators' log.
+    pub fn has_dropped(&self, bucket: BucketId) -> bool {
+        let is_lost = |(first, last): &(BucketId, BucketId)| (*first..=*last).contains(&bucket);
+        bucket <= self.newest_bucket
+            && !self.buckets.contains_key(&bucket)
+            && !self.lost_buckets.iter().any(is_lost)
     }
 
     /// The index, if the catalog has it in this generation.

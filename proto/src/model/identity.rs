@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::ids::Generation;
 use crate::model::node::NodeInfo;
 
 /// The random id of a cluster.
@@ -31,6 +32,32 @@ impl FromStr for ClusterId {
             32 => u128::from_str_radix(text, 16).map(Self).map_err(|_| ()),
             _ => Err(()),
         }
+    }
+}
+
+/// The random id of a bucket or an index beside its number, drawn when it is created. A coordinator that was restored from an
+/// older copy may give a number again; data under the number with another random id belongs to another object.
+///
+/// A bucket keeps it whole. An index keeps a part of it as its first generation, which all that belongs to the index names
+/// ([`LocalIndexId`](crate::model::ids::LocalIndexId)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct UniqueId(pub u128);
+
+impl UniqueId {
+    /// Makes an id of two random numbers.
+    pub fn of(random: [u64; 2]) -> Self {
+        Self(u128::from(random[0]) << 64 | u128::from(random[1]))
+    }
+
+    /// The first generation of an index: 1 to 2^31, so that there is room for later ones.
+    pub fn first_generation(self) -> Generation {
+        Generation((self.0 as u32 >> 1) + 1)
+    }
+}
+
+impl fmt::Display for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
     }
 }
 

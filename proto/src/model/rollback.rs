@@ -17,6 +17,10 @@
 //! cannot go back that far is dropped and fetched from a copy that could; without such a copy the node rebuilds it from
 //! the source.
 //!
+//! An operator's `--skip-epochs` takes all buckets through the same stages, after the coordinator was restored from an older
+//! copy. The rollback point is then zero: nobody knows which of the epochs that nodes have applied are those of the copy. All
+//! slices are rebuilt, and the next epoch is [`SKIP`] above all known numbers.
+//!
 //! From then on scans read nothing below that epoch. It contains every surviving mutation, so a rollback never hides one.
 //! Dead epochs are refused for ever, also in tokens.
 
@@ -55,6 +59,19 @@ impl RollbackStage {
             Self::Rollback => "rollback",
         }
     }
+}
+
+/// The distance by which an operator's `--skip-epochs` goes beyond every known number. Clients may hold tokens of epochs that no
+/// process reports; a cluster that publishes an epoch every millisecond needs seven weeks for as many.
+pub const SKIP: u64 = 1 << 32;
+
+/// The newest numbers of a cluster that other processes than the coordinator know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewestKnown {
+    /// The newest epoch of any bucket that an indexer has applied or a router reads.
+    pub epoch: Epoch,
+    /// The newest [`Catalog::cas`](crate::model::catalog::Catalog::cas) of any process.
+    pub catalog_cas: u64,
 }
 
 /// The rollback of a bucket in progress.

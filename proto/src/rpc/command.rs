@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::model::bucket::SourceKind;
 use crate::model::cut::Position;
-use crate::model::identity::{ClusterId, JoinRequest};
+use crate::model::identity::{ClusterId, JoinRequest, UniqueId};
 use crate::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, VbucketId};
 use crate::model::index::IndexSpec;
 use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::node::NodeInfo;
-use crate::model::rollback::RollbackStep;
+use crate::model::rollback::{NewestKnown, RollbackStep};
 
 /// Identifies one request of one client, so that a repeated request is not executed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -185,6 +185,26 @@ pub enum Command {
     /// A process with a data directory joins the cluster, or comes back. The first one founds it. Refused if its data is
     /// of another cluster, or if another process holds its number and is not silent.
     Join(Box<JoinRequest>),
+    /// `--skip-epochs`: the coordinator was restored from an older copy, so other processes know numbers that this log will
+    /// give again. All epochs, revisions and numbers of new objects continue above everything known, and all slices are
+    /// rebuilt ([`crate::model::rollback`]).
+    SkipEpochs(
+        /// Set by the leader.
+        NewestKnown,
+    ),
+    /// CREATE BUCKET or CREATE INDEX with the random id of the object. The leader makes it of the client's command, so that
+    /// all members give the same id.
+    Create {
+        /// Its random id.
+        unique: UniqueId,
+        /// The client's command.
+        command: Box<Command>,
+    },
+    /// Gives random ids to the buckets of an earlier build, which have none. From the leader.
+    IdentifyBuckets(
+        /// The ids are this one plus the number of the bucket.
+        UniqueId,
+    ),
 }
 
 /// A new stability timestamp of one bucket.

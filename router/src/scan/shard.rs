@@ -134,7 +134,7 @@ impl ScanPlan {
 
     /// An error after which no node is left to ask names the index and the slices.
     fn naming(&self, slices: &[SliceNo], error: Error) -> Error {
-        if error.code != ErrorCode::Unavailable {
+        if !matches!(error.code, ErrorCode::Unavailable | ErrorCode::OtherCluster) {
             return error;
         }
         let more = match slices.len() {

@@ -7,7 +7,9 @@ use proto::env::Env;
 
 use super::renamed::{OldName, refuse_old_names};
 use super::role::MIB_MAX;
-use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server, Shutdown, lock_data_dir};
+use crate::roles::{
+    Cluster, ClusterConfig, PortOptions, Ports, RecoveryFlags, Server, Shutdown, lock_data_dir,
+};
 
 /// `sextant dev`
 #[derive(Debug, clap::Args)]
@@ -36,6 +38,12 @@ pub struct Args {
     /// Size limit of each bucket's change log, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     change_log_mb: u64,
+    /// Begin a new cluster if the log of the old one is lost. Its files are moved into a directory `old-cluster-1`
+    #[arg(long)]
+    force_new_cluster: bool,
+    /// Go on above all known epochs and numbers, because the data is restored from an older copy. It rebuilds all indexes
+    #[arg(long)]
+    skip_epochs: bool,
     #[arg(long, hide = true)]
     log_mb: Option<OldName>,
 }
@@ -51,6 +59,10 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
         indexers: args.nodes,
         log_bytes_max: Some(args.change_log_mb << 20),
         scans_max: None,
+        recovery: RecoveryFlags {
+            force_new_cluster: args.force_new_cluster,
+            skip_epochs: args.skip_epochs,
+        },
     };
     let ports = Ports {
         sql: format!("{}:{}", args.host, args.sql_port),

@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use super::renamed::{OldName, refuse_old_names};
 use super::role_flags::refuse_foreign;
-use crate::roles::{RoleSettings, ScanSettings, Shutdown, run_role};
+use crate::limited::ConnectionsMax;
+use crate::roles::{RecoveryFlags, RoleSettings, ScanSettings, Shutdown, run_role};
 
 /// The settings of a role: flags, or keys of a TOML file with the same names and `_` for `-`.
 #[derive(Debug, Default, Deserialize, clap::Args)]
@@ -47,6 +48,10 @@ pub struct Args {
     #[arg(long)]
     #[serde(skip)]
     force_new_cluster: bool,
+    /// Go on above all known epochs and numbers, because the data is restored from an older copy. It rebuilds all indexes
+    #[arg(long)]
+    #[serde(skip)]
+    skip_epochs: bool,
     /// Memory limit of the slices, in MiB
     #[arg(long, env = "SEXTANT_MEMORY_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
     memory_mb: Option<u64>,
@@ -71,6 +76,15 @@ pub struct Args {
     /// Address of the HTTP port, for /status, /metrics and /healthz
     #[arg(long, env = "SEXTANT_HTTP_LISTEN", value_name = "HOST:PORT")]
     http: Option<String>,
+    /// Limit of connections of gRPC clients. The open files of the process limit them too
+    #[arg(long, env = "SEXTANT_GRPC_CONNECTIONS_MAX", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    grpc_connections_max: Option<u64>,
+    /// Limit of connections of HTTP clients. The open files of the process limit them too
+    #[arg(long, env = "SEXTANT_HTTP_CONNECTIONS_MAX", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    http_connections_max: Option<u64>,
+    /// Limit of connections of other processes. The open files of the process limit them too
+    #[arg(long, env = "SEXTANT_PEER_CONNECTIONS_MAX", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    peer_connections_max: Option<u64>,
     #[arg(long, hide = true)]
     listen: Option<OldName>,
     #[arg(long, hide = true)]
@@ -113,6 +127,7 @@ impl Args {
         let given = [
             ("data", self.data.is_some()),
             ("force-new-cluster", self.force_new_cluster),
+            ("skip-epochs", self.skip_epochs),
             ("memory-mb", self.memory_mb.is_some()),
             ("scans-max", self.scans_max.is_some()),
             ("scan-memory-total-mb", self.scan_memory_total_mb.is_some()),
@@ -121,6 +136,9 @@ impl Args {
             ("sql", self.sql.is_some()),
             ("grpc", self.grpc.is_some()),
             ("http", self.http.is_some()),
+            ("grpc-connections-max", self.grpc_connections_max.is_some()),
+            ("http-connections-max", self.http_connections_max.is_some()),
+            ("peer-connections-max", self.peer_connections_max.is_some()),
         ];
         refuse_foreign(role, &given)
     }
@@ -158,21 +176,30 @@ impl Args {
             return Err(missing("the coordinator's members, --coordinators 1=host:port,2=…"));
         }
         let zone = self.zone.or(file.zone).unwrap_or_default();
+        let connections = ConnectionsMax {
+            grpc: self.grpc_connections_max.or(file.grpc_connections_max).map(count),
+            http: self.http_connections_max.or(file.http_connections_max).map(count),
+            peers: self.peer_connections_max.or(file.peer_connections_max).map(count),
+        };
         Ok(RoleSettings {
             node: NodeInfo { id: NodeId(id), role, address, zone },
             bind,
             data: data.unwrap_or_default(),
             memory_bytes: self.memory_mb.or(file.memory_mb).map(|mib| mib.max(16) << 20),
             scans: ScanSettings {
-                count_max: self.scans_max.or(file.scans_max).map(|count| count.max(1) as usize),
+                count_max: self.scans_max.or(file.scans_max).map(count),
                 memory_bytes: self.scan_memory_total_mb.or(file.scan_memory_total_mb).map(mib),
                 each_memory_bytes: self.scan_memory_each_mb.or(file.scan_memory_each_mb).map(mib),
             },
             log_bytes_max: self.change_log_mb.or(file.change_log_mb).map(|bound| mib(bound) as u64),
-            force_new_cluster: self.force_new_cluster && role == Role::Coordinator,
+            recovery: RecoveryFlags {
+                force_new_cluster: self.force_new_cluster,
+                skip_epochs: self.skip_epochs,
+            },
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http),
+            connections,
         })
     }
 }
@@ -203,6 +230,11 @@ fn router_address(peer_listen: Option<String>, grpc: Option<String>) -> Result<S
 /// Converts MiB to bytes. A file is not checked like a flag, so the value is clamped here.
 fn mib(mib: u64) -> usize {
     (mib.clamp(1, MIB_MAX) << 20) as usize
+}
+
+/// A limit of at least one. A file is not checked like a flag.
+fn count(count: u64) -> usize {
+    usize::try_from(count.max(1)).unwrap_or(usize::MAX)
 }
 
 fn member(text: &str) -> Result<(NodeId, String)> {

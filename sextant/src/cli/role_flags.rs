@@ -25,7 +25,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("peer-listen" | "data", Role::Coordinator | Role::Projector | Role::Indexer) => {
             Some(Nothing)
         }
-        ("force-new-cluster", Role::Coordinator) => Some(Nothing),
+        ("force-new-cluster" | "skip-epochs", Role::Coordinator) => Some(Nothing),
         ("change-log-mb", Role::Projector) => Some(Value("1024")),
         ("memory-mb", Role::Indexer) => Some(Value("512")),
         ("scans-max", Role::Indexer) => Some(Value("64")),
@@ -37,6 +37,11 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("grpc", Role::Router) => Some(Value("127.0.0.1:7400")),
         ("http", Role::Router) => Some(Value("127.0.0.1:7480")),
         ("http", _) => Some(Value("no such port")),
+        ("grpc-connections-max", Role::Router) => Some(Value("512")),
+        ("http-connections-max", _) => Some(Value("128")),
+        ("peer-connections-max", Role::Coordinator | Role::Projector | Role::Indexer) => {
+            Some(Value("4096"))
+        }
         _ => None,
     }
 }

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt;
-use proto::env::{DirectoryIdentity, Env};
-use proto::model::identity::ClusterId;
+use proto::env::Env;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{CoordinatorApi, Directory};
 use proto::{Error, ErrorCode, Result};
 
-use super::services;
+use super::cluster_dirs::prepare_directories;
+use super::services::{self, RecoveryFlags};
 use crate::descriptors::Shares;
 use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
@@ -37,6 +37,8 @@ pub struct ClusterConfig {
     pub log_bytes_max: Option<u64>,
     /// Maximum of concurrent scans of the router; `None` for the default.
     pub scans_max: Option<usize>,
+    /// What an operator has asked for after a loss.
+    pub recovery: RecoveryFlags,
 }
 
 /// A running cluster; dropping it stops it.
@@ -53,8 +55,13 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a cluster, with the data in its directory if there is any.
     pub async fn start(config: ClusterConfig, env: Env) -> Result<Self> {
-        let (its_env, its_config) = (env.clone(), config.clone());
-        env.blocking(move || check_clusters(&its_env, &its_config)).await?;
+        let (its_env, data_dir) = (env.clone(), config.data_dir.clone());
+        let dirs: Vec<_> = members(&config)
+            .iter()
+            .map(|(id, _)| node_dir(&config.data_dir, "coordinator", id.0))
+            .collect();
+        let forced = config.recovery.force_new_cluster;
+        env.blocking(move || prepare_directories(&its_env, &data_dir, &dirs, forced)).await?;
         let peers = Peers::new(members(&config), tcp_connect());
         let directory = directory(&peers);
         let mut coordinators = BTreeMap::new();
@@ -207,49 +214,6 @@ fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
     data_dir.join(format!("{role}-{n}"))
 }
 
-/// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the
-/// log the cluster would begin anew beside data of unknown origin.
-fn check_clusters(env: &Env, config: &ClusterConfig) -> Result<()> {
-    let mut found: Option<(PathBuf, ClusterId)> = None;
-    let dirs = match env.fs.exists(&config.data_dir) {
-        true => env.fs.list(&config.data_dir)?,
-        false => Vec::new(),
-    };
-    for dir in dirs {
-        let Some(DirectoryIdentity { cluster: Some(cluster), .. }) =
-            DirectoryIdentity::read(&*env.fs, &dir)?
-        else {
-            continue;
-        };
-        match &found {
-            Some((other, of)) if *of != cluster => {
-                let (dir, other) = (dir.display(), other.display());
-                let what =
-                    format!("{dir} belongs to cluster {cluster}, but {other} to cluster {of}");
-                return Err(Error::new(ErrorCode::InvalidParameter, what)
-                    .with_hint("put each cluster into a directory of its own"));
-            }
-            Some(_) => {}
-            None => found = Some((dir, cluster)),
-        }
-    }
-    let Some((dir, cluster)) = found else { return Ok(()) };
-    let has_log = |id: &NodeId| {
-        coordinator::has_log(&*env.fs, &node_dir(&config.data_dir, "coordinator", id.0))
-    };
-    if members(config).iter().any(|(id, _)| has_log(id)) {
-        return Ok(());
-    }
-    let what = format!(
-        "{} belongs to cluster {cluster}, but no coordinator in {} has a log: the catalog is lost",
-        dir.display(),
-        config.data_dir.display()
-    );
-    Err(Error::new(ErrorCode::Corrupt, what).with_hint(
-        "restore the directory of a coordinator, or start with another --data: an empty cluster must not take these files for its own",
-    ))
-}
-
 async fn start_coordinator(
     config: &ClusterConfig,
     env: &Env,
@@ -257,8 +221,11 @@ async fn start_coordinator(
     id: NodeId,
 ) -> Result<Arc<coordinator::Coordinator>> {
     let dir = node_dir(&config.data_dir, "coordinator", id.0);
+    // One member is enough to ask for it, whichever leads.
+    let skip_epochs = config.recovery.skip_epochs && id == NodeId(COORDINATOR);
+    let flags = RecoveryFlags { skip_epochs, ..config.recovery };
     let member =
-        services::start_coordinator(id, members(config), dir, false, env, directory(peers)).await?;
+        services::start_coordinator(id, members(config), dir, flags, env, directory(peers)).await?;
     peers.add_coordinator(id, Arc::clone(&member) as _);
     Ok(member)
 }

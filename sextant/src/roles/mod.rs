@@ -2,6 +2,8 @@
 //! ports that serve users ([`Server`]).
 
 mod cluster;
+mod cluster_dirs;
+mod other_cluster;
 mod role;
 mod server;
 pub mod services;
@@ -10,4 +12,5 @@ mod shutdown;
 pub use cluster::{Cluster, ClusterConfig, lock_data_dir};
 pub use role::{RoleSettings, ScanSettings, run as run_role};
 pub use server::{Listeners, PortOptions, Ports, Server, ServerParts};
+pub use services::RecoveryFlags;
 pub use shutdown::Shutdown;

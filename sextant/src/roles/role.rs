@@ -12,13 +12,15 @@ use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
 use tokio::net::TcpListener;
 
+use super::other_cluster::begun_elsewhere;
 use super::server::{PortOptions, Ports, Server, ServerParts};
+use super::services::RecoveryFlags;
 use super::shutdown::Shutdown;
 use super::{cluster, services};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleObserved, RoleService, role_routes};
-use crate::limited::{LimitedListener, Speech, limited};
+use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited};
 use crate::listen::{bind, end_reason};
 use crate::process_figures::OwnProcess;
 use crate::wire::{PeerDirectory, Peers, tcp_connect};
@@ -56,14 +58,16 @@ pub struct RoleSettings {
     pub scans: ScanSettings,
     /// The size limit of each change log of a projector.
     pub log_bytes_max: Option<u64>,
-    /// Of a coordinator: begin a new cluster though the log of this directory is lost.
-    pub force_new_cluster: bool,
+    /// Of a coordinator: what an operator asks for after a loss.
+    pub recovery: RecoveryFlags,
     /// The members of the coordinator.
     pub coordinators: Vec<(NodeId, String)>,
     /// The SQL address of a router.
     pub sql: String,
     /// The HTTP address; `None` if there is no such port.
     pub http: Option<String>,
+    /// The limits of connections.
+    pub connections: ConnectionsMax,
 }
 
 /// Runs a role until the future is dropped. `shutdown` receives the work before the end of the process.
@@ -89,22 +93,20 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
         Role::Router => Ok(()),
         Role::Coordinator => {
             let members = settings.coordinators.clone();
-            let service = services::start_coordinator(
-                id,
-                members,
-                data,
-                settings.force_new_cluster,
-                &env,
-                directory,
-            )
-            .await?;
+            let service =
+                services::start_coordinator(id, members, data, settings.recovery, &env, directory)
+                    .await?;
             peers.add_coordinator(id, service.clone());
             let member = Arc::downgrade(&service);
             peers.know_cluster(move || member.upgrade()?.cluster());
             let stopped = service.stopped();
-            let _http =
-                serve_http(&env, http, observed(RoleService::Coordinator(service.clone())))?;
-            serve_until(&env, (&settings.node, http_address), listener, peers, stopped, "log").await
+            let _http = serve_http(
+                &env,
+                http,
+                settings.connections,
+                observed(RoleService::Coordinator(service.clone())),
+            )?;
+            serve_until(&env, (&settings, http_address), listener, peers, stopped, "log").await
         }
         Role::Projector => {
             let mut config = projector::Config::new(settings.node.clone());
@@ -114,9 +116,10 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             peers.add_projector(id, projector.clone());
             peers.know_cluster(move || projector.cluster());
             let stopped = service.stopped();
-            let _http = serve_http(&env, http, observed(RoleService::Projector))?;
+            let _http =
+                serve_http(&env, http, settings.connections, observed(RoleService::Projector))?;
             wait_coordinators(&*directory, &settings).await;
-            serve_until(&env, (&settings.node, http_address), listener, peers, stopped, "documents")
+            serve_until(&env, (&settings, http_address), listener, peers, stopped, "documents")
                 .await
         }
         Role::Indexer => {
@@ -127,9 +130,14 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let indexer = Arc::downgrade(&service);
             peers.know_cluster(move || indexer.upgrade()?.cluster());
             let stopped = service.stopped();
-            let _http = serve_http(&env, http, observed(RoleService::Indexer(service.clone())))?;
+            let _http = serve_http(
+                &env,
+                http,
+                settings.connections,
+                observed(RoleService::Indexer(service.clone())),
+            )?;
             wait_coordinators(&*directory, &settings).await;
-            serve_until(&env, (&settings.node, http_address), listener, peers, stopped, "log").await
+            serve_until(&env, (&settings, http_address), listener, peers, stopped, "log").await
         }
     }
 }
@@ -151,11 +159,11 @@ fn indexer_config(settings: &RoleSettings) -> indexer::Config {
 fn serve_http(
     env: &Env,
     listener: Option<TcpListener>,
+    connections: ConnectionsMax,
     observed: RoleObserved,
 ) -> Result<Option<Task>> {
     let Some(listener) = listener else { return Ok(None) };
-    let count_max = Shares::of_process().http();
-    let listener = LimitedListener::new(listener, count_max, env)?;
+    let listener = LimitedListener::new(listener, connections.of_http(), env)?;
     let served = axum::serve(listener, role_routes(observed));
     Ok(Some(env.spawn_service("http", async move { end_reason(served.await) })))
 }
@@ -172,28 +180,29 @@ fn bind_option(settings: &RoleSettings) -> &'static str {
 /// Serves other processes until the service stops by itself, because it could not write a file.
 async fn serve_until(
     env: &Env,
-    (node, http): (&NodeInfo, Option<SocketAddr>),
+    (settings, http): (&RoleSettings, Option<SocketAddr>),
     listener: TcpListener,
     peers: Arc<Peers>,
     stopped: impl Future<Output = ()>,
     unwritten: &str,
 ) -> Result<()> {
     tokio::select! {
-        served = serve_peers(env, (node, http), listener, peers) => served,
-        () = stopped => Err(cluster::stopped(node.role, node.id, unwritten)),
+        served = serve_peers(env, (settings, http), listener, peers) => served,
+        () = stopped => Err(cluster::stopped(settings.node.role, settings.node.id, unwritten)),
     }
 }
 
 /// Serves other processes until the future is dropped.
 async fn serve_peers(
     env: &Env,
-    (node, http): (&NodeInfo, Option<SocketAddr>),
+    (settings, http): (&RoleSettings, Option<SocketAddr>),
     listener: TcpListener,
     peers: Arc<Peers>,
 ) -> Result<()> {
     let address = listener.local_addr()?;
     let services = grpc::peer_services(peers);
-    let processes = limited(listener, Speech::Grpc, Shares::of_process().peers(), env);
+    let node = &settings.node;
+    let processes = limited(listener, Speech::Grpc, settings.connections.of_peers(), env);
     let _task: Task = env.spawn_service("peer", async move {
         end_reason(services.serve_with_incoming(processes).await)
     });
@@ -233,12 +242,14 @@ async fn run_router(
     directory: Arc<dyn Directory>,
 ) -> Result<()> {
     let options = PortOptions { sql: "--sql", grpc: bind_option(&settings), http: "--http" };
+    let connections = settings.connections;
     // A router has no services for other processes.
     let http = settings.http.unwrap_or_else(|| ROUTER_HTTP.to_owned());
     let (sql, grpc) = (settings.sql, settings.bind.clone());
     let ports = Ports { sql, grpc, http, peer: None };
     let listeners = ports.bind(&options).await?;
     let members = member_list(&settings.coordinators);
+    let ids: Vec<NodeId> = settings.coordinators.iter().map(|(id, _)| *id).collect();
     let mut config = router::Config::new(settings.node);
     let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
     config.scans_max = count_max.unwrap_or(config.scans_max);
@@ -248,10 +259,11 @@ async fn run_router(
     // A router keeps nothing, but an address in its catalog may go over to a process of another cluster.
     let its_router = Arc::clone(&router);
     peers.know_cluster(move || its_router.catalog().cluster);
-    let parts = ServerParts { router, directory, peers, indexers: Vec::new(), data: None };
+    let parts =
+        ServerParts { router, directory, peers, indexers: Vec::new(), data: None, connections };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
     wait_answer(&*waits, &members).await;
     println!("{}", server.ready_line());
-    std::future::pending().await
+    Err(begun_elsewhere(&*waits, &ids).await)
 }

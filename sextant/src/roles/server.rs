@@ -17,7 +17,7 @@ use crate::backend::{ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, Observed};
-use crate::limited::{LimitedListener, Speech, limited};
+use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited};
 use crate::listen::{bind, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
@@ -96,6 +96,8 @@ pub struct ServerParts {
     pub indexers: Vec<Arc<indexer::Indexer>>,
     /// The data directory of this process, if it has one.
     pub data: Option<PathBuf>,
+    /// The limits of connections.
+    pub connections: ConnectionsMax,
 }
 
 /// Serves the ports until it is dropped.
@@ -117,13 +119,14 @@ impl Server {
             peers: cluster.peers(),
             indexers: cluster.indexers(),
             data: Some(cluster.data_dir().to_owned()),
+            connections: ConnectionsMax::default(),
         };
         Self::serve(parts, env, listeners)
     }
 
     /// Serves the ports of the given services.
     pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
-        let ServerParts { router, directory, peers, indexers, data } = parts;
+        let ServerParts { router, directory, peers, indexers, data, connections } = parts;
         let joining = indexers.len();
         let addresses = [
             listeners.sql.local_addr()?,
@@ -141,10 +144,9 @@ impl Server {
         let public = grpc::services(Arc::clone(&backend));
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let observed = Observed { backend, indexers, counters, process: OwnProcess { data } };
-        let shares = Shares::of_process();
-        let http = LimitedListener::new(listeners.http, shares.http(), env)?;
+        let http = LimitedListener::new(listeners.http, connections.of_http(), env)?;
         let http = axum::serve(http, http::routes(observed));
-        let users = limited(listeners.grpc, Speech::Grpc, shares.grpc(), env);
+        let users = limited(listeners.grpc, Speech::Grpc, connections.of_grpc(), env);
         // Connections wait in the sockets until statements can succeed.
         let gate = |router: &Arc<router::Router>| {
             let router = Arc::clone(router);
@@ -166,7 +168,7 @@ impl Server {
         let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = listeners.peer {
             let services = grpc::peer_services(peers);
-            let processes = limited(listener, Speech::Grpc, shares.peers(), env);
+            let processes = limited(listener, Speech::Grpc, connections.of_peers(), env);
             tasks.push(env.spawn_service("peer", async move {
                 end_reason(services.serve_with_incoming(processes).await)
             }));

@@ -13,17 +13,27 @@ use proto::{Error, Result};
 
 use crate::descriptors::Shares;
 
+/// What an operator asks of a coordinator after a loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryFlags {
+    /// Begin a new cluster though the log of the directory is lost.
+    pub force_new_cluster: bool,
+    /// Let all numbers go on above the known ones, because the directory is an older copy.
+    pub skip_epochs: bool,
+}
+
 /// Starts a coordinator member.
 pub async fn start_coordinator(
     node: NodeId,
     members: Vec<(NodeId, String)>,
     data_dir: PathBuf,
-    force_new_cluster: bool,
+    flags: RecoveryFlags,
     env: &Env,
     directory: Arc<dyn Directory>,
 ) -> Result<Arc<coordinator::Coordinator>> {
     let mut config = coordinator::Config::new(node, members, data_dir);
-    config.force_new_cluster = force_new_cluster;
+    config.force_new_cluster = flags.force_new_cluster;
+    config.skip_epochs = flags.skip_epochs;
     coordinator::Coordinator::start(config, env.clone(), directory).await
 }
 

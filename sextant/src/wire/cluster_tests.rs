@@ -33,7 +33,8 @@ async fn a_process_of_another_cluster_is_refused_by_name() {
     for cluster in [ClusterId(1), ClusterId(2)] {
         assert!(error.message.contains(&cluster.to_string()), "{error}");
     }
-    assert_eq!(error.code, ErrorCode::Unavailable, "another process may answer");
+    assert_eq!(error.code, ErrorCode::OtherCluster);
+    assert!(error.is_retry(), "another process may answer");
     assert!(error.hint.is_some(), "{error}");
     for (caller, called) in [(Some(1), Some(1)), (None, Some(1)), (Some(1), None), (None, None)] {
         let error = send_raft(caller, called).await.unwrap_err();

@@ -66,7 +66,7 @@ impl Remote {
     fn unreachable(&self, status: Status) -> Error {
         let message = format!("node {} at {}: {}", self.node, self.address, status.message());
         if self.connection.as_ref().is_ok_and(|connection| connection.cluster.is_refusal(&status)) {
-            return Error::unavailable(message).with_hint(
+            return Error::new(proto::ErrorCode::OtherCluster, message).with_hint(
                 "check --coordinators and the addresses of the processes of both clusters",
             );
         }

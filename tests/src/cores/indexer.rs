@@ -190,6 +190,7 @@ impl Indexer {
             leases: Vec::new(),
             scans: None,
             proof: None,
+            catalog_cas: 0,
         }
     }
 

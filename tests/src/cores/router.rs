@@ -72,6 +72,7 @@ impl RouterModel {
             leases,
             scans: None,
             proof: None,
+            catalog_cas: 0,
         }
     }
 }

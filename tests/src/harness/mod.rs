@@ -42,6 +42,7 @@ impl TestCluster {
             indexers,
             log_bytes_max: None,
             scans_max,
+            recovery: Default::default(),
         };
         let listeners = Ports::any().bind(&PortOptions::DEV).await.expect("free ports");
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use proto::model::ids::NodeId;
 use proto::rpc::api::Directory;
@@ -60,8 +62,12 @@ impl Processes {
     /// Starts three coordinators, a projector, indexers with these numbers (200 to 299) and a router, and waits until all have
     /// joined.
     pub async fn start(indexers: &[u64]) -> Self {
-        let coordinators: Vec<_> =
-            COORDINATORS.iter().map(|id| (NodeId(*id), free_address())).collect();
+        Self::start_with(&COORDINATORS, indexers).await
+    }
+
+    /// Starts a cluster with these coordinators (1 to 99) and indexers.
+    pub async fn start_with(members: &[u64], indexers: &[u64]) -> Self {
+        let coordinators: Vec<_> = members.iter().map(|id| (NodeId(*id), free_address())).collect();
         let listen = coordinators.iter().map(|(id, address)| (id.0, address.clone())).collect();
         let mut processes = Self {
             data: tempfile::tempdir().expect("a temporary directory"),
@@ -72,7 +78,7 @@ impl Processes {
             sql: SocketAddr::from(([127, 0, 0, 1], 0)),
             grpc: SocketAddr::from(([127, 0, 0, 1], 0)),
         };
-        for id in COORDINATORS.iter().chain(&[PROJECTOR]).chain(indexers) {
+        for id in members.iter().chain(&[PROJECTOR]).chain(indexers) {
             processes.run(*id);
         }
         let ready = processes.run(ROUTER);
@@ -88,16 +94,26 @@ impl Processes {
 
     /// Starts a member, from its data if there is any, and returns the line that it printed.
     pub fn run(&mut self, id: u64) -> String {
+        self.run_with(id, &[])
+    }
+
+    /// The same with further flags.
+    pub fn run_with(&mut self, id: u64, flags: &[&str]) -> String {
         let listen = self.listen.entry(id).or_insert_with(free_address).clone();
-        let (child, ready) = self.spawn(id, &listen, &id.to_string());
+        let (child, ready) = self.spawn(id, &listen, &id.to_string(), flags);
         self.children.insert(id, child);
         ready
+    }
+
+    /// The data directory of a member.
+    pub fn data_of(&self, id: u64) -> PathBuf {
+        self.data.path().join(id.to_string())
     }
 
     /// Starts another process under the number of a member, with an address and an empty directory of its own; killed
     /// when dropped.
     pub fn run_beside(&self, id: u64) -> Beside {
-        Beside(self.spawn(id, &free_address(), &format!("{id}-beside")).0)
+        Beside(self.spawn(id, &free_address(), &format!("{id}-beside"), &[]).0)
     }
 
     /// The cluster in the IDENTITY file of a process that was started by [`Self::run_beside`]; `-` before it has joined one.
@@ -110,15 +126,15 @@ impl Processes {
 
     /// Removes the data of a member that does not run.
     pub fn remove_data(&self, id: u64) {
-        std::fs::remove_dir_all(self.data.path().join(id.to_string())).expect("it is removed");
+        std::fs::remove_dir_all(self.data_of(id)).expect("it is removed");
     }
 
-    fn spawn(&self, id: u64, listen: &str, directory: &str) -> (Child, String) {
+    fn spawn(&self, id: u64, listen: &str, directory: &str, flags: &[&str]) -> (Child, String) {
         let members: Vec<_> =
             self.coordinators.iter().map(|(id, address)| format!("{id}={address}")).collect();
         let mut command = sextant();
         command.arg(role(id)).args(["--id", &id.to_string()]);
-        command.args(["--coordinators", &members.join(",")]);
+        command.args(["--coordinators", &members.join(",")]).args(flags);
         match role(id) {
             "router" => {
                 command.args(["--sql", "127.0.0.1:0", "--grpc", listen, "--http", "127.0.0.1:0"]);
@@ -150,6 +166,20 @@ impl Processes {
         let mut child = self.children.remove(&id).expect("a member that runs");
         child.kill().expect("a running process");
         child.wait().expect("a child");
+    }
+
+    /// Waits until a member has ended by itself; returns its exit code.
+    pub async fn ended(&mut self, id: u64) -> Option<i32> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let child = self.children.get_mut(&id).expect("a member that ran");
+            if let Some(status) = child.try_wait().expect("a child") {
+                self.children.remove(&id);
+                return status.code();
+            }
+            assert!(Instant::now() < deadline, "member {id} goes on");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// The listen address of a member.

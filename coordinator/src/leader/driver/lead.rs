@@ -32,7 +32,8 @@ pub(crate) async fn run(member: Arc<Member>) -> Infallible {
     while let Ok(term) = role.wait_for(|role| role.leads).await.map(|role| role.term) {
         tracing::info!(node = %member.config.node, term, "this coordinator leads");
         let Config { tick_ms, moves, .. } = &member.config;
-        *member.leader() = Some(Leader::new(term, member.now_ms(), *tick_ms, moves.clone()));
+        let leader = Leader::new(term, member.now_ms(), *tick_ms, moves.clone());
+        *member.leader() = Some(leader.waiting_for_indexers(member.config.members.len() == 1));
         lead(&member, &mut role, term).await;
         *member.leader() = None;
     }
@@ -43,11 +44,8 @@ async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) 
     let leads = |role: &RaftRole| role.leads && role.term == term;
     let mut members_known = false;
     while leads(&role.borrow_and_update()) {
-        let done = if members_known {
-            act(member).await
-        } else {
-            register_members(member).await.map(|()| None)
-        };
+        let done =
+            if members_known { act(member).await } else { begin_term(member).await.map(|()| None) };
         let next_ms = match done {
             Ok(next_ms) => {
                 members_known = true;
@@ -111,6 +109,16 @@ async fn propose(member: &Member, command: Command) -> Result<()> {
         Outcome::Refused(error) => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The first commands of a term.
+async fn begin_term(member: &Member) -> Result<()> {
+    register_members(member).await?;
+    // Buckets of an earlier build.
+    if !member.replica.view().state.all_identified() {
+        propose(member, Command::IdentifyBuckets(member.random_id())).await?;
+    }
+    Ok(())
 }
 
 /// Registers the members, which are nodes like any others. A member whose id another process has taken stays

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proto::Result;
 use proto::env::Env;
 use proto::lock::lock;
+use proto::model::identity::UniqueId;
 use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, Directory};
 use proto::rpc::command::{CommandRequest, Outcome};
@@ -45,6 +46,11 @@ impl Member {
     /// Milliseconds since the member started.
     pub(crate) fn now_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
+    }
+
+    /// Draws the random id of an object.
+    pub(crate) fn random_id(&self) -> UniqueId {
+        UniqueId::of([self.env.random.next_u64(), self.env.random.next_u64()])
     }
 
     /// Records that another member has sent a message.

@@ -8,7 +8,7 @@ use proto::Result;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use crate::source::mutation::Mutation;
-use crate::source::record::BucketRecord;
+use crate::source::record::{BucketRecord, StoredId};
 
 /// Changes that become durable together.
 #[derive(Debug, Default)]
@@ -88,6 +88,12 @@ pub trait DocumentStore: Send + Sync + 'static {
 
     /// The `cas` of the newest applied catalog; zero at first.
     fn catalog_cas(&self) -> Result<u64>;
+
+    /// The random ids of buckets. A bucket of an earlier build has none, and an id may be left of a bucket that is gone.
+    fn unique_ids(&self) -> Result<BTreeMap<BucketId, StoredId>>;
+
+    /// Durably sets the random ids of some buckets.
+    fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()>;
 
     /// Applies a catalog: creates and removes buckets with all their contents.
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()>;

@@ -19,7 +19,8 @@ use super::memory::MemoryStore;
 use crate::source::bucket::Bucket;
 use crate::source::mutation::Mutation;
 use crate::source::ownership::Ownership;
-use crate::source::record::BucketRecord;
+use crate::source::record::{BucketRecord, StoredId};
+use proto::model::identity::UniqueId;
 
 const BUCKET: BucketId = BucketId(7);
 const VBUCKETS: u16 = 4;
@@ -101,20 +102,28 @@ fn keeps_its_promises(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
     let mut numbers = Numbers::default();
     let store = open();
     assert_eq!((store.catalog_cas(), store.buckets().map(|found| found.len())), (Ok(0), Ok(0)));
+    let unique_id =
+        |unique, is_foreign| (BUCKET, StoredId { unique: UniqueId(unique), is_foreign });
+    let ids = |store: &dyn DocumentStore| store.unique_ids().map(Vec::from_iter);
+    assert_eq!(ids(&*store), Ok(vec![]), "a bucket of an earlier build has none");
+    store.put_unique_ids(&[unique_id(7, false)]).expect("an id");
+    store.put_unique_ids(&[unique_id(u128::MAX, true)]).expect("an id");
     store.apply_catalog(5, &[record()], &[]).expect("a new bucket");
     let first = [("a", Some("1")), ("b", Some("2")), ("a", Some("3"))];
     store.commit(&numbers.batch(&first)).expect("a batch");
     let mut earlier = store.snapshot(BUCKET).expect("a snapshot");
     let second = [("b", None), ("c", Some("4")), ("c", None), ("d", Some("5"))];
     store.commit(&numbers.batch(&second)).expect("a batch");
-    let ids = |chunk: Vec<StoredDocument>| chunk.into_iter().map(|s| s.id).collect::<Vec<_>>();
-    let seen = earlier.next_chunk(1 << 20).map(ids);
+    let documents =
+        |chunk: Vec<StoredDocument>| chunk.into_iter().map(|s| s.id).collect::<Vec<_>>();
+    let seen = earlier.next_chunk(1 << 20).map(documents);
     assert_eq!(seen, Ok(vec!["a".into(), "b".into()]), "a snapshot stays what it was");
     drop(earlier);
     check_contents(&*store, &numbers);
     drop(store);
 
     let store = open();
+    assert_eq!(ids(&*store), Ok(vec![unique_id(u128::MAX, true)]));
     check_contents(&*store, &numbers);
     store.apply_catalog(6, &[], &[BUCKET]).expect("a bucket goes");
     assert_eq!(get(&*store, &["a"], 10).map_err(|e| e.code), Err(ErrorCode::Unknown));

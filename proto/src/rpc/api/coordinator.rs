@@ -111,6 +111,9 @@ pub struct Heartbeat {
     pub scans: Option<AdmissionStatus>,
     /// Proves that the process is the one that joined as this node; `None` for a process without a data directory.
     pub proof: Option<NodeProof>,
+    /// The newest catalog that the node has taken over (`Catalog::cas`); zero if there was none. A leader with an older one
+    /// was restored from a copy.
+    pub catalog_cas: u64,
 }
 
 /// A node without a heartbeat for this long is silent: nobody waits for it.

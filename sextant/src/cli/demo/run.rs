@@ -53,6 +53,7 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
         indexers: 3,
         log_bytes_max: None,
         scans_max: None,
+        recovery: Default::default(),
     };
     let mut cluster = Cluster::start(config, env.clone()).await?;
     let server = Server::start(&cluster, &env, Ports::any().bind(&PortOptions::DEV).await?)?;

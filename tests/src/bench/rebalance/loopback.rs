@@ -99,7 +99,7 @@ impl Loopback {
             COORDINATOR,
             members.clone(),
             dir.join("coordinator"),
-            false,
+            Default::default(),
             &env,
             place.directory(),
         )
@@ -141,6 +141,7 @@ impl Loopback {
             directory: place.directory(),
             peers: Arc::clone(&place.peers),
             indexers: started.values().cloned().collect(),
+            connections: Default::default(),
         };
         let serving = Server::serve(parts, &env, Ports::any().bind(&PortOptions::DEV).await?)?;
         serving.wait_ready().await?;

@@ -26,6 +26,8 @@ pub const DATABASE_DIR: &str = "fjall";
 pub const CAS_KEY: &[u8] = b"cas";
 /// The prefix of the keys of buckets' records.
 pub const RECORD_PREFIX: &[u8] = b"bucket/";
+/// The prefix of the keys of buckets' random ids.
+pub const UNIQUE_PREFIX: &[u8] = b"unique/";
 /// The prefix of the keys of purge points.
 const PURGED_PREFIX: &[u8] = b"purged/";
 
@@ -92,6 +94,11 @@ pub fn tree_names(bucket: BucketId) -> [String; 2] {
 /// The key of a bucket's record.
 pub fn record_key(bucket: BucketId) -> Vec<u8> {
     [RECORD_PREFIX, &bucket.0.to_be_bytes()].concat()
+}
+
+/// The key of a bucket's random id.
+pub fn unique_key(bucket: BucketId) -> Vec<u8> {
+    [UNIQUE_PREFIX, &bucket.0.to_be_bytes()].concat()
 }
 
 /// Encodes a bucket's record.

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `meta` | `cas` | catalog cas, 8 bytes |
 //! | `meta` | `bucket/` id (8 bytes) | `BucketRecord`, postcard |
+//! | `meta` | `unique/` id (8 bytes) | `StoredId`, postcard |
 //! | `docs-N` | document id | seqno (8 bytes), JSON |
 //! | `meta` | `purged/` bucket (8 bytes), vbucket (2 bytes) | seqno (8 bytes) up to which the log was purged |
 //! | `log-N` | vbucket (2 bytes), seqno (8 bytes) | kind, bytes of the log before, length of id, id, JSON |

@@ -10,19 +10,20 @@ use fjall::config::CompressionPolicy;
 use fjall::{
     CompressionType, Database, Iter, Keyspace, KeyspaceCreateOptions, PersistMode, Readable,
 };
-use proto::Result;
 use proto::env::FileSystem;
 use proto::lock::{read, write};
 use proto::model::ids::{BucketId, Seqno, VbucketId};
 use proto::rpc::mutation::MutationKind;
+use proto::{Error, Result};
 
 use super::format::{
-    CAS_KEY, DATABASE_DIR, RECORD_PREFIX, be_u64, check_version, damaged, document_id,
-    encode_record, purged_prefix, record_key, split_document, store_error, stored, tree_names,
+    CAS_KEY, DATABASE_DIR, RECORD_PREFIX, UNIQUE_PREFIX, be_u64, check_version, damaged,
+    document_id, encode_record, purged_prefix, record_key, split_document, store_error, stored,
+    tree_names, unique_key,
 };
 use super::log::Log;
 use crate::source::mutation::Mutation;
-use crate::source::record::BucketRecord;
+use crate::source::record::{BucketRecord, StoredId};
 use crate::source::store::document_store::{
     Batch, BucketChanges, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
 };
@@ -157,6 +158,28 @@ impl DocumentStore for FjallStore {
             Some(value) => be_u64(&value),
             None => Ok(0),
         }
+    }
+
+    fn unique_ids(&self) -> Result<BTreeMap<BucketId, StoredId>> {
+        let mut ids = BTreeMap::new();
+        for guard in self.meta.prefix(UNIQUE_PREFIX) {
+            let (key, value) = guard.into_inner().map_err(store_error)?;
+            let unreadable = || damaged("a bucket's random id");
+            let bucket = key.get(UNIQUE_PREFIX.len()..).ok_or_else(unreadable)?;
+            let id = postcard::from_bytes(&value).map_err(|_| unreadable())?;
+            ids.insert(BucketId(be_u64(bucket)?), id);
+        }
+        Ok(ids)
+    }
+
+    fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        for (bucket, id) in ids {
+            let value = postcard::to_stdvec(id)
+                .map_err(|e| Error::internal(format!("a bucket's random id: {e}")))?;
+            batch.insert(&self.meta, unique_key(*bucket), value);
+        }
+        batch.commit().map_err(store_error)
     }
 
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {

@@ -12,7 +12,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};
 use crate::source::mutation::Mutation;
-use crate::source::record::BucketRecord;
+use crate::source::record::{BucketRecord, StoredId};
 use crate::source::store::document_store::{
     Batch, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
 };
@@ -32,6 +32,7 @@ struct Syncs {
 #[derive(Default)]
 pub(super) struct MemoryState {
     cas: u64,
+    unique_ids: BTreeMap<BucketId, StoredId>,
     pub(super) buckets: BTreeMap<BucketId, Contents>,
     sync_fails: bool,
     /// A batch whose sync failed, until the store is opened again.
@@ -109,6 +110,17 @@ impl DocumentStore for MemoryStore {
 
     fn catalog_cas(&self) -> Result<u64> {
         Ok(self.state().cas)
+    }
+
+    fn unique_ids(&self) -> Result<BTreeMap<BucketId, StoredId>> {
+        Ok(self.state().unique_ids.clone())
+    }
+
+    fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()> {
+        let mut state = self.state();
+        state.check_writable()?;
+        state.unique_ids.extend(ids.iter().copied());
+        Ok(())
     }
 
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {

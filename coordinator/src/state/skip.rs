@@ -1,0 +1,66 @@
+//! `--skip-epochs`: the cluster goes on after its coordinator was restored from an older copy.
+//!
+//! Nodes, tokens and routers then know numbers that this log has not given yet: epochs, revisions of indexes, catalogs,
+//! buckets, indexes and moves. The command goes on above all of them, by one bound that is [`SKIP`] above everything that the
+//! leader has heard of and above everything in this state.
+//!
+//! - Each bucket begins a rollback to zero. Nodes may have applied epochs that this state does not know, or the same numbers
+//!   with other cuts, so no epoch of the past is one that all nodes agree on. All slices are rebuilt from the source, which
+//!   has lost nothing.
+//! - Catalogs and revisions of indexes continue above the bound, so that nodes believe them again.
+//! - Numbers of buckets that were made after the copy are listed as lost: projectors keep their documents, under numbers that
+//!   are never given again.
+
+use std::sync::Arc;
+
+use proto::model::ids::{BucketId, Epoch, TopologyNo};
+use proto::model::rollback::{NewestKnown, SKIP};
+use proto::rpc::command::Outcome;
+use proto::{Error, Result};
+
+use super::context::StateContext;
+use super::effect::{Change, Effect};
+
+/// The number of ranges of lost buckets. Beyond it the two oldest become one, and buckets between them that were dropped are kept.
+const LOST_RANGES_MAX: usize = 16;
+
+impl StateContext {
+    pub(super) fn skip_epochs(&mut self, known: &NewestKnown) -> Change {
+        let to = self.bound_of(known)?;
+        let lost = (BucketId(self.last_bucket + 1), BucketId(to));
+        self.skips.lost_buckets.push(lost);
+        if self.skips.lost_buckets.len() > LOST_RANGES_MAX {
+            let (first, _) = self.skips.lost_buckets.remove(0);
+            self.skips.lost_buckets[0].0 = first;
+        }
+        (self.last_bucket, self.last_index, self.last_move) = (to, to, to);
+        (self.cas, self.skips.above) = (to, to);
+        for record in self.indexes.values_mut() {
+            record.change(self.position + to, self.unix_ms, |info| {
+                Arc::make_mut(&mut info.topology).number = TopologyNo(to);
+            });
+        }
+        let buckets: Vec<BucketId> = self.buckets.keys().copied().collect();
+        for bucket in buckets {
+            self.skips.epochs.insert(bucket, Epoch(to));
+            self.begin_rollback(bucket);
+        }
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    /// The number above which everything continues.
+    fn bound_of(&self, known: &NewestKnown) -> Result<u64> {
+        let epochs = self.buckets.values().map(|bucket| bucket.epochs.last().epoch.0);
+        let revision = self.skips.above + self.position;
+        let own = [self.cas, revision, self.last_bucket, self.last_index];
+        let newest = epochs.chain(own).chain([self.last_move, known.epoch.0, known.catalog_cas]);
+        let newest = newest.max().unwrap_or_default();
+        newest
+            .checked_add(SKIP)
+            .ok_or_else(|| Error::internal("no number is left above the known ones"))
+    }
+}
+
+#[cfg(test)]
+#[path = "skip_tests.rs"]
+mod tests;

@@ -1,0 +1,54 @@
+//! Ends a router whose coordinators have begun another cluster.
+//!
+//! A router keeps nothing on disk, so its cluster is that of the first catalog that it takes over. If the coordinators begin a
+//! new cluster (`--force-new-cluster`) while the router runs, they refuse its calls, and it would serve the old catalog for
+//! ever. A router that starts again follows the new cluster. One refusal proves little, since an address may be wrong
+//! for a moment: the router ends once all coordinators that answer have refused it for a while.
+
+use std::time::Duration;
+
+use proto::model::ids::NodeId;
+use proto::rpc::api::Directory;
+use proto::{Error, ErrorCode};
+use tokio::time::{Instant, sleep, timeout};
+
+/// The pause between two rounds of calls, and the time limit of each call.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long the refusals have to last.
+const REFUSED_FOR: Duration = Duration::from_secs(5);
+
+/// Waits until the coordinators belong to another cluster for good; returns the error to end with.
+pub(super) async fn begun_elsewhere(directory: &dyn Directory, members: &[NodeId]) -> Error {
+    let mut since = None;
+    loop {
+        sleep(PAUSE).await;
+        let Some(refusal) = refusal_of_all(directory, members).await else {
+            since = None;
+            continue;
+        };
+        let since = *since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= REFUSED_FOR {
+            let what = format!(
+                "the coordinators belong to another cluster than before: {}",
+                refusal.message
+            );
+            return Error::new(ErrorCode::OtherCluster, what)
+                .with_hint("start the router again: it then follows the new cluster");
+        }
+    }
+}
+
+/// The refusal of a coordinator of another cluster, if none of the own cluster answers.
+async fn refusal_of_all(directory: &dyn Directory, members: &[NodeId]) -> Option<Error> {
+    let mut refusal = None;
+    for member in members {
+        let Ok(coordinator) = directory.coordinator_member(*member) else { continue };
+        match timeout(PAUSE, coordinator.status()).await {
+            Ok(Ok(_)) => return None,
+            Ok(Err(error)) if error.code == ErrorCode::OtherCluster => refusal = Some(error),
+            // A member that is down proves nothing.
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+    refusal
+}
