@@ -70,6 +70,11 @@ impl StateContext {
         self.unix_ms
     }
 
+    /// The revision of an index that the present command changes.
+    pub(super) fn revision(&self) -> u64 {
+        self.position + self.skips.above
+    }
+
     /// The `cas` of the newest catalog.
     pub fn catalog_cas(&self) -> u64 {
         self.catalog_cas

@@ -44,8 +44,7 @@ impl StateContext {
             moves: Vec::new(),
             revision: 0,
         };
-        self.indexes
-            .insert(id, IndexRecord::new(info, self.position + self.skips.above, self.unix_ms));
+        self.indexes.insert(id, IndexRecord::new(info, self.revision(), self.unix_ms));
         Ok((Outcome::Index(id), vec![Effect::CatalogChanged]))
     }
 
@@ -94,20 +93,21 @@ impl StateContext {
     }
 
     fn set_index_state(&mut self, id: IndexId, state: IndexState) {
+        let revision = self.revision();
         if let Some(record) = self.indexes.get_mut(&id) {
-            record
-                .change(self.position + self.skips.above, self.unix_ms, |info| info.state = state);
+            record.change(revision, self.unix_ms, |info| info.state = state);
         }
     }
 
     /// Keeps the included columns of an index in fragments of their own, or no longer.
     pub(super) fn set_separate_included_columns(&mut self, name: &str, separate: bool) -> Change {
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+        let revision = self.revision();
         let Some(record) = self.indexes.get_mut(&id) else { return Err(no_index(name)) };
         if record.info.spec.separate_included_columns == separate {
             return Ok((Outcome::Done, Vec::new()));
         }
-        record.change(self.position + self.skips.above, self.unix_ms, |info| {
+        record.change(revision, self.unix_ms, |info| {
             Arc::make_mut(&mut info.spec).separate_included_columns = separate;
         });
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
@@ -127,8 +127,9 @@ impl StateContext {
             self.check_places(usize::from(slices) * usize::from(replicas - now))?;
             planner::check_enough(replicas, &indexers)?;
         }
+        let revision = self.revision();
         if let Some(record) = self.indexes.get_mut(&id) {
-            record.change(self.position + self.skips.above, self.unix_ms, |info| {
+            record.change(revision, self.unix_ms, |info| {
                 Arc::make_mut(&mut info.spec).replicas = replicas;
             });
         }

@@ -122,6 +122,7 @@ impl StateContext {
     }
 
     fn start_move(&mut self, planned: &PlannedMove) -> Option<MoveId> {
+        let revision = self.revision();
         let record = self.indexes.get_mut(&planned.index)?;
         let epoch = self.buckets.get(&record.info.bucket)?.epochs.last().epoch;
         self.last_move += 1;
@@ -129,7 +130,7 @@ impl StateContext {
         let PlannedMove { slice, from, to, .. } = *planned;
         // A copy that only goes needs no preparation.
         let stage = if to.is_some() { MoveStage::Start } else { MoveStage::Done };
-        record.change(self.position + self.skips.above, self.unix_ms, |info| {
+        record.change(revision, self.unix_ms, |info| {
             info.moves.push(SliceMove { id, slice, from, to, stage, epoch });
             if stage == MoveStage::Done {
                 change_copies(info, slice, from, to);
@@ -145,7 +146,7 @@ impl StateContext {
             MoveStage::Done => Some(MoveStage::Catchup),
             MoveStage::Start => None,
         };
-        let epoch = self.newest_epoch_of(index);
+        let (epoch, revision) = (self.newest_epoch_of(index), self.revision());
         // The move may have been dropped, ended or advanced since the leader looked.
         let stands = |m: &&SliceMove| m.id == id && Some(m.stage) == before;
         let (Some(record), Some(epoch)) = (self.indexes.get_mut(&index), epoch) else {
@@ -154,7 +155,7 @@ impl StateContext {
         let Some(&SliceMove { slice, from, to, .. }) = record.info.moves.iter().find(stands) else {
             return Ok((Outcome::Done, Vec::new()));
         };
-        record.change(self.position + self.skips.above, self.unix_ms, |info| {
+        record.change(revision, self.unix_ms, |info| {
             info.moves.iter_mut().filter(|m| m.id == id).for_each(|m| {
                 (m.stage, m.epoch) = (stage, epoch);
             });
@@ -195,14 +196,14 @@ impl StateContext {
         undone: Option<&str>,
         meant: impl Fn(&SliceMove) -> bool,
     ) -> Vec<MoveId> {
+        let revision = self.revision();
         let Some(record) = self.indexes.get_mut(&index) else { return Vec::new() };
         if !record.info.moves.iter().any(&meant) {
             return Vec::new();
         }
-        let ended: Vec<SliceMove> =
-            record.change(self.position + self.skips.above, self.unix_ms, |info| {
-                info.moves.extract_if(.., |m| meant(m)).collect()
-            });
+        let ended: Vec<SliceMove> = record.change(revision, self.unix_ms, |info| {
+            info.moves.extract_if(.., |m| meant(m)).collect()
+        });
         let ids = ended.iter().map(|m| m.id).collect();
         let undone = undone.map(|why| beginning(why, REASON_BYTES_MAX).to_owned());
         let end = |was| EndedMove { index, was, undone: undone.clone() };

@@ -230,8 +230,9 @@ impl StateContext {
     }
 
     fn change_index(&mut self, id: IndexId, change: impl FnOnce(&mut IndexInfo)) {
+        let revision = self.revision();
         if let Some(record) = self.indexes.get_mut(&id) {
-            record.change(self.position + self.skips.above, self.unix_ms, change);
+            record.change(revision, self.unix_ms, change);
         }
     }
 }

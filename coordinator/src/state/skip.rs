@@ -35,8 +35,9 @@ impl StateContext {
         }
         (self.last_bucket, self.last_index, self.last_move) = (to, to, to);
         (self.cas, self.skips.above) = (to, to);
+        let revision = self.revision();
         for record in self.indexes.values_mut() {
-            record.change(self.position + to, self.unix_ms, |info| {
+            record.change(revision, self.unix_ms, |info| {
                 Arc::make_mut(&mut info.topology).number = TopologyNo(to);
             });
         }
@@ -51,8 +52,7 @@ impl StateContext {
     /// The number above which everything continues.
     fn bound_of(&self, known: &NewestKnown) -> Result<u64> {
         let epochs = self.buckets.values().map(|bucket| bucket.epochs.last().epoch.0);
-        let revision = self.skips.above + self.position;
-        let own = [self.cas, revision, self.last_bucket, self.last_index];
+        let own = [self.cas, self.revision(), self.last_bucket, self.last_index];
         let newest = epochs.chain(own).chain([self.last_move, known.epoch.0, known.catalog_cas]);
         let newest = newest.max().unwrap_or_default();
         newest
