@@ -1,13 +1,17 @@
 //! Faults of the disks of simulated hosts.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use projector::testing::DocumentStore;
 use projector::testing::MemoryStore;
+use proto::env::sim::{FlippedBit, SimClock};
 use proto::env::{FileSystem, OpenMode};
 use proto::model::ids::{BucketId, Seqno, VbucketId};
+use storage::verify::Remark;
 
-use super::hosts::{Host, Hosts};
+use super::Shared;
+use super::hosts::{Host, Hosts, env};
 
 /// The data directory of a process.
 const DATA: &str = "/data";
@@ -71,6 +75,40 @@ pub fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
     let file = &files[random.usize(..files.len())];
     let bytes = host.fs.open(file, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0);
     bytes > 0 && host.fs.flip_bit(file, random.u64(..bytes * 8)).is_ok()
+}
+
+/// Judges the flipped bits of a host that is down. Each was replaced, or a check of the directory names its file: as damaged,
+/// as a part of a torn tail, or as a file that the next start removes. What a process that read it has shown is judged by
+/// its scans.
+pub fn judge_flipped(host: &Host, summary: &Shared) {
+    let flipped = host.fs.take_flipped();
+    if flipped.is_empty() {
+        return;
+    }
+    let report = storage::verify::verify(
+        &env(0, Arc::new(SimClock::new(0)), host.fs.clone()),
+        Path::new(DATA),
+    );
+    let mut summary = summary.lock().expect("not poisoned");
+    for bit in flipped {
+        let fate = match &bit {
+            FlippedBit::Replaced => "replaced",
+            FlippedBit::Stays { path, is_read, .. } => {
+                let names = |remarks: &[Remark]| remarks.iter().any(|remark| remark.path == *path);
+                match (names(&report.findings), names(&report.notes)) {
+                    (true, _) if *is_read => "read and found",
+                    (true, _) => "found",
+                    (false, true) => "in a leftover",
+                    (false, false) => {
+                        let what = format!("{}: nothing shows the flipped bit: {bit:?}", host.name);
+                        summary.violations.push(what);
+                        "missed"
+                    }
+                }
+            }
+        };
+        *summary.flipped.entry(fate.to_owned()).or_default() += 1;
+    }
 }
 
 /// Gives a host that is down an empty disk.

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use turmoil::Sim;
 
-use super::disks::{flip, purge, restore_older, wipe};
+use super::disks::{flip, judge_flipped, purge, restore_older, wipe};
 use super::hosts::{Host, Hosts};
 use super::stages::{self, Stage};
 use super::{CALM, Shared};
@@ -117,7 +117,7 @@ impl Faults {
         let now = sim.elapsed();
         self.move_clocks(now, hosts);
         self.notice_crashes(now, sim, hosts);
-        self.mend(now, sim, hosts);
+        self.mend(now, sim, hosts, summary);
         self.note_broken_disks(now, hosts);
         self.start_removed(now, sim, hosts, summary);
         if now >= self.next_purge && now <= self.until {
@@ -399,7 +399,7 @@ impl Faults {
         }
     }
 
-    fn mend(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
+    fn mend(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
         let (over, still): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.broken).into_iter().partition(|(_, end)| *end <= now);
         self.broken = still;
@@ -442,8 +442,12 @@ impl Faults {
                     if !self.is_down(&name) {
                         self.crash(&name, now + RESTART, sim, hosts);
                     }
-                    hosts.all[&name].fs.restart();
-                    wipe(&hosts.all[&name]);
+                    let host = &hosts.all[&name];
+                    host.fs.restart();
+                    // Armed faults must not hit the check.
+                    host.fs.forget_faults();
+                    judge_flipped(host, summary);
+                    wipe(host);
                 }
             }
         }

@@ -46,6 +46,9 @@ pub struct Summary {
     /// Armed faults of disks that struck, by kind.
     #[serde(default)]
     pub struck: BTreeMap<String, u64>,
+    /// Flipped bits, by what became of them.
+    #[serde(default)]
+    pub flipped: BTreeMap<String, u64>,
     /// Effects of faults inside the services ([`super::effects`]), by name.
     #[serde(default)]
     pub effects: BTreeMap<String, u64>,
@@ -123,9 +126,11 @@ impl Summary {
         let refusals = self.refusals.iter();
         let refusals = refusals.map(|(code, count)| (format!("refused: {code}"), *count));
         let struck = self.struck.iter().map(|(kind, count)| (format!("struck: {kind}"), *count));
+        let flipped = self.flipped.iter();
+        let flipped = flipped.map(|(fate, count)| (format!("flipped bits: {fate}"), *count));
         let counts = counts.into_iter().map(|(name, count)| (name.to_owned(), count));
         let effects = self.effects.iter().map(|(name, count)| (name.clone(), *count));
-        counts.chain(refusals).chain(struck).chain(effects).collect()
+        counts.chain(refusals).chain(struck).chain(flipped).chain(effects).collect()
     }
 
     /// Counts a fault.

@@ -27,6 +27,8 @@ pub(super) struct Disk {
     /// The changes from `durable` to `names`, in order.
     pub changes: Vec<NameChange>,
     pub locks: BTreeSet<PathBuf>,
+    /// The files of which a bit was flipped.
+    pub flipped: Vec<Arc<Mutex<Inode>>>,
 }
 
 /// Numbers of armed faults that have struck.
@@ -38,6 +40,22 @@ pub struct Struck {
     pub full: u64,
     /// Operations in which the machine crashed.
     pub crashed: u64,
+}
+
+/// What has become of a flipped bit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlippedBit {
+    /// A write replaced its byte, or the file is gone.
+    Replaced,
+    /// It is still there.
+    Stays {
+        /// The file.
+        path: PathBuf,
+        /// The byte with the bit, from zero.
+        byte: u64,
+        /// True if a program has read the byte.
+        is_read: bool,
+    },
 }
 
 #[derive(Clone)]

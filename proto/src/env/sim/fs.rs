@@ -14,9 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::disk::{Disk, Node, Struck, apply_name, error, is_top, not_found, parent};
+use super::disk::{Disk, FlippedBit, Node, Struck, apply_name, error, is_top, not_found, parent};
 use super::handle::{SimFile, SimLock};
-use super::inode::Inode;
+use super::inode::{Flip, Inode};
 use crate::env::files::{File, FileSystem, OpenMode};
 use crate::lock::lock;
 
@@ -42,6 +42,7 @@ impl SimFs {
             durable: BTreeMap::new(),
             changes: Vec::new(),
             locks: BTreeSet::new(),
+            flipped: Vec::new(),
         })))
     }
 
@@ -107,9 +108,11 @@ impl SimFs {
 
     /// Flips one bit of a file, as a worn disk would.
     pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
-        let state = lock(&self.0);
-        let Some(Node::File(inode)) = state.names.get(path) else { return Err(not_found(path)) };
-        let mut inode = lock(inode);
+        let mut state = lock(&self.0);
+        let Some(Node::File(file)) = state.names.get(path).cloned() else {
+            return Err(not_found(path));
+        };
+        let mut inode = lock(&file);
         let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
         if let Some(value) = inode.durable.get_mut(byte) {
             *value ^= mask;
@@ -118,7 +121,25 @@ impl SimFs {
             Some(value) => *value ^= mask,
             None => return Err(error(io::ErrorKind::InvalidInput, path, "no such bit")),
         }
+        inode.flip = Some(Flip { byte: bit / 8, is_read: false, is_replaced: false });
+        drop(inode);
+        state.flipped.push(file);
         Ok(())
+    }
+
+    /// Tells what has become of the flipped bits, and forgets them.
+    pub fn take_flipped(&self) -> Vec<FlippedBit> {
+        let mut state = lock(&self.0);
+        let files = std::mem::take(&mut state.flipped);
+        let fate = |file: &Arc<Mutex<Inode>>| {
+            let flip = lock(file).flip.take().filter(|flip| !flip.is_replaced);
+            let is_here = |node: &Node| matches!(node, Node::File(of) if Arc::ptr_eq(of, file));
+            let path = state.names.iter().find(|(_, node)| is_here(node)).map(|(path, _)| path);
+            flip.zip(path).map_or(FlippedBit::Replaced, |(Flip { byte, is_read, .. }, path)| {
+                FlippedBit::Stays { path: path.clone(), byte, is_read }
+            })
+        };
+        files.iter().map(fate).collect()
     }
 }
 

@@ -134,6 +134,36 @@ fn faults_hit_one_operation_and_leave_no_trace() {
 }
 
 #[test]
+fn the_fate_of_a_flipped_bit_is_known() {
+    let fate = |then: &dyn Fn(&SimFs, &Path)| {
+        let (fs, path) = machine(5, 8);
+        fs.flip_bit(&path, 8 * 3).unwrap();
+        then(&fs, &path);
+        let fate = fs.take_flipped();
+        assert!(fs.take_flipped().is_empty());
+        (path, fate)
+    };
+    let write = |fs: &SimFs, path: &Path, from| {
+        fs.open(path, OpenMode::ReadWrite).unwrap().write_all_at(&[4; 2], from).unwrap();
+    };
+    let stays = |path: PathBuf, is_read| vec![FlippedBit::Stays { path, byte: 3, is_read }];
+    let (path, unread) = fate(&|fs, path| fs.open(path, OpenMode::Read).map(drop).unwrap());
+    assert_eq!(unread, stays(path, false));
+    let (path, read) = fate(&|fs, path| drop(contents(fs, path)));
+    assert_eq!(read, stays(path, true));
+    let (path, elsewhere) = fate(&|fs, path| write(fs, path, 4));
+    assert_eq!(elsewhere, stays(path, false));
+    let (_, written) = fate(&|fs, path| write(fs, path, 2));
+    let (_, cut) = fate(&|fs, path| {
+        fs.open(path, OpenMode::ReadWrite).unwrap().set_len(3).unwrap();
+    });
+    let (_, removed) = fate(&|fs, path| fs.remove_file(path).unwrap());
+    assert!([written, cut, removed].iter().all(|fate| *fate == [FlippedBit::Replaced]));
+    let (path, renamed) = fate(&|fs, path| fs.rename(path, &dir().join("new")).unwrap());
+    assert_eq!(renamed, stays(path.with_file_name("new"), false));
+}
+
+#[test]
 fn a_full_disk_refuses_growth_alone() {
     let (fs, path) = machine(5, 1000);
     fs.set_capacity(1000);

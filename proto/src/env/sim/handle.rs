@@ -50,8 +50,9 @@ impl SimFile {
 impl File for SimFile {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.state()?.begin_whole()?;
-        let inode = lock(&self.inode);
+        let mut inode = lock(&self.inode);
         let end = offset.saturating_add(buf.len() as u64);
+        inode.note_read(offset..end);
         match inode.current.get(offset as usize..end as usize) {
             Some(bytes) => buf.copy_from_slice(bytes),
             None => {

@@ -1,5 +1,7 @@
 //! The contents of a file, and the changes that a crash may lose.
 
+use std::ops::Range;
+
 /// The unit that a disk writes as a whole.
 const SECTOR_BYTES: u64 = 512;
 
@@ -12,6 +14,17 @@ pub(super) struct Inode {
     pub(super) durable: Vec<u8>,
     /// The changes from `durable` to `current`, in order.
     changes: Vec<Change>,
+    /// The last bit that a fault has flipped.
+    pub(super) flip: Option<Flip>,
+}
+
+/// A flipped bit of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Flip {
+    pub(super) byte: u64,
+    pub(super) is_read: bool,
+    /// True once a write has replaced the byte, or cut it off.
+    pub(super) is_replaced: bool,
 }
 
 /// One change, of one sector at most.
@@ -21,6 +34,15 @@ pub(super) enum Change {
 }
 
 impl Change {
+    fn replaces(&self, byte: u64) -> bool {
+        match self {
+            Change::SetLen(len) => *len <= byte,
+            Change::Write { offset, bytes } => {
+                (*offset..*offset + bytes.len() as u64).contains(&byte)
+            }
+        }
+    }
+
     fn apply(&self, contents: &mut Vec<u8>) {
         match self {
             Change::SetLen(len) => contents.resize(*len as usize, 0),
@@ -38,8 +60,18 @@ impl Change {
 
 impl Inode {
     pub(super) fn change(&mut self, change: Change) {
+        if let Some(flip) = &mut self.flip {
+            flip.is_replaced |= change.replaces(flip.byte);
+        }
         change.apply(&mut self.current);
         self.changes.push(change);
+    }
+
+    /// Notes that a program has read a range.
+    pub(super) fn note_read(&mut self, range: Range<u64>) {
+        if let Some(flip) = &mut self.flip {
+            flip.is_read |= range.contains(&flip.byte);
+        }
     }
 
     /// Writes, in pieces of one sector.

@@ -13,7 +13,7 @@ mod inode;
 mod turns;
 mod world;
 
-pub use disk::Struck;
+pub use disk::{FlippedBit, Struck};
 pub use fs::SimFs;
 pub use turns::Turns;
 pub use world::{InlineSpawner, SimClock, process, world};
