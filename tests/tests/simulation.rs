@@ -25,9 +25,7 @@ const TWICE: u64 = 20;
 const FOUND: &[(u64, &str)] =
     &[(16, "8"), (35, "8"), (98, "10"), (1677, "20"), (1918, "20"), (194, "8"), (20934, "10")];
 
-/// One test at a time, each on all processors. The only real clock in a run is that of the HTTP/2 library, which forgets a
-/// stream one real second after its reset and then answers late frames of it; on a crowded machine that second can be as
-/// short as a few simulated ones, and two runs of a seed would differ.
+/// One test at a time, each on all processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
