@@ -81,10 +81,14 @@ pub enum Plant {
     BranchOffByOne,
     /// The checksum of a slice leaves out the included values.
     ChecksumBlind,
+    /// A flush releases the memory of epochs that were applied while it wrote.
+    FlushReleasesNewer,
+    /// A rollback does not wait for a flush in progress.
+    RollbackBesideFlush,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 36] = [
+pub const PLANTS: [(Plant, &str, &str); 38] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -161,6 +165,16 @@ pub const PLANTS: [(Plant, &str, &str); 36] = [
         "the last mutation of a branch counts as one of the next",
     ),
     (Plant::ChecksumBlind, "checksum-blind", "copies with other included values count as equal"),
+    (
+        Plant::FlushReleasesNewer,
+        "flush-releases-newer",
+        "a flush forgets epochs that were applied meanwhile",
+    ),
+    (
+        Plant::RollbackBesideFlush,
+        "rollback-beside-flush",
+        "a flush in progress brings back what a rollback removed",
+    ),
 ];
 
 /// Finds a plant by name.

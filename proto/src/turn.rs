@@ -1,10 +1,12 @@
 //! The seam by which a simulation decides which thread runs. Tests only: without the feature `testing`, locks do not know it.
 //!
 //! A simulation that runs blocking work on threads of its own lets only one of them run at a time. Each lock is then a
-//! place at which another thread may get the turn ([`crate::env::sim::Turns`]).
+//! place at which another thread may get the turn ([`crate::env::sim::Turns`],
+//! [`crate::env::sim::Interleaving`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A thread's side of the simulation that it runs in.
 pub trait Turn {
@@ -12,6 +14,10 @@ pub trait Turn {
     fn may_switch(&self);
     /// Called when a lock is taken: others run for a while. False if the thread may wait for the lock as usual.
     fn blocked(&self) -> bool;
+    /// Called in a pause of blocking work: perhaps others run for this simulated time.
+    fn pause(&self, _time: Duration) {
+        self.may_switch();
+    }
 }
 
 thread_local! {
@@ -22,6 +28,13 @@ thread_local! {
 pub fn set(turn: Option<Arc<dyn Turn>>) {
     // A thread that ends has no such variable any more, and takes part in nothing.
     let _ended = TURN.try_with(|mine| mine.replace(turn));
+}
+
+/// Pauses blocking work for a simulated time, if the thread is a part of a simulation with such a time.
+pub fn pause(time: Duration) {
+    if let Some(turn) = TURN.try_with(|mine| mine.borrow().clone()).ok().flatten() {
+        turn.pause(time);
+    }
 }
 
 /// Takes a lock, or anything else that others may have, in turn. `None` if the thread is not a part of a simulation.

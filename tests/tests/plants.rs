@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 36] = [
+const FOUND: [(&str, &str, u64, u64); 38] = [
     ("hand-over-uncovered", "full", 1, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -49,6 +49,8 @@ const FOUND: [(&str, &str, u64, u64); 36] = [
     ("descending-ignored", "full", 1, 10),
     ("branch-off-by-one", "full", 1, 10),
     ("checksum-blind", "store", 1, 0),
+    ("flush-releases-newer", "full", 8, 8),
+    ("rollback-beside-flush", "store", 114, 0),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {
@@ -91,6 +93,13 @@ fn every_plant_is_found_by_its_seed() {
     });
     let wrong = wrong.into_inner().expect("not poisoned");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Seed 8 runs its blocking work in steps; seed 6 runs it at once, and no epoch comes between the steps of a flush.
+#[test]
+fn a_race_of_a_flush_is_found_only_by_work_in_steps() {
+    let ran = simulate(Some("flush-releases-newer"), "full", 6, 8);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
 }
 
 #[test]

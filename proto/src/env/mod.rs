@@ -7,7 +7,7 @@
 //! | time-outs and sleeps | `tokio::time` | `tokio::time`, paused and driven by the simulator |
 //! | randomness | the system's generator | seeded |
 //! | files | [`real::RealFs`] | `sim::SimFs`: keeps any subset of unsynced sectors at a crash |
-//! | tasks and blocking work | tokio's threads | one thread; blocking work runs inline |
+//! | tasks and blocking work | tokio's threads | one thread; blocking work runs inline, or in steps (`sim::Interleaving`) |
 //! | sockets | the binary's transport | the simulator's network |
 //!
 //! Services get an `Env` by value and clone it freely; it holds nothing but shared handles.

@@ -54,6 +54,12 @@ impl Panic {
         resume_unwind(self.payload)
     }
 
+    /// True if the panic's payload is of this type.
+    #[cfg(any(test, feature = "testing"))]
+    pub(in crate::env) fn is<T: 'static>(&self) -> bool {
+        self.payload.is::<T>()
+    }
+
     fn message(&self) -> &str {
         let text = self.payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| self.payload.downcast_ref::<String>().map(String::as_str));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use futures::future::BoxFuture;
 use projector::testing::MemoryStore;
 use proto::ErrorCode;
-use proto::env::sim::{InlineSpawner, SimClock, SimFs};
+use proto::env::sim::{InlineSpawner, Interleaving, Processes, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SeededRandom};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
@@ -32,6 +32,9 @@ pub const INDEXERS: [u64; 3] = [201, 202, 203];
 /// The zones of the indexers.
 pub const ZONES: usize = 2;
 
+/// The length of an indexer's log that leads to a flush, in seeds whose blocking work runs in steps.
+const LOG_BYTES: u64 = 2 << 10;
+
 /// The software of a host, in turmoil's terms.
 pub type HostResult = turmoil::Result;
 
@@ -51,6 +54,8 @@ pub struct Host {
     coordinators: u64,
     /// True if sources of moves are kept for older scans.
     keep_sources: bool,
+    /// The interleaving of its blocking work, if this seed has one.
+    interleaved: Option<Processes>,
     /// Its clock.
     pub clock: Arc<SimClock>,
     /// True if its disk is broken, which excuses an error at its start.
@@ -119,6 +124,7 @@ impl Hosts {
                 name: name.clone(),
                 coordinators,
                 keep_sources: true,
+                interleaved: None,
                 fs: SimFs::new(seed),
                 seed,
                 starts: Arc::default(),
@@ -144,6 +150,13 @@ impl Hosts {
     /// Makes the sources of moves drop their copies at once.
     pub fn without_moved_sources(mut self) -> Self {
         self.all.values_mut().for_each(|host| host.keep_sources = false);
+        self
+    }
+
+    /// Runs the blocking work of all processes in steps.
+    pub fn interleaved(mut self, interleaving: &Interleaving) -> Self {
+        let interleaved = |host: &mut Host| host.interleaved = Some(interleaving.processes());
+        self.all.values_mut().for_each(interleaved);
         self
     }
 }
@@ -192,7 +205,10 @@ impl Host {
 
     async fn serve(self) -> HostResult {
         let start = self.starts.fetch_add(1, Ordering::Relaxed);
-        let env = env(self.seed ^ (start << 48), Arc::clone(&self.clock), self.fs.clone());
+        let mut env = env(self.seed ^ (start << 48), Arc::clone(&self.clock), self.fs.clone());
+        if let Some(interleaved) = &self.interleaved {
+            env.spawner = interleaved.spawner();
+        }
         let peers = Peers::new(members(self.coordinators), connect(WINDOW_BYTES));
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from("/data");
@@ -231,6 +247,10 @@ impl Host {
                 let mut config = indexer::Config::new(self.info.clone(), dir);
                 let has_least = self.seed % 4 == 1;
                 config.store.memory_bytes = if has_least { 8 << 10 } else { 256 << 10 };
+                if self.interleaved.is_some() {
+                    // Flushes for the log's sake. With little memory instead, epochs would wait for the end of each flush.
+                    config.store.log_bytes = LOG_BYTES;
+                }
                 config.scan_batch_bytes = self.batch_bytes();
                 let service = services::run_indexer(config, &env, directory).await?;
                 peers.add_indexer(id, service.clone());

@@ -8,6 +8,8 @@
 //! is linearizable (`ddl`); each term of the coordinators has one leader, and their logs agree; the indexers' files are
 //! intact; and after the faults the cluster serves again within a bounded time.
 //!
+//! In half of the seeds blocking work runs in steps, between which simulated time passes ([`proto::env::sim::Interleaving`]).
+//!
 //! One seed is one process, because thread-locals and the address space influence a run.
 
 mod beside;
@@ -41,12 +43,18 @@ use std::time::Duration;
 
 pub use summary::{Summary, Total};
 
+use proto::env::sim::{Interleaving, Paces};
+
 use faults::Faults;
 use hosts::Hosts;
 use workload::Workload;
 
 /// Simulated time before the faults begin and after they end.
 const CALM: Duration = Duration::from_secs(5);
+
+/// The interruptions of blocking work. A slow flush lasts for several epochs with writes, of which there are a few
+/// in a second.
+const PACES: Paces = Paces { whole_one_in: 2, slow_one_in: 4, slow_ms_max: 400 };
 
 /// Simulated time for everything but the faults: longer than the time limits of all checks after them together, since a check
 /// that gives up says what is missing.
@@ -57,6 +65,11 @@ const TICK: Duration = Duration::from_millis(2);
 /// Maximum latency of a message without faults.
 const LATENCY_MAX: Duration = Duration::from_millis(5);
 
+/// True if blocking work runs in steps in this seed; otherwise it runs at once.
+fn is_interleaved(seed: u64) -> bool {
+    seed % 16 >= 8
+}
+
 /// State shared by the workload and the driver.
 pub type Shared = Arc<Mutex<Summary>>;
 
@@ -65,6 +78,10 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     let mut hosts = Hosts::new(seed);
     if seed % 2 == 1 {
         hosts = hosts.without_moved_sources();
+    }
+    let interleaving = is_interleaved(seed).then(|| Interleaving::new(seed, PACES));
+    if let Some(interleaving) = &interleaving {
+        hosts = hosts.interleaved(interleaving);
     }
     let summary: Shared = Arc::new(Mutex::new(Summary { seed, ..Summary::default() }));
     let mut sim = turmoil::Builder::new()
@@ -83,7 +100,11 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     sim.client("client", work.run());
     let mut faults = Faults::new(seed, seconds);
     loop {
-        match sim.step() {
+        let step = sim.step();
+        if let Some(panic) = interleaving.as_ref().and_then(Interleaving::take_panic) {
+            violation(&summary, format!("blocking work {panic}"));
+        }
+        match step {
             Ok(true) => break,
             // Later events prove nothing after a violation.
             Ok(false) if is_violated(&summary) => break,
@@ -96,7 +117,13 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     }
     let simulated_ms = sim.elapsed().as_millis() as u64;
     count_struck(&hosts, &summary);
+    // The machines go down first, because the end of a process writes nothing.
+    hosts.all.values().for_each(|host| host.fs.crash());
     drop(sim);
+    if let Some(interleaving) = interleaving {
+        let mut summary = summary.lock().expect("not poisoned");
+        summary.interleaved(interleaving.counts());
+    }
     if !is_violated(&summary) {
         checks::check_disks(&hosts, &summary);
     }

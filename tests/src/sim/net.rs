@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use proto::{Error, ErrorCode};
@@ -20,6 +21,10 @@ pub const WINDOW_BYTES: u32 = 64 << 10;
 /// The port of every simulated process.
 pub const PORT: u16 = 7000;
 
+/// The HTTP/2 library remembers streams that it has reset for a real time, one second by default, and answers late frames of
+/// a stream that it has forgotten. No run lasts as long as this time, and no connection has as many such streams.
+const RESETS_REMEMBERED: (Duration, usize) = (Duration::from_secs(24 * 3_600), 1 << 20);
+
 /// Opens connections over the simulated network when they are first used. A sender may be `window_bytes` ahead of the
 /// reader of a stream.
 pub fn connect(window_bytes: u32) -> Connect {
@@ -27,9 +32,11 @@ pub fn connect(window_bytes: u32) -> Connect {
         let endpoint = Channel::from_shared(format!("http://{address}"))
             .map_err(|error| Error::new(ErrorCode::InvalidParameter, error.to_string()))?
             .initial_stream_window_size(window_bytes)
-            .connect_timeout(std::time::Duration::from_millis(500))
-            .http2_keep_alive_interval(std::time::Duration::from_secs(2))
-            .keep_alive_timeout(std::time::Duration::from_secs(1))
+            .http2_reset_stream_duration(RESETS_REMEMBERED.0)
+            .http2_max_concurrent_reset_streams(RESETS_REMEMBERED.1)
+            .connect_timeout(Duration::from_millis(500))
+            .http2_keep_alive_interval(Duration::from_secs(2))
+            .keep_alive_timeout(Duration::from_secs(1))
             .keep_alive_while_idle(true);
         Ok(endpoint.connect_with_connector_lazy(tower::service_fn(|uri: Uri| async move {
             let host = uri.host().unwrap_or_default().to_owned();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use proto::env::sim::Interleaved;
 use proto::model::ids::{BucketId, Epoch};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -52,6 +53,9 @@ pub struct Summary {
     /// Effects of faults inside the services ([`super::effects`]), by name.
     #[serde(default)]
     pub effects: BTreeMap<String, u64>,
+    /// What the interleaving of blocking work has done, by name.
+    #[serde(default)]
+    pub interleaved: BTreeMap<String, u64>,
     /// Buckets that were dropped with their index.
     #[serde(default)]
     pub buckets_dropped: u64,
@@ -111,6 +115,19 @@ impl Summary {
         self.trace = xxh3_64_with_seed(format!("{what:?}").as_bytes(), self.trace);
     }
 
+    /// Counts the work that ran in steps.
+    pub fn interleaved(&mut self, counts: Interleaved) {
+        let Interleaved { works, pauses, cut_short, vain_tries } = counts;
+        self.interleaved = [
+            ("works in steps", works),
+            ("pauses of works", pauses),
+            ("works cut short by a crash", cut_short),
+            ("vain tries of locks", vain_tries),
+        ]
+        .map(|(name, count)| (name.to_owned(), count))
+        .into();
+    }
+
     /// Rare events by name: without them a run proves less than it seems to.
     pub fn seen(&self) -> Vec<(String, u64)> {
         let counts = [
@@ -130,7 +147,9 @@ impl Summary {
         let flipped = flipped.map(|(fate, count)| (format!("flipped bits: {fate}"), *count));
         let counts = counts.into_iter().map(|(name, count)| (name.to_owned(), count));
         let effects = self.effects.iter().map(|(name, count)| (name.clone(), *count));
-        counts.chain(refusals).chain(struck).chain(flipped).chain(effects).collect()
+        let interleaved = self.interleaved.iter().map(|(name, count)| (name.clone(), *count));
+        let all = counts.chain(refusals).chain(struck).chain(flipped);
+        all.chain(effects).chain(interleaved).collect()
     }
 
     /// Counts a fault.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use proto::Result;
 use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
+use proto::plant::{self, Plant};
 
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::files::unnamed::UnnamedFragments;
@@ -205,7 +206,10 @@ fn install(
     fragment_lists.manifest = manifest;
     fragment_lists.tables.extend(written.into_iter().map(|new| (new.file, new.table)));
     let mut writer = index.writer();
-    let frozen_runs = writer.frozen_runs;
+    let frozen_runs = match plant::is(Plant::FlushReleasesNewer) {
+        true => index.version.load().runs.len(),
+        false => writer.frozen_runs,
+    };
     index.publish(&fragment_lists, &mut writer, |version| {
         version.runs.drain(..frozen_runs);
         version.restrict_to(&frozen.retained);

@@ -4,16 +4,24 @@
 //! files are in memory and lose at a crash what a disk may lose ([`SimFs`]), tasks run on the test's own
 //! single-threaded runtime, and blocking work runs inline. So nothing depends on the scheduling of threads.
 //!
-//! [`Turns`] runs blocking work on threads instead, one at a time, in an order drawn from the seed.
+//! [`Turns`] runs blocking work on threads instead, one at a time, in an order drawn from the seed. [`Interleaving`] does so for
+//! many processes, and lets simulated time pass between two steps.
 
+mod coroutine;
 mod disk;
 mod fs;
 mod handle;
 mod inode;
+mod interleaving;
+mod pace;
+mod process_spawner;
 mod turns;
 mod world;
 
 pub use disk::{FlippedBit, Struck};
 pub use fs::SimFs;
+pub use interleaving::{Interleaved, Interleaving};
+pub use pace::Paces;
+pub use process_spawner::Processes;
 pub use turns::Turns;
 pub use world::{InlineSpawner, SimClock, process, world};

@@ -1,0 +1,334 @@
+//! Blocking work of many simulated processes, in steps between which simulated time passes.
+//!
+//! A piece of blocking work runs at once in the caller's thread, or in steps: each step ends at a random *yield point*,
+//! and the next one follows after a random simulated time, mostly none. Each use of a lock is a yield point
+//! (`proto::lock`), and so is each operation of a simulated file, which takes the lock of its disk. So epochs, rollbacks,
+//! heartbeats and crashes come between the write, the sync and the installation of a flush. The work has a thread of its
+//! own (`coroutine.rs`), but only one thread runs at a time. The same seed gives the same order.
+//!
+//! A thread that finds a lock taken lets the others run until the lock is free. If nobody can free it, the run ends.
+//!
+//! A process ends with its runtime. Its work then *unwinds* at once: each piece gets a panic at its yield point, so that its
+//! thread is free before the next process begins. The simulated machine is down meanwhile, and accepts no file operation.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::coroutine::{Coroutine, Threads};
+use super::pace::{Pace, Paces};
+use crate::env::panics::Panic;
+use crate::turn::{self, Turn};
+
+/// Of this many locks that the simulation's own thread takes, one lets a piece of work do a step first.
+const OWN_SWITCHES_ONE_IN: u8 = 64;
+/// The number of vain tries to take a lock, by all threads together, that counts as a deadlock.
+const VAIN_TRIES_MAX: u32 = 1 << 16;
+/// The number of vain tries of one piece of work to take one lock that counts as a deadlock: simulated milliseconds.
+const WORK_VAIN_TRIES_MAX: u32 = 30_000;
+/// The simulated time after which a piece of work tries again to take a lock. It is above zero, because simulated time
+/// stands still while a task is ready, and the holder of the lock may be waiting for it.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// The interleaving of one simulation. It belongs to the simulation's thread.
+pub struct Interleaving(pub(super) Arc<Shared>);
+
+/// What an interleaving has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interleaved {
+    /// Pieces of work that ran in steps.
+    pub works: u64,
+    /// Pauses between two steps.
+    pub pauses: u64,
+    /// Pieces of work that a crash has ended.
+    pub cut_short: u64,
+    /// Vain tries to take a lock.
+    pub vain_tries: u64,
+}
+
+pub(super) struct Shared {
+    state: Mutex<State>,
+    threads: Threads,
+}
+
+struct State {
+    random: fastrand::Rng,
+    paces: Paces,
+    /// The pieces of work that have not ended.
+    works: BTreeMap<u64, Work>,
+    next: u64,
+    /// True while a piece of work runs.
+    is_running: bool,
+    vain_tries: u32,
+    counts: Interleaved,
+    panic: Option<Panic>,
+}
+
+struct Work {
+    coroutine: Coroutine,
+    process: Arc<Process>,
+    pace: Pace,
+    /// The simulated time until its next step.
+    wait: Duration,
+}
+
+#[derive(Default)]
+pub(super) struct Process {
+    /// True once its runtime has ended.
+    pub has_ended: AtomicBool,
+}
+
+/// The payload of the panic that ends the work of a process that has ended.
+struct ProcessEnded;
+
+impl Interleaving {
+    /// An interleaving that follows from the seed. The calling thread is that of the simulation.
+    pub fn new(seed: u64, paces: Paces) -> Self {
+        let state = State {
+            random: fastrand::Rng::with_seed(seed ^ 0x1e4f),
+            paces,
+            works: BTreeMap::new(),
+            next: 0,
+            is_running: false,
+            vain_tries: 0,
+            counts: Interleaved::default(),
+            panic: None,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), threads: Threads::default() });
+        turn::set(Some(Arc::new(OwnTurn(Arc::downgrade(&shared)))));
+        Self(shared)
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> Interleaved {
+        self.0.state().counts
+    }
+
+    /// Returns the first panic of a piece of work that nobody waits for.
+    pub fn take_panic(&self) -> Option<Panic> {
+        self.0.state().panic.take()
+    }
+}
+
+impl Drop for Interleaving {
+    fn drop(&mut self) {
+        turn::set(None);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Not a yield point, because it decides about them.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Draws the pace of a piece of work; `None` for work that runs as a whole.
+    pub(super) fn draw_pace(&self) -> Option<Pace> {
+        let mut state = self.state();
+        let paces = state.paces;
+        paces.draw(&mut state.random)
+    }
+
+    /// Adds a piece of work; returns its number.
+    pub(super) fn add(
+        self: &Arc<Self>,
+        process: &Arc<Process>,
+        pace: Pace,
+        work: Box<dyn FnOnce() + Send>,
+    ) -> u64 {
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        let (shared, runtime) = (Arc::downgrade(self), Handle::current());
+        let mine = Arc::clone(process);
+        let coroutine = self.threads.coroutine(Box::new(move |coroutine| {
+            let _tasks = runtime.enter();
+            let (coroutine, process) = (coroutine.clone(), mine);
+            let vain_tries = AtomicU32::new(0);
+            let turn = WorkTurn { shared: shared.clone(), number, coroutine, process, vain_tries };
+            turn::set(Some(Arc::new(turn)));
+            let ended = Panic::catch(work);
+            turn::set(None);
+            if let (Err(panic), Some(shared)) = (ended, shared.upgrade())
+                && !panic.is::<ProcessEnded>()
+            {
+                shared.state().panic.get_or_insert(panic);
+            }
+        }));
+        let process = Arc::clone(process);
+        let wait = pace.first_wait(&mut state.random);
+        state.counts.works += 1;
+        state.works.insert(number, Work { coroutine, process, pace, wait });
+        number
+    }
+
+    /// Lets a piece of work do its next step.
+    pub(super) fn step(&self, number: u64) {
+        let coroutine = {
+            let mut state = self.state();
+            let Some(work) = state.works.get(&number) else { return };
+            let coroutine = work.coroutine.clone();
+            assert!(!std::mem::replace(&mut state.is_running, true), "one thread runs at a time");
+            coroutine
+        };
+        let has_ended = coroutine.resume();
+        let mut state = self.state();
+        state.is_running = false;
+        if has_ended {
+            state.works.remove(&number);
+            self.threads.put_back(coroutine);
+        } else {
+            state.counts.pauses += 1;
+        }
+    }
+
+    /// Lets a random piece of work do a step; false if there is none.
+    fn step_any(&self) -> bool {
+        let number = {
+            let mut state = self.state();
+            let works = state.works.len();
+            if works == 0 || state.is_running {
+                return false;
+            }
+            let at = state.random.usize(0..works);
+            state.works.keys().nth(at).copied()
+        };
+        number.inspect(|number| self.step(*number)).is_some()
+    }
+
+    /// Counts a vain try to take a lock; false if there were so many that nobody can free it.
+    fn tried_in_vain(&self) -> bool {
+        let mut state = self.state();
+        state.vain_tries += 1;
+        state.counts.vain_tries += 1;
+        state.vain_tries < VAIN_TRIES_MAX
+    }
+
+    /// Ends the run.
+    fn report(&self, what: &str) {
+        let panic = Panic::catch(|| panic!("{what}")).err();
+        let mut state = self.state();
+        state.panic = state.panic.take().or(panic);
+    }
+
+    /// Unwinds all work of a process that has ended.
+    pub(super) fn end_process(&self, process: &Arc<Process>) {
+        process.has_ended.store(true, Ordering::Relaxed);
+        let left = || -> Vec<u64> {
+            let state = self.state();
+            let mine = state.works.iter().filter(|(_, work)| Arc::ptr_eq(&work.process, process));
+            // Work that runs now unwinds at its next yield point, when its own step continues.
+            mine.filter(|_| !state.is_running).map(|(number, _)| *number).collect()
+        };
+        let mut works = left();
+        self.state().counts.cut_short += works.len() as u64;
+        while !works.is_empty() {
+            works.iter().for_each(|number| self.step(*number));
+            let still = left();
+            if still.len() == works.len() && !self.tried_in_vain() {
+                // The threads stay; the run has failed.
+                return self.report("work of an ended process waits for a lock");
+            }
+            works = still;
+        }
+    }
+
+    /// The simulated time until the next step of a piece of work; `None` if it has ended.
+    pub(super) fn wait_of(&self, number: u64) -> Option<Duration> {
+        self.state().works.get(&number).map(|work| work.wait)
+    }
+}
+
+/// The side of the simulation's own thread.
+struct OwnTurn(Weak<Shared>);
+
+impl Turn for OwnTurn {
+    fn may_switch(&self) {
+        let Some(shared) = self.0.upgrade() else { return };
+        let switches = {
+            let mut state = shared.state();
+            state.vain_tries = 0;
+            !state.works.is_empty() && state.random.u8(0..OWN_SWITCHES_ONE_IN) == 0
+        };
+        if switches {
+            shared.step_any();
+        }
+    }
+
+    fn blocked(&self) -> bool {
+        let Some(shared) = self.0.upgrade() else { return false };
+        assert!(shared.tried_in_vain(), "a deadlock: nobody can free a lock");
+        assert!(shared.step_any(), "a deadlock: the simulation waits for a lock that it has");
+        true
+    }
+}
+
+/// The side of a piece of work.
+struct WorkTurn {
+    shared: Weak<Shared>,
+    number: u64,
+    coroutine: Coroutine,
+    process: Arc<Process>,
+    /// Its vain tries to take the present lock.
+    vain_tries: AtomicU32,
+}
+
+impl WorkTurn {
+    /// Ends the step. The next one follows after the simulated time.
+    fn wait(&self, time: Duration) {
+        if let Some(shared) = self.shared.upgrade()
+            && let Some(work) = shared.state().works.get_mut(&self.number)
+        {
+            work.wait = time;
+        }
+        self.coroutine.pause();
+        self.unwind_if_ended();
+    }
+
+    fn unwind_if_ended(&self) {
+        if self.process.has_ended.load(Ordering::Relaxed) && !std::thread::panicking() {
+            std::panic::resume_unwind(Box::new(ProcessEnded));
+        }
+    }
+}
+
+impl Turn for WorkTurn {
+    fn may_switch(&self) {
+        self.unwind_if_ended();
+        self.vain_tries.store(0, Ordering::Relaxed);
+        let Some(shared) = self.shared.upgrade() else { return };
+        let time = {
+            let mut state = shared.state();
+            state.vain_tries = 0;
+            let State { random, works, .. } = &mut *state;
+            works.get_mut(&self.number).and_then(|work| work.pace.pause(random))
+        };
+        if let Some(time) = time {
+            self.wait(time);
+        }
+    }
+
+    fn blocked(&self) -> bool {
+        if let Some(shared) = self.shared.upgrade() {
+            // The simulation's thread waits in vain only if it wants the lock as well.
+            shared.tried_in_vain();
+            if self.vain_tries.fetch_add(1, Ordering::Relaxed) == WORK_VAIN_TRIES_MAX {
+                shared.report("a deadlock: blocking work waits for a lock that nobody frees");
+            }
+        }
+        self.wait(RETRY);
+        true
+    }
+
+    fn pause(&self, time: Duration) {
+        self.unwind_if_ended();
+        self.wait(time);
+    }
+}
+
+#[cfg(test)]
+#[path = "interleaving_tests.rs"]
+mod tests;
