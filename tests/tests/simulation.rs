@@ -76,6 +76,7 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("rollbacks of a node", SEEDS / 5),
         ("replays", SEEDS),
         ("torn tails", 1),
+        ("choices bounded by slow indexers", SEEDS / 20),
         ("flushes", 10 * SEEDS),
         ("compactions", 5 * SEEDS),
         ("scans judged up to an error", SEEDS / 10),

@@ -149,6 +149,7 @@ impl Stability {
             closed.held_since_ms = None;
             return Choice::Promote(newest.clone());
         };
+        tracing::debug!(%bucket, "slow indexers bound the next epoch");
         let within = |cut: &&Cut| {
             cut.iter().zip(&bound).all(|((v, position), seqno_max)| {
                 position.seqno.0 <= *seqno_max || position == published.get(v)

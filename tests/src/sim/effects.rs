@@ -12,7 +12,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 
 /// The lines that tell an effect, each with the effect's name in the summary.
-const LINES: [(&str, &str); 13] = [
+const LINES: [(&str, &str); 14] = [
     ("the copies are compared with a snapshot", "resyncs"),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
@@ -25,6 +25,7 @@ const LINES: [(&str, &str); 13] = [
     ("a vbucket was handed over", "vbuckets handed over"),
     ("a partial copy of a vbucket is dropped", "partial vbuckets dropped"),
     ("purging the change log", "purges"),
+    ("slow indexers bound the next epoch", "choices bounded by slow indexers"),
     ("a node failed a shard scan; trying another node", "fail-overs of shard scans"),
 ];
 
@@ -35,7 +36,7 @@ pub struct Effects(Arc<Mutex<BTreeMap<String, u64>>>);
 impl Effects {
     /// The services whose lines count.
     pub fn filter() -> Targets {
-        let services = ["indexer", "storage", "projector", "router"];
+        let services = ["coordinator", "indexer", "storage", "projector", "router"];
         services.into_iter().map(|service| (service, Level::DEBUG)).collect()
     }
 

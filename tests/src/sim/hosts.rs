@@ -35,6 +35,9 @@ pub const ZONES: usize = 2;
 /// The length of an indexer's log that leads to a flush, in seeds whose blocking work runs in steps.
 const LOG_BYTES: u64 = 2 << 10;
 
+/// The limit of an indexer's queues in an eighth of the seeds, so that slow indexers bound the epochs.
+const QUEUE_BYTES_MAX: u64 = 1 << 9;
+
 /// The software of a host, in turmoil's terms.
 pub type HostResult = turmoil::Result;
 
@@ -250,6 +253,9 @@ impl Host {
                 if self.interleaved.is_some() {
                     // Flushes for the log's sake. With little memory instead, epochs would wait for the end of each flush.
                     config.store.log_bytes = LOG_BYTES;
+                }
+                if self.seed % 8 == 3 {
+                    config.queue_bytes_max = Some(QUEUE_BYTES_MAX);
                 }
                 config.scan_batch_bytes = self.batch_bytes();
                 let service = services::run_indexer(config, &env, directory).await?;
