@@ -18,6 +18,8 @@ pub(super) struct Heartbeats {
     /// The time at which the term began.
     pub since_ms: u64,
     pub nodes: BTreeMap<NodeId, LastHeartbeat>,
+    /// The newest catalog that an unregistered process has reported, and its number.
+    pub newest_stranger: Option<(u64, NodeId)>,
     /// The nodes that were reported as silent.
     silent: BTreeSet<NodeId>,
 }
@@ -31,7 +33,12 @@ pub(super) struct LastHeartbeat {
 
 impl Heartbeats {
     pub(super) fn new(since_ms: u64) -> Self {
-        Self { since_ms, nodes: BTreeMap::new(), silent: BTreeSet::new() }
+        Self { since_ms, nodes: BTreeMap::new(), newest_stranger: None, silent: BTreeSet::new() }
+    }
+
+    pub(super) fn add_stranger(&mut self, heartbeat: &Heartbeat) {
+        self.newest_stranger =
+            self.newest_stranger.max(Some((heartbeat.catalog_cas, heartbeat.node)));
     }
 
     pub(super) fn add(&mut self, heartbeat: Heartbeat, now_ms: u64) {

@@ -66,11 +66,15 @@ impl Leader {
         }
     }
 
-    /// Sets whether the first epochs of the term wait for reports of the indexers: the coordinator has one member, whose log may
-    /// be an older copy.
-    pub fn waiting_for_indexers(mut self, waits: bool) -> Self {
-        self.promotions.waits_for_indexers = waits;
+    /// Sets whether the term waits for the reports of all nodes, because the log may be an older copy.
+    pub fn waiting_for_reports(mut self, waits: bool) -> Self {
+        self.old_copy.waits_for_reports = waits;
         self
+    }
+
+    /// Records what a process knows that is not registered: it may have joined after the older copy was made.
+    pub fn record_stranger(&mut self, heartbeat: &Heartbeat) {
+        self.heartbeats.add_stranger(heartbeat);
     }
 
     /// Records a node's heartbeat. Returns true if the heartbeat may change the plan.
@@ -140,10 +144,11 @@ impl Leader {
     pub fn plan(&mut self, state: &StateContext, now_ms: u64) -> Plan {
         let mut plan = Plan::default();
         let Self { heartbeats, stability, .. } = self;
-        self.sources.plan(state, heartbeats, stability, now_ms, &mut plan);
         if self.old_copy.look(state, heartbeats, now_ms) {
+            plan.next_ms = Some(now_ms + self.promotions.tick_ms);
             return plan;
         }
+        self.sources.plan(state, heartbeats, stability, now_ms, &mut plan);
         self.promotions.plan(state, heartbeats, stability, now_ms, &mut plan);
         if std::mem::take(&mut self.slices_reported) {
             plan.commands.extend(ready_indexes(state, heartbeats, now_ms));
@@ -153,11 +158,14 @@ impl Leader {
         plan
     }
 
-    /// True if a change of a definition has to wait: the coordinator has one member, and not all nodes have reported that may
-    /// know of newer definitions.
-    pub fn holds_definitions(&self, state: &StateContext, now_ms: u64) -> bool {
-        self.promotions.waits_for_indexers
-            && !old_copy::all_have_reported(state, &self.heartbeats, now_ms)
+    /// True as long as nodes may still report that the coordinator is an older copy: epochs, definitions and answers wait.
+    pub fn is_held(&self, state: &StateContext, now_ms: u64) -> bool {
+        self.old_copy.is_held(state, &self.heartbeats, now_ms)
+    }
+
+    /// True if the coordinator is held, or something shows that it is an older copy.
+    pub fn is_doubted(&self, state: &StateContext, now_ms: u64) -> bool {
+        self.is_held(state, now_ms) || old_copy::evidence(state, &self.heartbeats).is_some()
     }
 
     /// Checks that the coordinator is not an older copy of itself, as far as the heartbeats tell.

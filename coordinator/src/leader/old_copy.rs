@@ -8,12 +8,16 @@
 //! The leader's own copy of the state may lack the last commands for a moment after an election, so only evidence that
 //! stays for a while is logged. It is acted upon at once.
 //!
-//! A coordinator with several members cannot fall behind this way, since a majority has every command. A lone one publishes
-//! no epoch before the indexers of the bucket have reported, and changes no definition before all indexers and projectors
-//! have, or have been silent for [`SILENT_MS_MAX`].
+//! A member that has followed or led an earlier term since its process began has every command that a majority had then.
+//! Otherwise all members may be older copies, and the first term is *held*: no epoch, no rollback and no definition before
+//! all indexers and projectors have reported, or have been silent for [`SILENT_MS_MAX`]. Nor does a waiting scan get an
+//! epoch, because an epoch of the copy may have a number that nodes know with another cut.
+//!
+//! Limits: a node that is silent for longer and returns later is evidence then, but epochs may have been published. The
+//! evidence of a catalog is its number alone, so it is lost once the copy has made as many changes itself; with evidence,
+//! only nodes that are registered under the same address may join.
 
 use proto::model::ids::Epoch;
-use proto::model::index::IndexState;
 use proto::model::node::Role;
 use proto::model::rollback::NewestKnown;
 use proto::{Error, ErrorCode};
@@ -24,6 +28,8 @@ use crate::state::{BucketState, StateContext};
 /// The begin of the evidence for an older copy.
 #[derive(Debug, Default)]
 pub(super) struct OldCopy {
+    /// True if the term is held until the nodes have reported.
+    pub(super) waits_for_reports: bool,
     since_ms: Option<u64>,
     logged: bool,
 }
@@ -38,7 +44,17 @@ impl OldCopy {
         self.logged
     }
 
-    /// Looks for evidence. Returns true if there is some.
+    /// True as long as nodes may still report evidence.
+    pub(super) fn is_held(
+        &self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+    ) -> bool {
+        self.waits_for_reports && !all_have_reported(state, heartbeats, now_ms)
+    }
+
+    /// Looks for evidence. Returns true if there is some, or if nodes may still report it.
     pub(super) fn look(
         &mut self,
         state: &StateContext,
@@ -46,8 +62,8 @@ impl OldCopy {
         now_ms: u64,
     ) -> bool {
         let Some(evidence) = evidence(state, heartbeats) else {
-            *self = Self::default();
-            return false;
+            (self.since_ms, self.logged) = (None, false);
+            return self.is_held(state, heartbeats, now_ms);
         };
         let since_ms = *self.since_ms.get_or_insert(now_ms);
         if !self.logged && now_ms.saturating_sub(since_ms) >= SILENT_MS_MAX {
@@ -67,13 +83,16 @@ pub(super) fn error(evidence: &str, is_lasting: bool) -> Error {
 
 /// The evidence that this coordinator is an older copy, if there is any.
 pub(super) fn evidence(state: &StateContext, heartbeats: &Heartbeats) -> Option<String> {
-    let of_buckets = state.buckets().find_map(|(_, bucket)| newer_epoch(bucket, heartbeats));
+    let of_buckets = state
+        .buckets()
+        .find_map(|(id, bucket)| newer_epoch(bucket, state.skips_to(id), heartbeats));
     of_buckets.or_else(|| newer_catalog(state, heartbeats))
 }
 
 /// Describes an epoch of a bucket that a node has applied and the state does not have.
-fn newer_epoch(bucket: &BucketState, heartbeats: &Heartbeats) -> Option<String> {
-    let known = bucket.epochs.last().epoch;
+fn newer_epoch(bucket: &BucketState, skips_to: Epoch, heartbeats: &Heartbeats) -> Option<String> {
+    // A bucket of `--skip-epochs` goes on above all of them once its rollback comes to that.
+    let known = bucket.epochs.last().epoch.max(skips_to);
     let (applied, node) = heartbeats.newest_applied(bucket.info.id)?;
     (applied > known).then(|| {
         format!(
@@ -87,7 +106,7 @@ fn newer_epoch(bucket: &BucketState, heartbeats: &Heartbeats) -> Option<String> 
 fn newer_catalog(state: &StateContext, heartbeats: &Heartbeats) -> Option<String> {
     let known = state.catalog_cas();
     let told = heartbeats.nodes.iter().map(|(node, last)| (last.heartbeat.catalog_cas, *node));
-    let (newest, node) = told.max()?;
+    let (newest, node) = told.chain(heartbeats.newest_stranger).max()?;
     (newest > known).then(|| {
         format!("node {node} has seen change {newest} of the catalog, and the newest that this coordinator knows is {known}")
     })
@@ -100,22 +119,12 @@ pub(super) fn newest_known(heartbeats: &Heartbeats) -> NewestKnown {
     let leased = beats().flat_map(|beat| &beat.leases).map(|(_, epoch)| *epoch);
     NewestKnown {
         epoch: applied.chain(leased).max().unwrap_or(Epoch(0)),
-        catalog_cas: beats().map(|beat| beat.catalog_cas).max().unwrap_or(0),
+        catalog_cas: beats()
+            .map(|beat| beat.catalog_cas)
+            .chain(heartbeats.newest_stranger.map(|(catalog_cas, _)| catalog_cas))
+            .max()
+            .unwrap_or(0),
     }
-}
-
-/// True if each indexer with slices of a bucket has reported in this term, or was silent for too long.
-pub(super) fn have_reported(
-    state: &StateContext,
-    heartbeats: &Heartbeats,
-    bucket: &BucketState,
-    now_ms: u64,
-) -> bool {
-    let indexes = state.indexes().map(|record| &record.info);
-    let fed = indexes.filter(|i| i.bucket == bucket.info.id && i.state != IndexState::Pending);
-    let mut hosts = fed.flat_map(|index| index.topology.placement.iter().flatten());
-    heartbeats.term_ms(now_ms) >= SILENT_MS_MAX
-        || hosts.all(|node| heartbeats.nodes.contains_key(node))
 }
 
 /// True if all indexers and projectors have reported in this term, or some were silent for too long.

@@ -1,14 +1,15 @@
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::cut::Position;
-use proto::model::ids::{BucketId, IndexId, NodeId, Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid};
 use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::command::Command;
 
 use super::*;
 use crate::leader::memory::Leader;
 use crate::leader::memory::tests::heartbeat;
 use crate::leader::move_settings::MoveSettings;
-use crate::state::tests::{apply, create_index, spec, with_bucket};
+use crate::state::tests::{apply, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);
 
@@ -63,25 +64,57 @@ fn an_epoch_or_a_catalog_from_elsewhere_stops_epochs_and_definitions() {
 }
 
 #[test]
-fn a_lone_coordinator_publishes_nothing_before_the_indexers_have_reported() {
-    let mut state = with_bucket();
-    apply(&mut state, create_index(spec("i")));
-    assert!(state.indexes().any(|record| record.info.id == IndexId(1)));
+fn nothing_is_published_before_all_nodes_have_reported() {
+    // Indexes and moves after the copy are not in its state, so it cannot know which nodes have slices.
+    let state = with_bucket();
+    assert!(state.indexes().next().is_none());
     let planned = |leader: &mut Leader, now_ms| leader.plan(&state, now_ms).commands.len();
-    let mut lone = leader().waiting_for_indexers(true);
-    reaches(&mut lone, &state, 5, 10);
-    assert_eq!(planned(&mut lone, 10), 0, "nobody has reported");
-    lone.record_heartbeat(applied(20, 1), 20);
-    assert_eq!(planned(&mut lone, 20), 0, "node 21 may know more");
-    lone.record_heartbeat(applied(21, 1), 30);
-    assert_eq!(planned(&mut lone, 30), 1);
+    let mut held = leader().waiting_for_reports(true);
+    reaches(&mut held, &state, 5, 10);
+    assert_eq!(planned(&mut held, 10), 0, "nobody has reported");
+    assert!(held.is_doubted(&state, 10), "no answer either");
+    let nodes: Vec<u64> = state.nodes().map(|node| node.id.0).collect();
+    let (last, others) = nodes.split_last().expect("nodes");
+    for node in others {
+        held.record_heartbeat(applied(*node, 1), 20);
+        assert_eq!(planned(&mut held, 20), 0, "node {last} may know more");
+    }
+    held.record_heartbeat(applied(*last, 1), 30);
+    assert!(!held.is_doubted(&state, 30));
+    assert_eq!(planned(&mut held, 30), 1);
 
-    let mut lone = leader().waiting_for_indexers(true);
-    reaches(&mut lone, &state, 5, SILENT_MS_MAX);
-    assert_eq!(planned(&mut lone, SILENT_MS_MAX), 1, "silent nodes are not waited for");
-    let mut several = leader();
-    reaches(&mut several, &state, 5, 10);
-    assert_eq!(planned(&mut several, 10), 1, "a majority has every epoch");
+    let mut held = leader().waiting_for_reports(true);
+    reaches(&mut held, &state, 5, SILENT_MS_MAX);
+    assert_eq!(planned(&mut held, SILENT_MS_MAX), 1, "silent nodes are not waited for");
+    let mut complete = leader();
+    reaches(&mut complete, &state, 5, 10);
+    assert_eq!(planned(&mut complete, 10), 1, "it has followed an earlier term");
+}
+
+/// It joined after the copy was made, and never registers again.
+#[test]
+fn a_process_that_the_copy_does_not_know_is_evidence() {
+    let state = with_bucket();
+    let mut leader = leader();
+    leader.record_stranger(&Heartbeat { catalog_cas: state.catalog_cas(), ..heartbeat(77) });
+    leader.check_newest(&state).expect("it was removed");
+    let catalog_cas = state.catalog_cas() + 4;
+    leader.record_stranger(&Heartbeat { catalog_cas, ..heartbeat(77) });
+    let error = leader.check_newest(&state).unwrap_err();
+    assert!(error.message.contains("node 77"), "{error}");
+    assert_eq!(leader.newest_known().catalog_cas, catalog_cas);
+}
+
+/// Its projector may be gone; the other buckets go on.
+#[test]
+fn a_bucket_whose_rollback_by_skip_epochs_has_not_ended_is_no_evidence() {
+    let mut state = with_bucket();
+    let mut leader = leader();
+    leader.record_heartbeat(applied(20, 1_000), 10);
+    leader.check_newest(&state).expect_err("epoch 1000 is not known");
+    apply(&mut state, Command::SkipEpochs(leader.newest_known()));
+    assert!(state.bucket(BUCKET).is_some_and(|bucket| bucket.epochs.last().epoch < Epoch(1_000)));
+    leader.check_newest(&state).expect("it goes on above");
 }
 
 #[test]

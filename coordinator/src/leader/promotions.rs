@@ -8,7 +8,6 @@ use proto::rpc::command::{Command, Promotion};
 
 use super::heartbeats::Heartbeats;
 use super::horizon::{self, LEASE_MS, Published};
-use super::old_copy::have_reported;
 use super::plan::Plan;
 use super::stability::{Choice, Stability};
 use crate::state::epoch_history::advance;
@@ -20,24 +19,16 @@ pub(super) const TICK_MS_MAX: u64 = 1_000;
 /// The leader's memory of the epochs that it has published.
 #[derive(Debug)]
 pub(super) struct Promotions {
-    tick_ms: u64,
+    pub(super) tick_ms: u64,
     /// The times at which the epochs of each bucket were first seen.
     published: BTreeMap<BucketId, Published>,
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
-    /// True if a bucket gets no epochs before its indexers have reported, because the coordinator may be an older copy.
-    pub(super) waits_for_indexers: bool,
 }
 
 impl Promotions {
     pub(super) fn new(tick_ms: u64) -> Self {
-        Self {
-            tick_ms,
-            published: BTreeMap::new(),
-            promoted_ms: None,
-            promotion_took_ms: 0,
-            waits_for_indexers: false,
-        }
+        Self { tick_ms, published: BTreeMap::new(), promoted_ms: None, promotion_took_ms: 0 }
     }
 
     /// Records that the promotion that began at `begun_ms` was committed or failed. The tick grows with the time that
@@ -64,10 +55,6 @@ impl Promotions {
         for (id, bucket) in state.buckets() {
             self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
             if bucket.info.readable_from().is_none() {
-                continue;
-            }
-            if self.waits_for_indexers && !have_reported(state, heartbeats, bucket, now_ms) {
-                plan.next_ms = Some(now_ms + self.tick_ms);
                 continue;
             }
             let published = &bucket.epochs.last().cut;

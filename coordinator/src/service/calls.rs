@@ -8,6 +8,7 @@ use bytes::Bytes;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::{BucketId, IndexId, TopologyNo};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, Heartbeat, HeartbeatReply, ResultStream, SyncReply,
@@ -33,8 +34,8 @@ fn is_join(command: &Command) -> bool {
     matches!(command, Command::Join(_) | Command::RegisterNode(_))
 }
 
-/// Delays a command that changes the membership until the leader's bootstrap is complete, and a change of a definition until a
-/// lone coordinator knows that it is no older copy.
+/// Delays a command that changes the membership until the leader's bootstrap is complete, and a change of a definition as long
+/// as nodes may still report that the coordinator is an older copy.
 async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     let waits = |member: &Member| {
         let now_ms = member.now_ms();
@@ -46,7 +47,7 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
             });
             let waits =
                 changes_membership(&view.state, command) && !leader.is_active(&view.state, now_ms);
-            let holds = !is_join(command) && leader.holds_definitions(&view.state, now_ms);
+            let holds = !is_join(command) && leader.is_held(&view.state, now_ms);
             Ok(!is_member && (waits || holds))
         })
     };
@@ -69,7 +70,11 @@ fn judged(
             let known = member.as_leader(|leader| Ok(leader.newest_known()))?;
             return Ok(Ok(CommandRequest { request: id, command: Command::SkipEpochs(known) }));
         }
-        Command::RegisterNode(_) => return Ok(Ok(CommandRequest { request: id, command })),
+        Command::RegisterNode(node) => {
+            check_join(member, &node)?;
+            let command = Command::RegisterNode(node);
+            return Ok(Ok(CommandRequest { request: id, command }));
+        }
         command => {
             member.as_leader(|leader| leader.check_newest(&member.replica.view().state))?;
             return Ok(Ok(CommandRequest {
@@ -78,6 +83,7 @@ fn judged(
             }));
         }
     };
+    check_join(member, &join.node)?;
     let now_ms = member.now_ms();
     let replaces = member
         .as_leader(|leader| Ok(leader.judge_join(&member.replica.view().state, &join, now_ms)))?;
@@ -85,6 +91,18 @@ fn judged(
         join.replaces = replaces;
         CommandRequest { request: id, command: Command::Join(join) }
     }))
+}
+
+/// An older copy of the coordinator takes no node that would change the catalog. Nodes that it knows join, and report what
+/// they know.
+fn check_join(member: &Member, node: &NodeInfo) -> Result<()> {
+    member.as_leader(|leader| {
+        let view = member.replica.view();
+        match view.state.node(node.id).is_some_and(|known| **known == *node) {
+            true => Ok(()),
+            false => leader.check_newest(&view.state),
+        }
+    })
 }
 
 /// Draws the random id of an object that a command creates.
@@ -101,6 +119,7 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
     let now_ms = member.now_ms();
     let plan = member.as_leader(|leader| {
         let view = member.replica.view();
+        leader.check_newest(&view.state)?;
         leader.rebalance(&view.state, &request, now_ms)
     })?;
     if request.dry_run || plan.moves.is_empty() {
@@ -189,7 +208,10 @@ impl CoordinatorApi for Coordinator {
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
         match self.member.forward_to()? {
             Some(leader) => leader.rebalance(request).await,
-            None => rebalance_here(&self.member, request).await,
+            None => {
+                wait_active(&self.member, &Command::StartMoves(Vec::new())).await?;
+                rebalance_here(&self.member, request).await
+            }
         }
     }
 

@@ -19,6 +19,9 @@ use crate::leader::driver::queries::query_history;
 /// The time between two looks at the reasons for which no epoch may come.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// The same while the leader may be an older copy of itself.
+const DOUBT_LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// Removes the waiter from the leader when the call ends, however it ends.
 struct EpochWaiter<'a>(&'a Member, u64);
 
@@ -111,8 +114,9 @@ pub(super) async fn wait_for_epoch(
         changes.mark_unchanged();
         role.mark_unchanged();
         let known = covering(member, bucket, &cut, history);
-        if let Ok(Some(mark)) = known {
-            return Ok(mark);
+        let is_doubted = member.is_doubted();
+        if let (Ok(Some(mark)), false) = (&known, is_doubted) {
+            return Ok(mark.clone());
         }
         if let Some(leader) = member.forward_to()? {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -136,7 +140,8 @@ pub(super) async fn wait_for_epoch(
                 changed = role.changed() => changed.is_ok(),
             }
         };
-        let look = deadline.min(Instant::now() + LOOK_EVERY);
+        let look_every = if is_doubted { DOUBT_LOOK_EVERY } else { LOOK_EVERY };
+        let look = deadline.min(Instant::now() + look_every);
         match timeout_at(look, change).await {
             Ok(true) => {}
             Ok(false) => return Err(Error::unavailable("this coordinator member has stopped")),

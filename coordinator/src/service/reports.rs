@@ -30,13 +30,18 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncRepl
     Ok(reply)
 }
 
-pub(super) async fn heartbeat(member: &Member, heartbeat: Heartbeat) -> Result<HeartbeatReply> {
+pub(super) async fn heartbeat(member: &Member, mut heartbeat: Heartbeat) -> Result<HeartbeatReply> {
     if let Some(leader) = member.forward_to()? {
         return leader.heartbeat(heartbeat).await;
     }
     let now_ms = member.now_ms();
     let (news, reply) = member.as_leader(|leader| {
+        if member.replica.view().state.cluster().is_none() {
+            // The cluster begins with the next process that joins. What this one knows is of another cluster.
+            (heartbeat.catalog_cas, heartbeat.leases) = (0, Vec::new());
+        }
         if member.replica.view().state.node(heartbeat.node).is_none() {
+            leader.record_stranger(&heartbeat);
             let what = format!("node {} is not registered", heartbeat.node);
             return Err(Error::new(ErrorCode::Unknown, what).with_hint("register the node first"));
         }

@@ -80,6 +80,11 @@ impl StateContext {
         catalog_changed()
     }
 
+    /// The epoch up to which `--skip-epochs` leaves everything dead, while its rollback of the bucket has not come to that.
+    pub fn skips_to(&self, bucket: BucketId) -> Epoch {
+        self.skips.epochs.get(&bucket).copied().unwrap_or_default()
+    }
+
     /// Begins a rollback of a bucket and undoes its moves.
     pub(super) fn begin_rollback(&mut self, bucket: BucketId) {
         let Some(known) = self.buckets.get_mut(&bucket) else { return };

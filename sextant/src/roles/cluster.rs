@@ -223,7 +223,8 @@ async fn start_coordinator(
     let dir = node_dir(&config.data_dir, "coordinator", id.0);
     // One member is enough to ask for it, whichever leads.
     let skip_epochs = config.recovery.skip_epochs && id == NodeId(COORDINATOR);
-    let flags = RecoveryFlags { skip_epochs, ..config.recovery };
+    // Files of a cluster that is given up are not in the directory any more.
+    let flags = RecoveryFlags { skip_epochs, force_new_cluster: false };
     let member =
         services::start_coordinator(id, members(config), dir, flags, env, directory(peers)).await?;
     peers.add_coordinator(id, Arc::clone(&member) as _);

@@ -24,7 +24,7 @@ pub(super) fn prepare_directories(
     match checked {
         Ok(()) => {
             tracing::warn!(
-                "--force-new-cluster has no effect: the data directory has a whole cluster, or none"
+                "--force-new-cluster has no effect: the data directory has a whole cluster, or none; start without the flag"
             );
             Ok(())
         }
@@ -32,6 +32,7 @@ pub(super) fn prepare_directories(
         Err(error) if error.code == ErrorCode::Io => Err(error),
         Err(error) => {
             let aside = put_aside(env, data_dir)?;
+            check_clusters(env, data_dir, coordinators)?;
             eprintln!(
                 "a new cluster begins ({}); the old files are in {}",
                 error.message,
@@ -71,6 +72,22 @@ fn is_of_node(dir: &Path) -> bool {
     ["coordinator", "projector", "indexer"].contains(&role) && number.parse::<u64>().is_ok()
 }
 
+/// Checks that a coordinator of a cluster has its log. Without it, it would vote as if it had confirmed nothing, and what a
+/// majority has confirmed could be lost.
+fn check_log(env: &Env, dir: &Path) -> Result<()> {
+    let identity = DirectoryIdentity::read(&*env.fs, dir)?;
+    let is_member = identity.is_some_and(|identity| identity.cluster.is_some());
+    if !is_member || coordinator::has_log(&*env.fs, dir) {
+        return Ok(());
+    }
+    let what =
+        format!("{} has lost its log, and the other coordinators have theirs", dir.display());
+    Err(Error::new(ErrorCode::Corrupt, what).with_hint(
+        "restore this directory; if it is lost for good, start with another --data, or with --force-new-cluster, which moves the files \
+         of all nodes aside and begins an empty cluster",
+    ))
+}
+
 /// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the
 /// log the cluster would begin anew beside data of unknown origin.
 fn check_clusters(env: &Env, data_dir: &Path, coordinators: &[PathBuf]) -> Result<()> {
@@ -79,7 +96,7 @@ fn check_clusters(env: &Env, data_dir: &Path, coordinators: &[PathBuf]) -> Resul
         true => env.fs.list(data_dir)?,
         false => Vec::new(),
     };
-    for dir in dirs {
+    for dir in dirs.into_iter().filter(|dir| is_of_node(dir)) {
         let Some(DirectoryIdentity { cluster: Some(cluster), .. }) =
             DirectoryIdentity::read(&*env.fs, &dir)?
         else {
@@ -102,7 +119,7 @@ fn check_clusters(env: &Env, data_dir: &Path, coordinators: &[PathBuf]) -> Resul
     }
     let Some((dir, cluster)) = found else { return Ok(()) };
     if coordinators.iter().any(|dir| coordinator::has_log(&*env.fs, dir)) {
-        return Ok(());
+        return coordinators.iter().try_for_each(|dir| check_log(env, dir));
     }
     let what = format!(
         "{} belongs to cluster {cluster}, but no coordinator in {} has a log: the catalog is lost",
@@ -114,3 +131,7 @@ fn check_clusters(env: &Env, data_dir: &Path, coordinators: &[PathBuf]) -> Resul
          moves these files aside and begins an empty cluster",
     ))
 }
+
+#[cfg(test)]
+#[path = "cluster_dirs_tests.rs"]
+mod tests;

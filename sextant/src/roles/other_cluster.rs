@@ -3,7 +3,7 @@
 //! A router keeps nothing on disk, so its cluster is that of the first catalog that it takes over. If the coordinators begin a
 //! new cluster (`--force-new-cluster`) while the router runs, they refuse its calls, and it would serve the old catalog for
 //! ever. A router that starts again follows the new cluster. One refusal proves little, since an address may be wrong
-//! for a moment: the router ends once all coordinators that answer have refused it for a while.
+//! for a moment: the router ends once a majority of the coordinators has refused it for a while, and none has answered.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) async fn begun_elsewhere(directory: &dyn Directory, members: &[NodeId
     let mut since = None;
     loop {
         sleep(PAUSE).await;
-        let Some(refusal) = refusal_of_all(directory, members).await else {
+        let Some(refusal) = refusal_of_most(directory, members).await else {
             since = None;
             continue;
         };
@@ -38,17 +38,17 @@ pub(super) async fn begun_elsewhere(directory: &dyn Directory, members: &[NodeId
     }
 }
 
-/// The refusal of a coordinator of another cluster, if none of the own cluster answers.
-async fn refusal_of_all(directory: &dyn Directory, members: &[NodeId]) -> Option<Error> {
-    let mut refusal = None;
+/// The refusal of a coordinator of another cluster, if a majority refuses and none of the own cluster answers.
+async fn refusal_of_most(directory: &dyn Directory, members: &[NodeId]) -> Option<Error> {
+    let mut refusals = Vec::new();
     for member in members {
         let Ok(coordinator) = directory.coordinator_member(*member) else { continue };
         match timeout(PAUSE, coordinator.status()).await {
             Ok(Ok(_)) => return None,
-            Ok(Err(error)) if error.code == ErrorCode::OtherCluster => refusal = Some(error),
+            Ok(Err(error)) if error.code == ErrorCode::OtherCluster => refusals.push(error),
             // A member that is down proves nothing.
             Ok(Err(_)) | Err(_) => {}
         }
     }
-    refusal
+    if 2 * refusals.len() > members.len() { refusals.pop() } else { None }
 }

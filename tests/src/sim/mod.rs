@@ -121,8 +121,10 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     hosts.all.values().for_each(|host| host.fs.crash());
     drop(sim);
     if let Some(interleaving) = interleaving {
-        let mut summary = summary.lock().expect("not poisoned");
-        summary.interleaved(interleaving.counts());
+        if let Some(panic) = interleaving.take_panic() {
+            violation(&summary, format!("the end of a process: blocking work {panic}"));
+        }
+        summary.lock().expect("not poisoned").interleaved(interleaving.counts());
     }
     if !is_violated(&summary) {
         checks::check_disks(&hosts, &summary);

@@ -29,26 +29,37 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Leads whenever this member is the leader; idle once the member's log has stopped.
 pub(crate) async fn run(member: Arc<Member>) -> Infallible {
     let mut role = member.raft.role();
-    while let Ok(term) = role.wait_for(|role| role.leads).await.map(|role| role.term) {
-        tracing::info!(node = %member.config.node, term, "this coordinator leads");
-        let Config { tick_ms, moves, .. } = &member.config;
-        let leader = Leader::new(term, member.now_ms(), *tick_ms, moves.clone());
-        *member.leader() = Some(leader.waiting_for_indexers(member.config.members.len() == 1));
-        lead(&member, &mut role, term).await;
-        *member.leader() = None;
+    // A member that has followed a leader has every command that a majority had. Otherwise its log may be an older copy.
+    let mut is_complete = false;
+    loop {
+        let RaftRole { term, leader, leads } = *role.borrow_and_update();
+        if leads {
+            tracing::info!(node = %member.config.node, term, "this coordinator leads");
+            let Config { tick_ms, moves, .. } = &member.config;
+            let leader = Leader::new(term, member.now_ms(), *tick_ms, moves.clone());
+            *member.leader() = Some(leader.waiting_for_reports(!is_complete));
+            lead(&member, &mut role, term).await;
+            *member.leader() = None;
+        }
+        is_complete |= leads || leader.is_some_and(|leader| leader != member.config.node);
+        if role.changed().await.is_err() {
+            break;
+        }
     }
     future::pending().await
 }
 
 async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) {
     let leads = |role: &RaftRole| role.leads && role.term == term;
-    let mut members_known = false;
+    let mut has_begun = false;
     while leads(&role.borrow_and_update()) {
+        // The first commands may change the catalog, which an older copy must not do.
+        let begins = !has_begun && !member.is_doubted();
         let done =
-            if members_known { act(member).await } else { begin_term(member).await.map(|()| None) };
+            if begins { begin_term(member).await.map(|()| Some(0)) } else { act(member).await };
         let next_ms = match done {
             Ok(next_ms) => {
-                members_known = true;
+                has_begun |= begins;
                 next_ms
             }
             Err(error) => {

@@ -85,6 +85,14 @@ impl Member {
         }
     }
 
+    /// True if this member leads and may be an older copy of itself: its epochs may have numbers that nodes know with other
+    /// cuts.
+    pub(crate) fn is_doubted(&self) -> bool {
+        let now_ms = self.now_ms();
+        let leader = self.leader();
+        leader.as_ref().is_some_and(|leader| leader.is_doubted(&self.replica.view().state, now_ms))
+    }
+
     /// Calls `work` with the leader's memory.
     pub(crate) fn as_leader<T>(&self, work: impl FnOnce(&mut Leader) -> Result<T>) -> Result<T> {
         match self.leader().as_mut() {

@@ -121,7 +121,7 @@ impl SimFs {
             Some(value) => *value ^= mask,
             None => return Err(error(io::ErrorKind::InvalidInput, path, "no such bit")),
         }
-        inode.flip = Some(Flip { byte: bit / 8, is_read: false, is_replaced: false });
+        inode.flips.push(Flip { byte: bit / 8, ..Flip::default() });
         drop(inode);
         state.flipped.push(file);
         Ok(())
@@ -131,15 +131,18 @@ impl SimFs {
     pub fn take_flipped(&self) -> Vec<FlippedBit> {
         let mut state = lock(&self.0);
         let files = std::mem::take(&mut state.flipped);
-        let fate = |file: &Arc<Mutex<Inode>>| {
-            let flip = lock(file).flip.take().filter(|flip| !flip.is_replaced);
+        let fates = |file: &Arc<Mutex<Inode>>| -> Vec<FlippedBit> {
             let is_here = |node: &Node| matches!(node, Node::File(of) if Arc::ptr_eq(of, file));
             let path = state.names.iter().find(|(_, node)| is_here(node)).map(|(path, _)| path);
-            flip.zip(path).map_or(FlippedBit::Replaced, |(Flip { byte, is_read, .. }, path)| {
-                FlippedBit::Stays { path: path.clone(), byte, is_read }
-            })
+            let fate = |Flip { byte, is_read, is_replaced, .. }: Flip| match path {
+                Some(path) if !is_replaced => {
+                    FlippedBit::Stays { path: path.clone(), byte, is_read }
+                }
+                _ => FlippedBit::Replaced,
+            };
+            std::mem::take(&mut lock(file).flips).into_iter().map(fate).collect()
         };
-        files.iter().map(fate).collect()
+        files.iter().flat_map(fates).collect()
     }
 }
 

@@ -161,6 +161,24 @@ fn the_fate_of_a_flipped_bit_is_known() {
     assert!([written, cut, removed].iter().all(|fate| *fate == [FlippedBit::Replaced]));
     let (path, renamed) = fate(&|fs, path| fs.rename(path, &dir().join("new")).unwrap());
     assert_eq!(renamed, stays(path.with_file_name("new"), false));
+    let (path, twice) = fate(&|fs, path| fs.flip_bit(path, 8 * 3 + 1).unwrap());
+    assert_eq!(twice, [stays(path.clone(), false), stays(path, false)].concat());
+}
+
+#[test]
+fn a_flipped_bit_returns_if_a_crash_loses_the_write_over_it() {
+    let mut kept = 0;
+    for seed in 0..40 {
+        let (fs, path) = machine(seed, 8);
+        fs.flip_bit(&path, 8 * 3).unwrap();
+        fs.open(&path, OpenMode::ReadWrite).unwrap().write_all_at(&[77; 2], 2).unwrap();
+        fs.crash();
+        fs.restart();
+        let is_kept = contents(&fs, &path)[3] == 77;
+        assert_eq!(fs.take_flipped() == [FlippedBit::Replaced], is_kept, "seed {seed}");
+        kept += u32::from(is_kept);
+    }
+    assert!((1..40).contains(&kept), "{kept} writes survived");
 }
 
 #[test]

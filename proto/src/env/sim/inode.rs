@@ -14,17 +14,19 @@ pub(super) struct Inode {
     pub(super) durable: Vec<u8>,
     /// The changes from `durable` to `current`, in order.
     changes: Vec<Change>,
-    /// The last bit that a fault has flipped.
-    pub(super) flip: Option<Flip>,
+    /// The bits that faults have flipped.
+    pub(super) flips: Vec<Flip>,
 }
 
 /// A flipped bit of a file.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Flip {
     pub(super) byte: u64,
     pub(super) is_read: bool,
-    /// True once a write has replaced the byte, or cut it off.
+    /// True if a write has replaced the byte, or cut it off.
     pub(super) is_replaced: bool,
+    /// True if this write survives every crash.
+    pub(super) is_replaced_durably: bool,
 }
 
 /// One change, of one sector at most.
@@ -60,18 +62,14 @@ impl Change {
 
 impl Inode {
     pub(super) fn change(&mut self, change: Change) {
-        if let Some(flip) = &mut self.flip {
-            flip.is_replaced |= change.replaces(flip.byte);
-        }
+        self.flips.iter_mut().for_each(|flip| flip.is_replaced |= change.replaces(flip.byte));
         change.apply(&mut self.current);
         self.changes.push(change);
     }
 
     /// Notes that a program has read a range.
     pub(super) fn note_read(&mut self, range: Range<u64>) {
-        if let Some(flip) = &mut self.flip {
-            flip.is_read |= range.contains(&flip.byte);
-        }
+        self.flips.iter_mut().for_each(|flip| flip.is_read |= range.contains(&flip.byte));
     }
 
     /// Writes, in pieces of one sector.
@@ -91,6 +89,7 @@ impl Inode {
         for change in self.changes.drain(..) {
             change.apply(&mut self.durable);
         }
+        self.flips.iter_mut().for_each(|flip| flip.is_replaced_durably = flip.is_replaced);
     }
 
     /// Keeps each change for which `keep` returns true and forgets the others.
@@ -98,8 +97,12 @@ impl Inode {
         for change in self.changes.drain(..) {
             if keep() {
                 change.apply(&mut self.durable);
+                for flip in &mut self.flips {
+                    flip.is_replaced_durably |= change.replaces(flip.byte);
+                }
             }
         }
+        self.flips.iter_mut().for_each(|flip| flip.is_replaced = flip.is_replaced_durably);
         self.current.clone_from(&self.durable);
     }
 }
