@@ -164,6 +164,42 @@ async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numb
     }
 }
 
+/// The copy knows of no index, so it cannot know which nodes have slices: it waits for all nodes before it publishes an epoch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_the_copy_does_not_know_never_lacks_an_acknowledged_row() {
+    let mut processes = Processes::start_with(&[1], &[201]).await;
+    let client = processes.sql().await;
+    sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8); SET consistency = 'request_plus'")
+        .await;
+    let copies = tempfile::tempdir().expect("a temporary directory");
+    let copy = copies.path().join("older");
+    processes.kill(1);
+    copy_dir(&processes.data_of(1), &copy);
+    processes.run(1);
+    eventually("a new leader takes commands", || async {
+        sql::simple(&client, "CREATE INDEX lost ON b (n::int8)").await.ok()
+    })
+    .await;
+    for n in 0..20 {
+        insert(&client, n..n + 1).await;
+        assert_eq!(sql::value(&client, "SELECT count(*) FROM lost").await, (n + 1).to_string());
+    }
+    processes.kill(1);
+    put_back(&copy, &processes.data_of(1));
+    processes.run(1);
+    for written in 20..200 {
+        insert(&client, written..written + 1).await;
+        match sql::simple(&client, "SELECT count(*) FROM lost").await {
+            Ok(rows) => assert_eq!(rows, [vec![Some((written + 1).to_string())]], "all of them"),
+            Err(_) if told(&client, "SELECT count(*) FROM lost").await.contains("older copy") => {
+                return;
+            }
+            Err(_) => {}
+        }
+    }
+    panic!("the older copy is not named");
+}
+
 /// In `dev` every process comes back together. The flag twice in a row, the second time with the same older copy, goes on
 /// above what the first one gave.
 #[test]
