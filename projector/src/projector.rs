@@ -133,7 +133,21 @@ impl Projector {
         tokio::time::timeout(CATALOG_WAIT, found).await.map_err(|_| missing())
     }
 
+    /// Waits a little for the first catalog of this process. Before it, a number may mean another bucket than the stored one.
+    async fn wait_for_catalog(&self) -> Result<()> {
+        if self.catalog.borrow().is_some() {
+            return Ok(());
+        }
+        let missing = || {
+            Error::unavailable("this projector has taken over no catalog since its start")
+                .with_hint("it waits for a coordinator; try again")
+        };
+        self.wait_for(|catalog| catalog.map(|_| ()), missing).await
+    }
+
+    /// The bucket of a call.
     pub(crate) async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
+        self.wait_for_catalog().await?;
         if let Some(found) = self.find(bucket) {
             return Ok(found);
         }

@@ -52,6 +52,11 @@ impl Script {
         self.messages.send_modify(|messages| messages.push(message));
     }
 
+    /// Takes back what was said, for later watches.
+    pub fn forget(&self) {
+        self.messages.send_modify(Vec::clear);
+    }
+
     /// Publishes a stability timestamp at a cut.
     pub fn epoch(&self, epoch: u64, cut: &Cut) {
         self.say(WatchMessage::Epochs(vec![EpochMark {
