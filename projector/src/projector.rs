@@ -34,8 +34,8 @@ pub struct Projector {
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
     /// `Catalog::cas` of the newest catalog that was carried out, also before the last start.
     pub(crate) catalog_cas: AtomicU64,
-    /// The random ids of the stored buckets.
-    pub(crate) unique_ids: Mutex<BTreeMap<BucketId, StoredId>>,
+    /// The stored buckets, served or not, with their random ids; `None` before the id of an earlier build's bucket was compared.
+    pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
     pub(crate) gate: Arc<Mutex<()>>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
@@ -96,9 +96,9 @@ impl Projector {
         self.buckets().keys().copied().collect()
     }
 
-    /// True if the catalog has another bucket under the number of a stored one.
+    /// True if the stored bucket under this number is not the catalog's.
     pub(crate) fn is_foreign(&self, bucket: BucketId) -> bool {
-        lock(&self.unique_ids).get(&bucket).is_some_and(|id| id.is_foreign)
+        lock(&self.stored).get(&bucket).is_some_and(|id| id.is_some_and(|id| id.is_foreign))
     }
 
     pub(crate) fn add(&self, bucket: Bucket) {

@@ -186,7 +186,6 @@ pub fn catalog(cas: u64, indexes: &[Arc<IndexInfo>]) -> Catalog {
     };
     Catalog {
         cas,
-        newest_bucket: PUSHED,
         newest_index: indexes.last().map_or(IndexId(0), |index| index.id),
         buckets: [bucket(BUCKET, "b", SourceKind::Embedded), bucket(PUSHED, "p", SourceKind::Push)]
             .into(),

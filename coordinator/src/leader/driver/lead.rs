@@ -44,8 +44,11 @@ async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) 
     let leads = |role: &RaftRole| role.leads && role.term == term;
     let mut members_known = false;
     while leads(&role.borrow_and_update()) {
-        let done =
-            if members_known { act(member).await } else { begin_term(member).await.map(|()| None) };
+        let done = if members_known {
+            act(member).await
+        } else {
+            register_members(member).await.map(|()| None)
+        };
         let next_ms = match done {
             Ok(next_ms) => {
                 members_known = true;
@@ -109,16 +112,6 @@ async fn propose(member: &Member, command: Command) -> Result<()> {
         Outcome::Refused(error) => Err(error),
         _ => Ok(()),
     }
-}
-
-/// The first commands of a term.
-async fn begin_term(member: &Member) -> Result<()> {
-    register_members(member).await?;
-    // Buckets of an earlier build.
-    if !member.replica.view().state.all_identified() {
-        propose(member, Command::IdentifyBuckets(member.random_id())).await?;
-    }
-    Ok(())
 }
 
 /// Registers the members, which are nodes like any others. A member whose id another process has taken stays
