@@ -34,8 +34,8 @@ pub struct Projector {
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
     /// `Catalog::cas` of the newest catalog that was carried out, also before the last start.
     pub(crate) catalog_cas: AtomicU64,
-    /// The random ids of the stored buckets.
-    pub(crate) unique_ids: Mutex<BTreeMap<BucketId, StoredId>>,
+    /// The stored buckets, served or not, with their random ids; `None` before the id of an earlier build's bucket was compared.
+    pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
     pub(crate) gate: Arc<Mutex<()>>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
@@ -96,9 +96,9 @@ impl Projector {
         self.buckets().keys().copied().collect()
     }
 
-    /// True if the catalog has another bucket under the number of a stored one.
+    /// True if the stored bucket under this number is not the catalog's.
     pub(crate) fn is_foreign(&self, bucket: BucketId) -> bool {
-        lock(&self.unique_ids).get(&bucket).is_some_and(|id| id.is_foreign)
+        lock(&self.stored).get(&bucket).is_some_and(|id| id.is_some_and(|id| id.is_foreign))
     }
 
     pub(crate) fn add(&self, bucket: Bucket) {
@@ -133,7 +133,21 @@ impl Projector {
         tokio::time::timeout(CATALOG_WAIT, found).await.map_err(|_| missing())
     }
 
+    /// Waits a little for the first catalog of this process. Before it, a number may mean another bucket than the stored one.
+    async fn wait_for_catalog(&self) -> Result<()> {
+        if self.catalog.borrow().is_some() {
+            return Ok(());
+        }
+        let missing = || {
+            Error::unavailable("this projector has taken over no catalog since its start")
+                .with_hint("it waits for a coordinator; try again")
+        };
+        self.wait_for(|catalog| catalog.map(|_| ()), missing).await
+    }
+
+    /// The bucket of a call.
     pub(crate) async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
+        self.wait_for_catalog().await?;
         if let Some(found) = self.find(bucket) {
             return Ok(found);
         }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use tests::harness::process::{Dev, dev, output, sextant};
-use tests::harness::{connect, sql};
+use tests::harness::{connect, eventually, sql};
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
@@ -200,6 +200,29 @@ fn the_directory_of_an_earlier_build_is_opened_with_all_that_was_in_it() {
         });
         assert_eq!(process.terminate().code(), Some(0), "a clean stop");
     }
+}
+
+/// The copy of the coordinator is from before the upgrade: the buckets in it have no random ids yet.
+#[test]
+fn the_documents_are_shown_again_after_the_coordinator_of_the_earlier_build_was_restored() {
+    let runtime = Runtime::new().expect("a runtime");
+    let (data, copy) = (unpacked(), unpacked());
+    assert_eq!(start(data.path()).terminate().code(), Some(0), "a clean stop");
+    let coordinator = data.path().join("coordinator-1");
+    std::fs::remove_dir_all(&coordinator).expect("removed");
+    std::fs::rename(copy.path().join("coordinator-1"), &coordinator).expect("restored");
+    let process = Dev::start_by(dev(data.path()).args(["--nodes", "1", "--skip-epochs"]));
+    runtime.block_on(async {
+        let client = connect(process.sql_address()).await;
+        eventually("the indexes are rebuilt", || async {
+            sql::run(&client, "SET consistency = 'request_plus'").await;
+            sql::simple(&client, "SELECT count(*) FROM by_n").await.ok()?;
+            sql::simple(&client, "SELECT count(*) FROM by_city").await.ok()
+        })
+        .await;
+        check(&client, &documents()).await;
+    });
+    assert_eq!(process.terminate().code(), Some(0), "a clean stop");
 }
 
 #[test]

@@ -239,6 +239,5 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::PromoteEpochs(_)
             | Command::Rollback { .. }
             | Command::Create { .. }
-            | Command::IdentifyBuckets(_)
     )
 }

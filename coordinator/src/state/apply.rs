@@ -7,7 +7,7 @@ use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use super::context::StateContext;
-use super::effect::{Change, Effect, catalog_changed, nothing};
+use super::effect::{Change, Effect};
 use super::limits::beginning;
 
 /// The length limit of a kept refusal and of its hint. A refusal may quote a name of any length.
@@ -85,7 +85,6 @@ impl StateContext {
             Command::Rollback { bucket, step } => self.rollback(*bucket, step),
             Command::SkipEpochs(known) => self.skip_epochs(known),
             Command::Create { unique, command } => self.create(command, Some(*unique)),
-            Command::IdentifyBuckets(first) => self.identify_buckets(*first),
         }
     }
 }
@@ -110,18 +109,6 @@ impl StateContext {
             }
             _ => Err(Error::internal("only a bucket or an index is created")),
         }
-    }
-
-    /// Gives an id to each bucket that has none.
-    fn identify_buckets(&mut self, first: UniqueId) -> Change {
-        if self.all_identified() {
-            return nothing();
-        }
-        for bucket in self.buckets.keys() {
-            let unique = UniqueId(first.0.wrapping_add(u128::from(bucket.0)));
-            self.bucket_ids.entry(*bucket).or_insert(unique);
-        }
-        catalog_changed()
     }
 }
 

@@ -13,6 +13,7 @@ use super::checks::{check_name, check_range};
 use super::context::StateContext;
 use super::effect::{Change, Effect};
 use super::epoch_history::EpochHistory;
+use super::limits::DROPPED_BUCKETS_MAX;
 use super::lookup::no_bucket;
 
 /// The number of indexes that the refusal of a DROP names.
@@ -55,11 +56,24 @@ impl StateContext {
         if restrict {
             self.check_no_indexes(name, id)?;
         }
+        self.remember_dropped(id);
         self.buckets.remove(&id);
         self.skips.epochs.remove(&id);
         self.bucket_ids.remove(&id);
         self.indexes.retain(|_, index| index.info.bucket != id);
         Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::BucketDropped(id)]))
+    }
+
+    /// Tells the projectors which bucket goes, by its random id.
+    fn remember_dropped(&mut self, bucket: BucketId) {
+        self.dropped_buckets.extend(self.unique_id(bucket).map(|unique| (bucket, unique)));
+        let too_many = self.dropped_buckets.len().saturating_sub(DROPPED_BUCKETS_MAX);
+        self.dropped_buckets.drain(..too_many);
+    }
+
+    /// Forgets which buckets were dropped.
+    pub(crate) fn forget_drops(&mut self) {
+        self.dropped_buckets.clear();
     }
 
     fn check_no_indexes(&self, name: &str, bucket: BucketId) -> Result<()> {

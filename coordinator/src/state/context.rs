@@ -51,8 +51,11 @@ pub struct StateContext {
     /// The last ended moves, the newest last.
     pub(super) ended_moves: Vec<EndedMove>,
     pub(super) requests: Requests,
-    /// The random ids of buckets. Snapshots before version 9 end here.
+    /// The random ids that buckets were made with; a bucket of an earlier build is absent ([`Self::unique_id`]). Snapshots before
+    /// version 9 end before this field.
     pub(super) bucket_ids: BTreeMap<BucketId, UniqueId>,
+    /// The buckets that were dropped last, the newest last.
+    pub(super) dropped_buckets: Vec<(BucketId, UniqueId)>,
     /// The numbers that `--skip-epochs` has passed over.
     pub(super) skips: Skips,
 }
@@ -80,9 +83,11 @@ impl StateContext {
         self.catalog_cas
     }
 
-    /// True if each bucket has a random id.
-    pub fn all_identified(&self) -> bool {
-        self.buckets.keys().all(|bucket| self.bucket_ids.contains_key(bucket))
+    /// The random id of a bucket. That of an earlier build's bucket follows from the cluster, so that it is the same in every copy
+    /// of the state; `None` before the cluster is founded.
+    pub(super) fn unique_id(&self, bucket: BucketId) -> Option<UniqueId> {
+        let earlier = || Some(UniqueId::of_earlier_build(self.cluster?, bucket));
+        self.bucket_ids.get(&bucket).copied().or_else(earlier)
     }
 
     /// Returns a bucket.
@@ -128,13 +133,13 @@ impl StateContext {
     /// Builds the catalog, which every service may read.
     pub fn catalog(&self) -> Catalog {
         let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
+        let unique = |id: &BucketId| Some((*id, self.unique_id(*id)?));
         Catalog {
             cas: self.catalog_cas,
             cluster: self.cluster,
             newest_index: IndexId(self.last_index),
-            newest_bucket: BucketId(self.last_bucket),
-            bucket_ids: self.bucket_ids.clone(),
-            lost_buckets: self.skips.lost_buckets.clone(),
+            bucket_ids: self.buckets.keys().filter_map(unique).collect(),
+            dropped_buckets: self.dropped_buckets.clone(),
             buckets: self.buckets.iter().map(info).collect(),
             indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),
             nodes: self.nodes.clone(),

@@ -8,11 +8,12 @@
 //! - The newest kept topology of an index is its current one, and the numbers of topologies grow.
 //! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
 //! - A rollback has the data that its stage needs.
-//! - Indexes, nodes and moves are within the limits of the state.
+//! - Indexes, nodes, moves and remembered drops are within the limits of the state.
 //!
 //! **Absent**
 //!
 //! - An id (of a bucket, an index or a move) above the last id that was given.
+//! - A bucket that is remembered as dropped.
 //! - Two buckets or indexes with the same name.
 //! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is not in maintenance; an
 //!   unfinished move in a bucket that is rolled back.
@@ -24,7 +25,8 @@
 
 use std::collections::BTreeSet;
 
-use proto::model::ids::{Epoch, NodeId, SliceNo};
+use proto::model::identity::UniqueId;
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::Role;
@@ -34,7 +36,7 @@ use proto::model::topology::TopologyProvider;
 use super::bucket::BucketState;
 use super::context::StateContext;
 use super::index_record::IndexRecord;
-use super::limits::{INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
+use super::limits::{DROPPED_BUCKETS_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
 
 type Checked = Result<(), String>;
 
@@ -69,14 +71,17 @@ impl StateContext {
             (self.indexes.len(), INDEXES_MAX),
             (self.nodes.len(), NODES_MAX),
             (moves, MOVES_IN_ALL_MAX),
+            (self.dropped_buckets.len(), DROPPED_BUCKETS_MAX),
         ];
         require(counts.iter().all(|(count, most)| count <= most), || {
-            format!("indexes, nodes and moves with their limits: {counts:?}")
+            format!("indexes, nodes, moves and drops with their limits: {counts:?}")
         })
     }
 
     fn numbers_were_given(&self) -> Checked {
         require(self.catalog_cas <= self.cas, || "the catalog is newer than the state".into())?;
+        let is_there = |(id, _): &(BucketId, UniqueId)| self.buckets.contains_key(id);
+        require(!self.dropped_buckets.iter().any(is_there), || "a dropped bucket is there".into())?;
         let bucket = self.buckets.keys().next_back().map_or(0, |id| id.0);
         require(bucket <= self.last_bucket, || format!("bucket {bucket} was never made"))?;
         let index = self.indexes.keys().next_back().map_or(0, |id| id.0);

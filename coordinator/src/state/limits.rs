@@ -45,6 +45,12 @@ pub(super) const ENDED_MOVES_MAX: usize = 64;
 /// The length limit of the reason with which a move ended.
 pub(super) const REASON_BYTES_MAX: usize = 1 << 10;
 
+/// The number of dropped buckets that are remembered, so that projectors remove their documents. A projector that was away for more
+/// drops keeps the rest.
+pub(super) const DROPPED_BUCKETS_MAX: usize = 256;
+/// The encoded size limit of a dropped bucket: its number and its random id.
+const DROPPED_BUCKET_BYTES_MAX: usize = 32;
+
 /// The limit of registered processes.
 pub(super) const NODES_MAX: usize = 1024;
 /// The number of removed nodes that are remembered, for SHOW NODES.
@@ -68,6 +74,7 @@ pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + PAST_TOPOLOGY_BYTES_IN_ALL_MAX
     + MOVES_IN_ALL_MAX * MOVE_BYTES_MAX
     + ENDED_MOVES_MAX * (MOVE_BYTES_MAX + REASON_BYTES_MAX)
+    + DROPPED_BUCKETS_MAX * DROPPED_BUCKET_BYTES_MAX
     + (NODES_MAX + REMOVED_NODES_MAX) * NODE_BYTES_MAX
     + CLIENTS_MAX * CLIENT_BYTES_MAX
     + ANSWER_BYTES_IN_ALL_MAX

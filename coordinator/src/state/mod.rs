@@ -60,4 +60,4 @@ pub use epoch_history::EpochHistory;
 #[cfg(test)]
 pub(crate) mod tests;
 #[cfg(test)]
-mod unique_tests;
+pub(crate) mod unique_tests;

@@ -8,8 +8,8 @@
 //!   with other cuts, so no epoch of the past is one that all nodes agree on. All slices are rebuilt from the source, which
 //!   has lost nothing.
 //! - Catalogs and revisions of indexes continue above the bound, so that nodes believe them again.
-//! - Numbers of buckets that were made after the copy are listed as lost: projectors keep their documents, under numbers that
-//!   are never given again.
+//! - Numbers of buckets that were made after the copy are never given again. Nobody has dropped these buckets, so projectors keep
+//!   their documents ([`Catalog::dropped_buckets`](proto::model::catalog::Catalog::dropped_buckets)).
 
 use std::sync::Arc;
 
@@ -21,18 +21,9 @@ use proto::{Error, Result};
 use super::context::StateContext;
 use super::effect::{Change, Effect};
 
-/// The number of ranges of lost buckets. Beyond it the two oldest become one, and buckets between them that were dropped are kept.
-const LOST_RANGES_MAX: usize = 16;
-
 impl StateContext {
     pub(super) fn skip_epochs(&mut self, known: &NewestKnown) -> Change {
         let to = self.bound_of(known)?;
-        let lost = (BucketId(self.last_bucket + 1), BucketId(to));
-        self.skips.lost_buckets.push(lost);
-        if self.skips.lost_buckets.len() > LOST_RANGES_MAX {
-            let (first, _) = self.skips.lost_buckets.remove(0);
-            self.skips.lost_buckets[0].0 = first;
-        }
         (self.last_bucket, self.last_index, self.last_move) = (to, to, to);
         (self.cas, self.skips.above) = (to, to);
         let revision = self.revision();

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::SourceHistory;
+use proto::model::identity::UniqueId;
 use proto::model::ids::{IndexId, Seqno, VbucketId, Vbuuid};
 use proto::model::rollback::{RollbackStage, RollbackStep};
 use proto::rpc::command::{Command, Promotion};
@@ -55,10 +56,7 @@ fn everything_goes_on_above_all_known_numbers_and_no_older_epoch_is_alive() {
     let (index, old) = (&catalog.indexes[&IndexId(1)], &before.indexes[&IndexId(1)]);
     assert!(index.revision > to && index.topology.number.0 == to);
     assert_eq!(index.topology.placement, old.topology.placement);
-    assert!(
-        !catalog.has_dropped(BucketId(2)) && !catalog.has_dropped(BucketId(to)),
-        "lost, not dropped"
-    );
+    assert!(catalog.dropped_buckets.is_empty(), "lost, not dropped");
 
     let resumed = resume(&mut state);
     assert_eq!(resumed, Epoch(to + 1));
@@ -70,13 +68,14 @@ fn everything_goes_on_above_all_known_numbers_and_no_older_epoch_is_alive() {
     promote(&mut state, 9);
     assert_eq!(state.bucket(BUCKET).unwrap().epochs.last().epoch, Epoch(to + 2));
 
-    let made = done(&mut state, create_bucket("later"));
+    let (unique, command) = (UniqueId(3), Box::new(create_bucket("later")));
+    let made = done(&mut state, Command::Create { unique, command });
     assert_eq!(made, proto::rpc::command::Outcome::Bucket(BucketId(to + 1)));
     done(
         &mut state,
         Command::DropBucket { name: "later".into(), if_exists: false, restrict: false },
     );
-    assert!(state.catalog().has_dropped(BucketId(to + 1)));
+    assert!(state.catalog().has_dropped(BucketId(to + 1), unique));
     assert_eq!(StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap(), state);
 }
 
@@ -127,16 +126,4 @@ fn a_loss_meanwhile_does_not_bring_an_epoch_back() {
         "also those that the source has"
     );
     assert!(state.skips.epochs.is_empty());
-}
-
-#[test]
-fn ranges_of_lost_buckets_are_bounded() {
-    let mut state = serving(0);
-    for _ in 0..2 * LOST_RANGES_MAX {
-        done(&mut state, known(0, 0));
-    }
-    assert_eq!(state.skips.lost_buckets.len(), LOST_RANGES_MAX);
-    let catalog = state.catalog();
-    assert!(!catalog.has_dropped(BucketId(2)), "the oldest are still known");
-    assert!(catalog.cas < u64::MAX / 2);
 }

@@ -10,8 +10,6 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Skips {
     /// Added to log positions where they serve as revisions, so that revisions are above those that nodes know.
     pub(super) above: u64,
-    /// [`Catalog::lost_buckets`](proto::model::catalog::Catalog::lost_buckets).
-    pub(super) lost_buckets: Vec<(BucketId, BucketId)>,
     /// The epochs up to which the rollbacks in progress leave everything dead.
     pub(super) epochs: BTreeMap<BucketId, Epoch>,
 }

@@ -12,7 +12,7 @@ use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
 const SNAPSHOT_VERSION: u8 = 9;
-/// The version before: it lacks the last two fields.
+/// The version before: it lacks the last three fields.
 const BEFORE_SKIPS: u8 = 8;
 
 fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
@@ -22,7 +22,9 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
 
 /// The fields that a snapshot of the version before lacks.
 fn absent() -> Result<Vec<u8>> {
-    encoded(&(BTreeMap::<BucketId, UniqueId>::new(), Skips::default()))
+    let (ids, dropped) =
+        (BTreeMap::<BucketId, UniqueId>::new(), Vec::<(BucketId, UniqueId)>::new());
+    encoded(&(ids, dropped, Skips::default()))
 }
 
 fn decoded(body: &[u8]) -> Result<StateContext> {
@@ -56,6 +58,19 @@ impl StateContext {
 }
 
 #[cfg(test)]
+impl StateContext {
+    /// The state as the version before encodes it.
+    pub(crate) fn to_bytes_before_skips(&self) -> Vec<u8> {
+        let Self { bucket_ids, dropped_buckets, skips, .. } = self;
+        let new = encoded(&(bucket_ids, dropped_buckets, skips)).unwrap();
+        let mut bytes = self.to_bytes().unwrap();
+        bytes.truncate(bytes.len() - new.len());
+        bytes[0] = BEFORE_SKIPS;
+        bytes
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::state::tests::serving;
@@ -63,10 +78,9 @@ mod tests {
     #[test]
     fn a_snapshot_of_the_version_before_is_read_and_others_are_refused_by_name() {
         let state = serving(1);
-        let mut bytes = state.to_bytes().unwrap();
+        let bytes = state.to_bytes().unwrap();
         assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
-        bytes.truncate(bytes.len() - absent().unwrap().len());
-        bytes[0] = BEFORE_SKIPS;
+        let mut bytes = state.to_bytes_before_skips();
         assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
         bytes[0] = BEFORE_SKIPS - 1;
         let error = StateContext::from_bytes(&bytes).unwrap_err();

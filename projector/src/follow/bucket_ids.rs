@@ -1,10 +1,11 @@
-//! Random ids of buckets: a bucket under the number of another one is never shown.
+//! Random ids of buckets: documents are shown, and removed, only as those of the bucket that they were written to.
 //!
-//! A coordinator that was restored from an older copy may give the number of a bucket again. The catalog then has a bucket
-//! whose number this projector keeps for another one. The stored bucket becomes *foreign*, durably: it is not served, not
-//! replaced and not removed, and calls for the number are refused by name. If the catalog has the stored bucket again, it
-//! is served again.
+//! A coordinator that was restored from an older copy may give the number of a bucket again, and may not know the bucket that
+//! had it. A stored bucket that is not the one of the catalog becomes *foreign*, durably: it is not served, not replaced and
+//! not removed, and calls for the number are refused by name. If the catalog has the stored bucket again, it is served
+//! again. A stored bucket is removed only if the catalog names this very bucket as dropped.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proto::Result;
@@ -17,88 +18,138 @@ use crate::projector::Projector;
 use crate::source::StoredId;
 use crate::source::bucket::Bucket;
 
-/// Compares the ids of the stored buckets with those of a catalog. Foreign buckets leave; a bucket of an earlier build
-/// takes over the id of the catalog.
-pub(super) async fn compare_ids(projector: &Arc<Projector>, catalog: &Catalog) -> Result<()> {
-    let news = news_of(projector, catalog);
-    if news.is_empty() {
-        return Ok(());
-    }
-    for (bucket, id) in news.iter().filter(|(_, id)| id.is_foreign) {
-        tracing::error!(
-            %bucket, stored = %id.unique,
-            "the catalog has another bucket under this number: the coordinator was restored from an older copy; the \
-             documents of the stored bucket are kept and not shown"
-        );
-        projector.remove(*bucket);
-    }
-    let (store, stored) = (projector.store(), news.clone());
-    projector.env.blocking(move || store.put_unique_ids(&stored)).await?;
-    let before = {
-        let mut ids = lock(&projector.unique_ids);
-        news.iter().filter_map(|(bucket, id)| Some((*bucket, ids.insert(*bucket, *id)?))).collect()
-    };
-    show_again(projector, before, &news).await
-}
-
-/// The ids that change with a catalog.
-fn news_of(projector: &Projector, catalog: &Catalog) -> Vec<(BucketId, StoredId)> {
-    let here = projector.bucket_ids();
-    let ids = lock(&projector.unique_ids);
-    let news = |(bucket, unique): (&BucketId, &UniqueId)| {
-        let known = ids.get(bucket).copied();
-        let is_here = here.contains(bucket) || known.is_some_and(|known| known.is_foreign);
-        let next = next_id(known, *unique).filter(|_| is_here)?;
-        Some((*bucket, next))
-    };
-    catalog.bucket_ids.iter().filter_map(news).collect()
-}
-
-/// The new record of a stored bucket's id under a catalog with this id; `None` if nothing changes.
-fn next_id(known: Option<StoredId>, unique: UniqueId) -> Option<StoredId> {
-    let next = match known {
-        None => StoredId { unique, is_foreign: false },
-        Some(known) => StoredId { is_foreign: known.unique != unique, ..known },
-    };
-    (Some(next) != known).then_some(next)
-}
-
-/// Serves the buckets that were foreign and are the catalog's again.
-async fn show_again(
+/// Compares the ids of the stored buckets with those of a catalog. Foreign buckets leave, and those that are the catalog's again
+/// come back. A catalog that is not the newest may lack a new bucket, so its gaps mean nothing.
+pub(super) async fn compare_ids(
     projector: &Arc<Projector>,
-    before: Vec<(BucketId, StoredId)>,
-    news: &[(BucketId, StoredId)],
+    catalog: &Catalog,
+    is_newest: bool,
 ) -> Result<()> {
-    let is_own = |bucket: &BucketId| news.iter().any(|(id, now)| id == bucket && !now.is_foreign);
-    let back: Vec<BucketId> = before
-        .into_iter()
-        .filter(|(bucket, was)| was.is_foreign && is_own(bucket))
-        .map(|(bucket, _)| bucket)
-        .collect();
+    let stored = lock(&projector.stored).clone();
+    let next = |(bucket, known): (&BucketId, &Option<StoredId>)| {
+        Some((*bucket, next_id(*bucket, *known, catalog, is_newest)?))
+    };
+    let compared: Vec<(BucketId, StoredId)> = stored.iter().filter_map(next).collect();
+    let news: Vec<_> =
+        compared.iter().copied().filter(|(bucket, id)| stored[bucket] != Some(*id)).collect();
+    for (bucket, id) in compared.iter().filter(|(_, id)| id.is_foreign) {
+        projector.remove(*bucket);
+        if news.contains(&(*bucket, *id)) {
+            report_foreign(*bucket, *id, catalog);
+        }
+    }
+    let here = projector.bucket_ids();
+    let is_back = |(bucket, id): &&(BucketId, StoredId)| !id.is_foreign && !here.contains(bucket);
+    let back = compared.iter().filter(is_back).map(|(bucket, _)| *bucket).collect();
+    // Whatever fails here is repeated with the next catalog, since the ids in memory are still the old ones.
+    let back = read_again(projector, back).await?;
+    if !news.is_empty() {
+        let (store, stored) = (projector.store(), news.clone());
+        projector.env.blocking(move || store.put_unique_ids(&stored)).await?;
+        lock(&projector.stored).extend(news.into_iter().map(|(bucket, id)| (bucket, Some(id))));
+    }
+    back.into_iter().for_each(|bucket| projector.add(bucket));
+    Ok(())
+}
+
+/// The stored buckets, served or not, that the catalog names as dropped.
+pub(super) fn dropped(projector: &Projector, catalog: &Catalog) -> Vec<BucketId> {
+    let stored = lock(&projector.stored);
+    let is_dropped = |(bucket, known): &(&BucketId, &Option<StoredId>)| {
+        unique_of(**bucket, **known, catalog).is_some_and(|id| catalog.has_dropped(**bucket, id))
+    };
+    stored.iter().filter(is_dropped).map(|(bucket, _)| *bucket).collect()
+}
+
+/// The random id of a stored bucket. A bucket without a stored one is of an earlier build.
+fn unique_of(bucket: BucketId, known: Option<StoredId>, catalog: &Catalog) -> Option<UniqueId> {
+    let earlier = || Some(UniqueId::of_earlier_build(catalog.cluster?, bucket));
+    known.map(|known| known.unique).or_else(earlier)
+}
+
+/// The record of a stored bucket's id under a catalog; `None` if the catalog says nothing about the bucket.
+fn next_id(
+    bucket: BucketId,
+    known: Option<StoredId>,
+    catalog: &Catalog,
+    is_newest: bool,
+) -> Option<StoredId> {
+    let unique = unique_of(bucket, known, catalog)?;
+    let is_foreign = match catalog.bucket_ids.get(&bucket) {
+        Some(theirs) => *theirs != unique,
+        None if !is_newest || catalog.has_dropped(bucket, unique) => return None,
+        None => true,
+    };
+    Some(StoredId { unique, is_foreign })
+}
+
+fn report_foreign(bucket: BucketId, id: StoredId, catalog: &Catalog) {
+    let why = match catalog.bucket_ids.get(&bucket) {
+        Some(_) => {
+            "the catalog has another bucket under this number: the coordinator was restored from an older copy"
+        }
+        None => {
+            "the catalog neither has the stored bucket nor names it as dropped: the coordinator was restored from an older copy, \
+             or many buckets were dropped while this projector was away"
+        }
+    };
+    tracing::error!(%bucket, stored = %id.unique, "{why}; the documents are kept and not shown");
+}
+
+/// Opens stored buckets that were not served.
+async fn read_again(projector: &Projector, back: BTreeSet<BucketId>) -> Result<Vec<Bucket>> {
     if back.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let store = projector.store();
     let stored = projector.env.blocking(move || store.buckets()).await?;
-    for (record, ends) in stored.into_iter().filter(|(record, _)| back.contains(&record.info.id)) {
-        projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
-    }
-    Ok(())
+    let wanted = stored.into_iter().filter(|(record, _)| back.contains(&record.info.id));
+    let head_bytes_max = projector.config.head_bytes_max;
+    Ok(wanted.map(|(record, ends)| Bucket::new(record, &ends, head_bytes_max)).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use proto::model::identity::ClusterId;
+
     use super::*;
 
+    const BUCKET: BucketId = BucketId(4);
+
+    /// A catalog that has the bucket with this id.
+    fn with(id: Option<UniqueId>) -> Catalog {
+        let bucket_ids = id.map(|id| (BUCKET, id)).into_iter().collect();
+        Catalog { cluster: Some(ClusterId(9)), bucket_ids, ..Catalog::default() }
+    }
+
+    fn next(known: Option<StoredId>, catalog: &Catalog) -> Option<StoredId> {
+        next_id(BUCKET, known, catalog, true)
+    }
+
     #[test]
-    fn an_id_is_adopted_once_and_another_one_makes_the_bucket_foreign_until_its_own_is_back() {
+    fn a_bucket_is_foreign_until_the_catalog_has_this_very_bucket() {
         let (one, other) = (UniqueId(1), UniqueId(2));
         let own = StoredId { unique: one, is_foreign: false };
         let foreign = StoredId { is_foreign: true, ..own };
-        assert_eq!(next_id(None, one), Some(own));
-        assert_eq!(next_id(Some(own), one), None);
-        assert_eq!(next_id(Some(own), other), Some(foreign));
-        assert_eq!(next_id(Some(foreign), other), None);
-        assert_eq!(next_id(Some(foreign), one), Some(own));
+        for known in [own, foreign] {
+            assert_eq!(next(Some(known), &with(Some(one))), Some(own));
+            assert_eq!(next(Some(known), &with(Some(other))), Some(foreign));
+            assert_eq!(next(Some(known), &with(None)), Some(foreign));
+            assert_eq!(next_id(BUCKET, Some(known), &with(None), false), None);
+            let dropped = Catalog { dropped_buckets: vec![(BUCKET, one)], ..with(None) };
+            assert_eq!(next(Some(known), &dropped), None, "it is removed");
+            let dropped = Catalog { dropped_buckets: vec![(BUCKET, other)], ..with(None) };
+            assert_eq!(next(Some(known), &dropped), Some(foreign));
+        }
+    }
+
+    #[test]
+    fn a_bucket_without_a_stored_id_has_the_one_of_its_number() {
+        let unique = UniqueId::of_earlier_build(ClusterId(9), BUCKET);
+        let own = StoredId { unique, is_foreign: false };
+        assert_eq!(next(None, &with(Some(unique))), Some(own));
+        let foreign = StoredId { is_foreign: true, ..own };
+        assert_eq!(next(None, &with(Some(UniqueId(1)))), Some(foreign), "never adopted");
+        assert_eq!(next(None, &Catalog::default()), None, "no cluster yet");
     }
 }

@@ -1,6 +1,6 @@
 //! Follows the catalog and the stability timestamps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
 use proto::model::ids::BucketId;
 
-use super::bucket_ids::compare_ids;
+use super::bucket_ids::{compare_ids, dropped};
 use super::retry::new_retry;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
@@ -77,26 +77,24 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     let known = projector.env.blocking(move || store.catalog_cas()).await?;
     let shown = projector.catalog.borrow().as_ref().map_or(0, |shown| shown.cas);
     projector.note_catalog(known.max(catalog.cas));
+    let is_newest = catalog.cas >= known.max(shown);
     // Also an ignored catalog shows that a number means another bucket: in one history of the coordinator it never does.
-    compare_ids(projector, &catalog).await?;
-    if catalog.cas < known.max(shown) {
+    compare_ids(projector, &catalog, is_newest).await?;
+    if !is_newest {
         tracing::debug!(cas = catalog.cas, known, "an older catalog is ignored");
         return Ok(());
     }
     if catalog.cas > known {
-        let here = projector.bucket_ids();
+        let stored: BTreeSet<_> = lock(&projector.stored).keys().copied().collect();
         let mine = |bucket: &BucketInfo| bucket.assignment.concerns(projector.config.node.id);
         let made: Vec<_> = catalog
             .buckets
             .values()
-            .filter(|bucket| mine(bucket) && !here.contains(&bucket.id))
-            .filter(|bucket| !projector.is_foreign(bucket.id))
+            .filter(|bucket| mine(bucket) && !stored.contains(&bucket.id))
             .map(|bucket| new_record(projector, bucket))
             .collect();
-        let removed: Vec<_> =
-            here.into_iter().filter(|bucket| catalog.has_dropped(*bucket)).collect();
         put_ids(projector, &catalog, &made).await?;
-        store_catalog(projector, catalog.cas, made, removed).await?;
+        store_catalog(projector, &catalog, made, dropped(projector, &catalog)).await?;
     }
     for bucket in catalog.buckets.values() {
         keep(projector, bucket).await?;
@@ -126,23 +124,23 @@ async fn put_ids(
     catalog: &Catalog,
     made: &[BucketRecord],
 ) -> Result<()> {
-    let id = |record: &BucketRecord| {
-        let unique = *catalog.bucket_ids.get(&record.info.id)?;
-        Some((record.info.id, StoredId { unique, is_foreign: false }))
-    };
+    let id = |record: &BucketRecord| Some((record.info.id, own_id(catalog, record.info.id)?));
     let ids: Vec<_> = made.iter().filter_map(id).collect();
     if ids.is_empty() {
         return Ok(());
     }
-    let (store, stored) = (projector.store(), ids.clone());
-    projector.env.blocking(move || store.put_unique_ids(&stored)).await?;
-    lock(&projector.unique_ids).extend(ids);
-    Ok(())
+    let store = projector.store();
+    projector.env.blocking(move || store.put_unique_ids(&ids)).await
+}
+
+/// The id of a bucket that is made of a catalog.
+fn own_id(catalog: &Catalog, bucket: BucketId) -> Option<StoredId> {
+    catalog.bucket_ids.get(&bucket).map(|unique| StoredId { unique: *unique, is_foreign: false })
 }
 
 async fn store_catalog(
     projector: &Arc<Projector>,
-    cas: u64,
+    catalog: &Catalog,
     made: Vec<BucketRecord>,
     removed: Vec<BucketId>,
 ) -> Result<()> {
@@ -151,16 +149,22 @@ async fn store_catalog(
         projector.remove(*bucket);
     }
     let store = Arc::clone(&projector.streams.store);
-    let gate = Arc::clone(&projector.gate);
-    let (made, stored) = projector
+    let (cas, gate) = (catalog.cas, Arc::clone(&projector.gate));
+    let (made, removed, stored) = projector
         .env
         .blocking(move || {
             let _gate = lock(&gate);
             let stored = store.apply_catalog(cas, &made, &removed);
-            (made, stored)
+            (made, removed, stored)
         })
         .await;
     stored?;
+    {
+        let mut stored = lock(&projector.stored);
+        stored.retain(|bucket, _| !removed.contains(bucket));
+        let new = |record: &BucketRecord| (record.info.id, own_id(catalog, record.info.id));
+        stored.extend(made.iter().map(new));
+    }
     for record in made {
         tracing::info!(bucket = %record.info.name, "a new bucket was created");
         let ends = vec![Default::default(); usize::from(record.info.vbuckets)];

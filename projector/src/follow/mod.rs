@@ -1,11 +1,13 @@
 //! The projector's side of the coordinator: registration, heartbeats, catalog, stability timestamps, and SYNC.
 //!
 //! Each part is a loop that retries for ever with growing pauses. While no coordinator answers, writes, reads and
-//! streams of known buckets continue.
+//! streams of known buckets continue. Only a process that was just started waits for its first catalog: until then a number
+//! may mean another bucket than the stored one ([`bucket_ids`]), so calls are `Unavailable` and SYNC reports nothing. The catalog
+//! itself waits for no call.
 //!
 //! **Catalogs never go back.** A lagging coordinator may show an older catalog than one that was applied before,
 //! perhaps by an earlier process. The `cas` of the newest catalog is stored with the documents, and older catalogs
-//! are ignored. So a missing bucket was dropped (not "not created yet"), and a stream never begins without an index
+//! are ignored. So a missing bucket is not "not created yet", and a stream never begins without an index
 //! that it carried before.
 
 mod bucket_ids;

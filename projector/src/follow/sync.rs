@@ -20,9 +20,12 @@ const SYNC_ALL: Duration = Duration::from_millis(500);
 /// The pause between two SYNCs: well under the tick of promotions.
 const SYNC_PAUSE: Duration = Duration::from_millis(2);
 
-/// Sends SYNC for each bucket that has changed, and regularly for all. Runs until cancelled; safe to cancel at any
-/// await.
+/// Sends SYNC for each bucket that has changed, and regularly for all, once a catalog has shown which buckets they are. Runs until
+/// cancelled; safe to cancel at any await.
 pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
+    let mut catalog = projector.catalog.subscribe();
+    // The channel lives as long as the projector.
+    let _shown = catalog.wait_for(Option::is_some).await.is_ok();
     let mut retry = new_retry();
     let mut all_at = tokio::time::Instant::now();
     let mut due: BTreeSet<BucketId> = BTreeSet::new();

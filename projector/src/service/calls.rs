@@ -131,9 +131,6 @@ impl ProjectorApi for Projector {
 
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         let bucket = self.bucket(request.bucket).await?;
-        // Without a catalog the indexes of the frames are unknown.
-        let missing = || Error::unavailable("the projector has no catalog yet");
-        self.wait_for(|catalog| catalog.map(|_| ()), missing).await?;
         let (out, messages) = byte_channel(self.config.stream_bytes_max);
         let context = Arc::clone(&self.streams);
         let catalog = self.catalog.subscribe();

@@ -1,5 +1,6 @@
 //! Starts a projector: opens its buckets and spawns its tasks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -13,10 +14,10 @@ use tokio::sync::{Notify, watch};
 use crate::config::Config;
 use crate::feed::StreamContext;
 use crate::projector::{ChangedBuckets, Projector};
+use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::open::open_buckets;
 use crate::source::writer::Writer;
-use crate::source::{DocumentStore, StoredId};
 use crate::{follow, hand_over, purge};
 
 /// Jobs in the writer's queue. In practice their bytes are the limit.
@@ -48,9 +49,12 @@ impl Service {
             Ok::<_, Error>((open_buckets(&*opened, &*random)?, ids, known))
         };
         let (mut found, unique_ids, known) = env.blocking(open).await?;
+        let stored: BTreeMap<_, _> = found
+            .iter()
+            .map(|(record, _)| (record.info.id, unique_ids.get(&record.info.id).copied()))
+            .collect();
         // A foreign bucket is not served, from the first moment on.
-        let is_foreign = |id: &StoredId| id.is_foreign;
-        found.retain(|(record, _)| !unique_ids.get(&record.info.id).is_some_and(is_foreign));
+        found.retain(|(record, _)| !stored[&record.info.id].is_some_and(|id| id.is_foreign));
         let buckets = found.into_iter().map(|(record, ends)| {
             let id = record.info.id;
             (id, Arc::new(Bucket::new(record, &ends, config.head_bytes_max)))
@@ -64,7 +68,7 @@ impl Service {
                 left_out: Default::default(),
             }),
             buckets: Mutex::new(buckets.collect()),
-            unique_ids: Mutex::new(unique_ids),
+            stored: Mutex::new(stored),
             write_budget: Budget::new(config.write_queue_bytes_max),
             config,
             env: env.clone(),

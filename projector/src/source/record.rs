@@ -29,7 +29,8 @@ pub struct BucketRecord {
 pub struct StoredId {
     /// Its random id.
     pub unique: UniqueId,
-    /// True if the catalog has another bucket under the number. Nobody sees this one, and nothing removes it.
+    /// True if the bucket is not the catalog's: the catalog has another one under the number, or none. Nobody sees this one, and
+    /// only a catalog that names it as dropped removes it.
     pub is_foreign: bool,
 }
 

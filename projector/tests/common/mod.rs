@@ -52,6 +52,11 @@ impl Script {
         self.messages.send_modify(|messages| messages.push(message));
     }
 
+    /// Takes back what was said, for later watches.
+    pub fn forget(&self) {
+        self.messages.send_modify(Vec::clear);
+    }
+
     /// Publishes a stability timestamp at a cut.
     pub fn epoch(&self, epoch: u64, cut: &Cut) {
         self.say(WatchMessage::Epochs(vec![EpochMark {
@@ -181,7 +186,6 @@ pub fn catalog(cas: u64, indexes: &[Arc<IndexInfo>]) -> Catalog {
     };
     Catalog {
         cas,
-        newest_bucket: PUSHED,
         newest_index: indexes.last().map_or(IndexId(0), |index| index.id),
         buckets: [bucket(BUCKET, "b", SourceKind::Embedded), bucket(PUSHED, "p", SourceKind::Push)]
             .into(),

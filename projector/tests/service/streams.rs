@@ -5,6 +5,7 @@ use proto::ErrorCode;
 use proto::expr::Expr;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
+use proto::model::identity::UniqueId;
 use proto::model::ids::*;
 use proto::model::index::PartitionBy;
 use proto::model::topology::{PartitionKey, TopologyProvider};
@@ -220,10 +221,13 @@ async fn indexes_join_and_leave_between_frames() {
 
 #[tokio::test]
 async fn a_dropped_bucket_ends_its_streams_and_an_older_catalog_drops_nothing() {
-    let mut world = world_with(&[]).await;
+    let mut world = World::new(|_| {}).await;
+    let bucket_ids = [(BUCKET, UniqueId(1)), (PUSHED, UniqueId(2))];
+    let first = Catalog { bucket_ids: bucket_ids.into(), ..catalog(1, &[]) };
+    world.script.say(WatchMessage::Catalog(first.into()));
     world.write(vec![upsert("a", "1")]).await.expect("written");
-    // Both numbers were assigned, so their absence means that the buckets were dropped.
-    let without_buckets = |cas| Catalog { cas, newest_bucket: PUSHED, ..Default::default() };
+    let without_buckets =
+        |cas| Catalog { cas, dropped_buckets: bucket_ids.to_vec(), ..Default::default() };
     world.script.say(WatchMessage::Catalog(without_buckets(0).into()));
     world.start().await;
     world.write(vec![upsert("b", "1")]).await.expect("the bucket is there");

@@ -23,13 +23,12 @@ pub struct Catalog {
     /// The largest index number ever assigned. An index that is missing from `indexes` was dropped if its number is at most
     /// this one; with a larger number it is not known here yet.
     pub newest_index: IndexId,
-    /// The largest bucket number ever assigned, as for indexes.
-    pub newest_bucket: BucketId,
-    /// Ranges of bucket numbers (both ends included) that `--skip-epochs` has passed over, oldest first. The coordinator has lost
-    /// the buckets with these numbers, but nobody has dropped them: projectors keep their documents.
-    pub lost_buckets: Vec<(BucketId, BucketId)>,
-    /// The random ids of buckets. A bucket of an earlier build has none until the next leader draws it.
+    /// The random ids of buckets. A bucket of an earlier build has [`UniqueId::of_earlier_build`].
     pub bucket_ids: BTreeMap<BucketId, UniqueId>,
+    /// The buckets that were dropped last, oldest first: the last 256 of them. A projector removes the documents of these buckets
+    /// and of no others, because a number alone may mean several buckets once a coordinator was restored from an older copy. A
+    /// projector that was away for more drops than these keeps the files of the earlier ones, and does not show them.
+    pub dropped_buckets: Vec<(BucketId, UniqueId)>,
     /// Buckets by number.
     pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
     /// Indexes by number.
@@ -50,13 +49,9 @@ impl Catalog {
         self.buckets.values().find(|bucket| bucket.name == name)
     }
 
-    /// True if a bucket was dropped: its number was assigned, the catalog does not have it, and it was not lost with the end of
-    /// the coordinators' log.
-    pub fn has_dropped(&self, bucket: BucketId) -> bool {
-        let is_lost = |(first, last): &(BucketId, BucketId)| (*first..=*last).contains(&bucket);
-        bucket <= self.newest_bucket
-            && !self.buckets.contains_key(&bucket)
-            && !self.lost_buckets.iter().any(is_lost)
+    /// True if this very bucket was dropped lately.
+    pub fn has_dropped(&self, bucket: BucketId, unique: UniqueId) -> bool {
+        self.dropped_buckets.contains(&(bucket, unique))
     }
 
     /// The index, if the catalog has it in this generation.

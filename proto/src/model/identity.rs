@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::ids::Generation;
+use crate::model::ids::{BucketId, Generation};
 use crate::model::node::NodeInfo;
 
 /// The random id of a cluster.
@@ -35,7 +35,8 @@ impl FromStr for ClusterId {
     }
 }
 
-/// The random id of a bucket or an index beside its number, drawn when it is created. A coordinator that was restored from an
+/// The random id of a bucket or an index beside its number, drawn when it is created, or derived by
+/// [`UniqueId::of_earlier_build`]. A coordinator that was restored from an
 /// older copy may give a number again; data under the number with another random id belongs to another object.
 ///
 /// A bucket keeps it whole. An index keeps a part of it as its first generation, which all that belongs to the index names
@@ -47,6 +48,15 @@ impl UniqueId {
     /// Makes an id of two random numbers.
     pub fn of(random: [u64; 2]) -> Self {
         Self(u128::from(random[0]) << 64 | u128::from(random[1]))
+    }
+
+    /// The id of a bucket that an earlier build made without one. It depends on nothing else, so that the bucket has the same
+    /// id after a coordinator was restored from a copy of that build's data.
+    pub fn of_earlier_build(cluster: ClusterId, bucket: BucketId) -> Self {
+        let mut bytes = b"bucket of an earlier build".to_vec();
+        bytes.extend(cluster.0.to_be_bytes());
+        bytes.extend(bucket.0.to_be_bytes());
+        Self(xxhash_rust::xxh3::xxh3_128(&bytes))
     }
 
     /// The first generation of an index: 1 to 2^31, so that there is room for later ones.
@@ -78,4 +88,18 @@ pub struct JoinRequest {
     pub proof: NodeProof,
     /// Set by the leader: the proof of a silent holder of the number, whose place this process takes.
     pub replaces: Option<NodeProof>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Projectors have stored these ids.
+    #[test]
+    fn ids_of_an_earlier_builds_buckets_never_change() {
+        let id = |cluster, bucket| UniqueId::of_earlier_build(ClusterId(cluster), BucketId(bucket));
+        assert_eq!(id(5, 1).to_string(), "29841462e160daefcdc4f28b6a9e98d3");
+        assert_ne!(id(5, 1), id(5, 2));
+        assert_ne!(id(5, 1), id(6, 1));
+    }
 }

@@ -200,11 +200,6 @@ pub enum Command {
         /// The client's command.
         command: Box<Command>,
     },
-    /// Gives random ids to the buckets of an earlier build, which have none. From the leader.
-    IdentifyBuckets(
-        /// The ids are this one plus the number of the bucket.
-        UniqueId,
-    ),
 }
 
 /// A new stability timestamp of one bucket.

@@ -51,15 +51,17 @@ pub(crate) async fn run(member: Arc<Member>) -> Infallible {
 
 async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) {
     let leads = |role: &RaftRole| role.leads && role.term == term;
-    let mut has_begun = false;
+    let mut members_known = false;
     while leads(&role.borrow_and_update()) {
-        // The first commands may change the catalog, which an older copy must not do.
-        let begins = !has_begun && !member.is_doubted();
-        let done =
-            if begins { begin_term(member).await.map(|()| Some(0)) } else { act(member).await };
+        // A registration may change the catalog, which an older copy must not do.
+        let registers = !members_known && !member.is_doubted();
+        let done = match registers {
+            true => register_members(member).await.map(|()| Some(0)),
+            false => act(member).await,
+        };
         let next_ms = match done {
             Ok(next_ms) => {
-                has_begun |= begins;
+                members_known |= registers;
                 next_ms
             }
             Err(error) => {
@@ -120,16 +122,6 @@ async fn propose(member: &Member, command: Command) -> Result<()> {
         Outcome::Refused(error) => Err(error),
         _ => Ok(()),
     }
-}
-
-/// The first commands of a term.
-async fn begin_term(member: &Member) -> Result<()> {
-    register_members(member).await?;
-    // Buckets of an earlier build.
-    if !member.replica.view().state.all_identified() {
-        propose(member, Command::IdentifyBuckets(member.random_id())).await?;
-    }
-    Ok(())
 }
 
 /// Registers the members, which are nodes like any others. A member whose id another process has taken stays

@@ -35,6 +35,7 @@ pub(super) struct MemoryState {
     unique_ids: BTreeMap<BucketId, StoredId>,
     pub(super) buckets: BTreeMap<BucketId, Contents>,
     sync_fails: bool,
+    listing_fails: bool,
     /// A batch whose sync failed, until the store is opened again.
     in_doubt: Option<Vec<(BucketId, Doubtful)>>,
 }
@@ -73,6 +74,11 @@ impl MemoryStore {
         self.state().sync_fails = true;
     }
 
+    /// Makes the next listing of the buckets fail.
+    pub fn fail_next_listing(&self) {
+        self.state().listing_fails = true;
+    }
+
     /// Makes commits wait in their sync, or lets them go on. They block their thread.
     pub fn hold_syncs(&self, are_held: bool) {
         *lock(&self.1.are_held) = are_held;
@@ -100,7 +106,10 @@ impl MemoryStore {
 
 impl DocumentStore for MemoryStore {
     fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
-        let state = self.state();
+        let mut state = self.state();
+        if std::mem::take(&mut state.listing_fails) {
+            return Err(Error::new(ErrorCode::Io, "the buckets cannot be listed"));
+        }
         let found = state.buckets.values().map(|contents| {
             let ends = contents.log.iter().map(|log| Seqno(log.len() as u64)).collect();
             (contents.record.clone(), ends)

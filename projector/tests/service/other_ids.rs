@@ -1,0 +1,145 @@
+//! Buckets under numbers that a coordinator gave again, because it was restored from an older copy.
+
+use projector::testing::DocumentStore;
+use proto::ErrorCode;
+use proto::model::catalog::Catalog;
+use proto::model::identity::{ClusterId, UniqueId};
+use proto::rpc::api::{ProjectorApi, WatchMessage};
+
+use crate::common::*;
+
+const CLUSTER: ClusterId = ClusterId(7);
+const MINE: UniqueId = UniqueId(71);
+const OTHER: UniqueId = UniqueId(72);
+
+/// A catalog in which the number of the first bucket has this id.
+fn with_id(cas: u64, id: UniqueId) -> Catalog {
+    let bucket_ids = [(BUCKET, id), (PUSHED, UniqueId(70))].into();
+    Catalog { cluster: Some(CLUSTER), bucket_ids, ..catalog(cas, &[]) }
+}
+
+/// A catalog without the first bucket, in which these buckets of its number were dropped.
+fn dropped(cas: u64, ids: &[UniqueId]) -> Catalog {
+    let mut catalog = with_id(cas, OTHER);
+    catalog.buckets.remove(&BUCKET);
+    catalog.bucket_ids.remove(&BUCKET);
+    catalog.dropped_buckets = ids.iter().map(|id| (BUCKET, *id)).collect();
+    catalog
+}
+
+impl World {
+    /// Restarts the projector; its coordinator has only this catalog.
+    async fn restart_with(&mut self, catalog: Option<Catalog>) {
+        self.stop();
+        self.script.forget();
+        self.tell(catalog);
+        self.start().await;
+    }
+
+    fn tell(&self, catalog: Option<Catalog>) {
+        catalog.into_iter().for_each(|catalog| {
+            self.script.say(WatchMessage::Catalog(catalog.into()));
+        });
+    }
+
+    /// The document that a call gets, or the code of its error.
+    async fn got(&self) -> Result<bool, ErrorCode> {
+        let got = self.projector().get(BUCKET, vec!["a".into()]).await;
+        got.map(|documents| documents[0].is_some()).map_err(|error| error.code)
+    }
+
+    /// True if the document is stored, whether or not a call gets it.
+    fn keeps(&self) -> bool {
+        let stored = self.store.get(BUCKET, &["a".into()], 1 << 10);
+        stored.is_ok_and(|documents| documents[0].is_some())
+    }
+
+    async fn until_got(&self, wanted: Result<bool, ErrorCode>) {
+        let mut last = None;
+        for _ in 0..400 {
+            last = Some(self.got().await);
+            if last == Some(wanted) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("{last:?} and not {wanted:?}");
+    }
+}
+
+/// A projector with a document in a bucket of this id.
+async fn filled(id: UniqueId) -> World {
+    let world = World::new(|_| {}).await;
+    world.tell(Some(with_id(1, id)));
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    world
+}
+
+#[tokio::test]
+async fn a_bucket_of_an_earlier_build_is_not_taken_for_one_that_was_made_under_its_number() {
+    let mut world = world_with(&[]).await;
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    world.restart_with(Some(with_id(2, OTHER))).await;
+    world.until_got(Err(ErrorCode::Corrupt)).await;
+    assert!(world.keeps());
+}
+
+/// The ids of an earlier build's buckets come from the cluster and the number, so that a copy from before the upgrade has them too.
+#[tokio::test]
+async fn a_bucket_of_an_earlier_build_stays_own_when_an_older_state_was_restored() {
+    let mut world = world_with(&[]).await;
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    for cas in [2, 1 << 32] {
+        let id = UniqueId::of_earlier_build(CLUSTER, BUCKET);
+        world.restart_with(Some(with_id(cas, id))).await;
+        world.until_got(Ok(true)).await;
+    }
+}
+
+/// The number was given again, and the bucket that got it was dropped, while the projector was away.
+#[tokio::test]
+async fn documents_go_only_when_their_own_bucket_was_dropped() {
+    let mut world = filled(MINE).await;
+    world.restart_with(Some(dropped(5, &[OTHER]))).await;
+    world.until_got(Err(ErrorCode::Corrupt)).await;
+    assert!(world.keeps(), "another bucket was dropped");
+    world.restart_with(Some(dropped(6, &[]))).await;
+    world.until_got(Err(ErrorCode::Corrupt)).await;
+    assert!(world.keeps(), "the coordinator does not know the bucket");
+    world.tell(Some(with_id(7, MINE)));
+    world.until_got(Ok(true)).await;
+    world.restart_with(Some(dropped(8, &[]))).await;
+    world.until_got(Err(ErrorCode::Corrupt)).await;
+    world.tell(Some(dropped(9, &[OTHER, MINE])));
+    world.until_got(Err(ErrorCode::Unknown)).await;
+    assert!(!world.keeps(), "also what was not shown is removed");
+}
+
+/// What a number means is unknown until the first catalog of the process was compared.
+#[tokio::test]
+async fn a_projector_answers_and_reports_nothing_before_its_first_catalog() {
+    let mut world = filled(MINE).await;
+    world.restart_with(None).await;
+    world.script.synced.lock().unwrap().clear();
+    assert_eq!(world.got().await, Err(ErrorCode::Unavailable));
+    let refused = world.write(vec![upsert("b", "1")]).await.expect_err("refused");
+    assert!(refused.message.contains("catalog"), "{refused}");
+    assert_eq!(world.projector().history(BUCKET).await.map(|_| ()), Err(refused));
+    assert!(world.script.synced.lock().unwrap().is_empty(), "no position is reported");
+    world.tell(Some(with_id(2, OTHER)));
+    world.until_got(Err(ErrorCode::Corrupt)).await;
+    assert!(world.keeps());
+    assert!(!world.script.synced.lock().unwrap().contains_key(&BUCKET), "of another bucket");
+}
+
+/// A store that cannot be read for a moment does not let a stored bucket pass for a new one.
+#[tokio::test]
+async fn a_bucket_that_cannot_be_shown_again_at_once_is_shown_later() {
+    let mut world = filled(MINE).await;
+    world.restart_with(Some(with_id(2, OTHER))).await;
+    world.until_got(Err(ErrorCode::Corrupt)).await;
+    world.store.fail_next_listing();
+    world.tell(Some(with_id(3, MINE)));
+    world.until_got(Ok(true)).await;
+    assert!(world.keeps());
+}
