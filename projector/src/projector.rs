@@ -32,7 +32,7 @@ pub struct Projector {
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) streams: Arc<StreamContext>,
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
-    /// `Catalog::cas` of the newest catalog that was carried out, also before the last start.
+    /// `Catalog::cas` of the newest catalog that came, also before the last start.
     pub(crate) catalog_cas: AtomicU64,
     /// The stored buckets, served or not, with their random ids; `None` before the id of an earlier build's bucket was compared.
     pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
@@ -71,7 +71,7 @@ impl Projector {
         self.config.identity.as_ref()?.cluster()
     }
 
-    /// `Catalog::cas` of the newest catalog that this projector has carried out.
+    /// `Catalog::cas` of the newest catalog that has come to this projector.
     pub(crate) fn newest_catalog(&self) -> u64 {
         self.catalog_cas.load(Ordering::Relaxed)
     }

@@ -551,12 +551,13 @@ async fn a_panic_in_the_log_of_a_member_ends_its_process() {
     for id in 20..40 {
         // The next operation may be of another task, which tries again after a panic.
         disk.panic_at(disk.operations() + 1);
-        let member = Arc::clone(&member);
         let command = Command::RegisterNode(node(id, Role::Indexer));
-        let request = CommandRequest { request: None, command };
-        let writes = tokio::spawn(async move { member.propose(request).await });
-        end = tokio::time::timeout(Duration::from_secs(2), ends.recv()).await.ok().flatten();
-        writes.abort();
+        let writes = member.propose(CommandRequest { request: None, command });
+        let ended = async {
+            drop(writes.await);
+            ends.recv().await
+        };
+        end = tokio::time::timeout(Duration::from_secs(2), ended).await.ok().flatten();
         if end.is_some() {
             break;
         }
