@@ -1,5 +1,7 @@
 //! Buckets under numbers that a coordinator gave again, because it was restored from an older copy.
 
+use std::time::Duration;
+
 use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::model::catalog::Catalog;
@@ -55,16 +57,13 @@ impl World {
     }
 
     async fn until_got(&self, wanted: Result<bool, ErrorCode>) {
-        let mut last = None;
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(8);
-        while std::time::Instant::now() < end {
-            last = Some(self.got().await);
-            if last == Some(wanted) {
-                return;
+        let got = async {
+            while self.got().await != wanted {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-        panic!("{last:?} and not {wanted:?}");
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(8), got).await;
+        assert!(in_time.is_ok(), "{:?} and not {wanted:?}", self.got().await);
     }
 }
 
