@@ -139,8 +139,8 @@ impl Projector {
             return Ok(());
         }
         let missing = || {
-            Error::unavailable("this projector has taken over no catalog since its start")
-                .with_hint("it waits for a coordinator; try again")
+            Error::unavailable("this projector waits for its first catalog since its start")
+                .with_hint("the catalog must be as new as the last one before the start; try again")
         };
         self.wait_for(|catalog| catalog.map(|_| ()), missing).await
     }

@@ -285,7 +285,7 @@ async fn data_under_a_number_that_was_given_again_is_never_shown() {
         processes.run(id);
     }
     let select = "SELECT doc FROM d WHERE id = 'old'";
-    for _ in 0..30 {
+    for _ in 0..5 {
         if let Ok(rows) = sql::simple(&client, select).await {
             assert!(rows.is_empty(), "the document of another bucket: {rows:?}");
         }

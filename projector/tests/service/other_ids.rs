@@ -1,5 +1,7 @@
 //! Buckets under numbers that a coordinator gave again, because it was restored from an older copy.
 
+use std::time::Duration;
+
 use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::model::catalog::Catalog;
@@ -55,15 +57,13 @@ impl World {
     }
 
     async fn until_got(&self, wanted: Result<bool, ErrorCode>) {
-        let mut last = None;
-        for _ in 0..400 {
-            last = Some(self.got().await);
-            if last == Some(wanted) {
-                return;
+        let got = async {
+            while self.got().await != wanted {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-        panic!("{last:?} and not {wanted:?}");
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(8), got).await;
+        assert!(in_time.is_ok(), "{:?} and not {wanted:?}", self.got().await);
     }
 }
 
