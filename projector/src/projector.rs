@@ -9,6 +9,7 @@ use async_channel::Sender;
 use proto::env::Env;
 use proto::flow::Budget;
 use proto::lock::lock;
+use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::identity::ClusterId;
 use proto::model::ids::BucketId;
@@ -167,6 +168,12 @@ impl Projector {
             }
         };
         self.wait_for(|_| self.find(bucket), missing).await
+    }
+
+    /// The vbuckets that this projector owns, by bucket.
+    pub(crate) fn owned_vbuckets(&self) -> Vec<(BucketId, VbucketSet)> {
+        let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
+        buckets.map(|bucket| (bucket.info.id, bucket.ownership().owned.clone())).collect()
     }
 
     /// True if the bucket may be newer than the catalog that this projector has carried out: numbers of buckets only grow.

@@ -167,6 +167,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
             scans: Some(context.admission.status()),
             proof: None,
             catalog_cas: context.catalog.load().cas,
+            owned: Vec::new(),
         }
     };
     membership.run(report, None).await

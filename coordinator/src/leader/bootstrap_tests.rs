@@ -38,6 +38,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         scans: None,
         proof: None,
         catalog_cas: 0,
+        owned: Vec::new(),
     };
     leader.record_heartbeat(heartbeat, 10);
 }

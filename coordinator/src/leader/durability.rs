@@ -78,6 +78,7 @@ mod tests {
                 scans: None,
                 proof: None,
                 catalog_cas: 0,
+                owned: Vec::new(),
             },
             10,
         );

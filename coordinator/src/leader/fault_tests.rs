@@ -169,6 +169,7 @@ impl World {
             scans: None,
             proof: None,
             catalog_cas: 0,
+            owned: Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proto::model::assignment::VbucketSet;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 use proto::model::moves::MoveProgress;
@@ -12,6 +13,9 @@ use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
 use super::horizon::LEASE_MS;
 use crate::state::StateContext;
 
+/// The number of unregistered projectors whose vbuckets are remembered.
+const STRANGERS_MAX: usize = 64;
+
 /// The last heartbeats since the leader's term began.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
@@ -20,6 +24,8 @@ pub(super) struct Heartbeats {
     pub nodes: BTreeMap<NodeId, LastHeartbeat>,
     /// The newest catalog that an unregistered process has reported, and its number.
     pub newest_stranger: Option<(u64, NodeId)>,
+    /// The vbuckets of unregistered projectors, of [`STRANGERS_MAX`] at most.
+    pub stranger_owners: BTreeMap<NodeId, Vec<(BucketId, VbucketSet)>>,
     /// The nodes that were reported as silent.
     silent: BTreeSet<NodeId>,
 }
@@ -33,15 +39,25 @@ pub(super) struct LastHeartbeat {
 
 impl Heartbeats {
     pub(super) fn new(since_ms: u64) -> Self {
-        Self { since_ms, nodes: BTreeMap::new(), newest_stranger: None, silent: BTreeSet::new() }
+        Self {
+            since_ms,
+            nodes: BTreeMap::new(),
+            newest_stranger: None,
+            stranger_owners: BTreeMap::new(),
+            silent: BTreeSet::new(),
+        }
     }
 
     pub(super) fn add_stranger(&mut self, heartbeat: &Heartbeat) {
         self.newest_stranger =
             self.newest_stranger.max(Some((heartbeat.catalog_cas, heartbeat.node)));
+        if !heartbeat.owned.is_empty() && self.stranger_owners.len() < STRANGERS_MAX {
+            self.stranger_owners.insert(heartbeat.node, heartbeat.owned.clone());
+        }
     }
 
     pub(super) fn add(&mut self, heartbeat: Heartbeat, now_ms: u64) {
+        self.stranger_owners.remove(&heartbeat.node);
         self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
     }
 

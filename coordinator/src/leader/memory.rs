@@ -181,6 +181,11 @@ impl Leader {
         if self.old_copy.is_lasting() { self.check_newest(state) } else { Ok(()) }
     }
 
+    /// Checks that `--skip-epochs` would leave each vbucket with the projector that has its documents.
+    pub fn check_owners(&self, state: &StateContext) -> Result<()> {
+        old_copy::check_owners(state, &self.heartbeats)
+    }
+
     /// The newest numbers that processes have reported in this term.
     pub fn newest_known(&self) -> NewestKnown {
         old_copy::newest_known(&self.heartbeats)

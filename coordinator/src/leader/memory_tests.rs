@@ -39,6 +39,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
         scans: None,
         proof: None,
         catalog_cas: 0,
+        owned: Vec::new(),
     }
 }
 

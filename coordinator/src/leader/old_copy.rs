@@ -20,7 +20,7 @@
 use proto::model::ids::Epoch;
 use proto::model::node::Role;
 use proto::model::rollback::NewestKnown;
-use proto::{Error, ErrorCode};
+use proto::{Error, ErrorCode, Result};
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::{BucketState, StateContext};
@@ -125,6 +125,31 @@ pub(super) fn newest_known(heartbeats: &Heartbeats) -> NewestKnown {
             .max()
             .unwrap_or(0),
     }
+}
+
+/// Checks that each vbucket is where the state has it, as far as projectors have reported. A hand-over after the copy was
+/// made would be undone by `--skip-epochs`: the old owner has removed its documents, and the new one would remove them too.
+pub(super) fn check_owners(state: &StateContext, heartbeats: &Heartbeats) -> Result<()> {
+    let strangers = heartbeats.stranger_owners.iter().map(|(node, owned)| (*node, owned));
+    let known = heartbeats.nodes.iter().map(|(node, last)| (*node, &last.heartbeat.owned));
+    for (node, owned) in known.chain(strangers) {
+        for (bucket, vbuckets) in owned {
+            let Some(known) = state.bucket(*bucket) else { continue };
+            let owner = |vbucket| known.info.assignment.owner(vbucket);
+            let Some(vbucket) = vbuckets.iter().find(|vbucket| owner(*vbucket) != Some(node))
+            else {
+                continue;
+            };
+            let what = format!(
+                "projector {node} owns vbucket {vbucket} of bucket \"{}\", and the older copy of the coordinator gives it to \
+                 another one, which does not have its documents any more",
+                known.info.name
+            );
+            return Err(Error::new(ErrorCode::OlderCopy, what)
+                .with_hint("restore a copy of the coordinator that was made after the hand-over of the vbucket"));
+        }
+    }
+    Ok(())
 }
 
 /// True if all indexers and projectors have reported in this term, or some were silent for too long.

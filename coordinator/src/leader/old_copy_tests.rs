@@ -126,3 +126,25 @@ fn the_newest_numbers_come_from_indexers_routers_and_all_catalogs() {
     leader.record_heartbeat(Heartbeat { catalog_cas: 40, ..heartbeat(10) }, 10);
     assert_eq!(leader.newest_known(), NewestKnown { epoch: Epoch(12), catalog_cas: 40 });
 }
+
+/// The vbucket was handed over after the copy was made, so the owner of the copy has removed its documents.
+#[test]
+fn a_hand_over_that_the_copy_does_not_know_refuses_skip_epochs() {
+    let state = with_bucket();
+    let owner = state.bucket(BUCKET).and_then(|bucket| bucket.info.assignment.owner(VbucketId(0)));
+    let owner = owner.expect("an owner").0;
+    let owns = |node| Heartbeat {
+        owned: vec![(BUCKET, [VbucketId(0)].into_iter().collect())],
+        ..heartbeat(node)
+    };
+    let mut leader = leader();
+    leader.record_heartbeat(owns(owner), 10);
+    leader.check_owners(&state).expect("as in the copy");
+    leader.record_stranger(&owns(77));
+    let error = leader.check_owners(&state).unwrap_err();
+    assert!(error.message.contains("projector 77 owns vbucket 0"), "{error}");
+    leader.record_heartbeat(Heartbeat { owned: vec![], ..heartbeat(77) }, 20);
+    leader.check_owners(&state).expect("it has handed it back");
+    leader.record_heartbeat(owns(owner + 1), 30);
+    assert_eq!(leader.check_owners(&state).unwrap_err().code, ErrorCode::OlderCopy);
+}

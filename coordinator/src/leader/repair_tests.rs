@@ -26,6 +26,7 @@ fn nodes_report(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_m
             scans: None,
             proof: None,
             catalog_cas: 0,
+            owned: Vec::new(),
         };
         leader.record_heartbeat(heartbeat, now_ms);
     }
@@ -165,6 +166,7 @@ fn a_rebalance_of_one_index_ignores_the_others() {
             scans: None,
             proof: None,
             catalog_cas: 0,
+            owned: Vec::new(),
         },
         1,
     );

@@ -107,6 +107,7 @@ impl World {
             scans: None,
             proof: None,
             catalog_cas: 0,
+            owned: Vec::new(),
         };
         self.leader.record_heartbeat(heartbeat, self.now_ms);
     }

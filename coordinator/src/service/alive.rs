@@ -25,6 +25,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {
             scans: None,
             proof: None,
             catalog_cas: 0,
+            owned: Vec::new(),
         };
         // There is no leader to reach between two terms.
         if let Err(error) = heartbeat(&member, nothing).await {

@@ -67,8 +67,12 @@ fn judged(
     let mut join = match command {
         Command::Join(join) => join,
         Command::SkipEpochs(_) => {
-            let known = member.as_leader(|leader| Ok(leader.newest_known()))?;
-            return Ok(Ok(CommandRequest { request: id, command: Command::SkipEpochs(known) }));
+            let known = member.as_leader(|leader| {
+                let checked = leader.check_owners(&member.replica.view().state);
+                Ok(checked.map(|()| leader.newest_known()))
+            })?;
+            return Ok(known
+                .map(|known| CommandRequest { request: id, command: Command::SkipEpochs(known) }));
         }
         Command::RegisterNode(node) => {
             check_join(member, &node)?;

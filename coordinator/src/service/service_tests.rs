@@ -248,6 +248,7 @@ fn indexer_says(
         scans: None,
         proof: None,
         catalog_cas: 0,
+        owned: Vec::new(),
     }
 }
 
@@ -384,6 +385,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
         scans: None,
         proof: None,
         catalog_cas: 0,
+        owned: Vec::new(),
     };
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
     let catalog = follower.member.replica.view().catalog.clone();

@@ -71,6 +71,7 @@ pub(super) async fn report(
         scans: Some(scans.status()),
         proof: None,
         catalog_cas: context.catalog.load().cas,
+        owned: Vec::new(),
     };
     membership.run(heartbeat, Some(slices)).await
 }

@@ -37,6 +37,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         scans: None,
         proof: None,
         catalog_cas: reporter.newest_catalog(),
+        owned: reporter.owned_vbuckets(),
     };
     Membership::new(Arc::clone(&projector.directory), config).run(heartbeat, None).await
 }

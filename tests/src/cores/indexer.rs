@@ -191,6 +191,7 @@ impl Indexer {
             scans: None,
             proof: None,
             catalog_cas: 0,
+            owned: Vec::new(),
         }
     }
 

@@ -73,6 +73,7 @@ impl RouterModel {
             scans: None,
             proof: None,
             catalog_cas: 0,
+            owned: Vec::new(),
         }
     }
 }

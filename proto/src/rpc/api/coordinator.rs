@@ -114,6 +114,8 @@ pub struct Heartbeat {
     /// The newest catalog that the node has taken over (`Catalog::cas`); zero if there was none. A leader with an older one
     /// was restored from a copy.
     pub catalog_cas: u64,
+    /// The vbuckets that a projector owns, by bucket: a leader that gives them to others was restored from a copy.
+    pub owned: Vec<(BucketId, VbucketSet)>,
 }
 
 /// A node without a heartbeat for this long is silent: nobody waits for it.
