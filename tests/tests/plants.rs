@@ -45,7 +45,7 @@ const FOUND: [(&str, &str, u64, u64); 38] = [
     ("branch-kept", "full", 7, 8),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
-    ("not-released", "full", 11, 10),
+    ("not-released", "full", 14, 10),
     ("descending-ignored", "full", 1, 10),
     ("branch-off-by-one", "full", 1, 10),
     ("checksum-blind", "store", 1, 0),
