@@ -53,9 +53,6 @@ pub(super) fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> B
     writer.finish()
 }
 
-/// Maximum number of recoveries after a crash, of which armed faults may strike all but the last.
-const RECOVERIES_MAX: u32 = 4;
-
 /// A node.
 pub(super) struct Side {
     env: Env,
@@ -104,20 +101,20 @@ impl Side {
         Ok(())
     }
 
-    /// Crashes the machine and restarts it. A fault that was armed before may strike in the recovery; a store that fails to
-    /// open again and again has lost something.
+    /// Crashes the machine and restarts it. Faults that were armed before may strike in the recovery, each once; a store that
+    /// fails to open without one has lost something.
     pub(super) async fn crash(&mut self, turns: Option<&Turns>) {
-        for tries_left in (0..RECOVERIES_MAX).rev() {
+        loop {
             self.store = None;
             self.fs.crash();
             // The store's tasks end on the machine that is down.
             wait_for_work(turns, 64).await;
             self.fs.restart();
+            let struck = self.fs.struck();
             match open(&self.env, self.node) {
                 Ok(store) => return self.store = Some(store),
-                // An armed fault did not strike before this operation.
                 Err(error) => {
-                    let is_excused = error.code == proto::ErrorCode::Io && tries_left > 0;
+                    let is_excused = self.fs.struck() != struck;
                     assert!(is_excused, "node {} does not open after a crash: {error}", self.node);
                 }
             }

@@ -140,10 +140,12 @@ fn replace(
         let (slice, items) = (piece.slice, items.collect());
         in_place = in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
     }
-    let kept = match plant::is(Plant::FloorNotRaised) {
+    let mut kept = match plant::is(Plant::FloorNotRaised) {
         true => manifest.reach().unwrap_or_default(),
         false => choice.retained.clone(),
     };
+    // A rollback to below the horizon may have come since the choice. The inputs are still there, so they have no newer rows.
+    kept.roll_back_to(index.writer().applied);
     manifest.restrict_to(&kept);
     if !in_place {
         return Ok(());
