@@ -25,7 +25,10 @@ impl Reader {
             return violation(&self.summary, what);
         };
         if !self.covers_writes(asked, &cut) {
-            let what = format!("a scan of {name} at epoch {epoch} misses an acknowledged write");
+            let what = format!(
+                "a scan of {name} at epoch {epoch} with {cut:?} misses an acknowledged write {:?}",
+                asked.at_least
+            );
             violation(&self.summary, what);
         }
         let entries = shown(asked.index, &documents(&self.truth, bucket, &cut));
