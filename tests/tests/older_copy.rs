@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use proto::grpc::ScanRequest;
+use tempfile::TempDir;
 use tests::harness::grpc::{all, channel, scan};
 use tests::harness::process::{Dev, dev};
 use tests::harness::processes::Processes;
@@ -34,6 +35,15 @@ fn copy_dir(from: &Path, to: &Path) {
 fn put_back(copy: &Path, dir: &Path) {
     std::fs::remove_dir_all(dir).expect("removed");
     copy_dir(copy, dir);
+}
+
+/// A copy of the directory of coordinator 1, which runs again afterwards.
+fn copy_of_coordinator(processes: &mut Processes) -> TempDir {
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    processes.kill(1);
+    copy_dir(&processes.data_of(1), copy.path());
+    processes.run(1);
+    copy
 }
 
 async fn insert(client: &Client, numbers: std::ops::Range<u64>) {
@@ -87,11 +97,7 @@ async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numb
     sql::run(&client, "CREATE INDEX i ON b (n::int8) WITH (slices = 2, replicas = 1)").await;
     sql::run(&client, "CREATE INDEX dropped_later ON b (n::int8) WITH (slices = 2)").await;
     shows(&client, "i", 0..30).await;
-    let copies = tempfile::tempdir().expect("a temporary directory");
-    let copy = copies.path().join("older");
-    processes.kill(1);
-    copy_dir(&processes.data_of(1), &copy);
-    processes.run(1);
+    let copy = copy_of_coordinator(&mut processes);
 
     // A future that the copy does not know.
     eventually("a new leader takes commands", || async {
@@ -115,7 +121,7 @@ async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numb
     let page = scan(&grpc, page).await.expect("a page");
 
     processes.kill(1);
-    put_back(&copy, &processes.data_of(1));
+    put_back(copy.path(), &processes.data_of(1));
     processes.run(1);
     insert(&client, 70..80).await;
     // Whatever is answered meanwhile is right; then the error tells the way out.
@@ -171,11 +177,7 @@ async fn an_index_that_the_copy_does_not_know_never_lacks_an_acknowledged_row() 
     let client = processes.sql().await;
     sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8); SET consistency = 'request_plus'")
         .await;
-    let copies = tempfile::tempdir().expect("a temporary directory");
-    let copy = copies.path().join("older");
-    processes.kill(1);
-    copy_dir(&processes.data_of(1), &copy);
-    processes.run(1);
+    let copy = copy_of_coordinator(&mut processes);
     eventually("a new leader takes commands", || async {
         sql::simple(&client, "CREATE INDEX lost ON b (n::int8)").await.ok()
     })
@@ -185,7 +187,7 @@ async fn an_index_that_the_copy_does_not_know_never_lacks_an_acknowledged_row() 
         assert_eq!(sql::value(&client, "SELECT count(*) FROM lost").await, (n + 1).to_string());
     }
     processes.kill(1);
-    put_back(&copy, &processes.data_of(1));
+    put_back(copy.path(), &processes.data_of(1));
     processes.run(1);
     for written in 20..200 {
         insert(&client, written..written + 1).await;
@@ -256,11 +258,7 @@ async fn data_under_a_number_that_was_given_again_is_never_shown() {
     sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8); SET consistency = 'request_plus'")
         .await;
     insert(&client, 0..30).await;
-    let copies = tempfile::tempdir().expect("a temporary directory");
-    let copy = copies.path().join("older");
-    processes.kill(1);
-    copy_dir(&processes.data_of(1), &copy);
-    processes.run(1);
+    let copy = copy_of_coordinator(&mut processes);
     eventually("a new leader takes commands", || async {
         sql::simple(&client, "CREATE INDEX lost ON b (n::int8 DESC)").await.ok()
     })
@@ -272,7 +270,7 @@ async fn data_under_a_number_that_was_given_again_is_never_shown() {
     for id in [1, 101, 201, 301] {
         processes.kill(id);
     }
-    put_back(&copy, &processes.data_of(1));
+    put_back(copy.path(), &processes.data_of(1));
     processes.run(1);
     let client = client_of(&processes.run(301)).await;
     eventually("the copy takes commands, since nobody warns it", || async {

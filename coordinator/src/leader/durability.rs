@@ -53,6 +53,7 @@ mod tests {
     use proto::rpc::command::Command;
 
     use super::*;
+    use crate::leader::memory::tests::heartbeat;
     use crate::state::tests::{apply, done, mark_dead, promotion, serving, with_bucket};
 
     const BUCKET: BucketId = BucketId(1);
@@ -66,22 +67,7 @@ mod tests {
             queue_bytes: 0,
             queue_bytes_max: 1,
         };
-        let (slices, moves, leases) = Default::default();
-        let (node, buckets) = (NodeId(node), vec![progress]);
-        heartbeats.add(
-            Heartbeat {
-                node,
-                buckets,
-                slices,
-                moves,
-                leases,
-                scans: None,
-                proof: None,
-                catalog_cas: 0,
-                owned: Vec::new(),
-            },
-            10,
-        );
+        heartbeats.add(Heartbeat { buckets: vec![progress], ..heartbeat(node) }, 10);
     }
 
     /// Epoch 5 is the newest.

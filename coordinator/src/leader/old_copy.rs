@@ -25,12 +25,14 @@ use proto::{Error, ErrorCode, Result};
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::{BucketState, StateContext};
 
-/// The begin of the evidence for an older copy.
+/// The leader's doubts about its own log.
 #[derive(Debug, Default)]
 pub(super) struct OldCopy {
     /// True if the term is held until the nodes have reported.
     pub(super) waits_for_reports: bool,
+    /// The time of the first evidence.
     since_ms: Option<u64>,
+    /// True once the evidence has stayed for [`SILENT_MS_MAX`] and was logged.
     logged: bool,
 }
 

@@ -4,6 +4,7 @@ use proto::rpc::api::{Heartbeat, SliceProgress};
 
 use super::*;
 use crate::leader::memory::Leader;
+use crate::leader::memory::tests::heartbeat;
 use crate::state::tests::{
     advance, apply, copies, create_index, done, planned, serving, spec, start,
 };
@@ -16,19 +17,7 @@ fn leader() -> Leader {
 
 fn nodes_report(leader: &mut Leader, nodes: impl IntoIterator<Item = u64>, now_ms: u64) {
     for node in nodes {
-        let (buckets, slices, moves, leases) = Default::default();
-        let heartbeat = Heartbeat {
-            node: NodeId(node),
-            buckets,
-            slices,
-            moves,
-            leases,
-            scans: None,
-            proof: None,
-            catalog_cas: 0,
-            owned: Vec::new(),
-        };
-        leader.record_heartbeat(heartbeat, now_ms);
+        leader.record_heartbeat(heartbeat(node), now_ms);
     }
 }
 
@@ -154,22 +143,8 @@ fn a_rebalance_of_one_index_ignores_the_others() {
         copied_from: None,
         trouble: None,
     };
-    let (buckets, moves, leases) = Default::default();
     let slices = (0..4).map(slice).collect();
-    leader.record_heartbeat(
-        Heartbeat {
-            node: NodeId(20),
-            buckets,
-            slices,
-            moves,
-            leases,
-            scans: None,
-            proof: None,
-            catalog_cas: 0,
-            owned: Vec::new(),
-        },
-        1,
-    );
+    leader.record_heartbeat(Heartbeat { slices, ..heartbeat(20) }, 1);
     let plan = rebalance(&leader, &state, Some("i")).unwrap();
     assert_eq!(plan.moves.len(), 2);
     assert!(plan.moves.iter().all(|m| m.index == IndexId(1)));

@@ -36,22 +36,22 @@ pub(super) async fn heartbeat(member: &Member, mut heartbeat: Heartbeat) -> Resu
     }
     let now_ms = member.now_ms();
     let (news, reply) = member.as_leader(|leader| {
-        if member.replica.view().state.cluster().is_none() {
+        let view = member.replica.view();
+        if view.state.cluster().is_none() {
             // The cluster begins with the next process that joins. What this one knows is of another cluster.
             (heartbeat.catalog_cas, heartbeat.leases) = (0, Vec::new());
         }
-        if member.replica.view().state.node(heartbeat.node).is_none() {
+        if view.state.node(heartbeat.node).is_none() {
             leader.record_stranger(&heartbeat);
             let what = format!("node {} is not registered", heartbeat.node);
             return Err(Error::new(ErrorCode::Unknown, what).with_hint("register the node first"));
         }
-        let holder = member.replica.view().state.proof(heartbeat.node);
+        let holder = view.state.proof(heartbeat.node);
         if holder.is_some() && holder != heartbeat.proof {
-            let view = member.replica.view();
             return Err(taken(heartbeat.node, view.state.node(heartbeat.node)));
         }
         let news = leader.record_heartbeat(heartbeat, now_ms);
-        let silent = leader.silent_nodes(&member.replica.view().state, now_ms);
+        let silent = leader.silent_nodes(&view.state, now_ms);
         Ok((news, HeartbeatReply { silent }))
     })?;
     if news {

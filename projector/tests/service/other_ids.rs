@@ -115,7 +115,7 @@ async fn documents_go_only_when_their_own_bucket_was_dropped() {
     assert!(!world.keeps(), "also what was not shown is removed");
 }
 
-/// What a number means is unknown until the first catalog of the process was compared.
+/// A projector does not know which bucket a number means before it has compared the first catalog of its process.
 #[tokio::test]
 async fn a_projector_answers_and_reports_nothing_before_its_first_catalog() {
     let mut world = filled(MINE).await;

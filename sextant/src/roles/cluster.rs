@@ -37,7 +37,7 @@ pub struct ClusterConfig {
     pub log_bytes_max: Option<u64>,
     /// Maximum of concurrent scans of the router; `None` for the default.
     pub scans_max: Option<usize>,
-    /// What an operator has asked for after a loss.
+    /// The recovery flags of this start.
     pub recovery: RecoveryFlags,
 }
 

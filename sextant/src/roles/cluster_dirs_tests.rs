@@ -74,7 +74,7 @@ fn a_whole_cluster_stays_whatever_the_flag_says() {
     assert!(data.path("coordinator-1/raft.redb").exists() && !data.path("old-cluster-1").exists());
 }
 
-/// A copy beside the directories is no node. It once made each start with the flag begin another cluster.
+/// A copy beside the directories is no node. Otherwise each start with the flag would begin another cluster.
 #[test]
 fn a_copy_of_a_directory_beside_it_counts_for_nothing() {
     let data = Data::new();

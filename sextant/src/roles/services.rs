@@ -13,7 +13,7 @@ use proto::{Error, Result};
 
 use crate::descriptors::Shares;
 
-/// What an operator asks of a coordinator after a loss.
+/// The recovery flags of a coordinator, which an operator gives after a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryFlags {
     /// Begin a new cluster though the log of the directory is lost.

@@ -42,7 +42,7 @@ pub struct Struck {
     pub crashed: u64,
 }
 
-/// What has become of a flipped bit.
+/// The fate of a flipped bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlippedBit {
     /// A write replaced its byte, or the file is gone.
