@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::model::cut::{Cut, EpochMark};
+use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, IndexId, TopologyNo};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, Heartbeat, HeartbeatReply, ResultStream, SyncReply,
-    SyncReport, WatchMessage,
+    CoordinatorApi, CoordinatorStatus, CoveringEpochs, Heartbeat, HeartbeatReply, ResultStream,
+    SyncReply, SyncReport, WatchMessage,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
@@ -169,7 +169,7 @@ impl CoordinatorApi for Coordinator {
         cut: Cut,
         history: Option<u64>,
         timeout_ms: u64,
-    ) -> Result<EpochMark> {
+    ) -> Result<CoveringEpochs> {
         wait_for_epoch(&self.member, bucket, cut, history, timeout_ms).await
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::FailoverLogs;
 use proto::model::ids::BucketId;
+use proto::rpc::api::CoveringEpochs;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
@@ -33,13 +34,13 @@ impl Drop for EpochWaiter<'_> {
     }
 }
 
-/// The oldest published epoch that covers a cut. On a member that may be behind, an unknown bucket may be a new one.
+/// The published epochs that cover a cut. On a member that may be behind, an unknown bucket may be a new one.
 fn covering(
     member: &Member,
     bucket: BucketId,
     cut: &Cut,
     history: Option<u64>,
-) -> Result<Option<EpochMark>> {
+) -> Result<Option<CoveringEpochs>> {
     let view = member.replica.view();
     let Some(bucket) = view.state.bucket(bucket) else {
         let what = format!("bucket {bucket} does not exist");
@@ -61,7 +62,9 @@ fn covering(
     if frozen || !is_known(&bucket.logs, cut, history) {
         return Ok(None);
     }
-    Ok(bucket.epochs.covering(cut).cloned())
+    let newest = bucket.epochs.last().epoch;
+    let covering = |oldest: &EpochMark| CoveringEpochs { oldest: oldest.clone(), newest };
+    Ok(bucket.epochs.covering(cut).map(covering))
 }
 
 /// Checks that each position is in the bucket's history. A position that is not may be on a branch that is not known
@@ -106,7 +109,7 @@ pub(super) async fn wait_for_epoch(
     cut: Cut,
     history: Option<u64>,
     timeout_ms: u64,
-) -> Result<EpochMark> {
+) -> Result<CoveringEpochs> {
     let deadline = Instant::now() + Duration::from_millis(timeout_ms);
     let mut changes = member.replica.changes();
     let mut role = member.raft.role();
@@ -115,8 +118,8 @@ pub(super) async fn wait_for_epoch(
         role.mark_unchanged();
         let known = covering(member, bucket, &cut, history);
         let is_doubted = member.is_doubted();
-        if let (Ok(Some(mark)), false) = (&known, is_doubted) {
-            return Ok(mark.clone());
+        if let (Ok(Some(covering)), false) = (&known, is_doubted) {
+            return Ok(covering.clone());
         }
         if let Some(leader) = member.forward_to()? {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -310,7 +310,9 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
         follower.sync(report(5)).await.unwrap();
     };
     let (mark, ()) = futures::join!(waiting, telling);
-    let mark = mark.unwrap();
+    let covering = mark.unwrap();
+    let mark = &covering.oldest;
+    assert_eq!(covering.newest, Epoch(2));
     assert_eq!((mark.epoch, mark.parent, &*mark.cut), (Epoch(2), Epoch(1), &cut(5)));
 
     // The watcher learns of the bucket before its epochs, and misses no epoch.
@@ -332,7 +334,7 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
     assert_eq!(status.catalog_cas, follower.member.replica.view().catalog.cas);
 
     let covered = follower.epoch_covering(BucketId(1), cut(4), None, 5_000).await.unwrap();
-    assert_eq!(covered, mark, "the oldest that covers it, and no new one");
+    assert_eq!(covered, covering, "the oldest that covers it, and no new one");
     let never = follower.epoch_covering(BucketId(1), cut(6), None, 50).await.unwrap_err();
     assert_eq!(never.code, ErrorCode::Cancelled);
     let unknown = follower.epoch_covering(BucketId(9), cut(1), None, 50).await.unwrap_err();
@@ -349,7 +351,7 @@ async fn a_new_leader_queries_what_the_old_one_knew() {
     world.stop(first);
     let (_, leader) = world.leader().await;
     let mark = leader.epoch_covering(BucketId(1), cut(9), None, 5_000).await.unwrap();
-    assert_eq!(*mark.cut, cut(9));
+    assert_eq!(*mark.oldest.cut, cut(9));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

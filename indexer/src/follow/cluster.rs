@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::stream;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
-use proto::model::cut::{Cut, EpochMark};
+use proto::model::cut::Cut;
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
 use proto::model::index::IndexInfo;
@@ -17,9 +17,9 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, Directory, HandOverPiece, HandOverRequest, Heartbeat,
-    HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply,
-    SyncReport, WatchMessage, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, CoveringEpochs, Directory, HandOverPiece, HandOverRequest,
+    Heartbeat, HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
+    SyncReply, SyncReport, WatchMessage, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{CommandRequest, Outcome};
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -107,7 +107,7 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
         _: Cut,
         _: Option<u64>,
         _: u64,
-    ) -> Result<EpochMark> {
+    ) -> Result<CoveringEpochs> {
         no()
     }
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {

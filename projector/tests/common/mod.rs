@@ -92,7 +92,7 @@ impl CoordinatorApi for Script {
         _: Cut,
         _: Option<u64>,
         _: u64,
-    ) -> Result<EpochMark> {
+    ) -> Result<CoveringEpochs> {
         Err(Error::unavailable("not here"))
     }
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {

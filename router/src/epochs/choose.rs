@@ -1,4 +1,9 @@
 //! Chooses the epoch that a scan reads, and leases it.
+//!
+//! A scan that asks for positions gets from the coordinator the oldest and the newest of the epochs that cover them, and reads
+//! one of those. An epoch that is newer than these need not cover the positions, although its number is higher: a rollback may
+//! have undone the covering epochs while the scan waited, and the lost mutations come back later, or never. If only such epochs can be read,
+//! the coordinator is asked again.
 
 use std::sync::Arc;
 
@@ -8,7 +13,7 @@ use proto::model::cut::{Cut, Position};
 use proto::model::ids::{BucketId, Epoch, SliceNo, VbucketId};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
-use proto::rpc::api::ProjectorApi;
+use proto::rpc::api::{CoveringEpochs, ProjectorApi};
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
@@ -37,9 +42,12 @@ impl<'a> EpochChooser<'a> {
             match consistency {
                 Consistency::Epoch(epoch) => self.check_alive(*epoch),
                 Consistency::Any => {
-                    self.wait_applied(|applied| applied.newest_common(self.index)).await
+                    let newest = |applied: &AppliedEpochs, from| {
+                        applied.newest_common(self.index).filter(|epoch| *epoch >= from)
+                    };
+                    self.wait_applied(newest).await
                 }
-                Consistency::AtPlus(positions) => self.epoch_covering(positions, None).await,
+                Consistency::AtPlus(positions) => self.epoch_at_plus(positions).await,
                 Consistency::RequestPlus => self.epoch_of_now().await,
             }
         };
@@ -53,15 +61,16 @@ impl<'a> EpochChooser<'a> {
         Ok(self.context.leases.take(self.index.bucket, epoch))
     }
 
-    fn bucket(&self) -> Result<(Arc<BucketInfo>, Arc<dyn ProjectorApi>)> {
-        let catalog = self.context.catalog.load();
+    fn bucket(&self) -> Result<Arc<BucketInfo>> {
         let bucket = self.index.bucket;
         let missing =
             || Error::unavailable(format!("bucket {bucket} is not in the router's catalog"));
-        let info = catalog.buckets.get(&bucket).ok_or_else(missing)?;
-        let directory = &*self.context.directory;
-        let source = source_of(directory, info, |node| catalog.nodes.get(&node).cloned())?;
-        Ok((Arc::clone(info), source))
+        self.context.catalog.load().buckets.get(&bucket).cloned().ok_or_else(missing)
+    }
+
+    fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
+        let catalog = self.context.catalog.load();
+        source_of(&*self.context.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
     /// Returns an epoch that was chosen before, unless a rollback has taken it back.
@@ -76,12 +85,12 @@ impl<'a> EpochChooser<'a> {
         Ok(epoch)
     }
 
-    /// Waits until the indexers have applied an epoch that a new scan of the index may read. After a rollback the
+    /// Waits until the applied epochs and the oldest epoch that a new scan may read allow a choice. After a rollback a
     /// scan must not see less than survived it, so older epochs are passed over.
-    async fn wait_applied(
+    async fn wait_applied<T>(
         &self,
-        choose: impl Fn(&AppliedEpochs) -> Option<Epoch>,
-    ) -> Result<Epoch> {
+        choose: impl Fn(&AppliedEpochs, Epoch) -> Option<T>,
+    ) -> Result<T> {
         let mut changes = self.context.applied.changes();
         let mut catalogs = self.context.catalog_changed.subscribe();
         let mut silent = self.context.silent.subscribe();
@@ -89,9 +98,8 @@ impl<'a> EpochChooser<'a> {
         let stopped = |_| Error::unavailable("the router is stopping");
         loop {
             let from = readable_from(&self.context.catalog.load(), self.index.bucket);
-            let chosen = choose(&self.context.applied);
-            if let Some(epoch) = chosen.filter(|epoch| from.is_some_and(|from| *epoch >= from)) {
-                return Ok(epoch);
+            if let Some(chosen) = from.and_then(|from| choose(&self.context.applied, from)) {
+                return Ok(chosen);
             }
             check_reachable(self.context, self.index, &slices)?;
             tokio::select! {
@@ -106,7 +114,8 @@ impl<'a> EpochChooser<'a> {
     /// Returns an epoch that covers the source's present end.
     async fn epoch_of_now(&self) -> Result<Epoch> {
         loop {
-            let (bucket, source) = self.bucket()?;
+            let bucket = self.bucket()?;
+            let source = self.source(&bucket)?;
             let now = match source.place(self.index.bucket).await {
                 Ok(now) => now,
                 // A vbucket may be between two owners.
@@ -118,21 +127,33 @@ impl<'a> EpochChooser<'a> {
             };
             let positions: Vec<_> = now.durable.iter().collect();
             match self.epoch_covering(&positions, Some(now.history)).await {
+                Ok(Some(epoch)) => return Ok(epoch),
+                Ok(None) => {}
                 // The source has lost that position in the meantime.
-                Err(error) if error.code == ErrorCode::InvalidParameter => {
-                    tokio::time::sleep(self.context.config.retry).await;
-                }
-                chosen => return chosen,
+                Err(error) if error.code == ErrorCode::InvalidParameter => {}
+                Err(error) => return Err(error),
             }
+            tokio::time::sleep(self.context.config.retry).await;
         }
     }
 
+    /// Returns an epoch that covers given positions.
+    async fn epoch_at_plus(&self, positions: &[(VbucketId, Position)]) -> Result<Epoch> {
+        loop {
+            if let Some(epoch) = self.epoch_covering(positions, None).await? {
+                return Ok(epoch);
+            }
+            tokio::time::sleep(self.context.config.retry).await;
+        }
+    }
+
+    /// Returns an epoch that covers positions; `None` if the coordinator must be asked again.
     async fn epoch_covering(
         &self,
         positions: &[(VbucketId, Position)],
         history: Option<u64>,
-    ) -> Result<Epoch> {
-        let (bucket, _) = self.bucket()?;
+    ) -> Result<Option<Epoch>> {
+        let bucket = self.bucket()?;
         let beyond = positions.iter().find(|(vbucket, _)| vbucket.0 >= bucket.vbuckets);
         if let Some((vbucket, _)) = beyond {
             let message = format!(
@@ -144,13 +165,29 @@ impl<'a> EpochChooser<'a> {
         let cut = Cut::zero(bucket.vbuckets).with(positions);
         let left_ms = self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
         let coordinator = self.context.directory.coordinator();
-        let mark = coordinator.epoch_covering(self.index.bucket, cut, history, left_ms).await?;
-        // A slice may have been built later than that epoch, so its floor counts. All slices may already have
-        // applied a newer epoch: that one needs no waiting.
-        let oldest = self.wait_applied(|applied| {
-            let newest = applied.newest_common(self.index).unwrap_or_default();
-            Some(mark.epoch.max(applied.oldest_common(self.index)?).max(newest))
-        });
-        oldest.await
+        let covering = coordinator.epoch_covering(self.index.bucket, cut, history, left_ms).await?;
+        self.wait_applied(|applied, from| self.choose_covering(&covering, applied, from)).await
+    }
+
+    /// Chooses one of the epochs that cover a cut. `None` if no slice tells its floor yet, `Some(None)` if every epoch that can be read is
+    /// newer than all that are known to cover it.
+    fn choose_covering(
+        &self,
+        covering: &CoveringEpochs,
+        applied: &AppliedEpochs,
+        from: Epoch,
+    ) -> Option<Option<Epoch>> {
+        // A slice may have been built later than the oldest epoch, so its floor counts.
+        let oldest = covering.oldest.epoch.max(applied.oldest_common(self.index)?).max(from);
+        if oldest > covering.newest {
+            return Some(None);
+        }
+        // All slices may already have applied a newer epoch: that one needs no waiting.
+        let newest = applied.newest_common(self.index).unwrap_or_default();
+        Some(Some(newest.clamp(oldest, covering.newest)))
     }
 }
+
+#[cfg(test)]
+#[path = "choose_tests.rs"]
+mod tests;

@@ -329,4 +329,4 @@ impl ShardPosition {
 
 #[cfg(test)]
 #[path = "shard_tests.rs"]
-pub(super) mod tests;
+pub(crate) mod tests;

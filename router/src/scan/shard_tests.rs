@@ -112,11 +112,17 @@ impl Directory for Played {
 }
 
 fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
+    let nodes = indexers.len() as u64;
+    context_of(nodes, Arc::new(Played(indexers)))
+}
+
+/// The context of a router that knows indexers 1 up to a number.
+pub(crate) fn context_of(indexers: u64, directory: Arc<dyn Directory>) -> RouterContext {
     let node = |id, role| {
         let address = String::new();
         Arc::new(NodeInfo { id: NodeId(id), role, address, zone: String::new() })
     };
-    let nodes = (1..=indexers.len() as u64).map(|id| (NodeId(id), node(id, Role::Indexer)));
+    let nodes = (1..=indexers).map(|id| (NodeId(id), node(id, Role::Indexer)));
     let catalog = Catalog { nodes: nodes.collect(), ..Catalog::default() };
     let limits = AdmissionLimits {
         what: String::new(),
@@ -128,7 +134,7 @@ fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
         admission: Admission::new(limits),
         config: Config::new((*node(9, Role::Router)).clone()),
         env: Env::real(),
-        directory: Arc::new(Played(indexers)),
+        directory,
         catalog: Arc::new(arc_swap::ArcSwap::from_pointee(catalog)),
         catalog_changed: tokio::sync::watch::Sender::new(0),
         applied: Default::default(),

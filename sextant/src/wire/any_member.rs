@@ -90,7 +90,7 @@ impl AnyMember {
         cut: Cut,
         history: Option<u64>,
         timeout_ms: u64,
-    ) -> Result<EpochMark> {
+    ) -> Result<CoveringEpochs> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let asked = self.any_member_until(deadline, |member| {
             let cut = cut.clone();

@@ -12,15 +12,15 @@
 pub(super) use std::sync::Arc;
 
 pub(super) use bytes::Bytes;
-pub(super) use proto::model::cut::{Cut, EpochMark};
+pub(super) use proto::model::cut::Cut;
 pub(super) use proto::model::history::{SourceHistory, SourcePlace};
 pub(super) use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply,
-    IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport,
-    WatchMessage, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, CoveringEpochs, HandOverPiece, HandOverRequest, Heartbeat,
+    HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply,
+    SyncReport, WatchMessage, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -38,7 +38,7 @@ macro_rules! coordinator_methods {
                 1 sync(report: SyncReport) -> SyncReply, via any_member;
                 2 heartbeat(heartbeat: Heartbeat) -> HeartbeatReply, via any_member;
                 3 epoch_covering(bucket: BucketId, cut: Cut, history: Option<u64>, timeout_ms: u64)
-                    -> EpochMark, via own wait_for_epoch;
+                    -> CoveringEpochs, via own wait_for_epoch;
                 4 status() -> CoordinatorStatus, via any_member;
                 5 raft(messages: Vec<Bytes>) -> (), via own refuse_raft;
                 13 rebalance(request: RebalanceRequest) -> RebalancePlan, via any_member;

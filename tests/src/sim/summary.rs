@@ -35,6 +35,9 @@ pub struct Summary {
     pub entries: u64,
     /// Scans that were refused or timed out during faults.
     pub scans_refused: u64,
+    /// Scans of undone epochs whose cut the judge never heard of.
+    #[serde(default)]
+    pub scans_unjudged: u64,
     /// The errors of refused scans.
     #[serde(default)]
     pub refusals: BTreeMap<String, u64>,
@@ -135,6 +138,7 @@ impl Summary {
             ("logs that begin with a snapshot", self.logs_cut),
             ("shard scans that went on elsewhere", self.resumed),
             ("scans judged up to an error", self.parts_judged),
+            ("scans that cannot be judged", self.scans_unjudged),
             ("buckets dropped", self.buckets_dropped),
             ("scans at a pinned epoch", self.pinned_scans),
             ("scans by text", self.scans_by_text),

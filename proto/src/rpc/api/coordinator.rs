@@ -37,7 +37,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     /// A process reports that it is alive and what it has; the leader keeps the report in memory. It also renews leases.
     async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatReply>;
 
-    /// Returns the oldest published epoch that covers a cut, and promotes one at once if there is none. All callers that
+    /// Returns the published epochs that cover a cut, and promotes one at once if there is none. All callers that
     /// wait for a bucket at the same time share one promotion. The positions may be ahead of the last SYNC: the call then waits
     /// for SYNC, and fails with `Cancelled` after `timeout_ms`. With `history`, the fingerprint of the source's failover
     /// logs, the call waits until the coordinator knows that history, because an epoch from before a loss does not answer a
@@ -48,7 +48,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
         cut: Cut,
         history: Option<u64>,
         timeout_ms: u64,
-    ) -> Result<EpochMark>;
+    ) -> Result<CoveringEpochs>;
 
     /// Streams the catalog (now and after each change) and the epochs (all retained ones, then each new one, in
     /// order). Every message describes an applied state of this member.
@@ -66,6 +66,16 @@ pub trait CoordinatorApi: Send + Sync + 'static {
 
     /// Raft's messages from another member, unreliable; packed by the coordinator crate.
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
+}
+
+/// The published epochs that cover a cut, as one member of the coordinator knows them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoveringEpochs {
+    /// The oldest retained epoch that covers the cut.
+    pub oldest: EpochMark,
+    /// The newest epoch. All epochs from the oldest to this one cover the cut. A later one may not: a rollback that this
+    /// member has not heard of may have undone the oldest.
+    pub newest: Epoch,
 }
 
 /// SYNC for some buckets. A report of a bucket ends at a participant-closed cut: no statement and no

@@ -14,9 +14,9 @@ mod streams;
 mod writes;
 
 pub use coordinator::{
-    BucketProgress, BuildStatus, CoordinatorApi, CoordinatorStatus, Heartbeat, HeartbeatReply,
-    LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply, SyncReport,
-    WatchMessage,
+    BucketProgress, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs, Heartbeat,
+    HeartbeatReply, LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply,
+    SyncReport, WatchMessage,
 };
 pub use directory::Directory;
 pub use hand_over::{

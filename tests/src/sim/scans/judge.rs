@@ -21,6 +21,10 @@ impl Reader {
         }
         let (name, bucket) = (asked.index.name, asked.info.bucket);
         let Some(cut) = cut_of(&session.marks, bucket, epoch).await else {
+            let catalog = session.router.catalog();
+            if catalog.buckets.get(&bucket).is_some_and(|bucket| bucket.is_dead(epoch)) {
+                return self.count(|summary| summary.scans_unjudged += 1);
+            }
             let what = format!("a scan of {name} read epoch {epoch}, which was never published");
             return violation(&self.summary, what);
         };
