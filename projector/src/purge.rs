@@ -162,8 +162,8 @@ mod tests {
     use proto::rpc::mutation::MutationKind;
 
     use super::*;
-    use crate::source::ownership::Ownership;
     use crate::source::{Batch, BucketChanges, BucketRecord, MemoryStore, Mutation};
+    use documents::ownership::Ownership;
 
     const BUCKET: BucketId = BucketId(1);
 

@@ -1,5 +1,6 @@
 //! The services never import each other: `proto ← { coordinator, projector, router, indexer } ← sextant ← tests`
-//! (DESIGN section 4); `storage` is between `proto` and the services that store rows. The manifests are read as text.
+//! (DESIGN section 4); `storage` is between `proto` and the services that store rows, and `documents` between `storage` and the
+//! projector. The manifests are read as text.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,10 +12,14 @@ const ON_STORAGE: [&str; 2] = ["indexer", "projector"];
 /// The dependencies of a crate on crates of this workspace, dev-dependencies included.
 fn own_dependencies(name: &str) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-    let folder = if name == "storage" { "indexer/storage" } else { name };
+    let folder = match name {
+        "storage" => "indexer/storage",
+        "documents" => "projector/documents",
+        name => name,
+    };
     let manifest = root.join(folder).join("Cargo.toml");
     let manifest = std::fs::read_to_string(manifest).expect("a manifest");
-    let own = ["proto", "storage", "sextant", "tests"].into_iter().chain(SERVICES);
+    let own = ["proto", "storage", "documents", "sextant", "tests"].into_iter().chain(SERVICES);
     own.filter(|other| {
         manifest.lines().any(|line| {
             let line = line.replace(' ', "");
@@ -33,6 +38,9 @@ fn services_depend_on_proto_and_some_on_storage() {
         if ON_STORAGE.contains(&service) {
             found.remove("storage");
         }
+        if service == "projector" {
+            found.remove("documents");
+        }
         let expected = BTreeSet::from(["proto".to_owned()]);
         assert_eq!(found, expected, "dependencies of {service}");
     }
@@ -41,6 +49,12 @@ fn services_depend_on_proto_and_some_on_storage() {
 #[test]
 fn storage_depends_on_proto_alone() {
     assert_eq!(own_dependencies("storage"), BTreeSet::from(["proto".to_owned()]));
+}
+
+#[test]
+fn documents_depend_on_proto_and_storage() {
+    let expected = ["proto", "storage"].map(str::to_owned);
+    assert_eq!(own_dependencies("documents"), BTreeSet::from(expected));
 }
 
 #[test]

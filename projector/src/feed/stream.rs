@@ -35,7 +35,7 @@ use super::reader::{ReadFrom, Reader};
 use crate::keys::KeyMaker;
 use crate::source::Mutation;
 use crate::source::bucket::{Bucket, JoinedAt};
-use crate::source::ownership::Ownership;
+use documents::ownership::Ownership;
 
 /// The least that a message counts for. While a few messages wait for their reader, new mutations gather in the next
 /// message.

@@ -16,9 +16,9 @@ use super::bucket_ids::{compare_ids, dropped};
 use super::retry::new_retry;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-use crate::source::ownership::Ownership;
 use crate::source::registry::source_of_kind;
 use crate::source::{BucketRecord, StoredId};
+use documents::ownership::Ownership;
 
 /// Follows the catalog and the stability timestamps. Runs until cancelled; safe to cancel at any await.
 pub async fn follow_catalog(projector: Arc<Projector>) -> Infallible {

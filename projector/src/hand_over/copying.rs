@@ -16,10 +16,10 @@ use proto::model::ids::Seqno;
 use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;
-use crate::source::mutation::Mutation;
-use crate::source::record::is_partial;
-use crate::source::store::document_store::{Batch, BucketChanges, StoredDocument};
 use crate::source::writer::Writer;
+use documents::document_store::{Batch, BucketChanges, StoredDocument};
+use documents::mutation::Mutation;
+use documents::record::is_partial;
 
 /// A piece of a vbucket's log.
 pub struct LogPiece {

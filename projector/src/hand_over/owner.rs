@@ -13,8 +13,8 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-use crate::source::ownership::Ownership;
 use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
+use documents::ownership::Ownership;
 
 /// The approximate size of a piece.
 const PIECE_BYTES: usize = 4 << 20;

@@ -18,9 +18,9 @@ use proto::model::assignment::{HandOver, VbucketAssignment};
 use proto::model::ids::{NodeId, Seqno, VbucketId};
 
 use crate::source::bucket::Bucket;
-use crate::source::ownership::Ownership;
-use crate::source::record::is_partial;
 use crate::source::writer::Writer;
+use documents::ownership::Ownership;
+use documents::record::is_partial;
 
 impl Writer {
     /// Applies the owners of the vbuckets in the catalog.

@@ -2,7 +2,7 @@
 //! again.
 //!
 //! First the vbucket durably loses its branches. From then on it is partial
-//! ([`is_partial`](crate::source::record::is_partial)), whatever crashes, until its last entry is gone. Then its
+//! ([`is_partial`](documents::record::is_partial)), whatever crashes, until its last entry is gone. Then its
 //! documents and its log are removed in small batches; writers commit their groups between them.
 
 use proto::model::assignment::VbucketAssignment;

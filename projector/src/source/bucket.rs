@@ -20,9 +20,9 @@ use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
 use super::head::{Head, HeadPosition};
-use super::mutation::Mutation;
-use super::ownership::Ownership;
-use super::record::{BucketRecord, is_partial};
+use documents::mutation::Mutation;
+use documents::ownership::Ownership;
+use documents::record::{BucketRecord, is_partial};
 
 /// The limit of retained timestamps for any age of the horizon: as many as the coordinator retains, which is more than
 /// a minute of them.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::mutation::Mutation;
+use documents::mutation::Mutation;
 
 /// A position in the head. It counts all mutations that this process has published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

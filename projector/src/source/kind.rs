@@ -9,7 +9,7 @@ use proto::model::cut::Cut;
 use proto::model::history::Branches;
 use proto::model::ids::Seqno;
 
-use super::record::BucketRecord;
+use documents::record::BucketRecord;
 
 /// A call that brings mutations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

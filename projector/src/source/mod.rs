@@ -14,7 +14,7 @@
 //!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays.
 //! - A vbucket with any data has a log or a purge point, and so an end beyond zero. A vbucket that is copied from
 //!   elsewhere by its documents begins with the purge point, and a vbucket that is removed ends with it. A *partial*
-//!   vbucket has an end and no branches ([`record::is_partial`]).
+//!   vbucket has an end and no branches ([`documents::record::is_partial`]).
 //!
 //! Everything that depends on the kind of a source (embedded or pushed) lies behind [`kind::Source`]; [`registry`] lists
 //! the kinds.
@@ -28,23 +28,19 @@ mod check;
 pub mod embedded;
 pub mod head;
 pub mod kind;
-pub mod mutation;
 pub mod open;
-pub mod ownership;
 mod pending;
 pub mod push;
-pub mod record;
 pub mod registry;
 pub mod store;
 pub mod writer;
 
-pub use mutation::{Mutation, parse_stored};
-pub use record::{BucketRecord, StoredId};
+#[cfg(any(test, feature = "testing"))]
+pub use documents::MemoryStore;
 #[cfg(test)]
-pub use store::document_store::{Batch, BucketChanges};
-pub use store::document_store::{
-    DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+pub use documents::{Batch, BucketChanges};
+pub use documents::{
+    BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, Mutation, StoredDocument,
+    StoredId, parse_stored,
 };
 pub use store::fjall::FjallStore;
-#[cfg(any(test, feature = "testing"))]
-pub use store::memory::MemoryStore;

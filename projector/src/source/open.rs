@@ -4,9 +4,9 @@ use proto::Result;
 use proto::env::Random;
 use proto::model::ids::Seqno;
 
-use super::record::BucketRecord;
 use super::registry::source_of_kind;
-use super::store::document_store::DocumentStore;
+use documents::document_store::DocumentStore;
+use documents::record::BucketRecord;
 
 /// Opens the buckets of a store for a new process. Returns their records and the last seqno of each vbucket.
 pub fn open_buckets(

@@ -6,9 +6,9 @@ use proto::model::cut::Position;
 use proto::model::history::Branches;
 
 use super::bucket::Bucket;
-use super::mutation::Mutation;
-use super::ownership::Ownership;
-use super::store::document_store::BucketChanges;
+use documents::document_store::BucketChanges;
+use documents::mutation::Mutation;
+use documents::ownership::Ownership;
 
 /// The changes of a commit group in one bucket.
 pub(super) struct PendingChanges {

@@ -30,7 +30,7 @@ use super::embedded::numbering;
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
-use super::store::document_store::{Batch, DocumentStore};
+use documents::document_store::{Batch, DocumentStore};
 
 /// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the
 /// next group does not wait long.

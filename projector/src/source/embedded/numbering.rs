@@ -10,9 +10,9 @@ use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::check::{CheckedKind, CheckedWrite};
-use crate::source::mutation::Mutation;
 use crate::source::pending::PendingChanges;
-use crate::source::store::document_store::DocumentStore;
+use documents::document_store::DocumentStore;
+use documents::mutation::Mutation;
 
 /// Numbers the writes of a request: all of them or none.
 pub(in crate::source) fn write(

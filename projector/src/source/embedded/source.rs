@@ -9,7 +9,7 @@ use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::kind::{Source, WriteCall};
-use crate::source::record::BucketRecord;
+use documents::record::BucketRecord;
 
 /// The projector numbers the mutations itself.
 pub struct Embedded;

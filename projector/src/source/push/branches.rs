@@ -10,8 +10,8 @@ use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::bucket::Bucket;
-use crate::source::record::BucketRecord;
 use crate::source::writer::Writer;
+use documents::record::BucketRecord;
 
 /// Begins the producer's branches. The vbuckets lose what they have beyond the beginnings. A repeated request changes
 /// nothing.

@@ -10,7 +10,7 @@ use proto::value::key::check_id;
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::check::{WRITE_OVERHEAD_BYTES, document};
-use crate::source::mutation::Mutation;
+use documents::mutation::Mutation;
 
 /// A pushed mutation whose id, vbucket and document are valid.
 pub struct CheckedPush {

@@ -9,7 +9,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::check::CheckedPush;
 use crate::source::pending::PendingChanges;
-use crate::source::record::BucketRecord;
+use documents::record::BucketRecord;
 
 /// Accepts pushed mutations up to the first that does not fit. Then returns `error`, which validation has found in
 /// the same request.

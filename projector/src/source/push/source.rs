@@ -8,7 +8,7 @@ use proto::model::ids::Seqno;
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::kind::{Source, WriteCall};
-use crate::source::record::BucketRecord;
+use documents::record::BucketRecord;
 
 /// The producer numbers the mutations.
 pub struct Pushed;

@@ -14,12 +14,12 @@ use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
-use super::document_store::*;
 use super::fjall::FjallStore;
-use super::memory::MemoryStore;
-use crate::source::mutation::Mutation;
-use crate::source::ownership::Ownership;
-use crate::source::record::BucketRecord;
+use documents::MemoryStore;
+use documents::document_store::*;
+use documents::mutation::Mutation;
+use documents::ownership::Ownership;
+use documents::record::BucketRecord;
 
 const VBUCKETS: u16 = 3;
 /// The number of different documents of a bucket.

@@ -1,10 +1,6 @@
 //! The stores of documents and change logs: the contract and its implementations.
 
-pub mod document_store;
 pub mod fjall;
-#[cfg(any(test, feature = "testing"))]
-pub mod memory;
-mod rules;
 
 #[cfg(test)]
 mod differential_tests;

@@ -11,12 +11,12 @@ use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
-use super::document_store::*;
 use super::fjall::FjallStore;
-use super::memory::MemoryStore;
-use crate::source::mutation::Mutation;
-use crate::source::ownership::Ownership;
-use crate::source::record::BucketRecord;
+use documents::MemoryStore;
+use documents::document_store::*;
+use documents::mutation::Mutation;
+use documents::ownership::Ownership;
+use documents::record::BucketRecord;
 
 const BUCKET: BucketId = BucketId(7);
 const VBUCKETS: u16 = 2;

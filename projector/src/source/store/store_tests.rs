@@ -13,13 +13,13 @@ use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId, Vbuuid, vbuck
 use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
-use super::document_store::*;
 use super::fjall::FjallStore;
-use super::memory::MemoryStore;
 use crate::source::bucket::Bucket;
-use crate::source::mutation::Mutation;
-use crate::source::ownership::Ownership;
-use crate::source::record::{BucketRecord, StoredId};
+use documents::MemoryStore;
+use documents::document_store::*;
+use documents::mutation::Mutation;
+use documents::ownership::Ownership;
+use documents::record::{BucketRecord, StoredId};
 use proto::model::identity::UniqueId;
 
 const BUCKET: BucketId = BucketId(7);

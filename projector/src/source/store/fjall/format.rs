@@ -13,8 +13,8 @@ use proto::rpc::mutation::MutationKind;
 use proto::rpc::varint::{put_bytes, take_bytes};
 use proto::{Error, ErrorCode, Result};
 
-use crate::source::mutation::Mutation;
-use crate::source::record::BucketRecord;
+use documents::mutation::Mutation;
+use documents::record::BucketRecord;
 
 /// The content of the data directory's version file. Another number means another layout.
 const VERSION: &str = "sextant documents 3\n";

@@ -16,9 +16,9 @@ use super::format::{
     be_u64, damaged, document_id, log_entry, log_key, log_seqno, purged_key, read_entry,
     store_error, stored,
 };
-use crate::source::mutation::{Mutation, entry_bytes};
-use crate::source::store::document_store::{LogExtent, LogRange};
-use crate::source::store::rules::{check_empty, check_rewind, documents_before};
+use documents::document_store::{LogExtent, LogRange};
+use documents::mutation::{Mutation, entry_bytes};
+use documents::rules::{check_empty, check_rewind, documents_before};
 
 /// The log of a bucket.
 pub struct Log {

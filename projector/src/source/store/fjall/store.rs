@@ -22,12 +22,12 @@ use super::format::{
     tree_names, unique_key,
 };
 use super::log::Log;
-use crate::source::mutation::Mutation;
-use crate::source::record::{BucketRecord, StoredId};
-use crate::source::store::document_store::{
+use documents::document_store::{
     Batch, BucketChanges, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
 };
-use crate::source::store::rules::{get_each, no_bucket};
+use documents::mutation::Mutation;
+use documents::record::{BucketRecord, StoredId};
+use documents::rules::{get_each, no_bucket};
 
 /// The size of the cache for blocks and indexes.
 const CACHE_BYTES: u64 = 64 << 20;

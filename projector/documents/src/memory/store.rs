@@ -11,12 +11,12 @@ use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};
-use crate::source::mutation::Mutation;
-use crate::source::record::{BucketRecord, StoredId};
-use crate::source::store::document_store::{
+use crate::document_store::{
     Batch, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
 };
-use crate::source::store::rules::{check_empty, check_rewind, get_each, no_bucket};
+use crate::mutation::Mutation;
+use crate::record::{BucketRecord, StoredId};
+use crate::rules::{check_empty, check_rewind, get_each, no_bucket};
 
 /// The document store in memory. A clone is the same store.
 #[derive(Clone, Default)]

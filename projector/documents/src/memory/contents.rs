@@ -8,10 +8,10 @@ use proto::model::history::Branches;
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
-use crate::source::mutation::{Mutation, entry_bytes};
-use crate::source::record::BucketRecord;
-use crate::source::store::document_store::LogExtent;
-use crate::source::store::rules::documents_before;
+use crate::document_store::LogExtent;
+use crate::mutation::{Mutation, entry_bytes};
+use crate::record::BucketRecord;
+use crate::rules::documents_before;
 
 pub(super) struct Contents {
     pub(super) record: BucketRecord,

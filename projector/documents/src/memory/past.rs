@@ -9,7 +9,7 @@ use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid};
 
 use super::contents::{Contents, Log};
 use super::store::MemoryStore;
-use crate::source::mutation::Mutation;
+use crate::mutation::Mutation;
 
 impl Contents {
     /// The log of a vbucket in the history that has a position. The present history comes first.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use proto::Result;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
 
-use crate::source::mutation::Mutation;
-use crate::source::record::{BucketRecord, StoredId};
+use crate::mutation::Mutation;
+use crate::record::{BucketRecord, StoredId};
 
 /// Changes that become durable together.
 #[derive(Debug, Default)]

@@ -9,12 +9,12 @@ use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::document_store::LogExtent;
-use crate::source::mutation::Mutation;
+use crate::mutation::Mutation;
 
 /// Computes the documents of a vbucket at an earlier position: for each id that changed after it, the mutation that
 /// is current there, if any. The vbucket's log comes in two parts, the entries after the position first. An error if
 /// purged entries may have had an earlier version.
-pub(super) fn documents_before(
+pub fn documents_before(
     beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
     before: impl Iterator<Item = Result<Arc<Mutation>>>,
     vbucket: VbucketId,
@@ -36,12 +36,12 @@ pub(super) fn documents_before(
 }
 
 /// Checks that a rewind goes to a position that is still in the log, or to the very beginning.
-pub(super) fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
+pub fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
     if to.0 > 0 && to <= purged { Err(versions_purged(vbucket, purged)) } else { Ok(()) }
 }
 
 /// Checks that nothing is stored of a vbucket that is to be copied.
-pub(super) fn check_empty(vbucket: VbucketId, extent: &LogExtent) -> Result<()> {
+pub fn check_empty(vbucket: VbucketId, extent: &LogExtent) -> Result<()> {
     let LogExtent { end, .. } = extent;
     match end.0 {
         0 => Ok(()),
@@ -60,7 +60,7 @@ fn versions_purged(vbucket: VbucketId, purged: Seqno) -> Error {
 }
 
 /// Looks up each id, up to a total size.
-pub(super) fn get_each(
+pub fn get_each(
     ids: &[String],
     bytes_max: usize,
     get: impl Fn(&str) -> Result<Option<Bytes>>,
@@ -80,6 +80,6 @@ pub(super) fn get_each(
 }
 
 /// The error for a bucket that a store does not have.
-pub(super) fn no_bucket(bucket: BucketId) -> Error {
+pub fn no_bucket(bucket: BucketId) -> Error {
     Error::new(ErrorCode::Unknown, format!("this projector does not have bucket {bucket}"))
 }

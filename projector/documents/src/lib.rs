@@ -1,0 +1,32 @@
+//! The documents of a projector: for each bucket the current documents by id, and the change log that led to them.
+//!
+//! # How it works
+//!
+//! Each bucket has one *change log* (`change_log`). Everything that happens to the bucket is a record of that log: mutations, new
+//! branches, rewinds, purge points, copied and removed vbuckets. A group of statements is one record, one write and one sync, so
+//! it is there or not after a crash.
+//!
+//! The *document table* (`table`) is derived from the log: all documents by id, with the versions that a rewind or a snapshot can
+//! still ask for. It is filled after the sync of the log, in memory first, and flushed to fragments of the storage engine later. Its
+//! manifest says up to which place of the log it holds everything; opening a bucket replays the rest.
+//!
+//! # Invariants
+//!
+//! - Nobody reads a mutation before the record that brought it is synced.
+//! - A segment of the log is removed only when the table's manifest covers it, and when all its mutations are purged.
+//! - The seqnos of a vbucket have no gap between its purge point and its end.
+pub mod document_store;
+#[cfg(any(test, feature = "testing"))]
+pub mod memory;
+pub mod mutation;
+pub mod ownership;
+pub mod record;
+pub mod rules;
+
+pub use document_store::{
+    Batch, BucketChanges, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+};
+#[cfg(any(test, feature = "testing"))]
+pub use memory::MemoryStore;
+pub use mutation::{Mutation, parse_stored};
+pub use record::{BucketRecord, StoredId};
