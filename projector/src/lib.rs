@@ -30,6 +30,7 @@ mod feed;
 mod follow;
 mod hand_over;
 mod keys;
+mod maintenance;
 mod projector;
 mod purge;
 mod service;
@@ -38,7 +39,8 @@ mod source;
 pub use config::Config;
 pub use projector::Projector;
 pub use service::Service;
-pub use source::{DocumentStore, FjallStore};
+pub use documents::store::{DiskStore, DiskStoreOptions};
+pub use source::DocumentStore;
 
 /// The store in memory and the types of its contents, for tests.
 #[cfg(feature = "testing")]

@@ -165,4 +165,10 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Mutations in the order of their seqnos, from the beginning of the range: all of it or about the given number
     /// of bytes, at least one.
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>>;
+
+    /// Does a piece of the work that makes room and reads fast: flushes, merges, removal of purged segments. Returns true if
+    /// more is due. Readers and writers go on meanwhile.
+    fn maintain(&self) -> Result<bool> {
+        Ok(false)
+    }
 }

@@ -18,7 +18,7 @@ use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::open::open_buckets;
 use crate::source::writer::Writer;
-use crate::{follow, hand_over, purge};
+use crate::{follow, hand_over, maintenance, purge};
 
 /// Jobs in the writer's queue. In practice their bytes are the limit.
 const WRITE_JOBS: usize = 4096;
@@ -102,7 +102,7 @@ impl Service {
 /// Starts the tasks of a projector, except its writer.
 fn spawn_tasks(env: &Env, projector: &Arc<Projector>) -> Vec<Task> {
     let own = || Arc::clone(projector);
-    let [registration, sync, purge] = [own(), own(), own()];
+    let [registration, sync, purge, maintained] = [own(), own(), own(), own()];
     vec![
         // They change buckets step by step: a bucket that was changed by half must not be served.
         env.spawn_service("projector catalog", follow::follow_catalog(own())),
@@ -113,6 +113,9 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>) -> Vec<Task> {
             follow::stay_registered(Arc::clone(&registration))
         }),
         env.spawn_restarted("projector sync", move || follow::sync_positions(Arc::clone(&sync))),
+        env.spawn_restarted("projector maintenance", move || {
+            maintenance::maintain(Arc::clone(&maintained))
+        }),
         env.spawn_restarted("projector purge", move || purge::purge_logs(Arc::clone(&purge))),
     ]
 }

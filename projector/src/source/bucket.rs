@@ -388,3 +388,7 @@ impl Bucket {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "bucket_tests.rs"]
+mod tests;

@@ -1,15 +1,14 @@
 //! The sources: documents by id, and for each vbucket the log of all changes that led to them.
 //!
 //! A [`DocumentStore`] holds three things: a record of each bucket (definition and branches), its documents with the
-//! seqno of their last change, and its change log by (vbucket, seqno). There are two implementations: [`FjallStore`]
-//! on disk, and its twin in memory for the simulation, which can lose what was never synced.
+//! seqno of their last change, and its change log by (vbucket, seqno). There are two implementations: [`documents::store::DiskStore`],
+//! and its twin in memory for tests, which can lose what was never synced.
 //!
 //! The following holds at every moment and after any crash:
 //!
 //! - A [`Batch`] is in documents, log and records, or in none of them.
 //! - Nobody reads a batch before it is durable, so streamed mutations cannot be lost.
-//! - The seqnos of a vbucket's log have no gap, and the last one is the vbucket's position. Positions are read from
-//!   the log when a store is opened and are never stored separately.
+//! - The seqnos of a vbucket's log have no gap, and the last one is the vbucket's position.
 //! - A log begins behind its *purge point*. All entries up to the point were removed, so that logs are bounded
 //!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays.
 //! - A vbucket with any data has a log or a purge point, and so an end beyond zero. A vbucket that is copied from
@@ -32,7 +31,6 @@ pub mod open;
 mod pending;
 pub mod push;
 pub mod registry;
-pub mod store;
 pub mod writer;
 
 #[cfg(any(test, feature = "testing"))]
@@ -43,4 +41,3 @@ pub use documents::{
     BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, Mutation, StoredDocument,
     StoredId, parse_stored,
 };
-pub use store::fjall::FjallStore;

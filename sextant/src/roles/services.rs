@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use projector::FjallStore;
+use projector::{DiskStore, DiskStoreOptions};
 use proto::client::NodeIdentity;
 use proto::env::{Env, create_dir_durably};
 use proto::model::ids::NodeId;
@@ -74,9 +74,10 @@ pub async fn start_projector(
     let open_max = Shares::of_process().documents();
     let open = move || {
         create_dir_durably(&*its_env.fs, &data_dir)?;
-        let has_data = FjallStore::is_in(&*its_env.fs, &data_dir);
+        let has_data = DiskStore::is_in(&*its_env.fs, &data_dir);
         let identity = NodeIdentity::open(&its_env, data_dir.clone(), &node, has_data)?;
-        Ok::<_, Error>((FjallStore::open(&*its_env.fs, &data_dir, open_max)?, identity))
+        let options = DiskStoreOptions { open_files_max: open_max, ..DiskStoreOptions::default() };
+        Ok::<_, Error>((DiskStore::open(&its_env, &data_dir, options)?, identity))
     };
     let (store, identity) = env.blocking(open).await?;
     config.identity = Some(Arc::new(identity));

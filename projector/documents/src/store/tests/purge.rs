@@ -11,12 +11,13 @@ use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
-use super::fjall::FjallStore;
-use documents::MemoryStore;
-use documents::document_store::*;
-use documents::mutation::Mutation;
-use documents::ownership::Ownership;
-use documents::record::BucketRecord;
+use super::small;
+use crate::store::DiskStore;
+use crate::MemoryStore;
+use crate::document_store::*;
+use crate::mutation::Mutation;
+use crate::ownership::Ownership;
+use crate::record::BucketRecord;
 
 const BUCKET: BucketId = BucketId(7);
 const VBUCKETS: u16 = 2;
@@ -251,8 +252,8 @@ proptest! {
     #[test]
     fn a_purged_log_on_disk_has_what_the_model_keeps(steps in steps()) {
         let directory = tempfile::tempdir().expect("a directory");
-        let fs = proto::env::Env::real().fs;
-        let open = || FjallStore::open(&*fs, directory.path(), 32).expect("the store opens");
+        let env = proto::env::Env::real();
+        let open = || DiskStore::open(&env, directory.path(), small()).expect("the store opens");
         follows_the_model(&|| Arc::new(open()), steps);
     }
 }
@@ -260,8 +261,8 @@ proptest! {
 #[test]
 fn dropping_a_bucket_removes_its_purge_points() {
     let directory = tempfile::tempdir().expect("a directory");
-    let fs = proto::env::Env::real().fs;
-    let store = FjallStore::open(&*fs, directory.path(), 32).expect("the store opens");
+    let env = proto::env::Env::real();
+    let store = DiskStore::open(&env, directory.path(), small()).expect("the store opens");
     for cas in [1, 3] {
         store.apply_catalog(cas, &[record()], &[]).expect("a new bucket");
         let mut model = Model::default();

@@ -14,12 +14,13 @@ use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
-use super::fjall::FjallStore;
-use documents::MemoryStore;
-use documents::document_store::*;
-use documents::mutation::Mutation;
-use documents::ownership::Ownership;
-use documents::record::BucketRecord;
+use super::small;
+use crate::store::DiskStore;
+use crate::MemoryStore;
+use crate::document_store::*;
+use crate::mutation::Mutation;
+use crate::ownership::Ownership;
+use crate::record::BucketRecord;
 
 const VBUCKETS: u16 = 3;
 /// The number of different documents of a bucket.
@@ -50,7 +51,7 @@ struct Effects {
 /// Both stores.
 struct Both<'a> {
     directory: &'a Path,
-    disk: Option<FjallStore>,
+    disk: Option<DiskStore>,
     memory: MemoryStore,
     random: Arc<dyn Random>,
     records: BTreeMap<BucketId, BucketRecord>,
@@ -120,7 +121,7 @@ impl<'a> Both<'a> {
     fn reopen(&mut self) {
         (self.held, self.disk) = (None, None);
         self.trace.push("reopened".into());
-        let opened = FjallStore::open(&*Env::real().fs, self.directory, 32);
+        let opened = DiskStore::open(&Env::real(), self.directory, small());
         self.disk = Some(opened.expect("the store opens"));
         self.effects.reopened += 1;
     }

@@ -8,18 +8,17 @@ use bytes::Bytes;
 use proto::env::Env;
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::{BucketInfo, SourceKind};
-use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
-use super::fjall::FjallStore;
-use crate::source::bucket::Bucket;
-use documents::MemoryStore;
-use documents::document_store::*;
-use documents::mutation::Mutation;
-use documents::ownership::Ownership;
-use documents::record::{BucketRecord, StoredId};
+use super::small;
+use crate::store::DiskStore;
+use crate::MemoryStore;
+use crate::document_store::*;
+use crate::mutation::Mutation;
+use crate::ownership::Ownership;
+use crate::record::{BucketRecord, StoredId};
 use proto::model::identity::UniqueId;
 
 const BUCKET: BucketId = BucketId(7);
@@ -158,8 +157,8 @@ fn the_store_in_memory_fulfils_the_contract() {
     keeps_its_promises(&|| Arc::new(store.clone()));
 }
 
-fn open_on_disk(directory: &Path) -> Result<FjallStore> {
-    FjallStore::open(&*Env::real().fs, directory, 32)
+fn open_on_disk(directory: &Path) -> Result<DiskStore> {
+    DiskStore::open(&Env::real(), directory, small())
 }
 
 #[test]
@@ -168,7 +167,6 @@ fn the_store_on_disk_fulfils_the_contract() {
     keeps_its_promises(&|| Arc::new(open_on_disk(directory.path()).expect("the store opens")));
 }
 
-/// The database gave the numbers of removed trees again, and forgot the trees that had them.
 #[test]
 fn a_bucket_that_was_made_after_another_was_dropped_survives_restarts() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -239,14 +237,6 @@ fn a_directory_of_another_version_is_refused_and_unchanged() {
 }
 
 #[test]
-fn a_directory_in_use_is_refused() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let _open = open_on_disk(directory.path()).expect("a new store");
-    let error = open_on_disk(directory.path()).map(|_| ()).expect_err("in use");
-    assert_eq!(error.code, ErrorCode::Unavailable, "{error}");
-}
-
-#[test]
 fn a_batch_whose_sync_failed_is_stored_completely_or_not_at_all() {
     for reached_disk in [false, true] {
         let store = MemoryStore::default();
@@ -265,67 +255,3 @@ fn a_batch_whose_sync_failed_is_stored_completely_or_not_at_all() {
     }
 }
 
-#[test]
-fn the_head_is_bounded_and_reports_dropped_positions() {
-    let bucket = Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], 2_000);
-    let (_, begin, _) = bucket.end();
-    let mut numbers = Numbers::default();
-    let mut publish = |id: &str| {
-        let batch = numbers.batch(&[(id, Some("1"))]).buckets.remove(&BUCKET);
-        bucket.publish(batch.expect("a change").mutations, None);
-    };
-    publish("first");
-    let (found, next) = bucket.read_head(begin, 10).expect("nothing was forgotten");
-    assert_eq!(found.len(), 1);
-    (0..50).for_each(|n| publish(&n.to_string()));
-    assert!(bucket.read_head(begin, 10).is_none());
-    assert!(bucket.read_head(next, 10).is_none());
-    let (cut, end, _) = bucket.end();
-    assert_eq!(bucket.read_head(end, 10).map(|(found, _)| found.len()), Some(0));
-    assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
-}
-
-#[test]
-fn timestamps_are_bounded_while_the_horizon_stands_still() {
-    let add = |vbuckets: u16, count: u64| {
-        let mut record = record();
-        record.info.vbuckets = vbuckets;
-        record.branches = vec![Vec::new(); usize::from(vbuckets)];
-        let bucket = Bucket::new(record, &vec![Seqno(0); usize::from(vbuckets)], 1 << 20);
-        let cut = Arc::new(Cut::zero(vbuckets));
-        for epoch in 1..=count {
-            let (epoch, parent, cut) = (Epoch(epoch), Epoch(epoch - 1), Arc::clone(&cut));
-            bucket.add_epoch(EpochMark {
-                bucket: BUCKET,
-                epoch,
-                parent,
-                cut,
-                horizon: Epoch(1),
-                points: Arc::default(),
-            });
-        }
-        bucket.epochs_after(Epoch(0))
-    };
-    let kept = add(4, 5_000);
-    assert_eq!(kept.len(), 4096);
-    assert_eq!(kept.last().map(|mark| mark.epoch), Some(Epoch(5_000)), "the oldest go");
-    assert_eq!(add(1024, 5_000).len(), 1024, "many vbuckets make large cuts");
-    assert_eq!(add(16_384, 300).len(), 256);
-}
-
-#[test]
-fn positions_outside_the_history_are_refused() {
-    let mut record = record();
-    record.branches[0] = vec![(Vbuuid(9), 10), (Vbuuid(1), 0)];
-    let bucket = Bucket::new(record, &[Seqno(12), Seqno(3), Seqno(0), Seqno(0)], 1 << 20);
-    let check = |vbuuid, seqno| {
-        let mut cut = Cut::zero(VBUCKETS);
-        cut.set(VbucketId(0), Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) });
-        bucket.check_place(&cut).map_err(|error| error.code)
-    };
-    assert_eq!((check(9, 12), check(1, 10), check(0, 0)), (Ok(()), Ok(()), Ok(())));
-    for (vbuuid, seqno) in [(9, 13), (9, 10), (1, 11), (5, 1)] {
-        assert_eq!(check(vbuuid, seqno), Err(ErrorCode::OutOfOrder), "{vbuuid}/{seqno}");
-    }
-    assert!(bucket.check_place(&Cut::zero(3)).is_err());
-}

@@ -1,0 +1,431 @@
+//! One bucket: its change log, its table, and the order in which they change.
+//!
+//! All changes of a bucket run under one lock, each as one group: append, sync, then the table. Readers take no part in it. They see
+//! positions and mutations when the group is synced, and documents when the table has them; the service publishes a
+//! group after both.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use proto::env::{Env, create_dir_durably};
+use proto::lock::lock;
+use proto::model::history::branch_of;
+use proto::model::ids::{Seqno, VbucketId};
+use proto::rpc::mutation::MutationKind;
+use proto::{Error, ErrorCode, Result};
+use storage::log::{Lsn, RECORD_OVERHEAD_BYTES};
+
+use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
+use super::disk_store::DiskStoreOptions;
+use super::paired_file::PairedFile;
+use crate::change_log::{
+    ChangeLog, EventPlace, GroupBuilder, GroupPlace, LogEvent, LogState, MutationPlace, Run,
+    VbucketRange,
+};
+use crate::document_store::{BucketChanges, LogExtent, LogRange, StoredDocument};
+use crate::mutation::Mutation;
+use crate::record::BucketRecord;
+use crate::rules::{check_empty, check_rewind, documents_before};
+use crate::table::{
+    DeadVersions, DocumentTable, Retention, TableManifest, TableOptions, VersionRef,
+};
+
+/// The size of a read of the log.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// A bucket on disk.
+pub struct BucketStore {
+    pub(super) env: Env,
+    dir: PathBuf,
+    pub(super) log: ChangeLog,
+    pub(super) table: DocumentTable,
+    changes: Mutex<Changes>,
+    checkpoint: Mutex<LastCheckpoint>,
+}
+
+/// What a change needs and alters; locked from the first look at a group until the table has it.
+struct Changes {
+    record: BucketRecord,
+    group: GroupBuilder,
+}
+
+/// The last checkpoint on disk.
+struct LastCheckpoint {
+    file: PairedFile,
+    last: Checkpoint,
+}
+
+/// The place of a mutation in the order of all versions.
+fn version_place(place: &MutationPlace) -> u64 {
+    place.item + u64::from(place.offset)
+}
+
+impl BucketStore {
+    /// Creates a bucket in an empty directory, durably.
+    pub fn create(
+        env: &Env,
+        dir: &Path,
+        record: &BucketRecord,
+        (number, options): (u64, &DiskStoreOptions),
+        tables: &TableOptions,
+    ) -> Result<Self> {
+        create_dir_durably(&*env.fs, dir)?;
+        let log = LogState::new(record.info.vbuckets);
+        let table = TableManifest::new(number << 40);
+        let first = Checkpoint { log, record: record.clone(), table };
+        let (mut file, _) = PairedFile::open::<Checkpoint>(&*env.fs, dir, CHECKPOINT_FILE)?;
+        file.write(&*env.fs, &first)?;
+        let made = Self::open(env, dir, options, tables)?;
+        made.write_checkpoint(made.log.state())?;
+        Ok(made)
+    }
+
+    /// Opens a bucket, and replays what its checkpoint does not cover.
+    pub fn open(
+        env: &Env,
+        dir: &Path,
+        options: &DiskStoreOptions,
+        tables: &TableOptions,
+    ) -> Result<Self> {
+        let fs = &env.fs;
+        let (file, last) = PairedFile::open::<Checkpoint>(&**fs, dir, CHECKPOINT_FILE)?;
+        let last = last.ok_or_else(|| {
+            let what = format!("{}: the checkpoint of the bucket is missing", dir.display());
+            Error::new(ErrorCode::Corrupt, what)
+                .with_hint("restore the files checkpoint.1 and checkpoint.2 of the bucket")
+        })?;
+        let vbuckets = last.record.info.vbuckets;
+        let table =
+            DocumentTable::open(fs, dir, vbuckets, tables.clone(), last.table.clone())?;
+        let mut replay =
+            Replay { table: &table, covered: last.table.covered(), record: last.record.clone() };
+        let log = ChangeLog::open(env, &dir.join("log"), &options.log, &last.log, &mut |event, place| {
+            replay.event(event, &place)
+        })?;
+        let record = replay.record;
+        table.reach(log.end());
+        Ok(Self {
+            env: env.clone(),
+            dir: dir.to_path_buf(),
+            log,
+            table,
+            changes: Mutex::new(Changes { record, group: GroupBuilder::default() }),
+            checkpoint: Mutex::new(LastCheckpoint { file, last }),
+        })
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The record.
+    pub fn record(&self) -> BucketRecord {
+        lock(&self.changes).record.clone()
+    }
+
+    /// The last seqno of each vbucket.
+    pub fn ends(&self) -> Vec<Seqno> {
+        self.log.extents().iter().map(|extent| extent.end).collect()
+    }
+
+    /// Commits mutations and a new record: durable, then in the table.
+    pub fn commit(&self, changes: &BucketChanges) -> Result<()> {
+        let mut this = lock(&self.changes);
+        let Changes { record, group } = &mut *this;
+        group.clear();
+        if let Some(next) = &changes.record {
+            group.record(next)?;
+        }
+        let branches = &changes.record.as_ref().unwrap_or(record).branches;
+        for mutation in &changes.mutations {
+            let of_vbucket = branches.get(usize::from(mutation.vbucket.0));
+            let vbuuid = of_vbucket.map(|branches| branch_of(branches, mutation.seqno));
+            group.mutation(vbuuid.unwrap_or_default(), mutation);
+        }
+        let place = self.append(&mut this)?;
+        self.apply(&changes.mutations, &place)?;
+        if let Some(next) = &changes.record {
+            this.record = next.clone();
+        }
+        Ok(())
+    }
+
+    /// Appends and syncs the group of a change.
+    fn append(&self, this: &mut MutexGuard<'_, Changes>) -> Result<GroupPlace> {
+        let place = self.log.append(&this.group)?;
+        self.log.sync()?;
+        Ok(place)
+    }
+
+    /// Adds mutations to the table, in the order of their places.
+    fn apply(&self, mutations: &[Arc<Mutation>], place: &GroupPlace) -> Result<()> {
+        let places = place.mutations.iter().map(version_place);
+        let mut versions: Vec<VersionRef<'_>> =
+            mutations.iter().zip(places).map(|(mutation, place)| version(mutation, place)).collect();
+        versions.sort_unstable_by_key(|version| version.place);
+        self.table.apply(&versions)?;
+        self.table.reach(place.end);
+        Ok(())
+    }
+
+    /// Replaces the record.
+    pub fn put_record(&self, record: &BucketRecord) -> Result<()> {
+        let mut this = lock(&self.changes);
+        let place = self.change(&mut this, Some(record), |_| {})?;
+        self.table.reach(place.end);
+        Ok(())
+    }
+
+    /// Makes a change without mutations; returns its place. The caller tells the table of it.
+    fn change(
+        &self,
+        this: &mut MutexGuard<'_, Changes>,
+        record: Option<&BucketRecord>,
+        build: impl FnOnce(&mut GroupBuilder),
+    ) -> Result<GroupPlace> {
+        this.group.clear();
+        if let Some(record) = record {
+            this.group.record(record)?;
+        }
+        build(&mut this.group);
+        let place = self.append(this)?;
+        if let Some(record) = record {
+            this.record = record.clone();
+        }
+        Ok(place)
+    }
+
+    /// Takes vbuckets back to earlier positions, with the record that has the new branches.
+    pub fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let mut this = lock(&self.changes);
+        let mut back = Vec::new();
+        for (vbucket, to) in to {
+            let extent = self.log.extent(*vbucket);
+            check_rewind(*vbucket, extent.purged, *to)?;
+            if *to < extent.end {
+                self.check_versions(*vbucket, &extent, *to)?;
+                back.push((*vbucket, *to));
+            }
+        }
+        let place = self.change(&mut this, Some(record), |group| {
+            back.iter().for_each(|(vbucket, to)| group.rewind(*vbucket, *to));
+        })?;
+        let dead = |(vbucket, after): &(VbucketId, Seqno)| DeadVersions {
+            vbucket: *vbucket,
+            before: place.end,
+            after: *after,
+        };
+        self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
+        self.table.reach(place.end);
+        Ok(())
+    }
+
+    /// Checks that the log still tells what the documents were at an earlier position. A vbucket that was copied by its documents may
+    /// never have had their versions before the purge point.
+    fn check_versions(&self, vbucket: VbucketId, extent: &LogExtent, to: Seqno) -> Result<()> {
+        if extent.purged.0 == 0 || to.0 == 0 {
+            return Ok(());
+        }
+        let beyond = self.mutations(VbucketRange { vbucket, after: to, to: extent.end });
+        let before = self.mutations(VbucketRange { vbucket, after: extent.purged, to });
+        documents_before(beyond, before, vbucket, extent.purged).map(|_| ())
+    }
+
+    /// The mutations of a range, piece by piece.
+    fn mutations(&self, range: VbucketRange) -> impl Iterator<Item = Result<Arc<Mutation>>> {
+        let mut next = range;
+        let mut piece = Vec::new().into_iter();
+        std::iter::from_fn(move || {
+            if let Some(mutation) = piece.next() {
+                return Some(Ok(mutation));
+            }
+            match self.log.read(next, PIECE_BYTES) {
+                Ok(found) => {
+                    next.after = found.last()?.seqno;
+                    piece = found.into_iter();
+                    piece.next().map(Ok)
+                }
+                Err(error) => {
+                    next.after = next.to;
+                    Some(Err(error))
+                }
+            }
+        })
+    }
+
+    /// Purges the mutations of some vbuckets, but never the last one of a vbucket.
+    pub fn purge(&self, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let mut this = lock(&self.changes);
+        let points: Vec<(VbucketId, Seqno)> = to
+            .iter()
+            .filter_map(|(vbucket, to)| {
+                let extent = self.log.extent(*vbucket);
+                let to = Seqno(to.0.min(extent.end.0.saturating_sub(1)));
+                (to > extent.purged).then_some((*vbucket, to))
+            })
+            .collect();
+        if !points.is_empty() {
+            let place = self.change(&mut this, None, |group| group.purge(&points))?;
+            self.table.reach(place.end);
+        }
+        Ok(())
+    }
+
+    /// Gives an empty vbucket a purge point.
+    pub fn begin_purged(
+        &self,
+        record: &BucketRecord,
+        vbucket: VbucketId,
+        purged: Seqno,
+    ) -> Result<()> {
+        let mut this = lock(&self.changes);
+        check_empty(vbucket, &self.log.extent(vbucket))?;
+        let place = self.change(&mut this, Some(record), |group| group.begin(vbucket, purged))?;
+        self.table.reach(place.end);
+        Ok(())
+    }
+
+    /// Adds documents of a vbucket that is being copied.
+    pub fn put_documents(&self, documents: &[StoredDocument]) -> Result<()> {
+        let mut this = lock(&self.changes);
+        let Some(first) = documents.first() else { return Ok(()) };
+        let vbuckets = this.record.info.vbuckets;
+        let vbucket = proto::model::ids::vbucket_of(&first.id, vbuckets);
+        let place = self.change(&mut this, None, |group| group.documents(vbucket, documents))?;
+        // A copied document is in the log until the checkpoint covers it, so it has a place like any other version.
+        self.table.apply(&copied(documents, place.start + RECORD_OVERHEAD_BYTES))?;
+        self.table.reach(place.end);
+        Ok(())
+    }
+
+    /// Removes all data of a vbucket.
+    pub fn remove(&self, vbucket: VbucketId) -> Result<()> {
+        let mut this = lock(&self.changes);
+        let place = self.change(&mut this, None, |group| group.remove(vbucket))?;
+        self.table.kill(&[DeadVersions { vbucket, before: place.end, after: Seqno(0) }]);
+        Ok(())
+    }
+
+    /// The mutations of a range, see [`crate::DocumentStore::read_log`].
+    pub fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
+        let LogRange { vbucket, after, to, .. } = range;
+        self.log.read(VbucketRange { vbucket, after, to }, bytes)
+    }
+
+    /// The retained part of each vbucket's log.
+    pub fn extents(&self) -> Vec<LogExtent> {
+        self.log.extents()
+    }
+
+    /// The versions that a rewind or a read as of a cut can still ask for.
+    pub(super) fn retention(&self) -> Retention {
+        Retention { from: self.log.extents().iter().map(|extent| extent.purged).collect() }
+    }
+
+    /// The state of the log when the table has everything that it covers.
+    pub(super) fn synced_state(&self) -> Result<(LogState, BucketRecord)> {
+        let this = lock(&self.changes);
+        self.log.sync()?;
+        Ok((self.log.state(), this.record.clone()))
+    }
+
+    /// Writes a checkpoint for a change of the table.
+    pub(super) fn write_table(
+        &self,
+        state: Option<(LogState, BucketRecord)>,
+        table: &TableManifest,
+    ) -> Result<()> {
+        let mut checkpoint = lock(&self.checkpoint);
+        let LastCheckpoint { file, last } = &mut *checkpoint;
+        let mut next = Checkpoint { table: table.clone(), ..last.clone() };
+        if let Some((log, record)) = state {
+            (next.log, next.record) = (log, record);
+        }
+        file.write(&*self.env.fs, &next)?;
+        *last = next;
+        Ok(())
+    }
+
+    /// Writes a checkpoint that knows the log, with an unchanged table. The table has everything before.
+    fn write_checkpoint(&self, log: LogState) -> Result<()> {
+        let table = lock(&self.checkpoint).last.table.clone();
+        let record = self.record();
+        self.write_table(Some((log, record)), &table)
+    }
+
+    /// The place up to which the last checkpoint covers the log.
+    pub(super) fn covered(&self) -> Lsn {
+        lock(&self.checkpoint).last.log.from
+    }
+}
+
+fn version(mutation: &Mutation, place: u64) -> VersionRef<'_> {
+    let is_upsert = mutation.kind == MutationKind::Upsert;
+    VersionRef {
+        place,
+        id: &mutation.id,
+        seqno: mutation.seqno,
+        document: is_upsert.then_some(&mutation.document[..]),
+    }
+}
+
+/// The versions of copied documents whose item begins at a place. An item is longer than it has documents.
+fn copied(documents: &[StoredDocument], item: Lsn) -> Vec<VersionRef<'_>> {
+    let version = |(stored, n): (&'_ StoredDocument, u64)| -> VersionRef<'_> {
+        VersionRef {
+            place: item + n,
+            id: &stored.id,
+            seqno: stored.seqno,
+            document: Some(&stored.document),
+        }
+    };
+    documents.iter().zip(1..).map(version).collect()
+}
+
+/// The replay of the groups behind a checkpoint.
+struct Replay<'a> {
+    table: &'a DocumentTable,
+    /// The table has all versions before this place.
+    covered: u64,
+    record: BucketRecord,
+}
+
+impl Replay<'_> {
+    fn event(&mut self, event: LogEvent<'_>, place: &EventPlace) -> Result<()> {
+        let is_known = place.item < self.covered;
+        match event {
+            LogEvent::Record(record) => self.record = record,
+            LogEvent::Run(run) if !is_known => self.run(run)?,
+            LogEvent::Documents { documents, .. } if !is_known => {
+                self.table.apply(&copied(&documents, place.item))?;
+            }
+            LogEvent::Rewind { vbucket, to } => self.kill(vbucket, to, place),
+            LogEvent::Remove { vbucket } => self.kill(vbucket, Seqno(0), place),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn kill(&self, vbucket: VbucketId, after: Seqno, place: &EventPlace) {
+        if place.group.end > self.covered {
+            self.table.kill(&[DeadVersions { vbucket, before: place.group.end, after }]);
+        }
+    }
+
+    fn run(&self, run: Run<'_>) -> Result<()> {
+        let mutations = run.mutations().collect::<Result<Vec<_>>>()?;
+        let version = |mutation: &crate::change_log::RunMutation<'_>| (version_place(&mutation.place), *mutation);
+        let versions: Vec<_> = mutations.iter().map(version).collect();
+        let versions: Vec<VersionRef<'_>> = versions
+            .iter()
+            .map(|(place, mutation)| VersionRef {
+                place: *place,
+                id: mutation.id,
+                seqno: mutation.seqno,
+                document: (mutation.kind == MutationKind::Upsert).then_some(mutation.document),
+            })
+            .collect();
+        self.table.apply(&versions)
+    }
+}

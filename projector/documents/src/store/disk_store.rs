@@ -1,0 +1,332 @@
+//! The store on disk, as the service sees it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+
+use bytes::Bytes;
+use proto::env::{Env, FileSystem, check_version};
+use proto::lock::{lock, read, write};
+use proto::model::cut::{Cut, Position};
+use proto::model::history::branch_of;
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::model::index::Compression;
+use proto::{Error, ErrorCode, Result};
+use storage::fragment::{BlockCache, OpenFiles};
+
+use super::bucket_store::BucketStore;
+use super::paired_file::PairedFile;
+use super::source_manifest::{
+    self, BucketEntry, SourceManifest, directory_path, remove as remove_directory,
+};
+use super::walk::StoreWalk;
+use crate::change_log::ChangeLogOptions;
+use crate::document_store::{
+    Batch, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+};
+use crate::record::{BucketRecord, StoredId};
+use crate::rules::no_bucket;
+use crate::table::TableOptions;
+
+/// The content of the data directory's version file. Another number means another layout.
+const VERSION: &str = "sextant documents 4\n";
+
+/// Settings of the store.
+#[derive(Clone, Debug)]
+pub struct DiskStoreOptions {
+    /// Settings of the change logs.
+    pub log: ChangeLogOptions,
+    /// Size of the cache for blocks of all tables.
+    pub cache_bytes: u64,
+    /// Bytes of a bucket's versions in memory at which they are flushed.
+    pub memtable_bytes: usize,
+    /// Bytes of all buckets' versions in memory at which the largest are flushed.
+    pub memory_bytes_max: usize,
+    /// Maximum number of fragments that are open at once.
+    pub open_files_max: usize,
+}
+
+impl Default for DiskStoreOptions {
+    fn default() -> Self {
+        Self {
+            // Each bucket has its own log. A read opens its segment again in some microseconds.
+            log: ChangeLogOptions { open_files_max: 4, ..ChangeLogOptions::default() },
+            cache_bytes: 64 << 20,
+            memtable_bytes: TableOptions::MEMTABLE_BYTES,
+            memory_bytes_max: 4 * TableOptions::MEMTABLE_BYTES,
+            open_files_max: 64,
+        }
+    }
+}
+
+/// The store on disk. All calls block the thread.
+pub struct DiskStore {
+    pub(super) env: Env,
+    pub(super) dir: PathBuf,
+    pub(super) options: DiskStoreOptions,
+    tables: TableOptions,
+    pub(super) manifest: Mutex<ManifestOnDisk>,
+    buckets: RwLock<BTreeMap<BucketId, Arc<BucketStore>>>,
+}
+
+/// The manifest of the source, as it is on disk.
+pub(super) struct ManifestOnDisk {
+    file: PairedFile,
+    pub(super) contents: SourceManifest,
+}
+
+impl ManifestOnDisk {
+    /// Writes changed contents durably. After an error the contents are as before.
+    pub(super) fn write(&mut self, fs: &dyn FileSystem, next: SourceManifest) -> Result<()> {
+        self.file.write(fs, &next)?;
+        self.contents = next;
+        Ok(())
+    }
+}
+
+impl DiskStore {
+    /// Opens or creates the store in a directory that this process has locked. Blocks the thread. `Version` for a directory of another
+    /// layout, `Corrupt` for damage or if anything is missing that the store had.
+    pub fn open(env: &Env, dir: &Path, options: DiskStoreOptions) -> Result<Self> {
+        let opening = |error: Error| error.context(format!("opening the documents in {}", dir.display()));
+        Self::open_directory(env, dir, options).map_err(opening)
+    }
+
+    /// True if a directory has documents.
+    pub fn is_in(fs: &dyn FileSystem, dir: &Path) -> bool {
+        ["buckets", "source.1", "source.2", "fjall"].iter().any(|name| fs.exists(&dir.join(name)))
+    }
+
+    fn open_directory(env: &Env, dir: &Path, options: DiskStoreOptions) -> Result<Self> {
+        let fs = &env.fs;
+        fs.create_dir_all(dir)?;
+        if fs.exists(&dir.join("fjall")) {
+            let what = "the data directory was written by an earlier build, which kept documents in another format";
+            return Err(Error::new(ErrorCode::Version, what).with_hint(
+                "start the build that created the directory, copy its buckets, and load them into another data directory",
+            ));
+        }
+        check_version(&**fs, dir, VERSION, Self::is_in(&**fs, dir))?;
+        let (file, contents) = source_manifest::open(&**fs, dir)?;
+        let tables = TableOptions {
+            memtable_bytes: options.memtable_bytes,
+            cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            open_files: OpenFiles::new(fs, options.open_files_max),
+            compression: Compression::Lz4,
+            block_bytes: TableOptions::BLOCK_BYTES,
+        };
+        let mut buckets = BTreeMap::new();
+        for (id, entry) in &contents.buckets {
+            let path = directory_path(dir, entry.directory);
+            let bucket = BucketStore::open(env, &path, &options, &tables)
+                .and_then(|bucket| check_end(&bucket, entry).map(|()| bucket))
+                .map_err(|error| error.context(format!("bucket {id}")))?;
+            buckets.insert(*id, Arc::new(bucket));
+        }
+        let manifest = Mutex::new(ManifestOnDisk { file, contents });
+        let (env, dir, buckets) = (env.clone(), dir.to_path_buf(), RwLock::new(buckets));
+        Ok(Self { env, dir, options, tables, manifest, buckets })
+    }
+
+    fn bucket(&self, bucket: BucketId) -> Result<Arc<BucketStore>> {
+        read(&self.buckets).get(&bucket).cloned().ok_or_else(|| no_bucket(bucket))
+    }
+
+    /// All buckets, by their numbers.
+    pub(super) fn all(&self) -> Vec<(BucketId, Arc<BucketStore>)> {
+        read(&self.buckets).iter().map(|(id, bucket)| (*id, Arc::clone(bucket))).collect()
+    }
+
+    /// Makes the directories of new buckets, which the manifest names already.
+    fn make(&self, made: &[BucketRecord], first: u64) -> Result<Vec<(BucketId, BucketEntry)>> {
+        let mut entries = Vec::new();
+        for (record, directory) in made.iter().zip(first..) {
+            let path = directory_path(&self.dir, directory);
+            let options = (directory, &self.options);
+            let bucket = BucketStore::create(&self.env, &path, record, options, &self.tables)?;
+            let entry = entry_of(&bucket, directory);
+            write(&self.buckets).insert(record.info.id, Arc::new(bucket));
+            entries.push((record.info.id, entry));
+        }
+        Ok(entries)
+    }
+}
+
+/// The entry of a bucket as it is now.
+pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
+    let state = bucket.log.state();
+    let branches = bucket.record().branches;
+    let position = |(vbucket, branches): (&crate::change_log::VbucketState, &_)| {
+        let seqno = vbucket.extent.end;
+        Position { vbuuid: branch_of(branches, seqno), seqno }
+    };
+    BucketEntry {
+        directory,
+        log_id: state.log_id.unwrap_or_default(),
+        end: state.from,
+        positions: Cut::from_positions(state.vbuckets.iter().zip(&branches).map(position).collect()),
+    }
+}
+
+/// Checks that a bucket has what the manifest says.
+fn check_end(bucket: &BucketStore, entry: &BucketEntry) -> Result<()> {
+    let state = bucket.log.state();
+    let what = if state.log_id != Some(entry.log_id) {
+        "the change log is another one than the manifest of the source means".to_owned()
+    } else if state.from < entry.end {
+        let had: u64 = entry.positions.iter().map(|(_, position)| position.seqno.0).sum();
+        let has: u64 = bucket.ends().iter().map(|end| end.0).sum();
+        format!(
+            "the change log in {} ends at LSN {}, and was synced up to LSN {} before: it had {had} mutations and has {has}",
+            bucket.dir().display(),
+            state.from,
+            entry.end
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorCode::Corrupt, what).with_hint(
+        "put the newest copy of the data directory back; `sextant source recover --accept-loss` goes on without what is lost",
+    ))
+}
+
+impl DocumentStore for DiskStore {
+    fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
+        Ok(self.all().iter().map(|(_, bucket)| (bucket.record(), bucket.ends())).collect())
+    }
+
+    fn catalog_cas(&self) -> Result<u64> {
+        Ok(lock(&self.manifest).contents.catalog_cas)
+    }
+
+    fn unique_ids(&self) -> Result<BTreeMap<BucketId, StoredId>> {
+        Ok(lock(&self.manifest).contents.unique_ids.clone())
+    }
+
+    fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        let mut next = manifest.contents.clone();
+        next.unique_ids.extend(ids.iter().copied());
+        manifest.write(&*self.env.fs, next)
+    }
+
+    fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {
+        let fs = &*self.env.fs;
+        let mut manifest = lock(&self.manifest);
+        let mut next = manifest.contents.clone();
+        let first = next.next_directory;
+        if !made.is_empty() {
+            next.next_directory += made.len() as u64;
+            next.making.extend(first..next.next_directory);
+            manifest.write(fs, next.clone())?;
+        }
+        let entries = self.make(made, first)?;
+        next.making.clear();
+        next.buckets.extend(entries);
+        next.catalog_cas = cas;
+        let gone: Vec<u64> = removed
+            .iter()
+            .filter_map(|bucket| Some(next.buckets.remove(bucket)?.directory))
+            .collect();
+        next.removing.extend(&gone);
+        manifest.write(fs, next)?;
+        let dropped: Vec<_> =
+            removed.iter().filter_map(|bucket| write(&self.buckets).remove(bucket)).collect();
+        drop(dropped);
+        for directory in &gone {
+            remove_directory(fs, &self.dir, &directory_path(&self.dir, *directory))?;
+            // The next write says so; until then a start removes the directory again.
+            manifest.contents.removing.remove(directory);
+        }
+        Ok(())
+    }
+
+    fn put_records(&self, records: &[BucketRecord]) -> Result<()> {
+        for record in records {
+            // A bucket that was dropped stays dropped.
+            if let Ok(bucket) = self.bucket(record.info.id) {
+                bucket.put_record(record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        self.bucket(record.info.id)?.rewind(record, to)
+    }
+
+    fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>> {
+        Ok(self.bucket(bucket)?.extents())
+    }
+
+    fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64> {
+        self.bucket(bucket)?.log.bytes_to(vbucket, to)
+    }
+
+    fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        self.bucket(bucket)?.purge(to)
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<()> {
+        for (bucket, changes) in &batch.buckets {
+            let bucket = self.bucket(*bucket)?;
+            bucket.commit(changes)?;
+            self.bound_memory(&bucket)?;
+        }
+        Ok(())
+    }
+
+    fn get(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let found = self.bucket(bucket)?.table.get_many(&ids, bytes_max)?;
+        Ok(found.into_iter().map(|found| found.map(|stored| stored.document)).collect())
+    }
+
+    fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {
+        self.bucket(bucket)?.table.contains(id)
+    }
+
+    fn snapshot_after(
+        &self,
+        bucket: BucketId,
+        after: Option<&str>,
+    ) -> Result<Box<dyn DocumentSnapshot>> {
+        Ok(Box::new(StoreWalk(self.bucket(bucket)?.table.walk(after, None)?)))
+    }
+
+    fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
+        self.bucket(record.info.id)?.begin_purged(record, vbucket, purged)
+    }
+
+    fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
+        self.bucket(bucket)?.put_documents(documents)
+    }
+
+    /// The documents go with the log, in one step.
+    fn remove_documents(
+        &self,
+        bucket: BucketId,
+        _: VbucketId,
+        _: Option<&str>,
+        _: usize,
+    ) -> Result<Option<String>> {
+        self.bucket(bucket).map(|_| None)
+    }
+
+    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, _: u64) -> Result<bool> {
+        self.bucket(bucket)?.remove(vbucket).map(|()| true)
+    }
+
+    fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<crate::Mutation>>> {
+        self.bucket(range.bucket)?.read_log(range, bytes)
+    }
+
+    fn maintain(&self) -> Result<bool> {
+        self.maintain_all()
+    }
+}

@@ -1,0 +1,100 @@
+//! Flushes, merges and releases of the log, beside readers and writers.
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::lock::lock;
+
+use super::bucket_store::BucketStore;
+use super::disk_store::{DiskStore, entry_of};
+
+/// A commit flushes by itself when this many times the size of a memtable waits: the maintenance cannot keep up.
+const MEMTABLES_MAX: usize = 3;
+
+impl BucketStore {
+    /// Flushes what is in memory, and releases the part of the log that this covers. False if there was nothing to flush.
+    pub fn flush(&self) -> Result<bool> {
+        // Order matters: the table has everything of this state, and perhaps more.
+        let (log, record) = self.synced_state()?;
+        let covered = log.from;
+        let Some(change) = self.table.prepare_flush(|| self.retention())? else {
+            return Ok(false);
+        };
+        change.install(|table| self.write_table(Some((log, record)), table))?;
+        self.log.release(covered)?;
+        Ok(true)
+    }
+
+    /// Merges fragments if it pays; false if it does not.
+    fn merge(&self) -> Result<bool> {
+        let Some(change) = self.table.prepare_merge(|| self.retention())? else {
+            return Ok(false);
+        };
+        change.install(|table| self.write_table(None, table))?;
+        Ok(true)
+    }
+
+    /// Does one piece of work that is due; false if there is none.
+    pub fn maintain(&self) -> Result<bool> {
+        if self.table.needs_flush() && self.flush()? {
+            return Ok(true);
+        }
+        if self.table.needs_merge() && self.merge()? {
+            return Ok(true);
+        }
+        self.log.release(self.covered())?;
+        self.log.mark()?;
+        Ok(false)
+    }
+}
+
+impl DiskStore {
+    /// Does one piece of work of each bucket. Returns true if more may be due.
+    pub(super) fn maintain_all(&self) -> Result<bool> {
+        let mut has_worked = self.flush_largest()?;
+        for (_, bucket) in self.all() {
+            has_worked |= bucket.maintain()?;
+        }
+        if !has_worked {
+            self.note_ends()?;
+        }
+        Ok(has_worked)
+    }
+
+    /// Flushes the bucket with the most in memory if all buckets together have too much.
+    fn flush_largest(&self) -> Result<bool> {
+        let buckets = self.all();
+        let bytes = |bucket: &Arc<BucketStore>| bucket.table.memory_bytes();
+        let total: usize = buckets.iter().map(|(_, bucket)| bytes(bucket)).sum();
+        if total < self.options.memory_bytes_max {
+            return Ok(false);
+        }
+        let largest = buckets.iter().max_by_key(|(_, bucket)| bytes(bucket));
+        largest.map_or(Ok(false), |(_, bucket)| bucket.flush())
+    }
+
+    /// Flushes a bucket within its writer's call if the maintenance cannot keep up.
+    pub(super) fn bound_memory(&self, bucket: &BucketStore) -> Result<()> {
+        if bucket.table.memory_bytes() > MEMTABLES_MAX * self.options.memtable_bytes {
+            bucket.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes down how much each bucket has.
+    fn note_ends(&self) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        let mut next = manifest.contents.clone();
+        for (id, bucket) in self.all() {
+            if let Some(entry) = next.buckets.get_mut(&id)
+                && entry.end < bucket.log.end()
+            {
+                *entry = entry_of(&bucket, entry.directory);
+            }
+        }
+        if next != manifest.contents {
+            manifest.write(&*self.env.fs, next)?;
+        }
+        Ok(())
+    }
+}

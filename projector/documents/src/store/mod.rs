@@ -1,0 +1,35 @@
+//! The store on disk: the manifest of the source, and for each bucket its change log, its document table and its checkpoint.
+//!
+//! ```text
+//! DIR/VERSION                       of the layout
+//! DIR/source.1, source.2            the manifest of the source (`source_manifest`)
+//! DIR/buckets/<number>/log/         the change log
+//! DIR/buckets/<number>/fragments/   the document table
+//! DIR/buckets/<number>/checkpoint.1, checkpoint.2
+//! ```
+//!
+//! # How it works
+//!
+//! Each change of a bucket is one group of its change log. After the sync of the group the table gets its versions, and the
+//! readers see them. A *checkpoint* says up to which place the table's fragments have everything, and what the positions and
+//! the record of the bucket were there. A start reads the checkpoint and replays the groups behind it.
+//!
+//! # Invariants
+//!
+//! - A checkpoint is written after the fragments that it names and the part of the log that it covers are synced.
+//! - A segment of the log is released after the checkpoint that covers it is written.
+//! - The floor of the table's retention is a durable purge point, so that no crash asks for a version that a merge has dropped.
+//! - The end of a log that the source's manifest names was synced before. A log that ends earlier has lost something: the store does not
+//!   open, and nobody is told to roll back.
+mod bucket_store;
+mod checkpoint;
+mod disk_store;
+mod maintain;
+mod paired_file;
+mod source_manifest;
+mod walk;
+
+pub use disk_store::{DiskStore, DiskStoreOptions};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! A small file in two equal copies, so that the damage or loss of one copy loses nothing.
+//!
+//! ```text
+//! copy := "SXDM" version:u32 kind:u32 number:u64 len:u64 crc:u32  body[len]      (little endian)
+//! ```
+//!
+//! `body` is postcard; `crc` is CRC-32C over everything before it and the body. `number` grows with each write. A write replaces the
+//! first copy and then the second, each under a temporary name that is synced and renamed. So a crash leaves two copies
+//! whose numbers differ by at most one, and the larger number counts.
+//!
+//! A copy that is missing or damaged is written again from the other one. If both are, reading fails: the caller decides
+//! whether the directory is empty.
+
+use std::path::{Path, PathBuf};
+
+use proto::env::{FileSystem, OpenMode};
+use proto::{Error, ErrorCode, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const MAGIC: &[u8; 4] = b"SXDM";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 32;
+/// The part of the header before the checksum.
+const SUMMED_BYTES: usize = 28;
+const HINT: &str = "restore the file from a copy of the data directory; if there is none, `sextant source recover` tells what is left";
+
+/// The kinds of paired files. A file of another kind is damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// The manifest of a source: which buckets it must have.
+    Source = 1,
+    /// The checkpoint of a bucket: what its table has.
+    Checkpoint = 2,
+}
+
+/// The names of a file's copies.
+fn copies(dir: &Path, name: &str) -> [PathBuf; 2] {
+    [dir.join(format!("{name}.1")), dir.join(format!("{name}.2"))]
+}
+
+/// A file in two copies.
+#[derive(Debug)]
+pub struct PairedFile {
+    dir: PathBuf,
+    name: &'static str,
+    kind: FileKind,
+    /// The number of the last write.
+    number: u64,
+}
+
+impl PairedFile {
+    /// Opens the file in a directory; returns its contents, or `None` if neither copy exists. `Corrupt` if no copy can be
+    /// read, `Version` if another build has written it.
+    pub fn open<T: DeserializeOwned>(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        (name, kind): (&'static str, FileKind),
+    ) -> Result<(Self, Option<T>)> {
+        let mut file = Self { dir: dir.to_path_buf(), name, kind, number: 0 };
+        let found = copies(dir, name).map(|path| read(fs, &path, kind));
+        let newest = match &found {
+            [Ok(None), Ok(None)] => return Ok((file, None)),
+            [Ok(Some((one, _))), Ok(Some((other, _)))] => usize::from(other > one),
+            [Ok(Some(_)), _] => 0,
+            [_, Ok(Some(_))] => 1,
+            [Err(error), _] | [_, Err(error)] => return Err(error.clone()),
+        };
+        for error in found.iter().filter_map(|copy| copy.as_ref().err()) {
+            // The other copy may be of an older format than this one.
+            if error.code != ErrorCode::Corrupt {
+                return Err(error.clone());
+            }
+            tracing::warn!(%error, "a copy of the file is written again from the other one");
+        }
+        let missing = found.iter().any(|copy| matches!(copy, Ok(None)));
+        let mut numbers = found.iter().filter_map(|copy| Some(copy.as_ref().ok()?.as_ref()?.0));
+        let differ = numbers.next() != numbers.next();
+        let Some((number, bytes)) = found.into_iter().nth(newest).and_then(|c| c.ok().flatten())
+        else {
+            return Err(Error::internal("a copy that was read is gone"));
+        };
+        let contents = decode(&bytes[HEADER_BYTES..])
+            .map_err(|error| blame(error, &copies(dir, name)[newest]))?;
+        file.number = number;
+        if missing || differ {
+            file.put(fs, &bytes)?;
+        }
+        Ok((file, Some(contents)))
+    }
+
+    /// Replaces the contents durably.
+    pub fn write<T: Serialize>(&mut self, fs: &dyn FileSystem, contents: &T) -> Result<()> {
+        let bytes = encode(self.kind, self.number + 1, contents)?;
+        self.put(fs, &bytes)?;
+        self.number += 1;
+        Ok(())
+    }
+
+    fn put(&self, fs: &dyn FileSystem, bytes: &[u8]) -> Result<()> {
+        for path in copies(&self.dir, self.name) {
+            let tmp = path.with_extension("tmp");
+            let publish = || {
+                let file = fs.open(&tmp, OpenMode::Create)?;
+                file.set_len(0)?;
+                file.write_all_at(bytes, 0)?;
+                file.sync()?;
+                fs.rename(&tmp, &path)?;
+                fs.sync_dir(&self.dir)
+            };
+            publish().map_err(|error: std::io::Error| {
+                Error::from(error).context(format!("writing {}", path.display()))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the contents without writing anything, for checks of a directory: the contents of the newer copy, and an error for
+/// each copy that is damaged or missing.
+pub fn inspect<T: DeserializeOwned>(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    (name, kind): (&'static str, FileKind),
+) -> (Option<T>, Vec<Error>) {
+    let (mut newest, mut errors) = (None, Vec::new());
+    for path in copies(dir, name) {
+        match read(fs, &path, kind) {
+            Ok(Some((number, bytes))) => match decode(&bytes[HEADER_BYTES..]) {
+                Ok(contents) if newest.as_ref().is_none_or(|(other, _)| *other < number) => {
+                    newest = Some((number, contents));
+                }
+                Ok(_) => {}
+                Err(error) => errors.push(blame(error, &path)),
+            },
+            Ok(None) => {
+                let what = format!("{} is missing", path.display());
+                errors.push(Error::new(ErrorCode::Corrupt, what).with_hint(HINT));
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    (newest.map(|(_, contents)| contents), errors)
+}
+
+fn encode<T: Serialize>(kind: FileKind, number: u64, contents: &T) -> Result<Vec<u8>> {
+    let body = postcard::to_stdvec(contents)
+        .map_err(|error| Error::internal(format!("encoding a manifest: {error}")))?;
+    let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&(kind as u32).to_le_bytes());
+    out.extend_from_slice(&number.to_le_bytes());
+    out.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&out), &body);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(&body);
+    Ok(out)
+}
+
+/// Reads a copy: its number, and its bytes with a valid checksum; `None` if there is none.
+fn read(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<Option<(u64, Vec<u8>)>> {
+    if !fs.exists(path) {
+        return Ok(None);
+    }
+    let bytes = || {
+        let file = fs.open(path, OpenMode::Read)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    let bytes = bytes().map_err(|error: std::io::Error| {
+        Error::from(error).context(format!("reading {}", path.display()))
+    })?;
+    let number = check(&bytes, kind).map_err(|error| blame(error, path))?;
+    Ok(Some((number, bytes)))
+}
+
+/// Checks a copy; returns its number.
+fn check(bytes: &[u8], kind: FileKind) -> Result<u64> {
+    let corrupt = |what: &str| Error::new(ErrorCode::Corrupt, what);
+    let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
+        return Err(corrupt("the file ends within its header"));
+    };
+    let word = |at: usize| {
+        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&header[..SUMMED_BYTES]), body);
+    if &header[..4] != MAGIC || crc != word(SUMMED_BYTES) || long(20) != body.len() as u64 {
+        return Err(corrupt("the checksum of the file does not match"));
+    }
+    if word(4) != VERSION {
+        let what = format!("the file has format version {}, this build reads {VERSION}", word(4));
+        return Err(Error::new(ErrorCode::Version, what)
+            .with_hint("start the build that wrote the directory"));
+    }
+    if word(8) != kind as u32 {
+        return Err(corrupt("the file is of another kind"));
+    }
+    Ok(long(12))
+}
+
+fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    let corrupt = |what: String| Error::new(ErrorCode::Corrupt, what);
+    match postcard::take_from_bytes(body) {
+        Ok((contents, [])) => Ok(contents),
+        Ok((_, rest)) => Err(corrupt(format!("{} bytes behind the body", rest.len()))),
+        Err(error) => Err(corrupt(format!("the body cannot be decoded: {error}"))),
+    }
+}
+
+fn blame(error: Error, path: &Path) -> Error {
+    let is_damage = error.code == ErrorCode::Corrupt;
+    let error = error.context(format!("reading {}", path.display()));
+    if is_damage { error.with_hint(HINT) } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::env::sim::{self, SimFs};
+
+    use super::*;
+
+    const FILE: (&str, FileKind) = ("source", FileKind::Source);
+    const DIR: &str = "/data";
+
+    fn world() -> SimFs {
+        let (_, _, fs) = sim::world(1);
+        proto::env::create_dir_durably(&fs, Path::new(DIR)).expect("a directory");
+        fs
+    }
+
+    fn open(fs: &SimFs) -> Result<(PairedFile, Option<Vec<u64>>)> {
+        PairedFile::open(fs, Path::new(DIR), FILE)
+    }
+
+    fn written(fs: &SimFs) -> Vec<u64> {
+        let (mut file, before) = open(fs).expect("empty");
+        assert_eq!(before, None);
+        for n in 1..=3 {
+            file.write(fs, &vec![n; 5]).expect("written");
+        }
+        vec![3; 5]
+    }
+
+    #[test]
+    fn one_damaged_or_missing_copy_is_healed_from_the_other() {
+        let fs = world();
+        let last = written(&fs);
+        for n in 0..2 {
+            let path = &copies(Path::new(DIR), FILE.0)[n];
+            let bits =
+                fs.open(path, OpenMode::Read).expect("a copy").len().expect("its length") * 8;
+            for bit in 0..bits {
+                fs.flip_bit(path, bit).expect("flipped");
+                let (found, errors) = inspect::<Vec<u64>>(&fs, Path::new(DIR), FILE);
+                assert_eq!((found.as_ref(), errors.len()), (Some(&last), 1), "bit {bit}");
+                assert!(errors[0].message.contains(&path.display().to_string()), "{}", errors[0]);
+                assert_eq!(open(&fs).expect("the other copy").1.as_ref(), Some(&last));
+                let (_, errors) = inspect::<Vec<u64>>(&fs, Path::new(DIR), FILE);
+                assert!(errors.is_empty(), "healed: {errors:?}");
+            }
+            fs.remove_file(path).expect("removed");
+            assert_eq!(open(&fs).expect("the other copy").1.as_ref(), Some(&last));
+            assert!(fs.exists(path), "written again");
+        }
+    }
+
+    #[test]
+    fn two_damaged_copies_are_an_error_that_names_a_file() {
+        let fs = world();
+        written(&fs);
+        for path in copies(Path::new(DIR), FILE.0) {
+            fs.flip_bit(&path, 300).expect("flipped");
+        }
+        let error = open(&fs).expect_err("nothing is readable");
+        assert_eq!(error.code, ErrorCode::Corrupt);
+        assert!(error.message.contains("/data/source."), "{error}");
+    }
+
+    #[test]
+    fn a_crash_at_any_file_operation_leaves_the_last_or_the_next_contents() {
+        for seed in 0..200 {
+            let (env, _, fs) = sim::world(seed);
+            proto::env::create_dir_durably(&fs, Path::new(DIR)).expect("a directory");
+            let last = written(&fs);
+            let (mut file, _) = open(&fs).expect("the last contents");
+            fs.crash_at(fs.operations() + env.random.next_u64() % 12);
+            let next = vec![4; 5];
+            let is_written = file.write(&fs, &next).is_ok();
+            fs.crash();
+            fs.restart();
+            let found = open(&fs).expect("readable after a crash").1.expect("contents");
+            assert!(found == next || !is_written && found == last, "seed {seed}: {found:?}");
+        }
+    }
+}

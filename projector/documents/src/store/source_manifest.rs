@@ -1,0 +1,161 @@
+//! The manifest of a source: the buckets that it must have, and how much of each. It lies outside of logs and tables, so that a log
+//! that ends too early is told from one that never was longer.
+//!
+//! A bucket has a directory of its own under a number that is never given again. The manifest names a directory before it is made
+//! and until it is removed:
+//!
+//! | named in | a directory at the start |
+//! |---|---|
+//! | `making` | is left of a crash while a bucket was made: it is removed |
+//! | `buckets` | has the bucket |
+//! | `removing` | is left of a crash while a bucket was removed: it is removed |
+//! | nothing | is newer than the manifest, which is an older copy: an error, nothing is removed |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use proto::env::FileSystem;
+use proto::model::cut::Cut;
+use proto::model::ids::BucketId;
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+use storage::log::Lsn;
+
+use super::paired_file::{FileKind, PairedFile};
+use crate::record::StoredId;
+
+/// The name and kind of the manifest's file.
+pub const SOURCE_FILE: (&str, FileKind) = ("source", FileKind::Source);
+
+/// The contents of a source's manifest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SourceManifest {
+    /// The `cas` of the newest applied catalog.
+    pub catalog_cas: u64,
+    /// The number of the next directory.
+    pub next_directory: u64,
+    /// The random ids of buckets.
+    pub unique_ids: BTreeMap<BucketId, StoredId>,
+    /// The stored buckets.
+    pub buckets: BTreeMap<BucketId, BucketEntry>,
+    /// Directories that are being made.
+    pub making: BTreeSet<u64>,
+    /// Directories that are being removed.
+    pub removing: BTreeSet<u64>,
+}
+
+/// A stored bucket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BucketEntry {
+    /// The number of its directory.
+    pub directory: u64,
+    /// The random id of its log.
+    pub log_id: u64,
+    /// The end of its log when this was written: a log that ends earlier has lost something.
+    pub end: Lsn,
+    /// The positions at that end.
+    pub positions: Cut,
+}
+
+/// The path of a bucket's directory.
+pub fn directory_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join("buckets").join(format!("{number:08}"))
+}
+
+/// Removes directories that a crash has left, and refuses directories that the manifest does not know.
+pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Result<()> {
+    let above = dir.join("buckets");
+    if !fs.exists(&above) {
+        return Ok(());
+    }
+    let listing =
+        |error: std::io::Error| Error::from(error).context(format!("listing {}", above.display()));
+    for path in fs.list(&above).map_err(listing)? {
+        let number = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
+        let is_in = |set: &BTreeSet<u64>| number.is_some_and(|number| set.contains(&number));
+        if is_in(&manifest.making) || is_in(&manifest.removing) {
+            remove(fs, dir, &path)?;
+        } else if !manifest.buckets.values().any(|bucket| number == Some(bucket.directory)) {
+            let what = format!(
+                "{} is not in the manifest of the source, which is an older copy or lost",
+                path.display()
+            );
+            return Err(Error::new(ErrorCode::Corrupt, what).with_hint(
+                "restore the files source.1 and source.2 of the data directory; nothing was removed",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Removes a bucket's directory with its contents. A missing directory is no error.
+pub fn remove(fs: &dyn FileSystem, dir: &Path, path: &Path) -> Result<()> {
+    if !fs.exists(path) {
+        return Ok(());
+    }
+    let removed = fs.remove_dir_all(path).and_then(|()| fs.sync_dir(&dir.join("buckets")));
+    removed.map_err(|error| Error::from(error).context(format!("removing {}", path.display())))
+}
+
+/// Opens the manifest of a data directory, or begins one in an empty directory.
+pub fn open(fs: &dyn FileSystem, dir: &Path) -> Result<(PairedFile, SourceManifest)> {
+    let (file, manifest) = PairedFile::open(fs, dir, SOURCE_FILE)?;
+    // Without a manifest, each directory of a bucket is unknown.
+    let manifest = manifest.unwrap_or_default();
+    settle(fs, dir, &manifest)?;
+    Ok((file, manifest))
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::env::sim::{self, SimFs};
+    use proto::env::{OpenMode, create_dir_durably};
+
+    use super::*;
+
+    const DIR: &str = "/data";
+
+    fn world() -> SimFs {
+        let (_, _, fs) = sim::world(1);
+        for number in 1..=4 {
+            let path = directory_path(Path::new(DIR), number);
+            create_dir_durably(&fs, &path).expect("a directory");
+            fs.open(&path.join("a file"), OpenMode::CreateNew).expect("a file");
+        }
+        fs
+    }
+
+    fn entry(directory: u64) -> BucketEntry {
+        BucketEntry { directory, log_id: 7, end: 0, positions: Cut::zero(1) }
+    }
+
+    fn manifest() -> SourceManifest {
+        SourceManifest {
+            buckets: [(BucketId(1), entry(1)), (BucketId(9), entry(4))].into(),
+            making: [3].into(),
+            removing: [2].into(),
+            ..SourceManifest::default()
+        }
+    }
+
+    #[test]
+    fn a_start_removes_what_a_crash_has_left() {
+        let fs = world();
+        settle(&fs, Path::new(DIR), &manifest()).expect("settled");
+        let left = [1, 2, 3, 4].map(|n| fs.exists(&directory_path(Path::new(DIR), n)));
+        assert_eq!(left, [true, false, false, true]);
+    }
+
+    #[test]
+    fn a_directory_that_no_manifest_names_is_refused_and_kept() {
+        let fs = world();
+        let mut older = manifest();
+        older.buckets.remove(&BucketId(9));
+        for known in [older, SourceManifest::default()] {
+            let error = settle(&fs, Path::new(DIR), &known).expect_err("an unknown directory");
+            assert_eq!(error.code, ErrorCode::Corrupt);
+            assert!(error.message.contains("/data/buckets/0000000"), "{error}");
+            assert!(fs.exists(&directory_path(Path::new(DIR), 4)), "it is still there");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The maintenance of the store: flushes, merges, and the removal of purged segments, one piece of work after another, off the
+//! async threads.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::projector::Projector;
+
+/// The pause while nothing is due. A bulk load fills a memtable in about a second.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The pause after a failure.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Maintains the store until it is cancelled. Each piece of work is complete, or has changed nothing.
+pub(crate) async fn maintain(projector: Arc<Projector>) -> Infallible {
+    loop {
+        let store = projector.store();
+        let pause = match projector.env.blocking(move || store.maintain()).await {
+            Ok(true) => continue,
+            Ok(false) => PAUSE,
+            Err(error) => {
+                tracing::warn!(%error, "the maintenance of the documents failed; retrying");
+                RETRY
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}

@@ -1,0 +1,91 @@
+//! The bucket as its readers see it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use documents::ownership::Ownership;
+use proto::model::assignment::VbucketSet;
+use proto::model::bucket::SourceKind;
+use proto::model::ids::{BucketId, NodeId, Vbuuid, vbucket_of};
+use proto::rpc::mutation::MutationKind;
+
+use super::*;
+
+const BUCKET: BucketId = BucketId(7);
+const VBUCKETS: u16 = 4;
+
+fn record() -> BucketRecord {
+    let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
+    let branches = (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect();
+    let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Default::default() };
+    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
+}
+
+#[test]
+fn the_head_is_bounded_and_reports_dropped_positions() {
+    let bucket = Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], 2_000);
+    let (_, begin, _) = bucket.end();
+    let mut next = [0; VBUCKETS as usize];
+    let mut publish = |id: &str| {
+        let vbucket = vbucket_of(id, VBUCKETS);
+        let next = &mut next[usize::from(vbucket.0)];
+        *next += 1;
+        let (document, kind) = (Bytes::from_static(b"1"), MutationKind::Upsert);
+        let mutation = Mutation::new((vbucket, Seqno(*next)), id.into(), kind, document);
+        bucket.publish(vec![Arc::new(mutation)], None);
+    };
+    publish("first");
+    let (found, next) = bucket.read_head(begin, 10).expect("nothing was forgotten");
+    assert_eq!(found.len(), 1);
+    (0..50).for_each(|n| publish(&n.to_string()));
+    assert!(bucket.read_head(begin, 10).is_none());
+    assert!(bucket.read_head(next, 10).is_none());
+    let (cut, end, _) = bucket.end();
+    assert_eq!(bucket.read_head(end, 10).map(|(found, _)| found.len()), Some(0));
+    assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
+}
+
+#[test]
+fn timestamps_are_bounded_while_the_horizon_stands_still() {
+    let add = |vbuckets: u16, count: u64| {
+        let mut record = record();
+        record.info.vbuckets = vbuckets;
+        record.branches = vec![Vec::new(); usize::from(vbuckets)];
+        let bucket = Bucket::new(record, &vec![Seqno(0); usize::from(vbuckets)], 1 << 20);
+        let cut = Arc::new(Cut::zero(vbuckets));
+        for epoch in 1..=count {
+            let (epoch, parent, cut) = (Epoch(epoch), Epoch(epoch - 1), Arc::clone(&cut));
+            bucket.add_epoch(EpochMark {
+                bucket: BUCKET,
+                epoch,
+                parent,
+                cut,
+                horizon: Epoch(1),
+                points: Arc::default(),
+            });
+        }
+        bucket.epochs_after(Epoch(0))
+    };
+    let kept = add(4, 5_000);
+    assert_eq!(kept.len(), 4096);
+    assert_eq!(kept.last().map(|mark| mark.epoch), Some(Epoch(5_000)), "the oldest go");
+    assert_eq!(add(1024, 5_000).len(), 1024, "many vbuckets make large cuts");
+    assert_eq!(add(16_384, 300).len(), 256);
+}
+
+#[test]
+fn positions_outside_the_history_are_refused() {
+    let mut record = record();
+    record.branches[0] = vec![(Vbuuid(9), 10), (Vbuuid(1), 0)];
+    let bucket = Bucket::new(record, &[Seqno(12), Seqno(3), Seqno(0), Seqno(0)], 1 << 20);
+    let check = |vbuuid, seqno| {
+        let mut cut = Cut::zero(VBUCKETS);
+        cut.set(VbucketId(0), Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) });
+        bucket.check_place(&cut).map_err(|error| error.code)
+    };
+    assert_eq!((check(9, 12), check(1, 10), check(0, 0)), (Ok(()), Ok(()), Ok(())));
+    for (vbuuid, seqno) in [(9, 13), (9, 10), (1, 11), (5, 1)] {
+        assert_eq!(check(vbuuid, seqno), Err(ErrorCode::OutOfOrder), "{vbuuid}/{seqno}");
+    }
+    assert!(bucket.check_place(&Cut::zero(3)).is_err());
+}
