@@ -22,6 +22,7 @@ pub mod mutation;
 pub mod ownership;
 pub mod record;
 pub mod rules;
+pub mod table;
 
 pub use document_store::{
     Batch, BucketChanges, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
