@@ -59,3 +59,6 @@ pub use retention::Retention;
 pub use verify::verify;
 pub use version::{StoredVersion, VersionRef};
 pub use walk::{DocumentChunk, DocumentWalk, WalkedDocument};
+
+#[cfg(test)]
+mod tests;
