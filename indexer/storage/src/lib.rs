@@ -63,6 +63,7 @@ pub mod fragment;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 mod index;
+pub mod layers;
 pub mod layout;
 pub mod log;
 mod log_record;

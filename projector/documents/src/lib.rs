@@ -23,6 +23,7 @@ pub mod ownership;
 pub mod record;
 pub mod rules;
 pub mod store;
+pub mod table;
 
 pub use document_store::{
     Batch, BucketChanges, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,

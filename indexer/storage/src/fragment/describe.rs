@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::env::Env;
+use proto::env::{Env, FileSystem};
 use proto::model::ids::{Epoch, SliceNo};
 use serde::Serialize;
 
@@ -89,7 +89,16 @@ pub struct BlockInfo {
 /// Passes each readable block of a fragment to `each` and returns a summary. Damage inside blocks
 /// is reported as findings, damage outside of them is an error. Blocks the thread.
 pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&BlockInfo)) -> Result<FragmentInfo> {
-    let table = Fragment::open_path(&*env.fs, path, 0, &Arc::new(BlockCache::new(0)))?;
+    describe_in(&*env.fs, path, each)
+}
+
+/// Like [`describe()`], in a file system.
+pub fn describe_in(
+    fs: &dyn FileSystem,
+    path: &Path,
+    each: &mut dyn FnMut(&BlockInfo),
+) -> Result<FragmentInfo> {
+    let table = Fragment::open_path(fs, path, 0, &Arc::new(BlockCache::new(0)))?;
     let fragment = &table.fragment;
     let mut check = Check::new(&table, fragment.filter());
     for (n, section) in table.index.sections().iter().enumerate() {

@@ -26,7 +26,12 @@ type Readers = Mutex<BTreeMap<u64, Vec<Reader>>>;
 impl FileBlobs {
     /// The fragments of an indexer's directory `dir`, of which at most `open_max` are open at once.
     pub fn new(fs: &Arc<dyn FileSystem>, dir: &Path, open_max: usize) -> Self {
-        let open = OpenFiles::new(fs, open_max);
+        Self::with_pool(fs, dir, &OpenFiles::new(fs, open_max))
+    }
+
+    /// The fragments of a directory; those of several directories can share a pool of open files.
+    pub fn with_pool(fs: &Arc<dyn FileSystem>, dir: &Path, open: &Arc<OpenFiles>) -> Self {
+        let open = Arc::clone(open);
         Self { fs: Arc::clone(fs), dir: dir.to_path_buf(), open, readers: Arc::default() }
     }
 

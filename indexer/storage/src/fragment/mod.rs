@@ -55,11 +55,12 @@ pub(crate) mod writer;
 pub use blob_store::{Blob, BlobStore, BlobWriter};
 pub use cache::BlockCache;
 pub use compression::Compression;
-pub use describe::{BlockInfo, FragmentInfo, SectionInfo, describe};
+pub use describe::{BlockInfo, FragmentInfo, SectionInfo, describe, describe_in};
 pub use file_blobs::FileBlobs;
 pub use filter::{FILTER_BYTES, Filter, filter_hash};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use mend::mend;
+pub use open_files::OpenFiles;
 pub use reader::{Fragment, OpenFragment};
 pub use writer::{FragmentOptions, FragmentWriter};
 

@@ -84,6 +84,19 @@ impl Merge {
         (!winner.is_done()).then(|| (winner.cursor(), winner.head()))
     }
 
+    /// The cursor on the next row; `None` behind the last row. In a forward merge, the rows of one entry come in the
+    /// order of the sources, and those of one source from the newest to the oldest.
+    #[inline]
+    pub fn next_row(&self) -> Option<&Cursor> {
+        self.winner().map(|(winner, _)| &self.cursors[winner])
+    }
+
+    /// Goes behind the next row.
+    #[inline]
+    pub fn skip_row(&mut self) -> Result<()> {
+        self.winner().map_or(Ok(()), |(winner, _)| self.advance(winner))
+    }
+
     /// Node of a cursor's first game.
     fn first_place(&self, cursor: usize) -> usize {
         (cursor + self.cursors.len()) / 2

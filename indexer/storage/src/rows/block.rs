@@ -165,6 +165,12 @@ impl Block {
         out.extend_from_slice(self.suffix(&self.value, row));
     }
 
+    /// Two pieces that, concatenated, are the value of a row.
+    #[inline]
+    pub fn value_pieces(&self, row: u32) -> [&[u8]; 2] {
+        [self.prefix(&self.value), self.suffix(&self.value, row)]
+    }
+
     /// The epoch of a row.
     #[inline]
     pub fn epoch(&self, row: u32) -> Epoch {

@@ -26,6 +26,7 @@ pub struct TableBuilder<S> {
     block: BlockBuilder,
     slice: SliceNo,
     bytes: u64,
+    block_bytes: usize,
 }
 
 impl<S: BlockSink> TableBuilder<S> {
@@ -38,7 +39,14 @@ impl<S: BlockSink> TableBuilder<S> {
             block: BlockBuilder::default(),
             slice: SliceNo(0),
             bytes: 0,
+            block_bytes: BLOCK_BYTES,
         }
+    }
+
+    /// Closes blocks at this size instead of [`BLOCK_BYTES`].
+    pub fn with_block_bytes(mut self, bytes: usize) -> Self {
+        self.block_bytes = bytes;
+        self
     }
 
     /// Appends a row.
@@ -56,7 +64,7 @@ impl<S: BlockSink> TableBuilder<S> {
         stats.tombstones += u64::from(row.tombstone);
         stats.oldest = stats.oldest.min(row.epoch);
         stats.newest = stats.newest.max(row.epoch);
-        let full = self.block.size() >= BLOCK_BYTES || self.block.rows() == BLOCK_ROWS_MAX;
+        let full = self.block.size() >= self.block_bytes || self.block.rows() == BLOCK_ROWS_MAX;
         if full || self.slice != row.slice {
             self.close_block()?;
         }

@@ -1,0 +1,19 @@
+//! The layers of the engine that know nothing of indexes, for other tables of rows: rows and blocks, tables in memory and
+//! in fragments, cursors and merges, and the memtable.
+//!
+//! A row has a key, an id, a value, an epoch and a tombstone flag (`rows::block`). What these mean is up to the table that
+//! uses them.
+
+pub use crate::index::memtable::{BackMemtable, BackState};
+pub use crate::merge_policy::{FRAGMENTS_MIN, RUNS_MIN, choose};
+pub use crate::read::cursor::Cursor;
+pub use crate::read::merge::Merge;
+pub use crate::read::source::Source;
+pub use crate::rows::block::Block;
+pub use crate::rows::block_index::BlockIndex;
+pub use crate::rows::row::RowVersion;
+pub use crate::rows::sinks::BlockSink;
+pub use crate::rows::stats::TableStats;
+pub use crate::rows::table_builder::TableBuilder;
+pub use crate::tables::run::MemorySink;
+pub use crate::tables::table::Table;

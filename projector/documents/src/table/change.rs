@@ -1,0 +1,245 @@
+//! Flushes and merges: changes of the fragments, in two steps.
+//!
+//! 1. A change is *prepared*: its rows are written to a new file, and the file and its name are synced. This takes long, and
+//!    nobody waits for it.
+//! 2. It is *installed*: the new manifest is computed, the caller writes it durably, the tables change for all readers, and the
+//!    files that the manifest no longer names are deleted. Readers that have them go on.
+//!
+//! A crash between the steps leaves a file that no manifest names; the next opening removes it. If the caller fails to
+//! write the manifest, either one may be on disk. So the new file stays, and so do the old ones: a later manifest decides.
+//!
+//! One flush and one merge can be on their way at a time. A flush adds a fragment at the end, a merge replaces
+//! neighbours. So neither disturbs the other. Manifests are written one after another, each with all that was installed before.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::lock::{lock, read, write};
+use storage::layers::{FRAGMENTS_MIN, choose};
+
+use crate::table::dead::DeadList;
+use crate::table::document_table::DocumentTable;
+use crate::table::manifest::TableManifest;
+use crate::table::retention::Retention;
+use crate::table::rewrite::Rewrite;
+use crate::table::runs::sources;
+use crate::table::tables::{FragmentTable, Tables};
+
+/// Number of rewinds in the dead list above which flushes and rewrites clear it. Each read of a document of such a vbucket
+/// looks at the entries of its vbucket.
+const REWINDS_MAX: usize = 64;
+
+/// A prepared change. If it is dropped without being installed, nothing has changed.
+#[derive(Debug)]
+#[must_use = "a change counts when it is installed"]
+pub struct TableChange<'a> {
+    table: &'a DocumentTable,
+    kind: ChangeKind,
+    written: Option<Arc<FragmentTable>>,
+    /// True if a manifest on disk may name the new file.
+    may_be_named: bool,
+}
+
+#[derive(Debug)]
+enum ChangeKind {
+    /// The runs before a place become a fragment.
+    Flush { covered: u64 },
+    /// Neighbouring fragments become one.
+    Merge { files: Vec<u64> },
+}
+
+impl ChangeKind {
+    fn applied_to(&self, tables: &mut Tables, written: Option<&Arc<FragmentTable>>) {
+        let written = written.cloned();
+        match self {
+            Self::Flush { covered } => {
+                tables.covered = *covered;
+                tables.runs.retain(|run| run.places.first >= *covered);
+                tables.fragments.extend(written);
+            }
+            Self::Merge { files } => {
+                let is_first =
+                    |fragment: &Arc<FragmentTable>| files.first() == Some(&fragment.entry.file);
+                if let Some(at) = tables.fragments.iter().position(is_first) {
+                    tables.fragments.splice(at..at + files.len(), written);
+                }
+            }
+        }
+        tables.prune_dead();
+    }
+}
+
+impl TableChange<'_> {
+    /// Installs the change. `write_manifest` writes the manifest durably and must not change the table. After an error the
+    /// change does not count in memory; on disk it may.
+    pub fn install(
+        mut self,
+        write_manifest: impl FnOnce(&TableManifest) -> Result<()>,
+    ) -> Result<()> {
+        let table = self.table;
+        let publication = lock(&table.publication);
+        let manifest = {
+            let state = read(&table.state);
+            let mut next = (*state.tables).clone();
+            self.kind.applied_to(&mut next, self.written.as_ref());
+            next.manifest(state.next_file)
+        };
+        debug_assert!(manifest.check().is_ok(), "{manifest:?}");
+        self.may_be_named = true;
+        write_manifest(&manifest)?;
+        write(&table.state).change_tables(|tables| {
+            self.kind.applied_to(tables, self.written.as_ref());
+        });
+        drop(publication);
+        if let ChangeKind::Merge { files } = &self.kind {
+            table.discard(files.iter().copied());
+        }
+        Ok(())
+    }
+
+    /// Size of the new file; 0 if no row was left.
+    pub fn bytes(&self) -> u64 {
+        self.written.as_ref().map_or(0, |written| written.entry.bytes)
+    }
+}
+
+impl Drop for TableChange<'_> {
+    fn drop(&mut self) {
+        if let (false, Some(written)) = (self.may_be_named, &self.written) {
+            self.table.discard([written.entry.file]);
+        }
+        let mut state = write(&self.table.state);
+        match self.kind {
+            ChangeKind::Flush { .. } => state.flushing = None,
+            ChangeKind::Merge { .. } => state.is_merging = false,
+        }
+    }
+}
+
+impl DocumentTable {
+    /// True if a flush is due: memory is full, or the dead list is long and memory keeps it so.
+    pub fn needs_flush(&self) -> bool {
+        let state = read(&self.state);
+        let is_full = state.memory_bytes() >= self.options.memtable_bytes;
+        let overdue = overdue(&state.tables.dead);
+        state.flushing.is_none() && (is_full || overdue.is_some_and(|up_to| up_to > state.tables.covered))
+    }
+
+    /// Prepares a flush of everything that is in memory now; `None` if there is nothing to flush, or if another flush is on its
+    /// way. `retention` is asked after the versions to flush are fixed, so that it is never too new for one of them.
+    pub fn prepare_flush(
+        &self,
+        retention: impl FnOnce() -> Retention,
+    ) -> Result<Option<TableChange<'_>>> {
+        let (tables, covered) = {
+            let mut state = write(&self.state);
+            let covered = state.next_place;
+            if state.flushing.is_some() || covered == state.tables.covered {
+                return Ok(None);
+            }
+            state.freeze();
+            state.flushing = Some(covered);
+            (Arc::clone(&state.tables), covered)
+        };
+        let kind = ChangeKind::Flush { covered };
+        let mut change = TableChange { table: self, kind, written: None, may_be_named: false };
+        if !tables.runs.is_empty() {
+            let runs = self.sort(&tables.runs)?;
+            let is_at_bottom = tables.fragments.is_empty();
+            let rewrite = Rewrite {
+                dead: &tables.dead,
+                retention: Some(&retention()),
+                is_at_bottom,
+                vbuckets: self.vbuckets,
+            };
+            change.written = self.write_fragment(sources(runs.iter()), &rewrite)?;
+        }
+        Ok(Some(change))
+    }
+
+    /// True if a merge is due: one that pays, or one that clears the dead list.
+    pub fn needs_merge(&self) -> bool {
+        let state = read(&self.state);
+        !state.is_merging && choose_fragments(&state.tables).is_some()
+    }
+
+    /// Prepares a merge of fragments; `None` if none is due, or if another merge is on its way. `retention` is asked after the
+    /// versions to merge are fixed.
+    pub fn prepare_merge(
+        &self,
+        retention: impl FnOnce() -> Retention,
+    ) -> Result<Option<TableChange<'_>>> {
+        self.prepare_merge_of(choose_fragments, retention)
+    }
+
+    /// Prepares a merge of all fragments into one; `None` if there are fewer than two fragments and no dead versions, or if
+    /// another merge is on its way.
+    pub fn prepare_full_merge(
+        &self,
+        retention: impl FnOnce() -> Retention,
+    ) -> Result<Option<TableChange<'_>>> {
+        let choose = |tables: &Tables| {
+            let count = tables.fragments.len();
+            let is_due = count > 1 || count == 1 && !tables.dead.is_empty();
+            is_due.then_some(0..count)
+        };
+        self.prepare_merge_of(choose, retention)
+    }
+
+    fn prepare_merge_of(
+        &self,
+        choose: impl FnOnce(&Tables) -> Option<Range<usize>>,
+        retention: impl FnOnce() -> Retention,
+    ) -> Result<Option<TableChange<'_>>> {
+        let (tables, chosen) = {
+            let mut state = write(&self.state);
+            if state.is_merging {
+                return Ok(None);
+            }
+            let Some(chosen) = choose(&state.tables) else { return Ok(None) };
+            state.is_merging = true;
+            (Arc::clone(&state.tables), chosen)
+        };
+        let is_at_bottom = chosen.start == 0;
+        let inputs = &tables.fragments[chosen];
+        let files = inputs.iter().map(|fragment| fragment.entry.file).collect();
+        let kind = ChangeKind::Merge { files };
+        let mut change = TableChange { table: self, kind, written: None, may_be_named: false };
+        let rewrite = Rewrite {
+            dead: &tables.dead,
+            retention: Some(&retention()),
+            is_at_bottom,
+            vbuckets: self.vbuckets,
+        };
+        let inputs = sources(inputs.iter().map(|fragment| &fragment.table));
+        change.written = self.write_fragment(inputs, &rewrite)?;
+        Ok(Some(change))
+    }
+}
+
+/// The place of the newest rewind that should have left the dead list; `None` if the list is short.
+fn overdue(dead: &DeadList) -> Option<u64> {
+    if dead.len() <= REWINDS_MAX {
+        return None;
+    }
+    let places = dead.places();
+    let count = places.len().checked_sub(REWINDS_MAX + 1)?;
+    places.into_iter().nth(count)
+}
+
+/// Chooses neighbouring fragments to merge: the oldest one that keeps overdue entries in the dead list, or some whose merge
+/// pays.
+fn choose_fragments(tables: &Tables) -> Option<Range<usize>> {
+    if let Some(up_to) = overdue(&tables.dead) {
+        let is_dirty = |fragment: &Arc<FragmentTable>| {
+            let mut entries = tables.dead.entries().filter(|entry| entry.before <= up_to);
+            entries.any(|entry| fragment.may_hold(entry))
+        };
+        if let Some(at) = tables.fragments.iter().position(is_dirty) {
+            return Some(at..at + 1);
+        }
+    }
+    let bytes: Vec<u64> = tables.fragments.iter().map(|fragment| fragment.entry.bytes).collect();
+    choose(&bytes, FRAGMENTS_MIN, u64::MAX)
+}

@@ -1,0 +1,146 @@
+//! Versions that a rewind or a removal of a vbucket has taken back.
+//!
+//! A rewind does not touch rows. It adds an entry to the *dead list*, and every read passes over the versions that an
+//! entry names. A merge leaves them out for good. An entry leaves the list when neither memory nor a fragment can hold
+//! such a version any more. For that purpose each entry has a *number*, and each fragment says up to which number it
+//! was *cleaned*.
+//!
+//! An entry *covers* another one of its vbucket if each version that is dead by the other is dead by the entry too. The
+//! list holds no covered entries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::model::ids::{Seqno, VbucketId};
+use serde::{Deserialize, Serialize};
+
+/// Versions of a vbucket that do not exist any more: those before a place whose seqno is above another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadVersions {
+    /// The vbucket.
+    pub vbucket: VbucketId,
+    /// Place of the rewind; only versions before it are dead.
+    pub before: u64,
+    /// Seqno that the rewind went back to; only versions with a larger one are dead. 0 if the vbucket was removed.
+    pub after: Seqno,
+}
+
+/// Entry of a dead list, without its vbucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DeadEntry {
+    pub before: u64,
+    pub after: Seqno,
+    /// Number of the entry, counted from 1 and never used twice.
+    pub number: u64,
+}
+
+impl DeadEntry {
+    fn has(&self, place: u64, seqno: Seqno) -> bool {
+        place < self.before && seqno > self.after
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        self.before >= other.before && self.after <= other.after
+    }
+}
+
+/// The dead versions that tables may still hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DeadList {
+    vbuckets: BTreeMap<VbucketId, Vec<DeadEntry>>,
+    /// Number of the newest entry.
+    newest: u64,
+}
+
+impl DeadList {
+    /// True if no version is dead.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.vbuckets.is_empty()
+    }
+
+    /// Number of the newest entry that was ever added.
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// True if a version does not exist any more.
+    #[inline]
+    pub fn has(&self, vbucket: VbucketId, place: u64, seqno: Seqno) -> bool {
+        if self.vbuckets.is_empty() {
+            return false;
+        }
+        let entries = self.vbuckets.get(&vbucket);
+        entries.is_some_and(|entries| entries.iter().any(|entry| entry.has(place, seqno)))
+    }
+
+    /// Adds an entry. An entry that the list covers changes nothing.
+    pub fn add(&mut self, dead: &DeadVersions) {
+        let entry =
+            DeadEntry { before: dead.before, after: dead.after, number: self.newest + 1 };
+        let entries = self.vbuckets.entry(dead.vbucket).or_default();
+        if entries.iter().any(|other| other.covers(&entry)) {
+            return;
+        }
+        entries.retain(|other| !entry.covers(other));
+        entries.push(entry);
+        self.newest = entry.number;
+    }
+
+    /// Keeps the entries that are still needed.
+    pub fn retain(&mut self, is_needed: impl Fn(&DeadEntry) -> bool) {
+        self.vbuckets.retain(|_, entries| {
+            entries.retain(&is_needed);
+            !entries.is_empty()
+        });
+    }
+
+    /// All entries.
+    pub fn entries(&self) -> impl Iterator<Item = &DeadEntry> {
+        self.vbuckets.values().flatten()
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.vbuckets.values().map(Vec::len).sum()
+    }
+
+    /// The places of the rewinds, ascending. Entries of one place came together.
+    pub fn places(&self) -> BTreeSet<u64> {
+        self.entries().map(|entry| entry.before).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dead(before: u64, after: u64) -> DeadVersions {
+        DeadVersions { vbucket: VbucketId(3), before, after: Seqno(after) }
+    }
+
+    #[test]
+    fn a_version_is_dead_before_the_place_and_above_the_seqno() {
+        let mut list = DeadList::default();
+        list.add(&dead(100, 7));
+        assert!(list.has(VbucketId(3), 99, Seqno(8)));
+        assert!(!list.has(VbucketId(3), 100, Seqno(8)));
+        assert!(!list.has(VbucketId(3), 99, Seqno(7)));
+        assert!(!list.has(VbucketId(2), 99, Seqno(8)));
+    }
+
+    #[test]
+    fn covered_entries_leave_the_list_and_do_not_enter_it() {
+        let mut list = DeadList::default();
+        list.add(&dead(100, 7));
+        list.add(&dead(100, 7));
+        list.add(&dead(90, 8));
+        assert_eq!((list.len(), list.newest()), (1, 1));
+        list.add(&dead(200, 9));
+        assert_eq!((list.len(), list.newest()), (2, 2));
+        list.add(&dead(200, 0));
+        assert_eq!((list.len(), list.newest()), (1, 3));
+        list.retain(|entry| entry.number > 3);
+        assert!(list.is_empty());
+        assert_eq!(list.newest(), 3, "numbers are never used twice");
+    }
+}

@@ -1,0 +1,68 @@
+//! Description of a document table: its parts and their sizes.
+
+use proto::lock::read;
+use serde::Serialize;
+
+use crate::table::document_table::DocumentTable;
+use crate::table::manifest::FragmentEntry;
+
+/// The parts of a document table and their sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TableInfo {
+    /// Number of versions in the memtable.
+    pub memtable_versions: u64,
+    /// Number of versions in runs.
+    pub run_versions: u64,
+    /// Number of runs.
+    pub runs: usize,
+    /// Memory of memtable and runs, in bytes.
+    pub memory_bytes: usize,
+    /// Memory of filters and sparse indexes, in bytes.
+    pub index_bytes: usize,
+    /// The fragments, oldest first.
+    pub fragments: Vec<FragmentEntry>,
+    /// Bytes of the fragments' files.
+    pub disk_bytes: u64,
+    /// Number of entries in the dead list.
+    pub dead_entries: usize,
+    /// Everything with a smaller place is in the fragments.
+    pub covered: u64,
+    /// Everything with a smaller place was fed.
+    pub reached: u64,
+    /// The number of documents, about: replaced ones may count twice.
+    pub documents_about: u64,
+}
+
+impl DocumentTable {
+    /// Describes the table.
+    pub fn describe(&self) -> TableInfo {
+        let state = read(&self.state);
+        let tables = &state.tables;
+        let memtable = &state.memtable;
+        let live = memtable.versions().saturating_sub(2 * memtable.tombstones());
+        let of_file = |table: &storage::layers::Table| table.memory_bytes();
+        TableInfo {
+            memtable_versions: memtable.versions(),
+            run_versions: tables.runs.iter().map(|run| run.versions()).sum(),
+            runs: tables.runs.len(),
+            memory_bytes: state.memory_bytes(),
+            index_bytes: tables.fragments.iter().map(|fragment| of_file(&fragment.table)).sum(),
+            fragments: tables.fragments.iter().map(|fragment| fragment.entry.clone()).collect(),
+            disk_bytes: tables.fragments.iter().map(|fragment| fragment.entry.bytes).sum(),
+            dead_entries: tables.dead.len(),
+            covered: tables.covered,
+            reached: state.next_place,
+            documents_about: tables.documents_about() + live,
+        }
+    }
+
+    /// Memory of the versions that no fragment has, in bytes. A caller that feeds the table waits while it is above a bound.
+    pub fn memory_bytes(&self) -> usize {
+        read(&self.state).memory_bytes()
+    }
+
+    /// The place up to which fragments have everything.
+    pub fn covered(&self) -> u64 {
+        read(&self.state).tables.covered
+    }
+}

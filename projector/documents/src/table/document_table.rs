@@ -1,0 +1,240 @@
+//! The document table: what it is made of, how versions come in, and how one document is read.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+
+use bytes::Bytes;
+use proto::env::FileSystem;
+use proto::lock::{read, write};
+use proto::model::ids::{Seqno, hash_id};
+use proto::{Error, ErrorCode, Result};
+use storage::fragment::{BlobStore, FileBlobs};
+
+use crate::table::dead::DeadVersions;
+use crate::table::files;
+use crate::table::lookup::{Answer, Wanted};
+use crate::table::manifest::TableManifest;
+use crate::table::memory::{Memtable, Run};
+use crate::table::options::TableOptions;
+use crate::table::tables::Tables;
+use crate::table::version::{StoredVersion, VersionRef, joined};
+
+/// Number of versions whose hash entries are loaded together.
+const BATCH: usize = 32;
+
+/// The documents of one bucket by id.
+///
+/// All calls block the thread. One thread feeds the table (`apply`, `kill`, `reach`), in the order of the change log; any number
+/// of threads read, and any thread may flush and merge.
+pub struct DocumentTable {
+    pub(super) blobs: FileBlobs,
+    pub(super) options: TableOptions,
+    pub(super) vbuckets: u16,
+    pub(super) state: RwLock<State>,
+    /// Held while a manifest is written and installed, so that each manifest follows from the one before.
+    pub(super) publication: Mutex<()>,
+}
+
+/// What changes. Its lock is held for short times only: never for a sort, a merge or a file.
+#[derive(Debug)]
+pub(super) struct State {
+    pub memtable: Memtable,
+    pub tables: Arc<Tables>,
+    /// The place of the next version is this one, or a larger one.
+    pub next_place: u64,
+    /// Id of the next file.
+    pub next_file: u64,
+    /// The place up to which runs are being flushed, if a flush is on its way.
+    pub flushing: Option<u64>,
+    /// True while a merge of fragments is on its way.
+    pub is_merging: bool,
+    /// True while runs are merged in memory.
+    pub is_merging_runs: bool,
+}
+
+impl State {
+    /// Turns the memtable into a run.
+    pub fn freeze(&mut self) {
+        if let Some(run) = Run::freeze(std::mem::take(&mut self.memtable)) {
+            self.change_tables(|tables| tables.runs.push(run));
+        }
+    }
+
+    /// Changes the tables for all readers that come from now on.
+    pub fn change_tables(&mut self, change: impl FnOnce(&mut Tables)) {
+        change(Arc::make_mut(&mut self.tables));
+        debug_assert!(self.tables.are_in_order(), "{:?}", self.tables);
+    }
+
+    /// Memory of the versions that no fragment has, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let runs: usize = self.tables.runs.iter().map(Run::memory_bytes).sum();
+        self.memtable.memory_bytes() + runs
+    }
+
+    /// Checks that versions come in the order of their places.
+    fn check_places(&self, versions: &[VersionRef<'_>]) -> Result<()> {
+        let mut next = self.next_place;
+        for VersionRef { place, .. } in versions {
+            if *place < next || *place == u64::MAX {
+                let what = format!("a version has place {place}, and the next place is {next}");
+                return Err(Error::internal(what));
+            }
+            next = place + 1;
+        }
+        Ok(())
+    }
+}
+
+impl DocumentTable {
+    /// Opens the table that a manifest describes, in a directory of its own. The caller then feeds it with everything from
+    /// [`TableManifest::covered`] on. Files that the manifest does not name are removed. A missing or damaged file is an error that
+    /// names it.
+    pub fn open(
+        fs: &Arc<dyn FileSystem>,
+        dir: &Path,
+        vbuckets: u16,
+        options: TableOptions,
+        manifest: TableManifest,
+    ) -> Result<Self> {
+        let (blobs, fragments, next_file) = files::open(fs, dir, &options, &manifest)?;
+        let TableManifest { covered, dead, .. } = manifest;
+        let tables = Tables { fragments, runs: Vec::new(), dead: Arc::new(dead), covered };
+        let state = State {
+            memtable: Memtable::default(),
+            tables: Arc::new(tables),
+            next_place: covered,
+            next_file,
+            flushing: None,
+            is_merging: false,
+            is_merging_runs: false,
+        };
+        let (state, publication) = (RwLock::new(state), Mutex::default());
+        Ok(Self { blobs, options, vbuckets, state, publication })
+    }
+
+    /// Adds versions, all or none. Readers see all of them or none. Their places must ascend, and be larger than all before.
+    pub fn apply(&self, versions: &[VersionRef<'_>]) -> Result<()> {
+        let Some(last) = versions.last() else { return Ok(()) };
+        let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
+        let mut state = write(&self.state);
+        state.check_places(versions)?;
+        for (versions, hashes) in versions.chunks(BATCH).zip(hashes.chunks(BATCH)) {
+            state.memtable.prefetch(hashes);
+            for (version, hash) in versions.iter().zip(hashes) {
+                if state.memtable.is_full() {
+                    state.freeze();
+                }
+                state.memtable.put(*hash, version);
+            }
+        }
+        state.next_place = last.place + 1;
+        Ok(())
+    }
+
+    /// Takes versions back, all of the list at once. A later version has a place at or behind those of the list. Repeating
+    /// a call changes nothing.
+    pub fn kill(&self, dead: &[DeadVersions]) {
+        let mut state = write(&self.state);
+        state.change_tables(|tables| {
+            let list = Arc::make_mut(&mut tables.dead);
+            dead.iter().for_each(|dead| list.add(dead));
+        });
+        let behind = dead.iter().map(|dead| dead.before).max().unwrap_or_default();
+        state.next_place = state.next_place.max(behind);
+    }
+
+    /// Says that everything before a place was fed, so that a flush covers it even if no version has such a place.
+    pub fn reach(&self, place: u64) {
+        let mut state = write(&self.state);
+        state.next_place = state.next_place.max(place);
+    }
+
+    /// Returns the current document of an id.
+    pub fn get(&self, id: &str) -> Result<Option<StoredVersion>> {
+        self.find(id, None, &stored)
+    }
+
+    /// Returns the document of an id as of a cut: the seqno of each vbucket.
+    pub fn get_at(&self, id: &str, cut: &[Seqno]) -> Result<Option<StoredVersion>> {
+        self.find(id, Some(cut), &stored)
+    }
+
+    /// True if a document with that id exists.
+    pub fn contains(&self, id: &str) -> Result<bool> {
+        Ok(self.find(id, None, &|_, _| ())?.is_some())
+    }
+
+    /// Returns the current documents of some ids, all at one moment: the effects of a call of [`Self::apply`] or
+    /// [`Self::kill`] are in all of them or in none. `OverLimit` if they exceed `bytes_max` together.
+    pub fn get_many(&self, ids: &[&str], bytes_max: usize) -> Result<Vec<Option<StoredVersion>>> {
+        let wanted: Vec<_> = ids.iter().map(|id| Wanted::new(id, self.vbuckets, None)).collect();
+        let mut answers = Vec::with_capacity(ids.len());
+        let mut limit = Limit { left: bytes_max, bytes_max };
+        let tables = {
+            let state = read(&self.state);
+            for wanted in &wanted {
+                let answer = state.memtable.find(wanted, &state.tables.dead, &stored)?;
+                answers.push(limit.spend(answer)?);
+            }
+            Arc::clone(&state.tables)
+        };
+        for (wanted, answer) in wanted.iter().zip(&mut answers) {
+            if answer.is_none() {
+                let found = tables.find(wanted, &stored).map_err(files::with_hint)?;
+                *answer = limit.spend(found)?;
+            }
+        }
+        Ok(answers.into_iter().map(|answer| answer.and_then(Answer::present)).collect())
+    }
+
+    fn find<T>(
+        &self,
+        id: &str,
+        cut: Option<&[Seqno]>,
+        take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
+    ) -> Result<Option<T>> {
+        let wanted = Wanted::new(id, self.vbuckets, cut);
+        let tables = {
+            let state = read(&self.state);
+            if let Some(answer) = state.memtable.find(&wanted, &state.tables.dead, take)? {
+                return Ok(answer.present());
+            }
+            Arc::clone(&state.tables)
+        };
+        let answer = tables.find(&wanted, take).map_err(files::with_hint)?;
+        Ok(answer.and_then(Answer::present))
+    }
+}
+
+/// Bytes that an answer may still have.
+struct Limit {
+    left: usize,
+    bytes_max: usize,
+}
+
+impl Limit {
+    fn spend(
+        &mut self,
+        answer: Option<Answer<StoredVersion>>,
+    ) -> Result<Option<Answer<StoredVersion>>> {
+        if let Some(Answer::Present(found)) = &answer {
+            self.left = self.left.checked_sub(found.document.len()).ok_or_else(|| {
+                let what = format!("the documents have more than {} bytes", self.bytes_max);
+                Error::new(ErrorCode::OverLimit, what).with_hint("read fewer documents at once")
+            })?;
+        }
+        Ok(answer)
+    }
+}
+
+impl std::fmt::Debug for DocumentTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DocumentTable({})", self.blobs.store_name())
+    }
+}
+
+fn stored(seqno: Seqno, document: [&[u8]; 2]) -> StoredVersion {
+    let document: Bytes = joined(document);
+    StoredVersion { seqno, document }
+}

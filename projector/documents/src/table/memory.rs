@@ -1,0 +1,225 @@
+//! The newest versions, in memory.
+//!
+//! New versions go into a hash table (`storage`'s memtable), where a read of one document finds them. A *frozen* memtable
+//! takes no more versions. It becomes a *run*, a sorted table in memory, when somebody wants its documents in order: a
+//! walk or a flush.
+//!
+//! ```text
+//! state    := tombstone:u8 value               the memtable's state of a document; value as in `version`
+//! ```
+
+use std::sync::{Arc, Mutex};
+
+use proto::lock::lock;
+use proto::model::ids::{Epoch, Seqno, SliceNo};
+use proto::rpc::varint::put_varint;
+use proto::{Error, Result};
+use storage::layers::{BackMemtable, RowVersion, Table, TableBuilder};
+
+use crate::table::dead::DeadList;
+use crate::table::lookup::{Answer, Wanted, find_in_table};
+use crate::table::version::{VersionRef, seqno_of};
+
+/// The slice of all rows: a table has one bucket's documents, and no slices.
+pub(super) const SLICE: SliceNo = SliceNo(0);
+
+/// Smallest and largest place of some versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    pub first: u64,
+    pub last: u64,
+}
+
+/// Versions by document, found by the hash of the id.
+#[derive(Debug, Default)]
+pub(super) struct Memtable {
+    states: BackMemtable,
+    places: Option<Places>,
+    tombstones: u64,
+    /// A buffer that is reused for each state.
+    state: Vec<u8>,
+}
+
+impl Memtable {
+    /// Smallest and largest place; `None` if there are no versions.
+    pub fn places(&self) -> Option<Places> {
+        self.places
+    }
+
+    /// Number of versions.
+    pub fn versions(&self) -> u64 {
+        self.states.states()
+    }
+
+    /// Number of deletions.
+    pub fn tombstones(&self) -> u64 {
+        self.tombstones
+    }
+
+    /// Memory in use, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.states.size()
+    }
+
+    /// True if the table should take no further version.
+    pub fn is_full(&self) -> bool {
+        self.states.is_full()
+    }
+
+    /// Makes the processor load what the next versions will need.
+    pub fn prefetch(&self, hashes: &[u64]) {
+        self.states.prefetch(hashes.iter().copied());
+    }
+
+    /// Adds a version; its place is larger than all before.
+    pub fn put(&mut self, hash: u64, version: &VersionRef<'_>) {
+        let VersionRef { place, id, seqno, document } = *version;
+        self.state.clear();
+        self.state.push(u8::from(document.is_none()));
+        put_varint(&mut self.state, seqno.0);
+        self.state.extend_from_slice(document.unwrap_or_default());
+        self.states.set(hash, id.as_bytes(), SLICE, Epoch(place), &self.state);
+        self.tombstones += u64::from(document.is_none());
+        self.places.get_or_insert(Places { first: place, last: place }).last = place;
+    }
+
+    /// Looks a document up; `None` if there is no version that counts.
+    pub fn find<T>(
+        &self,
+        wanted: &Wanted<'_>,
+        dead: &DeadList,
+        take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
+    ) -> Result<Option<Answer<T>>> {
+        for version in self.states.history(wanted.hash, wanted.id) {
+            let (is_tombstone, value) = split_state(version.state)?;
+            let (seqno, document) = seqno_of(value)?;
+            if wanted.accepts(dead, version.epoch.0, seqno) {
+                let answer = (!is_tombstone).then(|| take(seqno, [&[], document]));
+                return Ok(Some(answer.map_or(Answer::Absent, Answer::Present)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All versions, sorted.
+    fn sorted(&self) -> Result<Option<Table>> {
+        let mut builder = TableBuilder::default();
+        for version in self.states.sorted() {
+            let (tombstone, value) = split_state(version.state)?;
+            let epoch = version.epoch;
+            let (key, id) = (version.id, &[][..]);
+            builder.push(&RowVersion { slice: SLICE, key, id, value, epoch, tombstone })?;
+        }
+        builder.finish()
+    }
+}
+
+fn split_state(state: &[u8]) -> Result<(bool, &[u8])> {
+    let (flag, value) =
+        state.split_first().ok_or_else(|| Error::internal("a state in memory is empty"))?;
+    Ok((*flag != 0, value))
+}
+
+/// A memtable that takes no more versions.
+#[derive(Debug)]
+pub(super) struct FrozenMemtable {
+    memtable: Memtable,
+    /// The same versions, sorted, as soon as somebody wanted them so. Whoever sorts has the lock.
+    sorted: Mutex<Option<Arc<Table>>>,
+}
+
+impl FrozenMemtable {
+    fn sorted(&self) -> Result<Arc<Table>> {
+        let mut sorted = lock(&self.sorted);
+        if let Some(table) = &*sorted {
+            return Ok(Arc::clone(table));
+        }
+        let table = self.memtable.sorted()?;
+        let table = table.ok_or_else(|| Error::internal("a frozen memtable has no versions"))?;
+        Ok(Arc::clone(sorted.insert(Arc::new(table))))
+    }
+}
+
+/// Versions in memory that no longer change.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// Smallest and largest place.
+    pub places: Places,
+    data: RunData,
+}
+
+#[derive(Clone, Debug)]
+enum RunData {
+    Hashed(Arc<FrozenMemtable>),
+    Sorted(Arc<Table>),
+}
+
+impl Run {
+    /// The versions of a memtable; `None` if it has none.
+    pub fn freeze(memtable: Memtable) -> Option<Self> {
+        let places = memtable.places()?;
+        let frozen = FrozenMemtable { memtable, sorted: Mutex::default() };
+        Some(Self { places, data: RunData::Hashed(Arc::new(frozen)) })
+    }
+
+    /// The rows of a table in memory.
+    pub fn from_table(table: Table) -> Self {
+        let places = Places { first: table.stats.oldest.0, last: table.stats.newest.0 };
+        Self { places, data: RunData::Sorted(Arc::new(table)) }
+    }
+
+    /// The table, if the run is sorted.
+    pub fn table(&self) -> Option<&Arc<Table>> {
+        match &self.data {
+            RunData::Hashed(_) => None,
+            RunData::Sorted(table) => Some(table),
+        }
+    }
+
+    /// Looks a document up; `None` if there is no version that counts.
+    pub fn find<T>(
+        &self,
+        wanted: &Wanted<'_>,
+        dead: &DeadList,
+        take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
+    ) -> Result<Option<Answer<T>>> {
+        match &self.data {
+            RunData::Hashed(frozen) => frozen.memtable.find(wanted, dead, take),
+            RunData::Sorted(table) => find_in_table(table, wanted, dead, take),
+        }
+    }
+
+    /// The sorted run; sorts if nobody has. Blocks while somebody else sorts.
+    pub fn into_sorted(self) -> Result<(Self, Arc<Table>)> {
+        let table = match self.data {
+            RunData::Hashed(frozen) => frozen.sorted()?,
+            RunData::Sorted(table) => table,
+        };
+        let data = RunData::Sorted(Arc::clone(&table));
+        Ok((Self { places: self.places, data }, table))
+    }
+
+    /// Number of versions.
+    pub fn versions(&self) -> u64 {
+        match &self.data {
+            RunData::Hashed(frozen) => frozen.memtable.versions(),
+            RunData::Sorted(table) => table.stats.rows,
+        }
+    }
+
+    /// Number of deletions.
+    pub fn tombstones(&self) -> u64 {
+        match &self.data {
+            RunData::Hashed(frozen) => frozen.memtable.tombstones(),
+            RunData::Sorted(table) => table.stats.tombstones,
+        }
+    }
+
+    /// Memory in use, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        match &self.data {
+            RunData::Hashed(frozen) => frozen.memtable.memory_bytes(),
+            RunData::Sorted(table) => table.memory_bytes(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The document table: the documents of one bucket by id, with the older versions that somebody can still ask for.
+//!
+//! # How it works
+//!
+//! The table is derived from the change log of its bucket. Each mutation is a *version* of a document, and has a *place*: a number that
+//! grows along the log. The table is log-structured. Versions go into a hash table in memory (the *memtable*). A flush writes them,
+//! sorted by id, into an immutable file (a *fragment*), and merges make one fragment out of neighbouring ones. The files, their blocks,
+//! filters and checksums are those of the storage engine (`storage::fragment`); `version` says what a row holds.
+//!
+//! ```text
+//! feed ──► memtable ──freeze──► runs ──flush──► fragments ──merge──► fewer fragments
+//!             places grow from right to left ◄────────────────────────────────────
+//! ```
+//!
+//! A read asks the memtable, then runs and fragments from the newest to the oldest. The first version that *counts* decides. A
+//! version counts if it is not dead, and, for a read as of a cut, if its seqno is in the cut. A walk merges all tables of
+//! one moment by id.
+//!
+//! A rewind of a vbucket touches no row. It puts an entry on the *dead list* (`dead`), and merges remove the versions that it
+//! names. Merges also drop the versions that no state at or above the *floor* of their vbucket shows (`retention`).
+//!
+//! The table has no log and no manifest file of its own. Its caller writes the [`TableManifest`] durably, and after an opening feeds
+//! the table with everything from [`TableManifest::covered`] on.
+//!
+//! # Invariants
+//!
+//! - The places of each table are behind those of all older tables. So the first version found decides.
+//! - A manifest names only fragments that are synced. A fragment that no manifest names is removed at the next opening.
+//! - A run leaves memory only when a durable manifest names the fragment that has its versions.
+//! - An entry leaves the dead list only when no table and no version that may be fed again can be dead by it.
+//! - Readers hold immutable tables. They wait for nothing but the addition of one batch to the memtable.
+//!
+//! Debug builds check the order of the places at each change (`tables`), and the manifest at each write.
+
+mod change;
+mod dead;
+mod describe;
+mod document_table;
+mod files;
+mod lookup;
+mod manifest;
+mod memory;
+mod options;
+mod retention;
+mod rewrite;
+mod runs;
+mod tables;
+mod verify;
+mod version;
+mod walk;
+
+pub use change::TableChange;
+pub use dead::DeadVersions;
+pub use describe::TableInfo;
+pub use document_table::DocumentTable;
+pub use manifest::{FragmentEntry, TableManifest};
+pub use options::TableOptions;
+pub use retention::Retention;
+pub use verify::verify;
+pub use version::{StoredVersion, VersionRef};
+pub use walk::{DocumentChunk, DocumentWalk, WalkedDocument};
+
+#[cfg(test)]
+mod tests;

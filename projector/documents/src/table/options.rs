@@ -1,0 +1,35 @@
+//! Options of a document table.
+
+use std::sync::Arc;
+
+use proto::model::index::Compression;
+use storage::fragment::{BlockCache, OpenFiles};
+
+/// Options of a document table.
+#[derive(Clone)]
+pub struct TableOptions {
+    /// Bytes of versions in memory at which a flush is due.
+    pub memtable_bytes: usize,
+    /// Cache of blocks. Tables can share it if their files have different ids (`TableManifest::new`).
+    pub cache: Arc<BlockCache>,
+    /// Pool of open files. Tables can share it.
+    pub open_files: Arc<OpenFiles>,
+    /// Compression of fragments.
+    pub compression: Compression,
+    /// Size of a fragment's block before compression. Larger blocks take less room on disk, and a read of one document costs more.
+    pub block_bytes: usize,
+}
+
+impl TableOptions {
+    /// Bytes of versions in memory at which a flush is due by default. It is large enough that a fragment is written in
+    /// large pieces and merges are rare, and small enough for many buckets.
+    pub const MEMTABLE_BYTES: usize = 64 << 20;
+    /// Size of a block by default.
+    pub const BLOCK_BYTES: usize = 8 << 10;
+}
+
+impl std::fmt::Debug for TableOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TableOptions({} bytes in memory, {:?})", self.memtable_bytes, self.compression)
+    }
+}

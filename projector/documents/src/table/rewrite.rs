@@ -1,0 +1,95 @@
+//! Rewriting of tables: merges the rows of several tables into one and leaves out the versions that nothing can ask for.
+
+use proto::model::ids::VbucketId;
+use proto::{Error, Result};
+use storage::fragment::filter_hash;
+use storage::layers::{Block, BlockSink, Merge, RowVersion, Source, TableBuilder};
+
+use crate::table::dead::DeadList;
+use crate::table::memory::SLICE;
+use crate::table::retention::{NeededVersions, Retention};
+use crate::table::version::{RowView, vbucket_of_hash};
+
+/// A merge of neighbouring tables.
+#[derive(Debug)]
+pub(super) struct Rewrite<'a> {
+    /// Versions that are left out.
+    pub dead: &'a DeadList,
+    /// States that can be asked for; `None` keeps all versions that are not dead.
+    pub retention: Option<&'a Retention>,
+    /// True if there is no older table.
+    pub is_at_bottom: bool,
+    /// Vbuckets of the bucket.
+    pub vbuckets: u16,
+}
+
+impl Rewrite<'_> {
+    /// Merges the rows of some sources, newest source first.
+    pub fn run<S: BlockSink>(&self, sources: Vec<Source>, out: &mut TableBuilder<S>) -> Result<()> {
+        let mut merge = Merge::new(sources, false)?;
+        let mut document = OneDocument::default();
+        let mut joined = Vec::new();
+        while let Some(cursor) = merge.next_row() {
+            let (block, row) = cursor.place();
+            if !document.has(block, row) {
+                document.begin(self, block, row);
+            }
+            let version = RowView::of(block, row)?;
+            if document.needs(self, &version)? {
+                let [prefix, mut value] = block.value_pieces(row);
+                if !prefix.is_empty() {
+                    joined.clear();
+                    joined.extend_from_slice(prefix);
+                    joined.extend_from_slice(value);
+                    value = &joined;
+                }
+                let (key, id, epoch) = (&document.id[..], &[][..], block.epoch(row));
+                let tombstone = version.is_tombstone;
+                out.push(&RowVersion { slice: SLICE, key, id, value, epoch, tombstone })?;
+            }
+            merge.skip_row()?;
+        }
+        Ok(())
+    }
+}
+
+/// The document whose versions pass by, from the newest to the oldest.
+#[derive(Debug, Default)]
+struct OneDocument {
+    id: Vec<u8>,
+    vbucket: VbucketId,
+    /// `None` if all versions are needed.
+    needed: Option<NeededVersions>,
+    /// Place of the version before; `None` before the first document.
+    place: Option<u64>,
+}
+
+impl OneDocument {
+    fn has(&self, block: &Block, row: u32) -> bool {
+        self.place.is_some() && block.compare(row, &self.id).is_eq()
+    }
+
+    fn begin(&mut self, rewrite: &Rewrite<'_>, block: &Block, row: u32) {
+        self.id.clear();
+        block.put_entry(row, &mut self.id);
+        self.vbucket = vbucket_of_hash(filter_hash(&self.id), rewrite.vbuckets);
+        let needed = |retention: &Retention| NeededVersions::new(retention.floor(self.vbucket));
+        self.needed = rewrite.retention.map(needed);
+        self.place = Some(u64::MAX);
+    }
+
+    fn needs(&mut self, rewrite: &Rewrite<'_>, version: &RowView<'_>) -> Result<bool> {
+        if self.place.is_some_and(|newer| version.place >= newer) {
+            // The rule of the retention holds only in this order.
+            return Err(Error::internal("the versions of a document do not come newest first"));
+        }
+        self.place = Some(version.place);
+        if rewrite.dead.has(self.vbucket, version.place, version.seqno) {
+            return Ok(false);
+        }
+        let Some(needed) = &mut self.needed else { return Ok(true) };
+        let is_void =
+            rewrite.is_at_bottom && version.is_tombstone && needed.is_past(version.seqno);
+        Ok(needed.takes(version.seqno) && !is_void)
+    }
+}

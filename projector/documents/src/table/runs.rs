@@ -1,0 +1,102 @@
+//! Runs: frozen memtables, sorted when somebody wants their documents in order, and merged when they become many.
+//!
+//! A walk freezes the memtable, so many walks make many small runs. Runs are merged in memory by the same policy as
+//! fragments. A flush takes all runs. A merge of runs that a flush takes meanwhile is thrown away.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::lock::write;
+use storage::layers::{MemorySink, RUNS_MIN, Source, Table, TableBuilder, choose};
+
+use crate::table::document_table::{DocumentTable, State};
+use crate::table::memory::{Run, SLICE};
+use crate::table::rewrite::Rewrite;
+use crate::table::tables::Tables;
+
+/// All rows of some tables, newest table first; the tables come oldest first.
+pub(super) fn sources<'a>(tables: impl DoubleEndedIterator<Item = &'a Arc<Table>>) -> Vec<Source> {
+    tables.rev().map(|table| Source::whole(table, SLICE)).collect()
+}
+
+impl DocumentTable {
+    /// Freezes the memtable and returns all tables of this moment.
+    pub(super) fn freeze(&self) -> Arc<Tables> {
+        let mut state = write(&self.state);
+        state.freeze();
+        Arc::clone(&state.tables)
+    }
+
+    /// Sorts runs, also for later readers.
+    pub(super) fn sort(&self, runs: &[Run]) -> Result<Vec<Arc<Table>>> {
+        let mut tables = Vec::with_capacity(runs.len());
+        for run in runs {
+            let is_new = run.table().is_none();
+            let (sorted, table) = run.clone().into_sorted()?;
+            if is_new {
+                self.replace_run(sorted);
+            }
+            tables.push(table);
+        }
+        Ok(tables)
+    }
+
+    fn replace_run(&self, sorted: Run) {
+        let mut state = write(&self.state);
+        let is_it = |run: &Run| run.places == sorted.places;
+        if let Some(at) = state.tables.runs.iter().position(is_it) {
+            state.change_tables(|tables| tables.runs[at] = sorted);
+        }
+    }
+
+    /// Merges runs in memory if it pays.
+    pub(super) fn merge_runs(&self) -> Result<()> {
+        let (tables, chosen) = {
+            let mut state = write(&self.state);
+            let Some(chosen) = choose_runs(&state, self.options.memtable_bytes) else {
+                return Ok(());
+            };
+            state.is_merging_runs = true;
+            (Arc::clone(&state.tables), chosen)
+        };
+        let runs = &tables.runs[chosen];
+        let merged = self.merged(&tables, runs);
+        let mut state = write(&self.state);
+        state.is_merging_runs = false;
+        let merged = merged?;
+        let [first, ..] = runs else { return Ok(()) };
+        let is_flushed = state.flushing.is_some_and(|behind| first.places.first < behind);
+        let at = state.tables.runs.iter().position(|run| run.places == first.places);
+        if let (false, Some(at)) = (is_flushed, at) {
+            state.change_tables(|tables| {
+                tables.runs.splice(at..at + runs.len(), merged);
+            });
+        }
+        Ok(())
+    }
+
+    /// One run with the rows of some; `None` if all are dead.
+    fn merged(&self, tables: &Tables, runs: &[Run]) -> Result<Option<Run>> {
+        let inputs = sources(runs.iter().filter_map(Run::table));
+        let (dead, vbuckets) = (&*tables.dead, self.vbuckets);
+        let rewrite = Rewrite { dead, retention: None, is_at_bottom: false, vbuckets };
+        let mut out = TableBuilder::<MemorySink>::default();
+        rewrite.run(inputs, &mut out)?;
+        Ok(out.finish()?.map(Run::from_table))
+    }
+}
+
+/// Chooses neighbouring sorted runs that no flush takes.
+fn choose_runs(state: &State, bytes_max: usize) -> Option<Range<usize>> {
+    if state.is_merging_runs {
+        return None;
+    }
+    let behind = state.flushing.unwrap_or_default();
+    let runs = &state.tables.runs;
+    let is_free = |run: &Run| run.places.first >= behind && run.table().is_some();
+    let busy = runs.iter().rposition(|run| !is_free(run)).map_or(0, |last| last + 1);
+    let bytes: Vec<u64> = runs[busy..].iter().map(|run| run.memory_bytes() as u64).collect();
+    let chosen = choose(&bytes, RUNS_MIN, bytes_max as u64)?;
+    Some(busy + chosen.start..busy + chosen.end)
+}

@@ -1,0 +1,120 @@
+//! The immutable tables of a document table at one moment: runs and fragments, and what is dead in them.
+//!
+//! # Invariants
+//!
+//! - The places of each table are behind those of all older tables, and those of runs are behind those of fragments. So the
+//!   newest table that has a version that counts has the one that decides.
+//! - A run has no place that fragments cover.
+//! - The dead list has each entry of which a table, or the memtable, may hold a dead version.
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::ids::Seqno;
+use storage::layers::Table;
+
+use crate::table::dead::{DeadEntry, DeadList};
+use crate::table::lookup::{Answer, Wanted, find_in_table};
+use crate::table::manifest::{FragmentEntry, TableManifest};
+use crate::table::memory::Run;
+
+/// An open fragment.
+#[derive(Debug)]
+pub(super) struct FragmentTable {
+    pub entry: FragmentEntry,
+    pub table: Arc<Table>,
+}
+
+impl FragmentTable {
+    /// True if the fragment may hold dead versions of an entry.
+    pub fn may_hold(&self, dead: &DeadEntry) -> bool {
+        self.entry.first < dead.before && self.entry.cleaned < dead.number
+    }
+}
+
+/// The tables at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    /// Fragments, oldest first.
+    pub fragments: Vec<Arc<FragmentTable>>,
+    /// Runs, oldest first.
+    pub runs: Vec<Run>,
+    pub dead: Arc<DeadList>,
+    /// Everything with a smaller place is in the fragments.
+    pub covered: u64,
+}
+
+impl Tables {
+    /// Looks a document up in the newest table that knows it; `None` if none does.
+    pub fn find<T>(
+        &self,
+        wanted: &Wanted<'_>,
+        take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
+    ) -> Result<Option<Answer<T>>> {
+        for run in self.runs.iter().rev() {
+            let found = run.find(wanted, &self.dead, take)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        for fragment in self.fragments.iter().rev() {
+            let table = &fragment.table;
+            if table.fragment().is_none_or(|file| file.may_contain(wanted.hash)) {
+                let found = find_in_table(table, wanted, &self.dead, take)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Drops the entries of the dead list of which nothing can be left.
+    pub fn prune_dead(&mut self) {
+        let mut dead = (*self.dead).clone();
+        dead.retain(|entry| {
+            let mut fragments = self.fragments.iter();
+            // Runs and the memtable may hold places from `covered` on.
+            entry.before > self.covered || fragments.any(|fragment| fragment.may_hold(entry))
+        });
+        if dead != *self.dead {
+            self.dead = Arc::new(dead);
+        }
+    }
+
+    /// The number of documents, about: replaced ones may count twice.
+    pub fn documents_about(&self) -> u64 {
+        let fragments = self.fragments.iter().map(|fragment| &fragment.table.stats);
+        let fragments = fragments.map(|stats| (stats.rows, stats.tombstones));
+        let runs = self.runs.iter().map(|run| (run.versions(), run.tombstones()));
+        // Most tombstones hide one version each.
+        fragments.chain(runs).fold(0, |sum: u64, (versions, tombstones)| {
+            (sum + versions).saturating_sub(2 * tombstones)
+        })
+    }
+
+    /// The manifest of the fragments.
+    pub fn manifest(&self, next_file: u64) -> TableManifest {
+        TableManifest {
+            fragments: self.fragments.iter().map(|fragment| fragment.entry.clone()).collect(),
+            next_file,
+            covered: self.covered,
+            dead: (*self.dead).clone(),
+        }
+    }
+
+    /// True if the invariants of the places hold.
+    pub fn are_in_order(&self) -> bool {
+        let fragments =
+            self.fragments.iter().map(|fragment| (fragment.entry.first, fragment.entry.last));
+        let runs = self.runs.iter().map(|run| (run.places.first, run.places.last));
+        let mut behind = 0;
+        let ascending = fragments.chain(runs.clone()).all(|(first, last)| {
+            let fits = behind <= first && first <= last;
+            behind = last + 1;
+            fits
+        });
+        let covers = self.fragments.last().is_none_or(|last| last.entry.last < self.covered);
+        ascending && covers && runs.clone().all(|(first, _)| first >= self.covered)
+    }
+}

@@ -1,0 +1,440 @@
+//! Histories: a sequence of steps that feeds a table as the owner of a bucket does, flushes, merges, crashes and reopens it, and
+//! compares each read with the model.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proto::Error;
+use proto::Result;
+use proto::env::sim::SimFs;
+use proto::model::ids::{Seqno, VbucketId, vbucket_of};
+
+use super::model::{Model, Row};
+use super::*;
+
+/// Number of ids.
+const IDS: u32 = 24;
+
+/// A step of a history; the numbers choose among what is possible.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Some mutations in one batch: id and length of the document; none is a deletion.
+    Write(Vec<(u32, Option<u16>)>),
+    /// Takes some vbuckets back, each by a number of seqnos, but not below its floor.
+    Rewind(Vec<(u16, u64)>),
+    /// Removes a vbucket. Then a copy of it comes: its purge point, and documents in any order.
+    Replace(u16, Vec<u32>),
+    /// Raises the floor of a vbucket.
+    Raise(u16, u64),
+    /// Prepares a change, takes some further steps, and settles the change.
+    Change(Kind, usize, Fate),
+    /// Opens a walk, now or as of a cut, perhaps behind an id.
+    Walk(Option<u64>, Option<u32>),
+    /// Reads some bytes of a walk.
+    Read(usize, usize),
+    /// Compares single reads, now and as of a cut.
+    Check(u64),
+    /// Closes and opens the table without a crash. Changes on their way are forgotten.
+    Reopen,
+    /// Crashes the machine, at once or at a later operation on files.
+    Crash(u64),
+}
+
+/// Kind of a change.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Flush,
+    Merge,
+    FullMerge,
+}
+
+/// What becomes of a change.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    Installed,
+    Dropped,
+    /// The write of the manifest fails, though it is on disk.
+    FailedAndWritten,
+    /// The write of the manifest fails.
+    Failed,
+}
+
+/// A record of the change log.
+#[derive(Clone, Debug)]
+enum Record {
+    Write(Vec<(u64, String, u64, Option<Vec<u8>>)>),
+    Dead(Vec<DeadVersions>),
+}
+
+/// The owner of a bucket.
+pub struct History {
+    fs: SimFs,
+    log: Vec<Record>,
+    next_place: u64,
+    ends: Vec<u64>,
+    floors: Vec<u64>,
+    model: Model,
+    /// The manifest on disk.
+    durable: Vec<u8>,
+    walks: Vec<(DocumentWalk, VecDeque<Row>)>,
+    /// What happened, for the tests of the tests.
+    pub told: Told,
+}
+
+/// Counts of what happened in histories.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    pub flushes: u64,
+    pub merges: u64,
+    pub crashes: u64,
+    pub dead: u64,
+    pub rows_walked: u64,
+    pub cuts: u64,
+}
+
+fn id(n: u32) -> String {
+    format!("user::{:03}", n % IDS)
+}
+
+/// The end of a run of the table.
+enum End {
+    /// No steps are left.
+    Done,
+    Reopen,
+    Crash,
+}
+
+type Steps<'a> = std::slice::Iter<'a, Step>;
+
+impl History {
+    pub fn new(seed: u64) -> Self {
+        let durable = postcard::to_stdvec(&TableManifest::new(7)).unwrap();
+        Self {
+            fs: SimFs::new(seed),
+            log: Vec::new(),
+            next_place: 1,
+            ends: vec![0; usize::from(VBUCKETS)],
+            floors: vec![0; usize::from(VBUCKETS)],
+            model: Model::default(),
+            durable,
+            walks: Vec::new(),
+            told: Told::default(),
+        }
+    }
+
+    /// Takes all steps.
+    pub fn run(&mut self, steps: &[Step]) {
+        let mut steps = steps.iter();
+        loop {
+            let manifest: TableManifest = postcard::from_bytes(&self.durable).unwrap();
+            let opened = open(&self.fs, &manifest);
+            let Ok(table) = self.uncrashed(opened) else {
+                self.restart();
+                continue;
+            };
+            self.check_files(&manifest);
+            self.replay(&table);
+            let end = self.take(&table, &mut steps, usize::MAX);
+            self.walks.clear();
+            match end {
+                End::Done => {
+                    self.check(&table, 3);
+                    return;
+                }
+                End::Reopen => {}
+                End::Crash => self.restart(),
+            }
+        }
+    }
+
+    fn restart(&mut self) {
+        self.told.crashes += 1;
+        if !self.fs.is_crashed() {
+            self.fs.crash();
+        }
+        self.fs.restart();
+    }
+
+    /// An error is fine only if the machine is down.
+    fn uncrashed<T>(&self, result: Result<T>) -> std::result::Result<T, End> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(_) if self.fs.is_crashed() => Err(End::Crash),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    /// Only named files are left, and they are whole.
+    fn check_files(&self, manifest: &TableManifest) {
+        self.fs.forget_faults();
+        assert_eq!(files(&self.fs).len(), manifest.fragments().len());
+        let fs: Arc<dyn FileSystem> = Arc::new(self.fs.clone());
+        let found = verify(&fs, &dir(), manifest);
+        assert!(found.is_empty(), "{found:?}");
+    }
+
+    fn replay(&self, table: &DocumentTable) {
+        let covered = table.covered();
+        for record in &self.log {
+            match record {
+                Record::Write(versions) if versions[0].0 >= covered => apply(table, versions),
+                Record::Dead(dead) if dead[0].before >= covered => table.kill(dead),
+                _ => {}
+            }
+        }
+        table.reach(self.next_place);
+    }
+
+    /// Takes up to `max` steps.
+    fn take(&mut self, table: &DocumentTable, steps: &mut Steps<'_>, max: usize) -> End {
+        for _ in 0..max {
+            let Some(step) = steps.next() else { return End::Done };
+            match self.step(table, step, steps) {
+                Ok(()) => {}
+                Err(end) => return end,
+            }
+        }
+        End::Done
+    }
+
+    fn step(
+        &mut self,
+        table: &DocumentTable,
+        step: &Step,
+        steps: &mut Steps<'_>,
+    ) -> std::result::Result<(), End> {
+        match step {
+            Step::Write(documents) => self.write(table, documents),
+            Step::Rewind(vbuckets) => self.rewind(table, vbuckets),
+            Step::Replace(vbucket, ids) => self.replace(table, vbucket % VBUCKETS, ids),
+            Step::Raise(vbucket, by) => {
+                let v = usize::from(vbucket % VBUCKETS);
+                self.floors[v] = (self.floors[v] + by).min(self.ends[v]);
+            }
+            Step::Change(kind, between, fate) => {
+                self.change(table, *kind, *between, *fate, steps)?;
+            }
+            Step::Walk(cut, after) => self.walk(table, *cut, after.map(id))?,
+            Step::Read(walk, bytes) => self.read(*walk, *bytes)?,
+            Step::Check(salt) => {
+                if !self.fs.is_crashed() {
+                    self.check(table, *salt);
+                }
+            }
+            Step::Reopen => return Err(End::Reopen),
+            Step::Crash(0) => return Err(End::Crash),
+            Step::Crash(after) => self.fs.crash_at(self.fs.operations() + after),
+        }
+        if self.fs.is_crashed() { Err(End::Crash) } else { Ok(()) }
+    }
+
+    fn write(&mut self, table: &DocumentTable, documents: &[(u32, Option<u16>)]) {
+        let mut versions = Vec::new();
+        for (n, len) in documents {
+            let id = id(*n);
+            let v = usize::from(vbucket_of(&id, VBUCKETS).0);
+            self.ends[v] += 1;
+            versions.push(self.version(id, self.ends[v], *len));
+        }
+        self.feed(table, versions);
+    }
+
+    fn version(
+        &mut self,
+        id: String,
+        seqno: u64,
+        len: Option<u16>,
+    ) -> (u64, String, u64, Option<Vec<u8>>) {
+        let place = self.next_place;
+        self.next_place += 1 + place % 3;
+        let text = |len| format!("{{\"place\":{place},\"x\":\"{}\"}}", "x".repeat(usize::from(len)));
+        (place, id, seqno, len.map(|len| text(len).into_bytes()))
+    }
+
+    fn feed(&mut self, table: &DocumentTable, versions: Vec<(u64, String, u64, Option<Vec<u8>>)>) {
+        if versions.is_empty() {
+            return;
+        }
+        for (_, id, seqno, document) in &versions {
+            self.model.put(id, *seqno, document.clone());
+        }
+        apply(table, &versions);
+        self.log.push(Record::Write(versions));
+    }
+
+    fn rewind(&mut self, table: &DocumentTable, vbuckets: &[(u16, u64)]) {
+        let mut dead = Vec::new();
+        for (vbucket, by) in vbuckets {
+            let vbucket = vbucket % VBUCKETS;
+            let v = usize::from(vbucket);
+            self.ends[v] = self.ends[v].saturating_sub(*by).max(self.floors[v]);
+            self.model.rewind(vbucket, self.ends[v]);
+            dead.push((vbucket, self.ends[v]));
+        }
+        self.kill(table, &dead);
+    }
+
+    fn kill(&mut self, table: &DocumentTable, dead: &[(u16, u64)]) {
+        let before = self.next_place;
+        let dead = dead.iter().map(|(vbucket, after)| DeadVersions {
+            vbucket: VbucketId(*vbucket),
+            before,
+            after: Seqno(*after),
+        });
+        let dead: Vec<_> = dead.collect();
+        if dead.is_empty() {
+            return;
+        }
+        self.told.dead += dead.len() as u64;
+        // The next version may have the place of the rewind itself.
+        table.kill(&dead);
+        self.log.push(Record::Dead(dead));
+    }
+
+    fn replace(&mut self, table: &DocumentTable, vbucket: u16, ids: &[u32]) {
+        let v = usize::from(vbucket);
+        self.kill(table, &[(vbucket, 0)]);
+        self.model.rewind(vbucket, 0);
+        let mut ids: Vec<String> = ids.iter().map(|n| id(*n)).collect();
+        ids.retain(|id| vbucket_of(id, VBUCKETS).0 == vbucket);
+        ids.sort();
+        ids.dedup();
+        let purged = 3 * ids.len() as u64;
+        (self.floors[v], self.ends[v]) = (purged, purged);
+        for (n, id) in ids.into_iter().enumerate() {
+            // In the order of their ids, so in no order of their seqnos.
+            let seqno = 1 + (n as u64 * 7 + 5) % purged.max(1);
+            let version = self.version(id, seqno, Some(5));
+            self.feed(table, vec![version]);
+        }
+    }
+
+    fn change(
+        &mut self,
+        table: &DocumentTable,
+        kind: Kind,
+        between: usize,
+        fate: Fate,
+        steps: &mut Steps<'_>,
+    ) -> std::result::Result<(), End> {
+        let floors = self.floors.clone();
+        let retention = || Retention { from: floors.into_iter().map(Seqno).collect() };
+        let prepared = match kind {
+            Kind::Flush => table.prepare_flush(retention),
+            Kind::Merge => table.prepare_merge(retention),
+            Kind::FullMerge => table.prepare_full_merge(retention),
+        };
+        let Some(change) = self.uncrashed(prepared)? else { return Ok(()) };
+        match self.take(table, steps, between % 6) {
+            End::Done => {}
+            end => {
+                // A process that ends does not clean up.
+                std::mem::forget(change);
+                return Err(end);
+            }
+        }
+        let refused = || Error::internal("the manifest cannot be written");
+        let durable = &mut self.durable;
+        let encode = |manifest: &TableManifest| postcard::to_stdvec(manifest).unwrap();
+        match fate {
+            Fate::Dropped => drop(change),
+            Fate::Failed => assert!(change.install(|_| Err(refused())).is_err()),
+            Fate::FailedAndWritten => {
+                let write = |manifest: &TableManifest| {
+                    *durable = encode(manifest);
+                    Err(refused())
+                };
+                assert!(change.install(write).is_err());
+            }
+            Fate::Installed => {
+                change
+                    .install(|manifest| {
+                        *durable = encode(manifest);
+                        Ok(())
+                    })
+                    .unwrap();
+                match kind {
+                    Kind::Flush => self.told.flushes += 1,
+                    _ => self.told.merges += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A cut that can be asked for: at or above the floors.
+    fn cut(&self, salt: u64) -> Vec<u64> {
+        let cut = self.floors.iter().zip(&self.ends).enumerate().map(|(v, (floor, end))| {
+            let room = end - floor + 2;
+            floor + (salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (8 * v)) % room
+        });
+        cut.collect()
+    }
+
+    fn walk(
+        &mut self,
+        table: &DocumentTable,
+        cut: Option<u64>,
+        after: Option<String>,
+    ) -> std::result::Result<(), End> {
+        let cut = cut.map(|salt| self.cut(salt));
+        let seqnos = cut.as_ref().map(|cut| cut.iter().copied().map(Seqno).collect());
+        let walk = self.uncrashed(table.walk(after.as_deref(), seqnos))?;
+        let expected = self.model.rows(after.as_deref(), cut.as_deref());
+        assert!(cut.is_some() || walk.documents_about() as usize + 5000 > expected.len());
+        self.walks.push((walk, expected.into()));
+        Ok(())
+    }
+
+    fn read(&mut self, walk: usize, bytes: usize) -> std::result::Result<(), End> {
+        if self.walks.is_empty() {
+            return Ok(());
+        }
+        let at = walk % self.walks.len();
+        let chunk = self.walks[at].0.next_chunk(bytes);
+        let chunk = self.uncrashed(chunk)?;
+        for row in chunk.iter() {
+            let expected = self.walks[at].1.pop_front();
+            let found = (row.id.to_owned(), row.seqno.0, chunk.shared(&row).to_vec());
+            assert_eq!(Some(found), expected);
+            self.told.rows_walked += 1;
+        }
+        if chunk.is_empty() {
+            assert_eq!(self.walks.swap_remove(at).1.pop_front(), None, "the walk ended too soon");
+        }
+        Ok(())
+    }
+
+    /// Compares single reads of all ids.
+    fn check(&mut self, table: &DocumentTable, salt: u64) {
+        let cut = self.cut(salt);
+        let seqnos: Vec<Seqno> = cut.iter().copied().map(Seqno).collect();
+        let plain = |found: StoredVersion| (found.seqno.0, found.document.to_vec());
+        let ids: Vec<String> = (0..IDS).map(id).chain(["nobody".to_owned()]).collect();
+        let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let Ok(many) = self.uncrashed(table.get_many(&asked, usize::MAX)) else { return };
+        for (id, found) in ids.iter().zip(many) {
+            let expected = self.model.get(id, None);
+            assert_eq!(found.map(plain), expected, "{id}");
+            let Ok(has) = self.uncrashed(table.contains(id)) else { return };
+            assert_eq!(has, expected.is_some(), "{id}");
+            let Ok(found) = self.uncrashed(table.get_at(id, &seqnos)) else { return };
+            let expected = self.model.get(id, Some(&cut));
+            assert_eq!(found.map(plain), expected, "{id} as of {cut:?}, floors {:?}", self.floors);
+            self.told.cuts += 1;
+        }
+    }
+}
+
+fn apply(table: &DocumentTable, versions: &[(u64, String, u64, Option<Vec<u8>>)]) {
+    let versions: Vec<VersionRef<'_>> = versions
+        .iter()
+        .map(|(place, id, seqno, document)| VersionRef {
+            place: *place,
+            id,
+            seqno: Seqno(*seqno),
+            document: document.as_deref(),
+        })
+        .collect();
+    table.apply(&versions).unwrap();
+}

@@ -1,0 +1,2 @@
+//! Single promises of the table, each by itself.
+use super::*;

@@ -1,0 +1,63 @@
+//! Check of a document table's files, for `sextant verify`. Nothing is changed.
+//!
+//! Every block of every fragment is read through its checksum. The rows must be sorted and agree with statistics, sparse index and
+//! filter (`storage::fragment::describe`). Their places must be those of the manifest, their ids must be text, and their values must
+//! begin with a seqno.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::env::FileSystem;
+use storage::fragment::{BlobStore, BlockCache, FileBlobs, OpenFiles, describe_in};
+use storage::layers::{Cursor, Source};
+use storage::layout;
+use storage::verify::Remark;
+
+use crate::table::files::open_fragment;
+use crate::table::manifest::{FragmentEntry, TableManifest};
+use crate::table::memory::SLICE;
+use crate::table::version::{RowView, id_text};
+
+/// Checks the files of a table. Returns what is damaged or missing.
+pub fn verify(fs: &Arc<dyn FileSystem>, dir: &Path, manifest: &TableManifest) -> Vec<Remark> {
+    let mut findings = Vec::new();
+    if let Err(error) = manifest.check() {
+        findings.push(Remark { path: dir.to_path_buf(), message: error.message });
+    }
+    let blobs = FileBlobs::with_pool(fs, dir, &OpenFiles::new(fs, 1));
+    for entry in &manifest.fragments {
+        let path = layout::fragment_path(dir, entry.file);
+        let finding = |message| Remark { path: path.clone(), message };
+        match describe_in(&**fs, &path, &mut |_| ()) {
+            Err(error) => findings.push(finding(error.message)),
+            Ok(info) if !info.findings.is_empty() => {
+                findings.extend(info.findings.into_iter().map(finding));
+            }
+            Ok(_) => {
+                let checked = check_rows(&blobs, entry);
+                findings.extend(checked.err().map(|error| finding(error.message)));
+            }
+        }
+    }
+    findings
+}
+
+/// Reads all versions of a fragment.
+fn check_rows(blobs: &dyn BlobStore, entry: &FragmentEntry) -> Result<()> {
+    let table = Arc::new(open_fragment(blobs, entry, &Arc::new(BlockCache::new(0)))?);
+    let Some(mut cursor) = Cursor::open(Source::whole(&table, SLICE), false)? else {
+        return Ok(());
+    };
+    let mut id = Vec::new();
+    loop {
+        let (block, row) = cursor.place();
+        id.clear();
+        block.put_entry(row, &mut id);
+        id_text(&id)?;
+        RowView::of(block, row)?;
+        if !cursor.advance()? {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Versions of documents, and how rows hold them.
+//!
+//! ```text
+//! row      := key: id of the document, id: empty, epoch: place of the version, tombstone: deletion, value
+//! value    := seqno:varint document           the document is empty for a deletion
+//! ```
+
+use bytes::Bytes;
+use proto::model::ids::{Seqno, VbucketId};
+use proto::rpc::varint::take_varint;
+use proto::{Error, ErrorCode, Result};
+use storage::layers::Block;
+
+/// Largest size of a varint.
+const VARINT_BYTES_MAX: usize = 10;
+
+/// One version of a document, to be added to a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionRef<'a> {
+    /// Place of the version; larger than that of each earlier version.
+    pub place: u64,
+    /// Id of the document.
+    pub id: &'a str,
+    /// Seqno of the mutation in the vbucket of the document.
+    pub seqno: Seqno,
+    /// The document; `None` for a deletion.
+    pub document: Option<&'a [u8]>,
+}
+
+/// A document as a table holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredVersion {
+    /// Seqno of the mutation that made it so.
+    pub seqno: Seqno,
+    /// The document as it was given.
+    pub document: Bytes,
+}
+
+/// One version in a row of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowView<'a> {
+    pub place: u64,
+    pub seqno: Seqno,
+    pub is_tombstone: bool,
+    /// Two pieces that, concatenated, are the document.
+    pub document: [&'a [u8]; 2],
+}
+
+impl<'a> RowView<'a> {
+    /// Reads a row.
+    #[inline]
+    pub fn of(block: &'a Block, row: u32) -> Result<Self> {
+        let (seqno, document) = split_value(block.value_pieces(row))?;
+        let (place, is_tombstone) = (block.epoch(row).0, block.is_tombstone(row));
+        Ok(Self { place, seqno, is_tombstone, document })
+    }
+}
+
+/// Splits a value, given in two pieces, into seqno and document.
+#[inline]
+fn split_value(value: [&[u8]; 2]) -> Result<(Seqno, [&[u8]; 2])> {
+    let [prefix, mut rest] = value;
+    if prefix.is_empty() {
+        let seqno = take_varint(&mut rest)?;
+        return Ok((Seqno(seqno), [&[], rest]));
+    }
+    let mut head = [0; VARINT_BYTES_MAX];
+    let mut len = 0;
+    for (to, from) in head.iter_mut().zip(prefix.iter().chain(rest)) {
+        *to = *from;
+        len += 1;
+    }
+    let mut behind = &head[..len];
+    let seqno = take_varint(&mut behind)?;
+    let taken = len - behind.len();
+    let of_prefix = taken.min(prefix.len());
+    Ok((Seqno(seqno), [&prefix[of_prefix..], &rest[taken - of_prefix..]]))
+}
+
+/// Reads the seqno at the beginning of a value.
+pub(super) fn seqno_of(value: &[u8]) -> Result<(Seqno, &[u8])> {
+    let mut rest = value;
+    let seqno = take_varint(&mut rest)?;
+    Ok((Seqno(seqno), rest))
+}
+
+/// The vbucket of a document whose id has a hash.
+#[inline]
+pub(super) fn vbucket_of_hash(hash: u64, vbuckets: u16) -> VbucketId {
+    VbucketId((hash % u64::from(vbuckets.max(1))) as u16)
+}
+
+/// The bytes of two pieces in one buffer.
+pub(super) fn joined(pieces: [&[u8]; 2]) -> Bytes {
+    Bytes::from(pieces.concat())
+}
+
+/// An id as text. Only ids that are text are ever written.
+pub(super) fn id_text(id: &[u8]) -> Result<&str> {
+    std::str::from_utf8(id)
+        .map_err(|_| Error::new(ErrorCode::Corrupt, "the id of a document is not text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::{hash_id, vbucket_of};
+    use proto::rpc::varint::put_varint;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_split_wherever_its_prefix_ends() {
+        for seqno in [0, 1, 127, 128, 1 << 40, u64::MAX] {
+            let mut value = Vec::new();
+            put_varint(&mut value, seqno);
+            value.extend_from_slice(b"{\"a\":1}");
+            for at in 0..=value.len() {
+                let (prefix, suffix) = value.split_at(at);
+                let (found, document) = split_value([prefix, suffix]).unwrap();
+                assert_eq!((found.0, &document.concat()[..]), (seqno, &b"{\"a\":1}"[..]));
+            }
+        }
+        assert!(split_value([&[0x80], &[]]).is_err());
+        assert!(split_value([&[], &[]]).is_err());
+    }
+
+    #[test]
+    fn the_vbucket_of_a_hash_is_that_of_its_id() {
+        for id in ["", "a", "user::17", "ß"] {
+            for vbuckets in [1, 7, 1024] {
+                assert_eq!(vbucket_of_hash(hash_id(id), vbuckets), vbucket_of(id, vbuckets));
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Walks: all documents of a table by id, as of one moment.
+//!
+//! A walk freezes the memtable and keeps the tables and the dead list of that moment. They never change, and deleted files stay
+//! readable for it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::Result;
+use proto::model::ids::{Seqno, VbucketId};
+use proto::rpc::scan::KeyRange;
+use storage::fragment::filter_hash;
+use storage::layers::{Block, Merge, Source};
+
+use crate::table::dead::DeadList;
+use crate::table::document_table::DocumentTable;
+use crate::table::files::with_hint;
+use crate::table::lookup::seqno_in;
+use crate::table::runs::sources;
+use crate::table::version::{RowView, id_text, vbucket_of_hash};
+
+/// Memory that a chunk reserves at the beginning, at most.
+const RESERVED_BYTES_MAX: usize = 4 << 20;
+
+/// All documents by id, as of one moment.
+pub struct DocumentWalk {
+    merge: Merge,
+    filter: WalkFilter,
+    /// Id of the last document whose versions were seen; empty before the first.
+    id: Vec<u8>,
+    /// True if the versions of `id` that may still come do not count.
+    is_decided: bool,
+    is_begun: bool,
+    documents_about: u64,
+}
+
+/// The versions that count.
+struct WalkFilter {
+    dead: Arc<DeadList>,
+    cut: Option<Arc<[Seqno]>>,
+    vbuckets: u16,
+    /// Vbucket of the current document, if the filter depends on it.
+    vbucket: VbucketId,
+    up_to: Seqno,
+}
+
+impl WalkFilter {
+    fn is_trivial(&self) -> bool {
+        self.cut.is_none() && self.dead.is_empty()
+    }
+
+    fn begin(&mut self, id: &[u8]) {
+        if !self.is_trivial() {
+            self.vbucket = vbucket_of_hash(filter_hash(id), self.vbuckets);
+            self.up_to = seqno_in(self.cut.as_deref(), self.vbucket);
+        }
+    }
+
+    fn accepts(&self, version: &RowView<'_>) -> bool {
+        version.seqno <= self.up_to
+            && !self.dead.has(self.vbucket, version.place, version.seqno)
+    }
+}
+
+/// Some documents of a walk, in one buffer.
+#[derive(Clone, Debug, Default)]
+pub struct DocumentChunk {
+    bytes: Bytes,
+    rows: Vec<ChunkRow>,
+}
+
+/// Ends of the id and of the document in the buffer.
+#[derive(Clone, Copy, Debug)]
+struct ChunkRow {
+    seqno: Seqno,
+    id_end: usize,
+    end: usize,
+}
+
+/// A document of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalkedDocument<'a> {
+    /// Id of the document.
+    pub id: &'a str,
+    /// Seqno of the mutation that made it so.
+    pub seqno: Seqno,
+    /// The document as it was given.
+    pub document: &'a [u8],
+}
+
+impl DocumentChunk {
+    /// Number of documents; 0 at the end of the walk.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True at the end of the walk.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The documents, by id.
+    pub fn iter(&self) -> impl Iterator<Item = WalkedDocument<'_>> {
+        let mut from = 0;
+        self.rows.iter().map(move |row| {
+            let id = std::str::from_utf8(&self.bytes[from..row.id_end]).unwrap_or_default();
+            let document = &self.bytes[row.id_end..row.end];
+            from = row.end;
+            WalkedDocument { id, seqno: row.seqno, document }
+        })
+    }
+
+    /// A document of this chunk as a buffer that shares the memory of the chunk.
+    pub fn shared(&self, document: &WalkedDocument<'_>) -> Bytes {
+        self.bytes.slice_ref(document.document)
+    }
+}
+
+impl DocumentTable {
+    /// Begins a walk through the current documents, or through those as of a cut, from the first or behind an id. The walk keeps
+    /// the memory and the files of this moment.
+    pub fn walk(&self, after: Option<&str>, cut: Option<Arc<[Seqno]>>) -> Result<DocumentWalk> {
+        let tables = self.freeze();
+        let fragments = tables.fragments.iter().map(|fragment| &fragment.table);
+        let runs = self.sort(&tables.runs)?;
+        let range = match after {
+            None => KeyRange::all(),
+            // The least id behind another one.
+            Some(after) => KeyRange { low: [after.as_bytes(), &[0]].concat().into(), high: None },
+        };
+        let sources = sources(fragments.chain(&runs));
+        let ranged = sources.into_iter().map(|source| Source { range: range.clone(), ..source });
+        let merge = Merge::new(ranged, false).map_err(with_hint)?;
+        let dead = Arc::clone(&tables.dead);
+        let (vbucket, up_to) = (VbucketId(0), Seqno(u64::MAX));
+        let filter = WalkFilter { dead, cut, vbuckets: self.vbuckets, vbucket, up_to };
+        let documents_about = tables.documents_about();
+        drop(tables);
+        self.merge_runs()?;
+        Ok(DocumentWalk {
+            merge,
+            filter,
+            id: Vec::new(),
+            is_decided: false,
+            is_begun: false,
+            documents_about,
+        })
+    }
+}
+
+impl DocumentWalk {
+    /// The next documents, about the given number of bytes, at least one document; empty at the end.
+    pub fn next_chunk(&mut self, bytes: usize) -> Result<DocumentChunk> {
+        let mut out = Vec::with_capacity(bytes.min(RESERVED_BYTES_MAX));
+        let mut rows = Vec::new();
+        while rows.is_empty() || out.len() < bytes {
+            let Some(cursor) = self.merge.next_row() else { break };
+            let (block, row) = cursor.place();
+            if !self.is_begun || block.compare(row, &self.id).is_ne() {
+                (self.is_begun, self.is_decided) = (true, false);
+                self.id.clear();
+                block.put_entry(row, &mut self.id);
+                self.filter.begin(&self.id);
+            }
+            if !self.is_decided {
+                self.is_decided = take(&self.filter, &self.id, (block, row), &mut out, &mut rows)?;
+            }
+            self.merge.skip_row().map_err(with_hint)?;
+        }
+        Ok(DocumentChunk { bytes: out.into(), rows })
+    }
+
+    /// The number of documents, about: replaced ones may count twice.
+    pub fn documents_about(&self) -> u64 {
+        self.documents_about
+    }
+}
+
+/// Takes the document of a version if the version counts. Returns true if it does, also if it is a tombstone.
+fn take(
+    filter: &WalkFilter,
+    id: &[u8],
+    (block, row): (&Block, u32),
+    out: &mut Vec<u8>,
+    rows: &mut Vec<ChunkRow>,
+) -> Result<bool> {
+    let version = RowView::of(block, row)?;
+    if !filter.accepts(&version) {
+        return Ok(false);
+    }
+    if !version.is_tombstone {
+        id_text(id)?;
+        out.extend_from_slice(id);
+        let id_end = out.len();
+        version.document.iter().for_each(|piece| out.extend_from_slice(piece));
+        rows.push(ChunkRow { seqno: version.seqno, id_end, end: out.len() });
+    }
+    Ok(true)
+}
+
+impl std::fmt::Debug for DocumentWalk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DocumentWalk(about {} documents)", self.documents_about)
+    }
+}
