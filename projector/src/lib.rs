@@ -37,9 +37,9 @@ mod service;
 mod source;
 
 pub use config::Config;
+pub use documents::store::{DiskStore, DiskStoreOptions};
 pub use projector::Projector;
 pub use service::Service;
-pub use documents::store::{DiskStore, DiskStoreOptions};
 pub use source::DocumentStore;
 
 /// The store in memory and the types of its contents, for tests.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::Result;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
+use serde::{Deserialize, Serialize};
 
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
@@ -62,7 +63,7 @@ pub struct LogRange {
 }
 
 /// The retained part of a vbucket's log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogExtent {
     /// The last purged entry; zero if none was purged.
     pub purged: Seqno,
@@ -148,19 +149,8 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Stores documents of a vbucket that is copied. Not synced by itself; durable no later than the next batch.
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()>;
 
-    /// Removes documents of a vbucket. Looks at `look_at` documents of the bucket, after an id or from the first.
-    /// Returns the id to continue after; `None` at the end. Not synced by itself.
-    fn remove_documents(
-        &self,
-        bucket: BucketId,
-        vbucket: VbucketId,
-        after: Option<&str>,
-        look_at: usize,
-    ) -> Result<Option<String>>;
-
-    /// Removes up to `entries` of the oldest entries of a vbucket's log, and the purge point with the last entry.
-    /// Returns true when nothing is left. Not synced by itself.
-    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, entries: u64) -> Result<bool>;
+    /// Removes all data of a vbucket, and durably stores the record, which has no branches of it: both or nothing.
+    fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()>;
 
     /// Mutations in the order of their seqnos, from the beginning of the range: all of it or about the given number
     /// of bytes, at least one.

@@ -1,4 +1,4 @@
-//! The task that removes vbuckets in small batches ([`crate::source`] explains how a partial vbucket is recognized).
+//! The task that removes vbuckets that nobody needs here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use proto::model::ids::VbucketId;
 use super::removing::{Removal, is_joining};
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-use crate::source::writer::Writer;
 
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
@@ -43,7 +42,7 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
     Ok(())
 }
 
-/// Removes the stored data of a vbucket. Cancelling leaves it partial, and the rest is removed later.
+/// Removes the stored data of a vbucket.
 pub(super) async fn remove(
     projector: &Projector,
     bucket: &Arc<Bucket>,
@@ -52,21 +51,6 @@ pub(super) async fn remove(
     if !bucket.has_data(removal.vbucket) {
         return Ok(());
     }
-    let at = || Arc::clone(bucket);
-    if !projector.exclusively(at(), move |writer, b| writer.begin_removal(b, removal)).await? {
-        return Ok(());
-    }
-    let mut next: Option<String> = None;
-    loop {
-        let behind = next.take();
-        let some = move |writer: &Writer, b: &Bucket| {
-            writer.remove_documents(b, removal, behind.as_deref())
-        };
-        next = projector.exclusively(at(), some).await?;
-        if next.is_none() {
-            break;
-        }
-    }
-    while !projector.exclusively(at(), move |writer, b| writer.remove_log(b, removal)).await? {}
-    Ok(())
+    let at = Arc::clone(bucket);
+    projector.exclusively(at, move |writer, bucket| writer.remove_vbucket(bucket, removal)).await
 }

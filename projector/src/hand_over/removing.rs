@@ -1,9 +1,7 @@
 //! The writer's part in removing a vbucket: one that has another owner now, an abandoned copy, or one that is copied
 //! again.
 //!
-//! First the vbucket durably loses its branches. From then on it is partial
-//! ([`is_partial`](documents::record::is_partial)), whatever crashes, until its last entry is gone. Then its
-//! documents and its log are removed in small batches; writers commit their groups between them.
+//! The vbucket loses its branches, its documents and its log in one step.
 
 use proto::model::assignment::VbucketAssignment;
 use proto::model::ids::{NodeId, Seqno, VbucketId};
@@ -11,11 +9,6 @@ use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
-
-/// Documents that one batch looks at: a few milliseconds.
-const LOOK_AT: usize = 4096;
-/// Log entries that one batch removes: a millisecond of work.
-const ENTRIES: u64 = 2048;
 
 /// A vbucket to remove, and the purpose.
 #[derive(Clone, Copy, Debug)]
@@ -48,45 +41,18 @@ pub fn is_joining(assignment: &VbucketAssignment, vbucket: VbucketId, projector:
 }
 
 impl Writer {
-    /// Makes the vbucket partial. Returns false if nothing of it is stored.
-    pub fn begin_removal(&self, bucket: &Bucket, removal: Removal) -> Result<bool> {
+    /// Removes the vbucket's branches, documents and log, as far as anything of it is stored.
+    pub fn remove_vbucket(&self, bucket: &Bucket, removal: Removal) -> Result<()> {
         let _gate = self.lock_gate();
         removal.check(bucket)?;
         let vbucket = removal.vbucket;
-        let end = bucket.durable().get(vbucket).seqno;
         let mut branches = bucket.branches();
-        let mut given_up = bucket.record().given_up;
-        let had_branches = !std::mem::take(&mut branches[usize::from(vbucket.0)]).is_empty();
-        if had_branches | given_up.remove(&vbucket).is_some() {
-            let mut record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
-            record.given_up.clone_from(&given_up);
-            self.store.put_records(&[record])?;
-            bucket.set_given_up(given_up);
-            bucket.set_copied(branches, (vbucket, end));
-        }
-        Ok(end.0 > 0)
-    }
-
-    /// Removes some of its documents after an id. Returns the id to continue after; `None` at the end.
-    pub fn remove_documents(
-        &self,
-        bucket: &Bucket,
-        removal: Removal,
-        after: Option<&str>,
-    ) -> Result<Option<String>> {
-        let _gate = self.lock_gate();
-        removal.check(bucket)?;
-        self.store.remove_documents(bucket.info.id, removal.vbucket, after, LOOK_AT)
-    }
-
-    /// Removes some of its log after all its documents. Returns true at the end.
-    pub fn remove_log(&self, bucket: &Bucket, removal: Removal) -> Result<bool> {
-        let _gate = self.lock_gate();
-        removal.check(bucket)?;
-        let is_gone = self.store.remove_log(bucket.info.id, removal.vbucket, ENTRIES)?;
-        if is_gone {
-            bucket.set_copied(bucket.branches(), (removal.vbucket, Seqno(0)));
-        }
-        Ok(is_gone)
+        branches[usize::from(vbucket.0)].clear();
+        let mut record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        record.given_up.remove(&vbucket);
+        self.store.remove_vbucket(&record, vbucket)?;
+        bucket.set_given_up(record.given_up);
+        bucket.set_copied(branches, (vbucket, Seqno(0)));
+        Ok(())
     }
 }

@@ -278,39 +278,14 @@ impl DocumentStore for MemoryStore {
         Ok(())
     }
 
-    fn remove_documents(
-        &self,
-        bucket: BucketId,
-        vbucket: VbucketId,
-        after: Option<&str>,
-        look_at: usize,
-    ) -> Result<Option<String>> {
+    fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
         let mut state = self.state();
         state.check_writable()?;
+        let bucket = record.info.id;
         let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
-        let vbuckets = contents.record.info.vbuckets;
-        let behind = contents.documents.range::<str, _>(ids_after(after)).take(look_at);
-        let ids: Vec<_> = behind.map(|(id, _)| Arc::clone(id)).collect();
-        for id in ids.iter().filter(|id| vbucket_of(id, vbuckets) == vbucket) {
-            contents.documents.remove(id);
-        }
-        let last = ids.last().filter(|_| ids.len() == look_at);
-        Ok(last.map(|id| id.to_string()))
-    }
-
-    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, entries: u64) -> Result<bool> {
-        let mut state = self.state();
-        state.check_writable()?;
-        let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
-        let at = usize::from(vbucket.0);
-        let to = contents.purged[at].0 + entries;
-        if to < contents.log[at].len() as u64 {
-            contents.purged[at] = Seqno(to);
-            return Ok(false);
-        }
-        contents.log[at].clear();
-        (contents.purged[at], contents.absent[at]) = (Seqno(0), Seqno(0));
-        Ok(true)
+        contents.record = record.clone();
+        contents.remove_all_of(vbucket);
+        Ok(())
     }
 
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {

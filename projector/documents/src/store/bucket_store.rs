@@ -20,7 +20,7 @@ use super::disk_store::DiskStoreOptions;
 use super::paired_file::PairedFile;
 use crate::change_log::{
     ChangeLog, EventPlace, GroupBuilder, GroupPlace, LogEvent, LogState, MutationPlace, Run,
-    VbucketRange,
+    RunMutation, VbucketRange,
 };
 use crate::document_store::{BucketChanges, LogExtent, LogRange, StoredDocument};
 use crate::mutation::Mutation;
@@ -95,13 +95,16 @@ impl BucketStore {
                 .with_hint("restore the files checkpoint.1 and checkpoint.2 of the bucket")
         })?;
         let vbuckets = last.record.info.vbuckets;
-        let table =
-            DocumentTable::open(fs, dir, vbuckets, tables.clone(), last.table.clone())?;
+        let table = DocumentTable::open(fs, dir, vbuckets, tables.clone(), last.table.clone())?;
         let mut replay =
             Replay { table: &table, covered: last.table.covered(), record: last.record.clone() };
-        let log = ChangeLog::open(env, &dir.join("log"), &options.log, &last.log, &mut |event, place| {
-            replay.event(event, &place)
-        })?;
+        let log = ChangeLog::open(
+            env,
+            &dir.join("log"),
+            &options.log,
+            &last.log,
+            &mut |event, place| replay.event(event, &place),
+        )?;
         let record = replay.record;
         table.reach(log.end());
         Ok(Self {
@@ -161,8 +164,11 @@ impl BucketStore {
     /// Adds mutations to the table, in the order of their places.
     fn apply(&self, mutations: &[Arc<Mutation>], place: &GroupPlace) -> Result<()> {
         let places = place.mutations.iter().map(version_place);
-        let mut versions: Vec<VersionRef<'_>> =
-            mutations.iter().zip(places).map(|(mutation, place)| version(mutation, place)).collect();
+        let mut versions: Vec<VersionRef<'_>> = mutations
+            .iter()
+            .zip(places)
+            .map(|(mutation, place)| version(mutation, place))
+            .collect();
         versions.sort_unstable_by_key(|version| version.place);
         self.table.apply(&versions)?;
         self.table.reach(place.end);
@@ -299,10 +305,10 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Removes all data of a vbucket.
-    pub fn remove(&self, vbucket: VbucketId) -> Result<()> {
+    /// Removes all data of a vbucket, and its branches.
+    pub fn remove(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
         let mut this = lock(&self.changes);
-        let place = self.change(&mut this, None, |group| group.remove(vbucket))?;
+        let place = self.change(&mut this, Some(record), |group| group.remove(vbucket))?;
         self.table.kill(&[DeadVersions { vbucket, before: place.end, after: Seqno(0) }]);
         Ok(())
     }
@@ -372,15 +378,11 @@ fn version(mutation: &Mutation, place: u64) -> VersionRef<'_> {
 
 /// The versions of copied documents whose item begins at a place. An item is longer than it has documents.
 fn copied(documents: &[StoredDocument], item: Lsn) -> Vec<VersionRef<'_>> {
-    let version = |(stored, n): (&'_ StoredDocument, u64)| -> VersionRef<'_> {
-        VersionRef {
-            place: item + n,
-            id: &stored.id,
-            seqno: stored.seqno,
-            document: Some(&stored.document),
-        }
-    };
-    documents.iter().zip(1..).map(version).collect()
+    let mut versions = Vec::with_capacity(documents.len());
+    for (StoredDocument { id, seqno, document }, place) in documents.iter().zip(item + 1..) {
+        versions.push(VersionRef { place, id, seqno: *seqno, document: Some(document) });
+    }
+    versions
 }
 
 /// The replay of the groups behind a checkpoint.
@@ -414,18 +416,12 @@ impl Replay<'_> {
     }
 
     fn run(&self, run: Run<'_>) -> Result<()> {
-        let mutations = run.mutations().collect::<Result<Vec<_>>>()?;
-        let version = |mutation: &crate::change_log::RunMutation<'_>| (version_place(&mutation.place), *mutation);
-        let versions: Vec<_> = mutations.iter().map(version).collect();
-        let versions: Vec<VersionRef<'_>> = versions
-            .iter()
-            .map(|(place, mutation)| VersionRef {
-                place: *place,
-                id: mutation.id,
-                seqno: mutation.seqno,
-                document: (mutation.kind == MutationKind::Upsert).then_some(mutation.document),
-            })
-            .collect();
+        let mut versions = Vec::new();
+        for mutation in run.mutations() {
+            let RunMutation { place, seqno, kind, id, document } = mutation?;
+            let document = (kind == MutationKind::Upsert).then_some(document);
+            versions.push(VersionRef { place: version_place(&place), id, seqno, document });
+        }
         self.table.apply(&versions)
     }
 }

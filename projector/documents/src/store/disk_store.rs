@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 
 use bytes::Bytes;
-use proto::env::{Env, FileSystem, check_version};
+use proto::env::{Env, FileSystem, check_version, create_dir_durably};
 use proto::lock::{lock, read, write};
 use proto::model::cut::{Cut, Position};
 use proto::model::history::branch_of;
@@ -88,7 +88,8 @@ impl DiskStore {
     /// Opens or creates the store in a directory that this process has locked. Blocks the thread. `Version` for a directory of another
     /// layout, `Corrupt` for damage or if anything is missing that the store had.
     pub fn open(env: &Env, dir: &Path, options: DiskStoreOptions) -> Result<Self> {
-        let opening = |error: Error| error.context(format!("opening the documents in {}", dir.display()));
+        let opening =
+            |error: Error| error.context(format!("opening the documents in {}", dir.display()));
         Self::open_directory(env, dir, options).map_err(opening)
     }
 
@@ -99,7 +100,7 @@ impl DiskStore {
 
     fn open_directory(env: &Env, dir: &Path, options: DiskStoreOptions) -> Result<Self> {
         let fs = &env.fs;
-        fs.create_dir_all(dir)?;
+        create_dir_durably(&**fs, dir)?;
         if fs.exists(&dir.join("fjall")) {
             let what = "the data directory was written by an earlier build, which kept documents in another format";
             return Err(Error::new(ErrorCode::Version, what).with_hint(
@@ -164,7 +165,9 @@ pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
         directory,
         log_id: state.log_id.unwrap_or_default(),
         end: state.from,
-        positions: Cut::from_positions(state.vbuckets.iter().zip(&branches).map(position).collect()),
+        positions: Cut::from_positions(
+            state.vbuckets.iter().zip(&branches).map(position).collect(),
+        ),
     }
 }
 
@@ -307,19 +310,8 @@ impl DocumentStore for DiskStore {
         self.bucket(bucket)?.put_documents(documents)
     }
 
-    /// The documents go with the log, in one step.
-    fn remove_documents(
-        &self,
-        bucket: BucketId,
-        _: VbucketId,
-        _: Option<&str>,
-        _: usize,
-    ) -> Result<Option<String>> {
-        self.bucket(bucket).map(|_| None)
-    }
-
-    fn remove_log(&self, bucket: BucketId, vbucket: VbucketId, _: u64) -> Result<bool> {
-        self.bucket(bucket)?.remove(vbucket).map(|()| true)
+    fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
+        self.bucket(record.info.id)?.remove(record, vbucket)
     }
 
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<crate::Mutation>>> {

@@ -238,10 +238,10 @@ mod tests {
     fn written(fs: &SimFs) -> Vec<u64> {
         let (mut file, before) = open(fs).expect("empty");
         assert_eq!(before, None);
-        for n in 1..=3 {
+        for n in 1..=3_u64 {
             file.write(fs, &vec![n; 5]).expect("written");
         }
-        vec![3; 5]
+        vec![3_u64; 5]
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
             let last = written(&fs);
             let (mut file, _) = open(&fs).expect("the last contents");
             fs.crash_at(fs.operations() + env.random.next_u64() % 12);
-            let next = vec![4; 5];
+            let next = vec![4_u64; 5];
             let is_written = file.write(&fs, &next).is_ok();
             fs.crash();
             fs.restart();

@@ -99,10 +99,14 @@ pub fn remove(fs: &dyn FileSystem, dir: &Path, path: &Path) -> Result<()> {
 
 /// Opens the manifest of a data directory, or begins one in an empty directory.
 pub fn open(fs: &dyn FileSystem, dir: &Path) -> Result<(PairedFile, SourceManifest)> {
-    let (file, manifest) = PairedFile::open(fs, dir, SOURCE_FILE)?;
+    let (mut file, found) = PairedFile::open(fs, dir, SOURCE_FILE)?;
+    let is_new = found.is_none();
+    let manifest = found.unwrap_or_default();
     // Without a manifest, each directory of a bucket is unknown.
-    let manifest = manifest.unwrap_or_default();
     settle(fs, dir, &manifest)?;
+    if is_new {
+        file.write(fs, &manifest)?;
+    }
     Ok((file, manifest))
 }
 

@@ -13,12 +13,12 @@ use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
 use super::small;
-use crate::store::DiskStore;
 use crate::MemoryStore;
 use crate::document_store::*;
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::{BucketRecord, StoredId};
+use crate::store::DiskStore;
 use proto::model::identity::UniqueId;
 
 const BUCKET: BucketId = BucketId(7);
@@ -254,4 +254,3 @@ fn a_batch_whose_sync_failed_is_stored_completely_or_not_at_all() {
         assert_eq!(whole_log(&store).len(), if reached_disk { 3 } else { 1 });
     }
 }
-

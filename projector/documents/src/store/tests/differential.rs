@@ -1,13 +1,14 @@
-//! Differential histories: each operation is done to the store on disk and to its twin in memory, which the simulation
-//! uses, and must have the same result in both. Then both must show the same. The store on disk is reopened at any moment, also in the
-//! midst of a copy or of a removal.
+//! Differential histories: each operation is done to the store on disk and to its twin in memory, and must have the same result
+//! in both. Then both must show the same. The store on disk crashes and is opened again at any moment, also in the midst of a copy, a
+//! flush or a merge.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::env::{Env, Random, sim};
+use proto::env::sim::{self, SimFs};
+use proto::env::{Env, Random};
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
@@ -15,18 +16,18 @@ use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
 use super::small;
-use crate::store::DiskStore;
 use crate::MemoryStore;
 use crate::document_store::*;
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::BucketRecord;
+use crate::store::DiskStore;
 
 const VBUCKETS: u16 = 3;
 /// The number of different documents of a bucket.
 const IDS: u64 = 24;
 /// The number of histories and their length.
-const HISTORIES: u64 = 24;
+const HISTORIES: u64 = 80;
 const STEPS: usize = 120;
 
 /// A document with the seqno of its last change.
@@ -46,11 +47,13 @@ struct Effects {
     dropped: u32,
     refused: u32,
     held: u32,
+    maintained: u32,
 }
 
 /// Both stores.
-struct Both<'a> {
-    directory: &'a Path,
+struct Both {
+    env: Env,
+    fs: SimFs,
     disk: Option<DiskStore>,
     memory: MemoryStore,
     random: Arc<dyn Random>,
@@ -94,13 +97,15 @@ fn log(store: &dyn DocumentStore, mut range: LogRange, bytes: usize) -> Result<V
     }
 }
 
-impl<'a> Both<'a> {
-    fn new(directory: &'a Path, seed: u64) -> Self {
+impl Both {
+    fn new(seed: u64) -> Self {
+        let (env, _, fs) = sim::world(seed);
         let mut both = Self {
-            directory,
+            random: Arc::clone(&env.random),
+            env,
+            fs,
             disk: None,
             memory: MemoryStore::default(),
-            random: sim::world(seed).0.random,
             records: BTreeMap::new(),
             gone: Vec::new(),
             cas: 0,
@@ -118,12 +123,40 @@ impl<'a> Both<'a> {
         self.random.next_u64() % end.max(1)
     }
 
+    /// Reopens the store on disk, mostly after a crash: all that was answered is there.
     fn reopen(&mut self) {
         (self.held, self.disk) = (None, None);
-        self.trace.push("reopened".into());
-        let opened = DiskStore::open(&Env::real(), self.directory, small());
+        let has_crashed = self.below(4) > 0;
+        self.trace.push(if has_crashed { "crashed".into() } else { "reopened".into() });
+        if has_crashed {
+            self.fs.crash();
+            self.fs.restart();
+        }
+        let opened = DiskStore::open(&self.env, Path::new("/data"), small());
         self.disk = Some(opened.expect("the store opens"));
         self.effects.reopened += 1;
+    }
+
+    /// Flushes, merges and releases, sometimes up to a crash in the midst.
+    fn maintain(&mut self) {
+        let Some(disk) = &self.disk else { return };
+        let crashes = self.below(3) == 0;
+        if crashes {
+            self.fs.crash_at(self.fs.operations() + self.below(30));
+        }
+        let mut maintained = disk.maintain();
+        while maintained == Ok(true) {
+            self.effects.maintained += 1;
+            maintained = disk.maintain();
+        }
+        self.trace.push(format!("maintained: {maintained:?}"));
+        if crashes {
+            self.fs.crash();
+            self.fs.restart();
+            self.reopen();
+        } else {
+            maintained.expect("maintained");
+        }
     }
 
     fn stores(&self) -> [&dyn DocumentStore; 2] {
@@ -199,6 +232,7 @@ impl<'a> Both<'a> {
             10 => self.put_records(),
             11 => self.hold(),
             12 => self.call_a_dropped_bucket(),
+            13..=15 => self.maintain(),
             _ => self.commit(),
         }
     }
@@ -271,7 +305,7 @@ impl<'a> Both<'a> {
         self.effects.purged += 1;
     }
 
-    /// Removes a vbucket in steps, and copies another state of it.
+    /// Removes a vbucket, and copies another state of it.
     fn copy(&mut self) {
         let (Some(record), vbucket) = (self.any_bucket(), self.any_vbucket()) else { return };
         let id = record.info.id;
@@ -281,29 +315,15 @@ impl<'a> Both<'a> {
             let begun = self.both("a copy over data", |s| s.begin_purged(&record, vbucket, purged));
             begun.expect_err("there is something");
         }
-        let (mut after, look_at) = (None::<String>, 1 + self.below(9) as usize);
-        loop {
-            let from = after.clone();
-            let removed = self.both("removing documents", |store| {
-                store.remove_documents(id, vbucket, from.as_deref(), look_at)
-            });
-            self.interrupt();
-            match removed.expect("removed") {
-                Some(last) => after = Some(last),
-                None => break,
-            }
-        }
-        let entries = 1 + self.below(9);
-        while !self
-            .both("removing a log", |store| store.remove_log(id, vbucket, entries))
-            .expect("removed")
-        {
-            self.interrupt();
-        }
+        let mut without = record.clone();
+        without.branches[usize::from(vbucket.0)].clear();
+        self.records.insert(id, without.clone());
+        self.both("a removal", |store| store.remove_vbucket(&without, vbucket)).expect("removed");
+        self.interrupt();
         if self.below(4) == 0 {
             return;
         }
-        self.both("a copy", |store| store.begin_purged(&record, vbucket, purged)).expect("begun");
+        self.both("a copy", |store| store.begin_purged(&without, vbucket, purged)).expect("begun");
         let mut documents = Vec::new();
         for n in 0..IDS {
             let (id, seqno) = (format!("d{n}"), Seqno(1 + self.below(purged.0)));
@@ -404,8 +424,7 @@ impl<'a> Both<'a> {
 fn both_stores_answer_alike_whatever_is_done_to_them() {
     let mut counted = Effects::default();
     for seed in 0..HISTORIES {
-        let directory = tempfile::tempdir().expect("a directory");
-        let mut both = Both::new(directory.path(), seed);
+        let mut both = Both::new(seed);
         for step in 0..STEPS {
             let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 both.step();
@@ -421,8 +440,18 @@ fn both_stores_answer_alike_whatever_is_done_to_them() {
         }
         both.reopen();
         both.compare();
-        let Effects { commits, reopened, rewound, purged, copied, dropped, refused, held } =
-            both.effects;
+        let Effects {
+            commits,
+            reopened,
+            rewound,
+            purged,
+            copied,
+            dropped,
+            refused,
+            held,
+            maintained,
+        } = both.effects;
+        counted.maintained += maintained;
         counted.commits += commits;
         counted.reopened += reopened;
         counted.rewound += rewound;
@@ -432,9 +461,11 @@ fn both_stores_answer_alike_whatever_is_done_to_them() {
         counted.refused += refused;
         counted.held += held;
     }
-    let Effects { commits, reopened, rewound, purged, copied, dropped, refused, held } = counted;
+    let Effects { commits, reopened, rewound, purged, copied, dropped, refused, held, maintained } =
+        counted;
     let enough = [
         (commits, 800),
+        (maintained, 100),
         (reopened, 200),
         (rewound, 60),
         (purged, 100),

@@ -12,12 +12,12 @@ use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
 use super::small;
-use crate::store::DiskStore;
 use crate::MemoryStore;
 use crate::document_store::*;
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::BucketRecord;
+use crate::store::DiskStore;
 
 const BUCKET: BucketId = BucketId(7);
 const VBUCKETS: u16 = 2;
@@ -30,9 +30,8 @@ enum Step {
     Purge([u8; VBUCKETS as usize]),
     /// Takes a vbucket back to a percentage of its log.
     Rewind(u16, u8),
-    /// Removes a vbucket and copies it back by its documents and its log, from its purge point, a number of entries
-    /// at a time.
-    Copy(u16, u8),
+    /// Removes a vbucket and copies it back by its documents and its log, from its purge point.
+    Copy(u16),
     Reopen,
 }
 
@@ -42,7 +41,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => proptest::collection::vec(change, 1..8).prop_map(Step::Commit),
         3 => [0..120u8, 0..120u8].prop_map(Step::Purge),
         2 => (0..VBUCKETS, prop_oneof![Just(0), 0..101u8]).prop_map(|(v, n)| Step::Rewind(v, n)),
-        2 => (0..VBUCKETS, 1..20u8).prop_map(|(v, n)| Step::Copy(v, n)),
+        2 => (0..VBUCKETS).prop_map(Step::Copy),
         1 => Just(Step::Reopen),
     ];
     proptest::collection::vec(step, 1..30)
@@ -193,9 +192,9 @@ fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>
                     assert!(error.hint.is_some_and(|hint| hint.contains("seqno 0")));
                 }
             }
-            Step::Copy(vbucket, at_once) => {
+            Step::Copy(vbucket) => {
                 let (v, n) = (VbucketId(vbucket), usize::from(vbucket));
-                remove(&*store, v, at_once);
+                remove(&*store, v);
                 let purged = model.purged[n];
                 if purged > 0 {
                     store.begin_purged(&record(), v, Seqno(purged)).expect("it begins");
@@ -220,18 +219,8 @@ fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>
     }
 }
 
-/// Removes a vbucket in small batches.
-fn remove(store: &dyn DocumentStore, vbucket: VbucketId, at_once: u8) {
-    let mut next: Option<String> = None;
-    loop {
-        let look_at = usize::from(at_once);
-        let removed = store.remove_documents(BUCKET, vbucket, next.as_deref(), look_at);
-        next = removed.expect("documents go");
-        if next.is_none() {
-            break;
-        }
-    }
-    while !store.remove_log(BUCKET, vbucket, u64::from(at_once)).expect("its log goes") {}
+fn remove(store: &dyn DocumentStore, vbucket: VbucketId) {
+    store.remove_vbucket(&record(), vbucket).expect("it goes");
     let of_vbucket = |extents: Vec<LogExtent>| extents[usize::from(vbucket.0)];
     assert_eq!(store.extents(BUCKET).map(of_vbucket), Ok(LogExtent::default()));
 }
