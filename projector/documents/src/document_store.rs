@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::Result;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
+use serde::{Deserialize, Serialize};
 
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
@@ -62,7 +63,7 @@ pub struct LogRange {
 }
 
 /// The retained part of a vbucket's log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogExtent {
     /// The last purged entry; zero if none was purged.
     pub purged: Seqno,
