@@ -125,6 +125,12 @@ pub fn scan(
     walk().map_err(reading)
 }
 
+/// The id of the log that a segment file belongs to.
+pub fn segment_log_id(fs: &dyn FileSystem, path: &Path) -> Result<u64> {
+    let head = fs.open(path, OpenMode::Read).map_err(Error::from).and_then(|file| read_head(&*file));
+    Ok(head.map_err(|error| error.context(format!("reading {}", path.display())))?.log_id)
+}
+
 /// A walk over the records of a segment.
 struct Walked {
     at: Lsn,

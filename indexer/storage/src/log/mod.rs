@@ -64,7 +64,7 @@ pub(crate) mod witness;
 pub(crate) mod writer;
 
 pub use commit_log::CommitLog;
-pub use describe::{RecordInfo, RecordState, SegmentInfo, describe, scan};
+pub use describe::{RecordInfo, RecordState, SegmentInfo, describe, scan, segment_log_id};
 pub use direct_log::DirectLog;
 pub use lsn::Lsn;
 pub use options::{DirectLogOptions, LogOptions, SyncPolicy};

@@ -1,7 +1,7 @@
 //! The change log, as the document store sees it.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Mutex, RwLock};
 
 use proto::lock::{lock, read, write};
 use proto::model::ids::VbucketId;

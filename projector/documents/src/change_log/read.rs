@@ -165,7 +165,7 @@ impl ChangeLog {
         (after, to): (Seqno, Seqno),
         reading: &mut Reading,
     ) -> Result<()> {
-        let item = self.read_item(vbucket, run)?;
+        let item = self.log.read(run.lsn, run.item_bytes as usize)?;
         let to = to.min(run.last());
         for mutation in self.mutations(&item, vbucket, run)? {
             let mutation = mutation?;
@@ -179,13 +179,7 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// The bytes of a run, with a valid checksum.
-    fn read_item(&self, vbucket: VbucketId, run: &RunEntry) -> Result<Bytes> {
-        let bytes = self.log.read(run.lsn, run.item_bytes as usize)?;
-        self.mutations(&bytes, vbucket, run)?;
-        Ok(bytes)
-    }
-
+    /// The mutations of a run, once its checksum is verified.
     fn mutations<'a>(
         &self,
         item: &'a [u8],
@@ -265,7 +259,7 @@ impl ChangeLog {
         let run = &runs[at];
         let mut bytes = run.bytes_before;
         if run.first < first {
-            let item = self.read_item(vbucket, run)?;
+            let item = self.log.read(run.lsn, run.item_bytes as usize)?;
             for mutation in self.mutations(&item, vbucket, run)? {
                 let mutation = mutation?;
                 if mutation.seqno >= first {
