@@ -15,6 +15,7 @@
 //! - Nobody reads a mutation before the record that brought it is synced.
 //! - A segment of the log is removed only when the table's manifest covers it, and when all its mutations are purged.
 //! - The seqnos of a vbucket have no gap between its purge point and its end.
+pub mod change_log;
 pub mod document_store;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;

@@ -152,12 +152,12 @@ fn inspect_log(env: &Env, args: &FileArgs) -> Result<()> {
         }
     })?;
     printed?;
-    let SegmentInfo { base, end, records, payload_bytes, damaged: count } = info;
+    let SegmentInfo { base, log_id, end, records, payload_bytes, damaged: count, .. } = info;
     if args.json {
         json(&info)?;
     } else {
         say(&format!(
-            "segment from LSN {base} to {end}: {records} records with {payload_bytes} bytes\n"
+            "segment of log {log_id:016x} from LSN {base} to {end}: {records} records with {payload_bytes} bytes\n"
         ))?;
     }
     damaged(&args.file, count).map_err(|error| {

@@ -3,7 +3,7 @@
 
 use crc32c::{crc32c, crc32c_append};
 
-const SEGMENT_HEADER_BYTES: usize = 20;
+const SEGMENT_HEADER_BYTES: usize = 32;
 const RECORD_HEADER_BYTES: usize = 24;
 const MANIFEST_HEADER_BYTES: usize = 32;
 
@@ -23,7 +23,7 @@ pub(super) fn manifest(bytes: &mut [u8]) {
 pub(super) fn log(bytes: &mut [u8]) {
     let Some(mut left) = bytes.len().checked_sub(SEGMENT_HEADER_BYTES) else { return };
     let base = bytes[8..16].iter().rev().fold(0, |base, byte| base << 8 | u64::from(*byte));
-    put(bytes, 16, crc32c(&bytes[..16]));
+    put(bytes, 28, crc32c(&bytes[..28]));
     let mut at = SEGMENT_HEADER_BYTES;
     while left >= RECORD_HEADER_BYTES {
         let record = &mut bytes[at..];

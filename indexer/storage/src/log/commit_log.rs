@@ -11,7 +11,7 @@ use crate::log::format::RECORD_BYTES_MAX;
 use crate::log::lsn::Lsn;
 use crate::log::options::LogOptions;
 use crate::log::pending::PendingRecords;
-use crate::log::recover;
+use crate::log::recover::Recovery;
 use crate::log::segment::Segments;
 use crate::log::shared::{Durable, LogState};
 use crate::log::tail::TailSegment;
@@ -20,6 +20,10 @@ use crate::log::writer::LogWriter;
 /// Bytes of pending records above which appenders wait: a slow disk must slow the stream down
 /// instead of filling the memory.
 pub(super) const PENDING_BYTES_MAX: usize = 64 << 20;
+
+/// The remedy for a damaged log of an indexer.
+const HINT: &str =
+    "restore the file, or remove the node's data directory: the slices are then rebuilt";
 
 /// The log, open for appending. Dropping the log stops the writer after the write in progress;
 /// records that are not durable may be lost.
@@ -37,7 +41,16 @@ impl CommitLog {
         options: LogOptions,
         replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Self> {
-        let found = recover::recover(&*env.fs, dir, replay)?;
+        let recovery = Recovery {
+            fs: &*env.fs,
+            dir,
+            from: 0,
+            log_id: None,
+            witness: None,
+            random: &*env.random,
+            hint: HINT,
+        };
+        let found = recovery.run(&mut |record| replay(record.end, record.payload))?;
         let shared = Arc::new(LogState {
             env: env.clone(),
             dir: dir.to_path_buf(),

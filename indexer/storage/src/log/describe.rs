@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use proto::env::{Env, OpenMode};
-use proto::{Error, ErrorCode, Result};
+use proto::env::{Env, FileSystem, OpenMode};
+use proto::{Error, Result};
 use serde::Serialize;
 
-use crate::log::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
+use crate::log::chain::Chain;
+use crate::log::format::{RecordHeader, SegmentHead};
 use crate::log::lsn::Lsn;
-use crate::log::reader::{FoundRecord, SegmentReader};
+use crate::log::reader::{FoundRecord, SegmentReader, read_head};
 
 /// Condition of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -44,8 +45,14 @@ pub struct RecordInfo {
 pub struct SegmentInfo {
     /// LSN of the beginning.
     pub base: Lsn,
+    /// Random id of the log.
+    pub log_id: u64,
+    /// The chain over all earlier segments.
+    pub chain: u32,
     /// LSN of the end.
     pub end: Lsn,
+    /// The chain that the next segment must have; `None` if this one is damaged.
+    pub chain_end: Option<u32>,
     /// Number of valid records, without marks.
     pub records: u64,
     /// Bytes of their payloads.
@@ -55,59 +62,118 @@ pub struct SegmentInfo {
     pub damaged: u64,
 }
 
+impl SegmentInfo {
+    /// The reason why this segment cannot follow another one, besides their places.
+    pub fn contradiction(&self, before: &Self) -> Option<&'static str> {
+        if self.log_id != before.log_id {
+            return Some("offset 0: the segment belongs to another log than the segment before it");
+        }
+        let is_other = before.chain_end.is_some_and(|chain| chain != self.chain);
+        is_other.then_some(
+            "offset 0: the segment does not follow the segments before it: one of them was exchanged",
+        )
+    }
+}
+
 /// Passes each record of a segment file to `each`, also behind damage, and returns a summary.
 /// Blocks the thread.
 pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&RecordInfo)) -> Result<SegmentInfo> {
+    scan(&*env.fs, path, &mut |record, _| each(record))
+}
+
+/// Like [`describe`], and passes the payload of each valid record too; an empty one of the others. The memory is that of
+/// the longest record.
+pub fn scan(
+    fs: &dyn FileSystem,
+    path: &Path,
+    each: &mut dyn FnMut(&RecordInfo, &[u8]),
+) -> Result<SegmentInfo> {
     let reading = |error: Error| error.context(format!("reading {}", path.display()));
     let mut walk = || {
-        let file = env.fs.open(path, OpenMode::Read)?;
-        if file.len()? < SEGMENT_HEADER_BYTES as u64 {
-            return Err(Error::new(ErrorCode::Corrupt, "the file ends within the segment header"));
-        }
-        let mut header = [0; SEGMENT_HEADER_BYTES];
-        file.read_exact_at(&mut header, 0)?;
-        let base = parse_segment_header(&header)?;
+        let file = fs.open(path, OpenMode::Read)?;
+        let head = read_head(&*file)?;
+        let SegmentHead { base, log_id, chain } = head;
         let mut reader = SegmentReader::new(file, base)?;
-        let mut sum =
-            SegmentInfo { base, end: reader.end(), records: 0, payload_bytes: 0, damaged: 0 };
-        let mut at = base;
-        while at < sum.end {
-            let (info, next) = next_record(&mut reader, at)?;
-            match (info.state, info.mark) {
-                (RecordState::Ok, false) => {
-                    sum.records += 1;
-                    sum.payload_bytes += info.bytes;
+        let mut walked = Walked { at: base, chain: Some(Chain::behind_header(&head)) };
+        let end = reader.end();
+        let mut sum = SegmentInfo {
+            base,
+            log_id,
+            chain,
+            end,
+            chain_end: None,
+            records: 0,
+            payload_bytes: 0,
+            damaged: 0,
+        };
+        while walked.at < sum.end {
+            walked.next_record(&mut reader, &mut |info, payload| {
+                match (info.state, info.mark) {
+                    (RecordState::Ok, false) => {
+                        sum.records += 1;
+                        sum.payload_bytes += info.bytes;
+                    }
+                    (RecordState::Ok, true) => {}
+                    _ => sum.damaged += 1,
                 }
-                (RecordState::Ok, true) => {}
-                _ => sum.damaged += 1,
-            }
-            each(&info);
-            at = next;
+                each(info, payload);
+            })?;
         }
+        sum.chain_end = walked.chain.map(Chain::value);
         Ok(sum)
     };
     walk().map_err(reading)
 }
 
-/// Describes the record at an LSN, and returns the LSN of the next part.
-fn next_record(reader: &mut SegmentReader, lsn: Lsn) -> Result<(RecordInfo, Lsn)> {
-    let offset = reader.offset(lsn);
-    let (state, header) = match reader.read(lsn)? {
-        FoundRecord::Record(header, _) => (RecordState::Ok, Some(header)),
-        FoundRecord::BadPayload(header) => (RecordState::BadPayload, Some(header)),
-        FoundRecord::BadHeader => (RecordState::Unreadable, None),
-    };
-    let next = match header {
-        Some(header) => (lsn + header.record_bytes()).min(reader.end()),
-        None => reader.find_header(lsn + 1)?.map_or(reader.end(), |(next, _)| next),
-    };
-    let info = RecordInfo {
-        offset,
-        lsn,
-        bytes: header.map_or(next - lsn, |header| u64::from(header.len)),
-        durable: header.map(|header| header.durable),
-        mark: header.is_some_and(|header| header.mark),
-        state,
-    };
-    Ok((info, next))
+/// The id of the log that a segment file belongs to.
+pub fn segment_log_id(fs: &dyn FileSystem, path: &Path) -> Result<u64> {
+    let head = fs.open(path, OpenMode::Read).map_err(Error::from).and_then(|file| read_head(&*file));
+    Ok(head.map_err(|error| error.context(format!("reading {}", path.display())))?.log_id)
+}
+
+/// A walk over the records of a segment.
+struct Walked {
+    at: Lsn,
+    /// The chain up to here; `None` behind damage.
+    chain: Option<Chain>,
+}
+
+impl Walked {
+    /// Describes the record at this place, and goes to the next one.
+    fn next_record(
+        &mut self,
+        reader: &mut SegmentReader,
+        each: &mut dyn FnMut(&RecordInfo, &[u8]),
+    ) -> Result<()> {
+        let lsn = self.at;
+        let (offset, end) = (reader.offset(lsn), reader.end());
+        let of = |header: &RecordHeader, state| RecordInfo {
+            offset,
+            lsn,
+            bytes: u64::from(header.len),
+            durable: Some(header.durable),
+            mark: header.mark,
+            state,
+        };
+        match reader.read(lsn)? {
+            FoundRecord::Record(header, payload) => {
+                each(&of(&header, RecordState::Ok), payload);
+                self.chain = self.chain.map(|chain| chain.with(header.checksum(lsn)));
+                self.at = (lsn + header.record_bytes()).min(end);
+            }
+            FoundRecord::BadPayload(header) => {
+                each(&of(&header, RecordState::BadPayload), &[]);
+                self.chain = None;
+                self.at = (lsn + header.record_bytes()).min(end);
+            }
+            FoundRecord::BadHeader => {
+                let next = reader.find_header(lsn + 1)?.map_or(end, |(next, _)| next);
+                let (bytes, state) = (next - lsn, RecordState::Unreadable);
+                let (durable, mark) = (None, false);
+                each(&RecordInfo { offset, lsn, bytes, durable, mark, state }, &[]);
+                (self.chain, self.at) = (None, next);
+            }
+        }
+        Ok(())
+    }
 }

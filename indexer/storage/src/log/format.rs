@@ -5,52 +5,90 @@ use proto::{Error, ErrorCode, Result};
 use crate::log::lsn::Lsn;
 
 const SEGMENT_MAGIC: &[u8; 4] = b"SXLG";
-/// Version 1 was one file without segments.
-const VERSION: u32 = 2;
+/// Version 1 was one file without segments; version 2 had neither `log_id` nor `chain`.
+const VERSION: u32 = 3;
 /// Size of a segment's header.
-pub(crate) const SEGMENT_HEADER_BYTES: usize = 20;
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 32;
+/// Size of the header without its checksum.
+const SEGMENT_FIELDS_BYTES: usize = SEGMENT_HEADER_BYTES - 4;
+/// The same of version 2.
+const SEGMENT_FIELDS_BYTES_2: usize = 16;
 
 const DATA_MAGIC: u32 = 0x5ec0_4d22;
 const MARK_MAGIC: u32 = 0x5ec0_4d23;
 /// Bytes that begin the magic number of every record.
 pub(super) const MAGIC_PREFIX: [u8; 3] = [0x4d, 0xc0, 0x5e];
 /// Size of a record's header.
-pub(super) const RECORD_HEADER_BYTES: usize = 24;
+pub(crate) const RECORD_HEADER_BYTES: usize = 24;
+/// Offset of the payload's length in a record's header.
+pub(super) const RECORD_LEN_AT: usize = 4;
+/// Offset of the header's checksum in a record's header.
+pub(super) const RECORD_CHECKSUM_AT: usize = 12;
 /// Maximum payload. A longer record is damage: an epoch of that size is never accepted.
 pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
 
 /// Bound of all LSNs, so that sums of LSNs cannot overflow. A larger LSN is damage.
 const LSN_MAX: Lsn = 1 << 62;
 
-/// Encodes the header of a segment that begins at `base`.
-pub(super) fn segment_header(base: Lsn) -> [u8; SEGMENT_HEADER_BYTES] {
-    let mut header = [0; SEGMENT_HEADER_BYTES];
-    header[..4].copy_from_slice(SEGMENT_MAGIC);
-    header[4..8].copy_from_slice(&VERSION.to_le_bytes());
-    header[8..16].copy_from_slice(&base.to_le_bytes());
-    let crc = crc32c::crc32c(&header[..16]);
-    header[16..].copy_from_slice(&crc.to_le_bytes());
-    header
+/// Header of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentHead {
+    /// LSN of the beginning.
+    pub(super) base: Lsn,
+    /// Random id of the log.
+    pub(super) log_id: u64,
+    /// The chain over all earlier segments, see [`Chain`](crate::log::chain::Chain).
+    pub(super) chain: u32,
 }
 
-/// Decodes the header of a segment; returns its `base`.
-pub(super) fn parse_segment_header(header: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Lsn> {
-    if &header[..4] != SEGMENT_MAGIC || crc32c::crc32c(&header[..16]) != u32_at(header, 16) {
-        return Err(Error::new(ErrorCode::Corrupt, "the segment header is damaged"));
+impl SegmentHead {
+    /// Encodes the header.
+    pub(super) fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
+        let mut header = [0; SEGMENT_HEADER_BYTES];
+        header[..4].copy_from_slice(SEGMENT_MAGIC);
+        header[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        header[8..16].copy_from_slice(&self.base.to_le_bytes());
+        header[16..24].copy_from_slice(&self.log_id.to_le_bytes());
+        header[24..28].copy_from_slice(&self.chain.to_le_bytes());
+        let crc = crc32c::crc32c(&header[..SEGMENT_FIELDS_BYTES]);
+        header[SEGMENT_FIELDS_BYTES..].copy_from_slice(&crc.to_le_bytes());
+        header
     }
-    match u32_at(header, 4) {
-        VERSION if u64_at(header, 8) > LSN_MAX => {
-            Err(Error::new(ErrorCode::Corrupt, "the segment header names an impossible LSN"))
+
+    /// Checksum of the encoded header.
+    pub(super) fn checksum(&self) -> u32 {
+        u32_at(&self.encode(), SEGMENT_FIELDS_BYTES)
+    }
+
+    /// Decodes a header.
+    pub(super) fn parse(header: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self> {
+        let version = u32_at(header, 4);
+        let fields = if version == 2 { SEGMENT_FIELDS_BYTES_2 } else { SEGMENT_FIELDS_BYTES };
+        if &header[..4] != SEGMENT_MAGIC
+            || crc32c::crc32c(&header[..fields]) != u32_at(header, fields)
+        {
+            return Err(Error::new(ErrorCode::Corrupt, "the segment header is damaged"));
         }
-        VERSION => Ok(u64_at(header, 8)),
-        other => Err(Error::new(
-            ErrorCode::Version,
-            format!("the segment has format version {other}, this build reads version {VERSION}"),
-        )
-        .with_hint(
-            "start the build that wrote the directory, or use an empty one: the slices are then rebuilt",
-        )),
+        let base = u64_at(header, 8);
+        match version {
+            VERSION if base > LSN_MAX => {
+                Err(Error::new(ErrorCode::Corrupt, "the segment header names an impossible LSN"))
+            }
+            VERSION => {
+                let (log_id, chain) = (u64_at(header, 16), u32_at(header, 24));
+                Ok(Self { base, log_id, chain })
+            }
+            other => Err(other_version(other)),
+        }
     }
+}
+
+fn other_version(other: u32) -> Error {
+    let message =
+        format!("the segment has format version {other}, this build reads version {VERSION}");
+    Error::new(ErrorCode::Version, message).with_hint(
+        "start the build that wrote the directory, or use an empty one: the data is then read again from its source",
+    )
 }
 
 /// Header of a record.
@@ -93,6 +131,11 @@ impl RecordHeader {
         out
     }
 
+    /// Checksum of the encoded header of a record at `lsn`.
+    pub(super) fn checksum(&self, lsn: Lsn) -> u32 {
+        u32_at(&self.encode(lsn), RECORD_CHECKSUM_AT)
+    }
+
     /// Decodes the header of a record at `lsn`; `None` if the bytes are no header.
     pub(super) fn parse(bytes: &[u8; RECORD_HEADER_BYTES], lsn: Lsn) -> Option<Self> {
         let mark = match u32_at(bytes, 0) {
@@ -116,10 +159,10 @@ fn header_crc(header: &[u8; RECORD_HEADER_BYTES], lsn: Lsn) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(crc, &header[..12]), &header[16..])
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }

@@ -67,12 +67,15 @@ async fn the_format_is_that_of_the_golden_file() {
 #[tokio::test]
 async fn an_unknown_version_is_distinguished_from_damage() {
     let mut bytes = GOLDEN.to_vec();
-    bytes[4] = 3;
-    let crc = crc32c::crc32c(&bytes[..16]);
-    bytes[16..20].copy_from_slice(&crc.to_le_bytes());
-    let error = replay(&world_with(&bytes).0).unwrap_err();
-    assert_eq!(error.code, ErrorCode::Version);
-    assert!(error.message.contains("version 3"), "{error}");
+    for (version, fields) in [(2, 16), (4, 28)] {
+        bytes[4] = version;
+        let crc = crc32c::crc32c(&bytes[..fields]);
+        bytes[fields..fields + 4].copy_from_slice(&crc.to_le_bytes());
+        let error = replay(&world_with(&bytes).0).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Version);
+        assert!(error.message.contains(&format!("version {version}")), "{error}");
+        assert!(error.hint.is_some(), "{error}");
+    }
 }
 
 proptest! {

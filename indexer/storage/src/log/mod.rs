@@ -1,6 +1,7 @@
-//! The commit log of a node, shared by its slices: checksummed records in segment files.
+//! Logs: checksummed records in segment files. [`CommitLog`] is the commit log of a node, shared by its slices;
+//! [`DirectLog`] has the same format and blocks its callers.
 //!
-//! Callers append records to a buffer and go on. One writer takes everything that has gathered,
+//! Callers of a commit log append records to a buffer and go on. One writer takes everything that has gathered,
 //! writes it with one call, syncs it with another (group commit), and then publishes how far the
 //! log is durable. The place of a record is its [`Lsn`]: the number of record bytes that were ever
 //! logged before it. LSNs only grow, across segments and restarts, and they name the segment files:
@@ -9,9 +10,14 @@
 //! DIR/00000000000000000000.log      the records from LSN 0 on
 //! DIR/00000000000067108931.log      those from LSN 67108931 on
 //!
-//! segment := "SXLG" version:u32 base:u64 crc:u32  record*                     (little endian)
+//! segment := "SXLG" version:u32 base:u64 log_id:u64 chain:u32 crc:u32  record*         (little endian)
 //! record  := magic:u32 len:u32 payload_crc:u32 header_crc:u32 durable:u64  payload[len]
 //! ```
+//!
+//! `log_id` is random and the same in all segments of a log. `chain` is a checksum over all earlier segments: the CRC-32C
+//! over the `crc` of their headers and the `header_crc` of all their records, in order (`log/chain.rs`). So a segment of
+//! another log, an older copy and an exchanged segment are damage, and are never replayed. The chain of the first retained
+//! segment is trusted.
 //!
 //! `header_crc` covers the rest of the header and the record's LSN. So a length is trusted only if
 //! it is right, and a record only at the place where it was written.
@@ -35,11 +41,13 @@
 //! - The log never holds a record behind a failed write or sync.
 //!
 //! A failed write or sync stops the log for good, because the content of a disk after a failed sync
-//! is unknown; appenders and waiters get the error. A full disk does not stop the log: the writer
-//! retries the same write.
+//! is unknown; appenders and waiters get the error. A full disk does not stop a commit log: the writer
+//! retries the same write. It stops a direct log, whose caller opens it again.
 
+mod chain;
 pub(crate) mod commit_log;
 pub(crate) mod describe;
+pub(crate) mod direct_log;
 pub(crate) mod format;
 #[cfg(debug_assertions)]
 mod invariants;
@@ -49,15 +57,26 @@ pub(crate) mod pending;
 pub(crate) mod reader;
 pub(crate) mod recover;
 pub(crate) mod segment;
+pub(crate) mod segment_files;
 pub(crate) mod shared;
 pub(crate) mod tail;
+pub(crate) mod witness;
 pub(crate) mod writer;
 
 pub use commit_log::CommitLog;
-pub use describe::{RecordInfo, RecordState, SegmentInfo, describe};
+pub use describe::{RecordInfo, RecordState, SegmentInfo, describe, scan, segment_log_id};
+pub use direct_log::DirectLog;
 pub use lsn::Lsn;
-pub use options::{LogOptions, SyncPolicy};
+pub use options::{DirectLogOptions, LogOptions, SyncPolicy};
+pub use recover::{LogRecord, Replay};
+pub use segment::{segment_bases, segment_path};
 pub use shared::Durable;
+pub use witness::Witness;
+
+/// Bytes of a record besides its payload.
+pub const RECORD_OVERHEAD_BYTES: u64 = format::RECORD_HEADER_BYTES as u64;
+/// Bytes of a segment before its first record.
+pub const SEGMENT_OVERHEAD_BYTES: u64 = format::SEGMENT_HEADER_BYTES as u64;
 
 #[cfg(test)]
 mod crash_tests;

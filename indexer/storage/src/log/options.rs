@@ -1,6 +1,7 @@
 //! Settings of a log.
 
 use crate::log::format::RECORD_BYTES_MAX;
+use crate::log::lsn::Lsn;
 
 /// When written records are synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,4 +30,19 @@ impl Default for LogOptions {
         let record_bytes_max = RECORD_BYTES_MAX;
         Self { segment_bytes: 32 << 20, sync: SyncPolicy::default(), record_bytes_max }
     }
+}
+
+/// Settings of a direct log, and what its opener knows of it.
+#[derive(Clone, Debug)]
+pub struct DirectLogOptions {
+    /// Size above which a segment is closed.
+    pub segment_bytes: u64,
+    /// Maximum number of segments that are open for reading at once.
+    pub open_files_max: usize,
+    /// The id of the log; `None` if the opener does not know the log yet. A known log is never created.
+    pub log_id: Option<u64>,
+    /// The opener knows everything before this LSN. Segments that end before it are not replayed.
+    pub from: Lsn,
+    /// The remedy for damage.
+    pub hint: &'static str,
 }

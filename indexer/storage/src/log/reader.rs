@@ -5,11 +5,21 @@ use std::sync::Arc;
 use proto::Result;
 use proto::env::File;
 
-use crate::log::format::{MAGIC_PREFIX, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES};
+use crate::log::format::{
+    MAGIC_PREFIX, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHead,
+};
 use crate::log::lsn::Lsn;
 
 /// Size of the window. It grows only for a longer record whose header is valid.
 const WINDOW_BYTES: usize = 1 << 20;
+
+/// Reads the header of a segment file. A file that ends too soon has a damaged one.
+pub(super) fn read_head(file: &dyn File) -> Result<SegmentHead> {
+    let mut header = [0; SEGMENT_HEADER_BYTES];
+    let there = (SEGMENT_HEADER_BYTES as u64).min(file.len()?) as usize;
+    file.read_exact_at(&mut header[..there], 0)?;
+    SegmentHead::parse(&header)
+}
 
 /// The contents of a segment at a place.
 pub(super) enum FoundRecord<'a> {
@@ -34,6 +44,11 @@ impl SegmentReader {
     pub(super) fn new(file: Arc<dyn File>, base: Lsn) -> Result<Self> {
         let file_bytes = file.len()?;
         Ok(Self { file, base, file_bytes, window: Vec::new(), window_at: 0 })
+    }
+
+    /// LSN of the beginning.
+    pub(super) fn base(&self) -> Lsn {
+        self.base
     }
 
     /// LSN of the end of the file, whatever the file holds there.

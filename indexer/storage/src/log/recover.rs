@@ -4,24 +4,42 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use proto::env::{File, FileSystem, OpenMode, create_dir_durably};
+use proto::env::{File, FileSystem, OpenMode, Random, create_dir_durably};
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
-use crate::log::format::{SEGMENT_HEADER_BYTES, parse_segment_header};
+use crate::log::chain::Chain;
+use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::lsn::Lsn;
-use crate::log::reader::{FoundRecord, SegmentReader};
-use crate::log::segment::{begin_segment, segment_base, segment_path};
+use crate::log::reader::{FoundRecord, SegmentReader, read_head};
+use crate::log::segment::{begin_segment, segment_bases, segment_path};
+use crate::log::tail::FoundTail;
+use crate::log::witness::Witness;
 
-const HINT: &str =
-    "restore the file, or remove the node's data directory: the slices are then rebuilt";
+/// A record that recovery replays.
+#[derive(Clone, Copy, Debug)]
+pub struct LogRecord<'a> {
+    /// Random id of the log.
+    pub log_id: u64,
+    /// LSN of the beginning of its segment.
+    pub segment: Lsn,
+    /// LSN of its beginning.
+    pub start: Lsn,
+    /// LSN of its end.
+    pub end: Lsn,
+    /// Its payload, which ends where the record ends.
+    pub payload: &'a [u8],
+}
+
+/// Receiver of each record, in order.
+pub type Replay<'a> = &'a mut dyn FnMut(LogRecord<'_>) -> Result<()>;
 
 /// State of an opened log; everything in it is synced.
 pub(super) struct RecoveredLog {
     /// Beginnings of the segments.
     pub(super) bases: VecDeque<Lsn>,
     /// The last segment.
-    pub(super) tail: (Arc<dyn File>, Lsn),
+    pub(super) tail: FoundTail,
     /// End of the last record.
     pub(super) end: Lsn,
     /// End of the last record that is not a mark.
@@ -30,160 +48,272 @@ pub(super) struct RecoveredLog {
     pub(super) vouched: Lsn,
 }
 
-/// Receiver of each record and the LSN of its end.
-pub(super) type Replay<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
-
-/// Opens or creates the log in a directory and replays it.
-pub(super) fn recover(fs: &dyn FileSystem, dir: &Path, replay: Replay<'_>) -> Result<RecoveredLog> {
-    let opening = |error: std::io::Error| {
-        Error::from(error).context(format!("opening the commit log in {}", dir.display()))
-    };
-    if !fs.exists(dir) {
-        create_dir_durably(fs, dir).map_err(opening)?;
-    }
-    let names = fs.list(dir).map_err(opening)?;
-    let bases: VecDeque<Lsn> = names.iter().filter_map(|path| segment_base(path)).collect();
-    let (Some(&first), Some(&last)) = (bases.front(), bases.back()) else {
-        let file = begin_segment(fs, dir, 0, OpenMode::CreateNew).map_err(opening)?;
-        let (bases, tail) = (VecDeque::from([0]), (file, 0));
-        return Ok(RecoveredLog { bases, tail, end: 0, data_end: 0, vouched: 0 });
-    };
-    let mut walk = LogWalk { end: first, data_end: first, vouched: first, replay };
-    for (n, &base) in bases.iter().enumerate() {
-        let path = segment_path(dir, base);
-        let reading = |error: Error| error.context(format!("reading {}", path.display()));
-        if base != walk.end {
-            let before = segment_path(dir, bases[n.saturating_sub(1)]);
-            return Err(gap(&before, walk.end, base));
-        }
-        if base != last {
-            walk.closed_segment(fs, &path, base).map_err(reading)?;
-        }
-    }
-    let path = segment_path(dir, last);
-    let file = walk
-        .last_segment(fs, dir, last)
-        .map_err(|error| error.context(format!("reading {}", path.display())))?;
-    let LogWalk { end, data_end, vouched, .. } = walk;
-    Ok(RecoveredLog { bases, tail: (file, last), end, data_end, vouched })
+/// What a log is expected to be.
+pub(super) struct Recovery<'a> {
+    pub(super) fs: &'a dyn FileSystem,
+    pub(super) dir: &'a Path,
+    /// Of segments that end before this LSN only the headers and the lengths are checked.
+    pub(super) from: Lsn,
+    /// The log's id, if known. A log without segments is then damage.
+    pub(super) log_id: Option<u64>,
+    /// How far the log was synced, as far as the caller knows.
+    pub(super) witness: Option<Witness>,
+    /// Source of the id of a new log.
+    pub(super) random: &'a dyn Random,
+    /// The remedy for damage.
+    pub(super) hint: &'static str,
 }
 
-fn gap(before: &Path, end: Lsn, base: Lsn) -> Error {
-    let message = format!(
-        "{} ends at LSN {end}, but the next segment begins at LSN {base}: a segment is missing or cut short",
-        before.display()
-    );
-    Error::new(ErrorCode::Corrupt, message).with_hint(HINT)
+impl Recovery<'_> {
+    /// Opens or creates the log, and replays the segments that do not end before `from`.
+    pub(super) fn run(&self, replay: Replay<'_>) -> Result<RecoveredLog> {
+        let opening =
+            |error: Error| error.context(format!("opening the log in {}", self.dir.display()));
+        if !self.fs.exists(self.dir) {
+            create_dir_durably(self.fs, self.dir).map_err(|error| opening(error.into()))?;
+        }
+        let bases: VecDeque<Lsn> = segment_bases(self.fs, self.dir).map_err(opening)?.into();
+        match (bases.front().copied(), bases.back().copied()) {
+            (Some(first), Some(last)) => self.walk(bases, first, last, replay),
+            _ => self.new_log().map_err(opening),
+        }
+    }
+
+    fn new_log(&self) -> Result<RecoveredLog> {
+        if self.log_id.is_some() || self.witness.is_some() {
+            return Err(self.damage("all segments are missing"));
+        }
+        let head =
+            SegmentHead { base: 0, log_id: self.random.next_u64(), chain: Chain::START.value() };
+        let file = begin_segment(self.fs, self.dir, &head, OpenMode::CreateNew)?;
+        let chain = Chain::behind_header(&head);
+        let tail = FoundTail { file, base: 0, log_id: head.log_id, chain };
+        Ok(RecoveredLog { bases: [0].into(), tail, end: 0, data_end: 0, vouched: 0 })
+    }
+
+    fn walk(
+        &self,
+        bases: VecDeque<Lsn>,
+        first: Lsn,
+        last: Lsn,
+        replay: Replay<'_>,
+    ) -> Result<RecoveredLog> {
+        let (end, data_end, vouched) = (first, first, first);
+        let log_id = self.log_id;
+        let mut walk =
+            LogWalk { recovery: self, log_id, chain: None, end, data_end, vouched, replay };
+        for (n, &base) in bases.iter().enumerate() {
+            let path = segment_path(self.dir, base);
+            let reading = |error: Error| error.context(format!("reading {}", path.display()));
+            if base != walk.end {
+                let before = segment_path(self.dir, bases[n.saturating_sub(1)]);
+                return Err(self.gap(&before, walk.end, base));
+            }
+            match bases.get(n + 1) {
+                // A last segment without a header gets it from the segment before it, which is read even if it
+                // ends at `from`.
+                Some(next) if *next < self.from => walk.known_segment(&path, base),
+                Some(_) => walk.closed_segment(&path, base),
+                None => Ok(()),
+            }
+            .map_err(reading)?;
+        }
+        let path = segment_path(self.dir, last);
+        let tail = walk
+            .last_segment(&path, last)
+            .map_err(|error| error.context(format!("reading {}", path.display())))?;
+        let LogWalk { end, data_end, vouched, .. } = walk;
+        Ok(RecoveredLog { bases, tail, end, data_end, vouched })
+    }
+
+    fn damage(&self, message: impl Into<String>) -> Error {
+        Error::new(ErrorCode::Corrupt, message).with_hint(self.hint)
+    }
+
+    fn gap(&self, before: &Path, end: Lsn, base: Lsn) -> Error {
+        self.damage(format!(
+            "{} ends at LSN {end}, but the next segment begins at LSN {base}: a segment is missing or cut short",
+            before.display()
+        ))
+    }
+
+    fn bad_record(&self, offset: u64, why: &str) -> Error {
+        self.damage(format!("record at offset {offset} is damaged, though {why}"))
+    }
 }
 
 /// A walk over the records of all segments.
-struct LogWalk<'a> {
+struct LogWalk<'a, 'r> {
+    recovery: &'r Recovery<'r>,
+    /// Id of the log, once known.
+    log_id: Option<u64>,
+    /// The chain behind the last record that was read; the first segment's is trusted.
+    chain: Option<Chain>,
     end: Lsn,
     data_end: Lsn,
     vouched: Lsn,
     replay: Replay<'a>,
 }
 
-impl LogWalk<'_> {
+impl LogWalk<'_, '_> {
+    /// Passes by a segment that the caller knows already.
+    fn known_segment(&mut self, path: &Path, base: Lsn) -> Result<()> {
+        let file = self.recovery.fs.open(path, OpenMode::Read)?;
+        self.header(&*file, base)?;
+        self.end = SegmentReader::new(file, base)?.end();
+        (self.data_end, self.vouched, self.chain) = (self.end, self.end, None);
+        Ok(())
+    }
+
     /// Replays a segment that has a successor. It was synced as a whole, so any damage is an error.
-    fn closed_segment(&mut self, fs: &dyn FileSystem, path: &Path, base: Lsn) -> Result<()> {
-        let file = fs.open(path, OpenMode::Read)?;
-        check_header(&*file, base)?;
+    fn closed_segment(&mut self, path: &Path, base: Lsn) -> Result<()> {
+        let file = self.recovery.fs.open(path, OpenMode::Read)?;
+        let head = self.header(&*file, base)?;
+        self.chain = Some(Chain::behind_header(&head));
         let mut reader = SegmentReader::new(file, base)?;
         match self.records(&mut reader)? {
             true => Ok(()),
-            false => Err(damage(reader.offset(self.end), "the segment was synced as a whole")),
+            false => {
+                let offset = reader.offset(self.end);
+                Err(self.recovery.bad_record(offset, "the segment was synced as a whole"))
+            }
         }
     }
 
     /// Replays the last segment and prepares it for more records.
-    fn last_segment(
-        &mut self,
-        fs: &dyn FileSystem,
-        dir: &Path,
-        base: Lsn,
-    ) -> Result<Arc<dyn File>> {
-        let path = segment_path(dir, base);
-        let file = fs.open(&path, OpenMode::ReadWrite)?;
+    fn last_segment(&mut self, path: &Path, base: Lsn) -> Result<FoundTail> {
+        let Recovery { fs, dir, .. } = *self.recovery;
+        let file = fs.open(path, OpenMode::ReadWrite)?;
         let file_bytes = file.len()?;
-        match check_header(&*file, base) {
-            Ok(()) => {}
+        let head = match self.header(&*file, base) {
+            Ok(head) => head,
             // The segment was being created and has no record yet.
             Err(error) if file_bytes <= SEGMENT_HEADER_BYTES as u64 && is_damage(&error) => {
+                let Some(head) = self.begun(base)? else { return Err(error) };
                 tracing::warn!(path = %path.display(), "a segment without a header is created again");
-                return Ok(begin_segment(fs, dir, base, OpenMode::ReadWrite)?);
+                let file = begin_segment(fs, dir, &head, OpenMode::ReadWrite)?;
+                let chain = Chain::behind_header(&head);
+                return Ok(FoundTail { file, base, log_id: head.log_id, chain });
             }
             Err(error) => return Err(error),
-        }
+        };
+        let mut chain = Chain::behind_header(&head);
+        self.chain = Some(chain);
         let mut reader = SegmentReader::new(Arc::clone(&file), base)?;
-        if !self.records(&mut reader)? {
-            let offset = reader.offset(self.end);
-            let synced = largest_durable(&mut reader, self.end)?;
-            if self.end < synced {
-                let why = format!("the log was synced up to offset {}", reader.offset(synced));
-                return Err(damage(offset, &why));
-            }
-            let bytes = file_bytes - offset;
-            tracing::warn!(path = %path.display(), offset, bytes, "dropped the torn tail of the commit log");
-            file.set_len(offset)?;
+        let is_whole = self.records(&mut reader)?;
+        self.check_witness(path, head.log_id)?;
+        if !is_whole {
+            self.cut_torn_tail(path, &*file, &mut reader)?;
         }
         // The crash of a process alone leaves valid records that were never synced.
         file.sync()?;
         fs.sync_dir(dir)?;
-        Ok(file)
+        chain = self.chain.unwrap_or(chain);
+        Ok(FoundTail { file, base, log_id: head.log_id, chain })
+    }
+
+    /// The header of a last segment whose creation was interrupted; `None` if it cannot have been.
+    fn begun(&self, base: Lsn) -> Result<Option<SegmentHead>> {
+        let synced = self.recovery.witness.map_or(0, |witness| witness.synced);
+        if synced > base {
+            return Ok(None);
+        }
+        match (self.chain, self.log_id) {
+            (Some(chain), Some(log_id)) => {
+                Ok(Some(SegmentHead { base, log_id, chain: chain.value() }))
+            }
+            // The first segment of a new log, which nobody knows yet.
+            (None, None) if base == 0 && self.recovery.witness.is_none() => {
+                let (log_id, chain) = (self.recovery.random.next_u64(), Chain::START.value());
+                Ok(Some(SegmentHead { base, log_id, chain }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Checks that the log reaches as far as it was synced.
+    fn check_witness(&self, path: &Path, log_id: u64) -> Result<()> {
+        let Recovery { dir, hint, .. } = *self.recovery;
+        let Some(witness) = self.recovery.witness else { return Ok(()) };
+        witness.check_id(dir, log_id).map_err(|error| error.with_hint(hint))?;
+        if self.end >= witness.synced {
+            return Ok(());
+        }
+        Err(self.recovery.damage(format!(
+            "{} ends at LSN {}, but the log was synced up to LSN {}: the segment is damaged or cut short, or a later \
+             one is missing",
+            path.display(),
+            self.end,
+            witness.synced
+        )))
+    }
+
+    /// Cuts off a torn tail, unless it was synced once.
+    fn cut_torn_tail(&self, path: &Path, file: &dyn File, reader: &mut SegmentReader) -> Result<()> {
+        let offset = reader.offset(self.end);
+        let synced = largest_durable(reader, self.end)?;
+        if self.end < synced {
+            let why = format!("the log was synced up to offset {}", reader.offset(synced));
+            return Err(self.recovery.bad_record(offset, &why));
+        }
+        let bytes = file.len()?.saturating_sub(offset);
+        tracing::warn!(path = %path.display(), offset, bytes, "dropped the torn tail of the log");
+        Ok(file.set_len(offset)?)
     }
 
     /// Replays the records of a segment; false if no valid record is at `self.end`.
     fn records(&mut self, reader: &mut SegmentReader) -> Result<bool> {
         while self.end < reader.end() {
-            let offset = reader.offset(self.end);
+            let start = self.end;
+            let offset = reader.offset(start);
             if plant::is(Plant::TornRecordReplayed)
                 && let Some((behind, _)) = reader.find_header(self.end)?
             {
                 self.end = behind;
             }
+            let (log_id, segment) = (self.log_id.unwrap_or_default(), reader.base());
             let FoundRecord::Record(header, payload) = reader.read(self.end)? else {
                 return Ok(false);
             };
             let end = self.end + header.record_bytes();
             if !header.mark {
-                (self.replay)(end, payload)
+                (self.replay)(LogRecord { log_id, segment, start, end, payload })
                     .map_err(|error| error.context(format!("record at offset {offset}")))?;
                 self.data_end = end;
             }
+            self.chain = self.chain.map(|chain| chain.with(header.checksum(self.end)));
             self.vouched = header.durable;
             self.end = end;
         }
         Ok(true)
     }
-}
 
-fn check_header(file: &dyn File, base: Lsn) -> Result<()> {
-    let mut header = [0; SEGMENT_HEADER_BYTES];
-    let whole = file.len()? >= SEGMENT_HEADER_BYTES as u64;
-    if whole {
-        file.read_exact_at(&mut header, 0)?;
-    }
-    match parse_segment_header(&header) {
-        Ok(said) if said != base => {
-            let message = format!(
-                "offset 0: the header says that the segment begins at LSN {said}, the file name says {base}"
-            );
-            Err(Error::new(ErrorCode::Corrupt, message).with_hint(HINT))
-        }
-        Ok(_) => Ok(()),
-        Err(error) if is_damage(&error) => Err(error.context("offset 0").with_hint(HINT)),
-        Err(error) => Err(error),
+    /// Checks the header of a segment against its name, and against the segments before it.
+    fn header(&mut self, file: &dyn File, base: Lsn) -> Result<SegmentHead> {
+        let at_start = |error: Error| match is_damage(&error) {
+            true => error.context("offset 0").with_hint(self.recovery.hint),
+            false => error,
+        };
+        let head = read_head(file).map_err(at_start)?;
+        let SegmentHead { base: said, log_id, chain } = head;
+        let what = if said != base {
+            format!(
+                "the header says that the segment begins at LSN {said}, the file name says {base}"
+            )
+        } else if let Some(known) = self.log_id.filter(|known| *known != log_id) {
+            format!("the segment belongs to log {log_id:016x}, not to log {known:016x}")
+        } else if self.chain.is_some_and(|known| known.value() != chain) {
+            "the segment does not follow the segments before it: one of them was exchanged".into()
+        } else {
+            self.log_id = Some(log_id);
+            return Ok(head);
+        };
+        Err(self.recovery.damage(format!("offset 0: {what}")))
     }
 }
 
 fn is_damage(error: &Error) -> bool {
     error.code == ErrorCode::Corrupt
-}
-
-fn damage(offset: u64, why: &str) -> Error {
-    let message = format!("record at offset {offset} is damaged, though {why}");
-    Error::new(ErrorCode::Corrupt, message).with_hint(HINT)
 }
 
 /// Largest `durable` of the headers at or behind `from`, where a record is damaged.

@@ -9,14 +9,14 @@ use proto::env::{File, FileSystem, OpenMode};
 use proto::lock::lock;
 use proto::{Error, Result};
 
-use crate::log::format::{SEGMENT_HEADER_BYTES, segment_header};
+use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHead};
 
 #[cfg(debug_assertions)]
 use crate::log::invariants::{release_kept_the_rest, segments_are_in_order};
 use crate::log::lsn::Lsn;
 
 /// Path of the segment that begins at `base`.
-pub(crate) fn segment_path(dir: &Path, base: Lsn) -> PathBuf {
+pub fn segment_path(dir: &Path, base: Lsn) -> PathBuf {
     dir.join(format!("{base:020}.log"))
 }
 
@@ -27,12 +27,17 @@ pub(super) fn segment_base(path: &Path) -> Option<Lsn> {
     if plain { digits.parse().ok() } else { None }
 }
 
-/// The beginning of the oldest segment in a directory; `None` if there is no segment.
-pub(crate) fn first_lsn(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Lsn>> {
+/// The beginnings of the segments in a directory, oldest first.
+pub fn segment_bases(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<Lsn>> {
     let listing =
         |error: io::Error| Error::from(error).context(format!("listing {}", dir.display()));
     let names = fs.list(dir).map_err(listing)?;
-    Ok(names.iter().filter_map(|path| segment_base(path)).min())
+    Ok(names.iter().filter_map(|path| segment_base(path)).collect())
+}
+
+/// The beginning of the oldest segment in a directory; `None` if there is no segment.
+pub(crate) fn first_lsn(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Lsn>> {
+    Ok(segment_bases(fs, dir)?.first().copied())
 }
 
 /// Writes the header of a segment into an empty file, and makes the header and the file's name
@@ -40,12 +45,12 @@ pub(crate) fn first_lsn(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Lsn>> 
 pub(super) fn begin_segment(
     fs: &dyn FileSystem,
     dir: &Path,
-    base: Lsn,
+    head: &SegmentHead,
     mode: OpenMode,
 ) -> io::Result<Arc<dyn File>> {
-    let file = fs.open(&segment_path(dir, base), mode)?;
+    let file = fs.open(&segment_path(dir, head.base), mode)?;
     file.set_len(0)?;
-    file.write_all_at(&segment_header(base), 0)?;
+    file.write_all_at(&head.encode(), 0)?;
     file.sync()?;
     fs.sync_dir(dir)?;
     Ok(file)
@@ -105,6 +110,23 @@ impl Segments {
         let bases = lock(&self.bases);
         let end = *bases.get(1)?;
         (end <= lsn).then(|| bases[0])
+    }
+
+    /// The beginnings of the segments, oldest first.
+    pub(super) fn bases(&self) -> Vec<Lsn> {
+        lock(&self.bases).iter().copied().collect()
+    }
+
+    /// The beginning of the last segment.
+    pub(super) fn last(&self) -> Lsn {
+        lock(&self.bases).back().copied().unwrap_or_default()
+    }
+
+    /// The segment that holds an LSN below the end of the log: its beginning, and its end if another segment follows.
+    pub(super) fn holding(&self, lsn: Lsn) -> Option<(Lsn, Option<Lsn>)> {
+        let bases = lock(&self.bases);
+        let behind = bases.partition_point(|base| *base <= lsn);
+        Some((*bases.get(behind.checked_sub(1)?)?, bases.get(behind).copied()))
     }
 
     /// Bytes of all segments, if the last one ends at `end`.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode};
 
-use crate::log::format::SEGMENT_HEADER_BYTES;
+use crate::log::chain::Chain;
+use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::lsn::Lsn;
 use crate::log::segment::{Segments, begin_segment};
 
@@ -33,6 +34,9 @@ pub(super) struct TailSegment {
     /// Size at which the segment is closed.
     segment_bytes: u64,
     base: Lsn,
+    log_id: u64,
+    /// The chain behind the written records.
+    chain: Chain,
     /// End of the written records.
     written: Lsn,
     /// End of the synced records.
@@ -40,6 +44,15 @@ pub(super) struct TailSegment {
     closed: bool,
     /// True if creation of the next segment began and did not finish.
     rolling: bool,
+}
+
+/// The last segment as recovery has found it.
+pub(super) struct FoundTail {
+    pub(super) file: Arc<dyn File>,
+    pub(super) base: Lsn,
+    pub(super) log_id: u64,
+    /// The chain behind the last record.
+    pub(super) chain: Chain,
 }
 
 /// Records that are written together.
@@ -52,8 +65,11 @@ pub(super) struct WriteGroup {
 
 impl TailSegment {
     /// The last segment, synced up to its end.
-    pub(super) fn new((file, base): (Arc<dyn File>, Lsn), segment_bytes: u64, end: Lsn) -> Self {
-        Self { file, segment_bytes, base, written: end, synced: end, closed: false, rolling: false }
+    pub(super) fn new(found: FoundTail, segment_bytes: u64, end: Lsn) -> Self {
+        let FoundTail { file, base, log_id, chain } = found;
+        let (written, synced) = (end, end);
+        let (closed, rolling) = (false, false);
+        Self { file, segment_bytes, base, log_id, chain, written, synced, closed, rolling }
     }
 
     /// Refuses all further writes.
@@ -81,6 +97,7 @@ impl TailSegment {
             let at = self.written - self.base + header_bytes;
             self.file.write_all_at(&group.bytes, at).map_err(WriteFailure::from_write_error)?;
             self.written += group.bytes.len() as u64;
+            self.chain = self.chain.with_records(&group.bytes);
         }
         if group.sync {
             self.sync().map_err(WriteFailure::Failed)?;
@@ -88,7 +105,8 @@ impl TailSegment {
         Ok(Some(self.synced))
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    /// Syncs what is written.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.synced < self.written {
             self.file.sync()?;
             self.synced = self.written;
@@ -108,9 +126,11 @@ impl TailSegment {
         // A file that a full disk left behind has no records, so it is overwritten.
         let mode = if self.rolling { OpenMode::Create } else { OpenMode::CreateNew };
         self.rolling = true;
-        self.file =
-            begin_segment(fs, dir, self.written, mode).map_err(WriteFailure::from_write_error)?;
+        let head =
+            SegmentHead { base: self.written, log_id: self.log_id, chain: self.chain.value() };
+        self.file = begin_segment(fs, dir, &head, mode).map_err(WriteFailure::from_write_error)?;
         self.rolling = false;
+        self.chain = Chain::behind_header(&head);
         self.base = self.written;
         segments.push(self.base);
         Ok(())

@@ -12,7 +12,7 @@ use proto::model::ids::LocalIndexId;
 use serde::Serialize;
 
 use crate::file_id::FileId;
-use crate::log::describe::{RecordInfo, RecordState};
+use crate::log::describe::{RecordInfo, RecordState, SegmentInfo};
 use crate::log::format::SEGMENT_HEADER_BYTES;
 use crate::log::lsn::Lsn;
 use crate::log::segment::first_lsn;
@@ -136,14 +136,19 @@ impl Verify<'_> {
         let (segments, others): (Vec<_>, Vec<_>) =
             self.list(dir).into_iter().partition(|path| has_extension(path, layout::LOG_EXTENSION));
         self.foreign(&others);
-        let mut end: Option<Lsn> = None;
+        let mut before: Option<SegmentInfo> = None;
         for (n, path) in segments.iter().enumerate() {
-            end = self.segment(path, n + 1 == segments.len(), end);
+            before = self.segment(path, n + 1 == segments.len(), before);
         }
     }
 
-    /// Checks a segment that must begin at `begin`; returns its end, if known.
-    fn segment(&mut self, path: &Path, is_last: bool, begin: Option<Lsn>) -> Option<Lsn> {
+    /// Checks a segment that must follow another one; returns what it holds, if known.
+    fn segment(
+        &mut self,
+        path: &Path,
+        is_last: bool,
+        before: Option<SegmentInfo>,
+    ) -> Option<SegmentInfo> {
         self.report.log_segments += 1;
         self.add_bytes(path);
         let mut damaged: Vec<RecordInfo> = Vec::new();
@@ -168,12 +173,17 @@ impl Verify<'_> {
         self.report.log_records += segment.records;
         let named: Option<Lsn> =
             path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-        if named != Some(segment.base) || begin.is_some_and(|begin| begin != segment.base) {
+        if named != Some(segment.base)
+            || before.as_ref().is_some_and(|before| before.end != segment.base)
+        {
             let message = format!(
                 "the segment begins at LSN {}, which contradicts its name or the segment before",
                 segment.base
             );
             self.report.finding(path, message);
+        }
+        if let Some(what) = before.and_then(|before| segment.contradiction(&before)) {
+            self.report.finding(path, what);
         }
         for record in damaged {
             let place = format!("offset {}, {} bytes", record.offset, record.bytes);
@@ -184,7 +194,7 @@ impl Verify<'_> {
                 self.report.finding(path, format!("{place}: a damaged record"));
             }
         }
-        Some(segment.end)
+        Some(segment)
     }
 
     /// Checks the manifests. Returns which manifest names each fragment, and the indexes.

@@ -1,0 +1,43 @@
+//! The chain: one checksum over everything that a log has held so far.
+//!
+//! The chain of a segment's header covers all earlier segments: the checksums of their headers, and of the headers of
+//! all their records, marks included. Since the header of a record covers the checksum of its payload, no earlier
+//! segment can be exchanged for another one without a contradiction in the segment behind it.
+
+use crate::log::format::{
+    RECORD_CHECKSUM_AT, RECORD_HEADER_BYTES, RECORD_LEN_AT, SegmentHead, u32_at,
+};
+
+/// CRC-32C over the checksums of all headers up to a place, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chain(u32);
+
+impl Chain {
+    /// The chain before the first segment of a log.
+    pub(super) const START: Self = Self(0);
+
+    /// The chain behind the header of a segment.
+    pub(super) fn behind_header(head: &SegmentHead) -> Self {
+        Self(head.chain).with(head.checksum())
+    }
+
+    /// The chain behind one more header.
+    pub(super) fn with(self, checksum: u32) -> Self {
+        Self(crc32c::crc32c_append(self.0, &checksum.to_le_bytes()))
+    }
+
+    /// The chain behind encoded, whole records.
+    pub(super) fn with_records(mut self, records: &[u8]) -> Self {
+        let mut at = 0;
+        while at < records.len() {
+            self = self.with(u32_at(records, at + RECORD_CHECKSUM_AT));
+            at += RECORD_HEADER_BYTES + u32_at(records, at + RECORD_LEN_AT) as usize;
+        }
+        self
+    }
+
+    /// The number for the header of the next segment.
+    pub(super) fn value(self) -> u32 {
+        self.0
+    }
+}

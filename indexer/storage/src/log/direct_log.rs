@@ -1,0 +1,264 @@
+//! A log whose callers do their own writing: [`DirectLog`].
+//!
+//! An append writes its record with one call and returns; a sync makes everything durable that was appended before.
+//! Segments, records, marks and recovery are those of the commit log. Two things are added:
+//!
+//! - *Random reads.* Any part of a retained segment can be read, also of the last one as soon as it is appended. A read
+//!   returns the bytes as they are on disk: whoever wrote them can tell whether they are right.
+//! - *A witness* (`log/witness.rs`), which tells a last segment that was lost or shortened from one that a crash has
+//!   torn.
+//!
+//! One thread at a time appends, syncs or marks, and holds the lock of the writer meanwhile. Readers take no lock during
+//! file input and output. A failed write or sync stops the log for good.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use proto::env::{Env, FileSystem};
+use proto::lock::lock;
+use proto::{Error, ErrorCode, Result};
+
+use crate::log::format::{RECORD_BYTES_MAX, SEGMENT_HEADER_BYTES};
+use crate::log::lsn::Lsn;
+use crate::log::options::DirectLogOptions;
+use crate::log::pending::PendingRecords;
+use crate::log::recover::{RecoveredLog, Recovery, Replay};
+use crate::log::segment::{Segments, segment_path};
+use crate::log::segment_files::SegmentFiles;
+use crate::log::tail::{TailSegment, WriteFailure, WriteGroup};
+use crate::log::witness::{Witness, WitnessFile};
+
+/// Largest buffer that is kept for the next record; a larger one came from a burst.
+const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
+
+/// The log, open for appending and reading. All calls block the thread.
+pub struct DirectLog {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    log_id: u64,
+    hint: &'static str,
+    segments: Segments,
+    files: SegmentFiles,
+    writer: Mutex<DirectWriter>,
+    /// End of the written records.
+    end: AtomicU64,
+}
+
+/// The writing half.
+struct DirectWriter {
+    /// The record that is written next, and the ends of the log.
+    pending: PendingRecords,
+    tail: TailSegment,
+    witness: WitnessFile,
+    /// The first failure; nothing is written after it.
+    failed: Option<Error>,
+}
+
+impl DirectLog {
+    /// Opens or creates the log in a directory. Passes the records to `replay`, in order, without those of segments that
+    /// end before [`DirectLogOptions::from`].
+    pub fn open(
+        env: &Env,
+        dir: &Path,
+        options: &DirectLogOptions,
+        replay: Replay<'_>,
+    ) -> Result<Self> {
+        let DirectLogOptions { segment_bytes, open_files_max, log_id, from, hint } = *options;
+        let fs = &env.fs;
+        let witness = Witness::read(&**fs, dir)?;
+        let random = &*env.random;
+        let recovery = Recovery { fs: &**fs, dir, from, log_id, witness, random, hint };
+        let RecoveredLog { bases, tail, end, data_end, vouched } = recovery.run(replay)?;
+        let first = bases.front().copied().unwrap_or_default();
+        if from < first || from > end {
+            let message = format!(
+                "the log in {} holds LSN {first} to {end}, but its reader continues from LSN {from}: segments are missing",
+                dir.display()
+            );
+            return Err(Error::new(ErrorCode::Corrupt, message).with_hint(hint));
+        }
+        let log_id = tail.log_id;
+        let (bytes, durable, wanted) = (Vec::new(), end, 0);
+        let writer = DirectWriter {
+            pending: PendingRecords { bytes, end, data_end, vouched, durable, wanted },
+            tail: TailSegment::new(tail, segment_bytes, end),
+            witness: WitnessFile::default(),
+            failed: None,
+        };
+        Ok(Self {
+            fs: Arc::clone(fs),
+            dir: dir.to_path_buf(),
+            log_id,
+            hint,
+            segments: Segments::new(bases),
+            files: SegmentFiles::new(fs, dir, open_files_max),
+            writer: Mutex::new(writer),
+            end: AtomicU64::new(end),
+        })
+    }
+
+    /// The random id of the log.
+    pub fn log_id(&self) -> u64 {
+        self.log_id
+    }
+
+    /// Appends a record whose payload comes in parts, and returns its place: from the beginning of the record to the
+    /// end of the payload. It is written, and durable after a [`Self::sync`]. `OverLimit` if the payload is too long.
+    pub fn append(&self, parts: &[&[u8]]) -> Result<Range<Lsn>> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if len > RECORD_BYTES_MAX {
+            let message =
+                format!("log record of {len} bytes exceeds the limit of {RECORD_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorCode::OverLimit, message));
+        }
+        let crc = parts.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part));
+        let mut writer = self.writer()?;
+        let start = writer.pending.end;
+        let end = writer.pending.put(parts, len, crc);
+        self.write(&mut writer, true)?;
+        Ok(start..end)
+    }
+
+    /// Makes all appended records durable.
+    pub fn sync(&self) -> Result<()> {
+        let mut writer = self.writer()?;
+        let synced = writer.tail.sync();
+        self.checked(&mut writer, synced)?;
+        writer.pending.durable = writer.pending.end;
+        Ok(())
+    }
+
+    /// Appends the mark that vouches for the synced records, unless it is there already. For a log without work.
+    pub fn mark(&self) -> Result<()> {
+        let mut writer = self.writer()?;
+        let pending = &mut writer.pending;
+        if pending.vouched < pending.data_end && pending.data_end <= pending.durable {
+            pending.put_mark();
+            self.write(&mut writer, false)?;
+        }
+        self.witness(&mut writer);
+        Ok(())
+    }
+
+    /// Removes the segments whose records all end at or before `lsn`, except the last segment.
+    pub fn release(&self, lsn: Lsn) -> Result<()> {
+        self.segments.release(&*self.fs, &self.dir, lsn)?;
+        self.files.forget_before(self.first());
+        Ok(())
+    }
+
+    /// LSN of the end of the last record or mark.
+    pub fn end(&self) -> Lsn {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Bytes of the segments that were not released.
+    pub fn held_bytes(&self) -> u64 {
+        self.segments.held_bytes(self.end())
+    }
+
+    /// The beginnings of the segments, oldest first.
+    pub fn segments(&self) -> Vec<Lsn> {
+        self.segments.bases()
+    }
+
+    /// The segment that holds an LSN, or the last one if the LSN is not written yet: its beginning, and its end if it is
+    /// closed. `None` if it was released.
+    pub fn segment_of(&self, lsn: Lsn) -> Option<(Lsn, Option<Lsn>)> {
+        self.segments.holding(lsn)
+    }
+
+    /// The file that holds an LSN, and the offset there.
+    pub fn place_of(&self, lsn: Lsn) -> (PathBuf, u64) {
+        let base = self.segments.holding(lsn).map_or(lsn, |(base, _)| base);
+        (segment_path(&self.dir, base), lsn - base + SEGMENT_HEADER_BYTES as u64)
+    }
+
+    /// Reads bytes of the log as they are on disk. `HistoryPurged` if they were released.
+    pub fn read(&self, lsn: Lsn, len: usize) -> Result<Bytes> {
+        let Some((base, end)) = self.segments.holding(lsn) else { return Err(self.released(lsn)) };
+        if lsn + len as u64 > end.unwrap_or_else(|| self.end()) {
+            let message = format!("LSN {lsn} and {len} bytes are not in one segment of the log");
+            return Err(Error::internal(message));
+        }
+        let mut bytes = vec![0; len];
+        let offset = lsn - base + SEGMENT_HEADER_BYTES as u64;
+        let file = self.files.file(base);
+        match file.and_then(|file| file.read_exact_at(&mut bytes, offset)) {
+            Ok(()) => Ok(bytes.into()),
+            Err(_) if self.segments.holding(lsn).is_none() => Err(self.released(lsn)),
+            Err(error) => Err(self.unreadable(base, offset, error)),
+        }
+    }
+
+    fn first(&self) -> Lsn {
+        self.segments.bases().first().copied().unwrap_or_default()
+    }
+
+    fn released(&self, lsn: Lsn) -> Error {
+        let message = format!("LSN {lsn} of the log in {} was released", self.dir.display());
+        Error::new(ErrorCode::HistoryPurged, message)
+    }
+
+    fn unreadable(&self, base: Lsn, offset: u64, error: io::Error) -> Error {
+        let is_missing =
+            matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound);
+        let path = segment_path(&self.dir, base);
+        let error = match is_missing {
+            true => Error::new(ErrorCode::Corrupt, error.to_string()).with_hint(self.hint),
+            false => error.into(),
+        };
+        error.context(format!("reading {} at offset {offset}", path.display()))
+    }
+
+    /// The writer, unless it has failed.
+    fn writer(&self) -> Result<MutexGuard<'_, DirectWriter>> {
+        let writer = lock(&self.writer);
+        match &writer.failed {
+            Some(failed) => Err(failed.clone()),
+            None => Ok(writer),
+        }
+    }
+
+    /// Writes the pending record.
+    fn write(&self, writer: &mut DirectWriter, rolls: bool) -> Result<()> {
+        let bytes = std::mem::take(&mut writer.pending.bytes);
+        let mut group = WriteGroup { bytes, sync: false, rolls };
+        let last = self.segments.last();
+        let written = writer.tail.write(&group, &*self.fs, &self.dir, &self.segments);
+        let written = written.map(|_| ()).map_err(|failure| match failure {
+            WriteFailure::Full(error) | WriteFailure::Failed(error) => error,
+        });
+        self.checked(writer, written)?;
+        if self.segments.last() != last {
+            // The closed segment was synced as a whole.
+            writer.pending.durable = writer.pending.durable.max(self.segments.last());
+            self.witness(writer);
+        }
+        self.end.store(writer.pending.end, Ordering::Release);
+        if group.bytes.capacity() <= KEPT_BUFFER_BYTES_MAX {
+            group.bytes.clear();
+            writer.pending.bytes = group.bytes;
+        }
+        Ok(())
+    }
+
+    fn witness(&self, writer: &mut DirectWriter) {
+        let witness = Witness { log_id: self.log_id, synced: writer.pending.durable };
+        writer.witness.write(&*self.fs, &self.dir, witness);
+    }
+
+    fn checked(&self, writer: &mut DirectWriter, done: io::Result<()>) -> Result<()> {
+        done.map_err(|error| {
+            let error =
+                Error::from(error).context(format!("writing the log in {}", self.dir.display()));
+            tracing::error!(%error, "the log has stopped: nothing is written until it is opened again");
+            writer.failed = Some(error.clone());
+            error
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! Segments that are open for reading.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use proto::env::{File, FileSystem};
+use proto::lock::lock;
+
+use crate::fragment::open_files::{OpenFiles, PooledFile};
+use crate::log::lsn::Lsn;
+use crate::log::segment::segment_path;
+
+/// The segments of a log, of which a bounded number is open at once.
+pub(super) struct SegmentFiles {
+    dir: PathBuf,
+    pool: Arc<OpenFiles>,
+    files: Mutex<BTreeMap<Lsn, Arc<PooledFile>>>,
+}
+
+impl SegmentFiles {
+    pub(super) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, open_files_max: usize) -> Self {
+        let pool = OpenFiles::new(fs, open_files_max);
+        Self { dir: dir.to_owned(), pool, files: Mutex::default() }
+    }
+
+    /// The open file of a segment. No lock is held while it is opened.
+    pub(super) fn file(&self, base: Lsn) -> io::Result<Arc<dyn File>> {
+        let known = lock(&self.files).get(&base).cloned();
+        let file = match known {
+            Some(file) => file,
+            None => {
+                let opened = Arc::new(self.pool.open(&segment_path(&self.dir, base))?);
+                Arc::clone(lock(&self.files).entry(base).or_insert(opened))
+            }
+        };
+        file.file()
+    }
+
+    /// Forgets the segments before `first`, which are gone.
+    pub(super) fn forget_before(&self, first: Lsn) {
+        let mut files = lock(&self.files);
+        let kept = files.split_off(&first);
+        let gone = std::mem::replace(&mut *files, kept);
+        drop(files);
+        drop(gone);
+    }
+}

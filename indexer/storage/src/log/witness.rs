@@ -1,0 +1,116 @@
+//! The witness: a small file that says how far a log was synced.
+//!
+//! A lost or shortened last segment looks like a crash before the sync, since the records that would contradict it are
+//! gone as well. The witness contradicts it:
+//!
+//! ```text
+//! DIR/synced.witness := "SXLW" version:u32 log_id:u64 synced:u64 crc:u32      (little endian)
+//! ```
+//!
+//! # Invariants
+//!
+//! - The witness is written only after the sync that it tells of, so it never names more than is durable.
+//! - The witness is not synced itself and lies within one sector. An old or damaged one vouches for less, and does no
+//!   other harm.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proto::env::{File, FileSystem, OpenMode};
+use proto::{Error, ErrorCode, Result};
+
+use crate::log::format::{u32_at, u64_at};
+use crate::log::lsn::Lsn;
+
+const MAGIC: &[u8; 4] = b"SXLW";
+const VERSION: u32 = 1;
+const WITNESS_BYTES: usize = 28;
+const FIELDS_BYTES: usize = WITNESS_BYTES - 4;
+
+/// How far a log was synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Random id of the log.
+    pub log_id: u64,
+    /// Everything before this LSN was synced.
+    pub synced: Lsn,
+}
+
+impl Witness {
+    /// The path in the directory of a log.
+    pub fn path(dir: &Path) -> PathBuf {
+        dir.join("synced.witness")
+    }
+
+    /// Reads the witness of a log; `None` if there is none, or a damaged one.
+    pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Self>> {
+        let path = Self::path(dir);
+        if !fs.exists(&path) {
+            return Ok(None);
+        }
+        let mut bytes = [0; WITNESS_BYTES];
+        let file = fs.open(&path, OpenMode::Read)?;
+        if file.len()? < WITNESS_BYTES as u64 {
+            return Ok(None);
+        }
+        file.read_exact_at(&mut bytes, 0)?;
+        let is_whole = &bytes[..4] == MAGIC
+            && u32_at(&bytes, 4) == VERSION
+            && crc32c::crc32c(&bytes[..FIELDS_BYTES]) == u32_at(&bytes, FIELDS_BYTES);
+        Ok(is_whole.then(|| Self { log_id: u64_at(&bytes, 8), synced: u64_at(&bytes, 16) }))
+    }
+
+    fn encode(&self) -> [u8; WITNESS_BYTES] {
+        let mut bytes = [0; WITNESS_BYTES];
+        bytes[..4].copy_from_slice(MAGIC);
+        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.log_id.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.synced.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..FIELDS_BYTES]);
+        bytes[FIELDS_BYTES..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Checks that the witness is of a log, which its segments tell.
+    pub fn check_id(&self, dir: &Path, log_id: u64) -> Result<()> {
+        if self.log_id == log_id {
+            return Ok(());
+        }
+        let (path, of) = (Self::path(dir), self.log_id);
+        let message = format!(
+            "{}: the file belongs to log {of:016x}, the segments beside it to log {log_id:016x}",
+            path.display()
+        );
+        Err(Error::new(ErrorCode::Corrupt, message))
+    }
+}
+
+/// The writer of a log's witness.
+#[derive(Default)]
+pub(super) struct WitnessFile {
+    file: Option<Arc<dyn File>>,
+    written: Lsn,
+}
+
+impl WitnessFile {
+    /// Writes the witness if it tells more than the last one. A failure does no harm: the older one stays.
+    pub(super) fn write(&mut self, fs: &dyn FileSystem, dir: &Path, witness: Witness) {
+        if witness.synced <= self.written {
+            return;
+        }
+        let put = || -> std::io::Result<Arc<dyn File>> {
+            let file = match &self.file {
+                Some(file) => Arc::clone(file),
+                None => fs.open(&Witness::path(dir), OpenMode::Create)?,
+            };
+            file.write_all_at(&witness.encode(), 0)?;
+            Ok(file)
+        };
+        match put() {
+            Ok(file) => (self.file, self.written) = (Some(file), witness.synced),
+            Err(error) => {
+                tracing::warn!(%error, dir = %dir.display(), "the witness of a log was not written");
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Description of a segment's items for `sextant inspect`.
+
+use std::path::Path;
+
+use proto::Result;
+use proto::env::FileSystem;
+use proto::model::ids::{Seqno, VbucketId};
+use serde::Serialize;
+use storage::log::{
+    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan, segment_log_id,
+};
+
+use super::item::{Item, LogEvent, items};
+
+/// A part of a group, or of a damaged place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemContent {
+    /// Mutations of one vbucket.
+    Run {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// The branch.
+        vbuuid: u64,
+        /// The first seqno.
+        first: Seqno,
+        /// The last seqno.
+        last: Seqno,
+    },
+    /// The record of the bucket.
+    Record,
+    /// A vbucket went back.
+    Rewind {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// The position.
+        to: Seqno,
+    },
+    /// All data of a vbucket was removed.
+    Remove {
+        /// The vbucket.
+        vbucket: VbucketId,
+    },
+    /// An empty vbucket began behind a purge point.
+    Begin {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// The purge point.
+        purged: Seqno,
+    },
+    /// Copied documents.
+    Documents {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// Their number.
+        documents: u64,
+    },
+    /// Purge points.
+    Purge {
+        /// The last purged mutation of each vbucket.
+        points: Vec<(VbucketId, Seqno)>,
+    },
+    /// The item or the group is damaged.
+    Damaged {
+        /// The damage.
+        what: String,
+    },
+}
+
+/// An item of a segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ItemInfo {
+    /// Place in the log.
+    pub lsn: Lsn,
+    /// Offset of the group in the file.
+    pub group_offset: u64,
+    /// Bytes of the item, or of the damaged place.
+    pub bytes: u64,
+    /// The content.
+    pub content: ItemContent,
+}
+
+/// Passes each item of a segment file to `each`, also behind damage, and returns a summary of the segment. The memory is
+/// that of the longest group.
+pub fn describe(
+    fs: &dyn FileSystem,
+    path: &Path,
+    each: &mut dyn FnMut(&ItemInfo),
+) -> Result<SegmentInfo> {
+    let log_id = segment_log_id(fs, path)?;
+    scan(fs, path, &mut |record, payload| {
+        let RecordInfo { offset, lsn, bytes, mark, state, .. } = *record;
+        let damaged = |lsn, bytes, what: &str| {
+            let content = ItemContent::Damaged { what: what.into() };
+            ItemInfo { lsn, group_offset: offset, bytes, content }
+        };
+        match state {
+            RecordState::Ok if mark => {}
+            RecordState::Ok => {
+                let mut at = lsn + RECORD_OVERHEAD_BYTES;
+                for item in items(log_id, at, payload) {
+                    let info = item.and_then(|item| {
+                        let bytes = u64::from(item.header.item_bytes());
+                        at = item.lsn + bytes;
+                        let content = content(&item)?;
+                        Ok(ItemInfo { lsn: item.lsn, group_offset: offset, bytes, content })
+                    });
+                    each(&info.unwrap_or_else(|error| damaged(at, 0, &error.message)));
+                }
+            }
+            RecordState::BadPayload => each(&damaged(lsn, bytes, "a group with a bad payload")),
+            RecordState::Unreadable => each(&damaged(lsn, bytes, "no group begins here")),
+        }
+    })
+}
+
+fn content(item: &Item<'_>) -> Result<ItemContent> {
+    Ok(match item.event()? {
+        LogEvent::Run(run) => {
+            run.mutations().try_for_each(|mutation| mutation.map(drop))?;
+            let (vbucket, vbuuid) = (run.vbucket, run.vbuuid.0);
+            ItemContent::Run { vbucket, vbuuid, first: run.first, last: run.last }
+        }
+        LogEvent::Record(_) => ItemContent::Record,
+        LogEvent::Rewind { vbucket, to } => ItemContent::Rewind { vbucket, to },
+        LogEvent::Remove { vbucket } => ItemContent::Remove { vbucket },
+        LogEvent::Begin { vbucket, purged } => ItemContent::Begin { vbucket, purged },
+        LogEvent::Documents { vbucket, documents } => {
+            ItemContent::Documents { vbucket, documents: documents.len() as u64 }
+        }
+        LogEvent::Purge { points } => ItemContent::Purge { points },
+    })
+}

@@ -1,0 +1,290 @@
+//! Decoding of groups and items.
+
+use bytes::Bytes;
+use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::rpc::mutation::MutationKind;
+use proto::rpc::varint::{take_bytes, take_varint};
+use proto::{Error, ErrorCode, Result};
+use storage::log::Lsn;
+
+use super::format::{ItemHeader, ItemKind, PURGE_POINT_BYTES, RunHead, u64_at};
+use super::state::Change;
+use crate::document_store::StoredDocument;
+use crate::record::BucketRecord;
+
+/// The place of a mutation in a change log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MutationPlace {
+    /// LSN of the run that has the mutation.
+    pub item: Lsn,
+    /// Bytes of the run.
+    pub item_bytes: u32,
+    /// Offset of the mutation in the run.
+    pub offset: u32,
+}
+
+/// Something that has happened to a bucket.
+#[derive(Debug)]
+pub enum LogEvent<'a> {
+    /// Mutations of one vbucket on one branch, without a gap.
+    Run(Run<'a>),
+    /// The record of the bucket was replaced.
+    Record(BucketRecord),
+    /// A vbucket went back to an earlier position.
+    Rewind {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// The position.
+        to: Seqno,
+    },
+    /// All data of a vbucket was removed.
+    Remove {
+        /// The vbucket.
+        vbucket: VbucketId,
+    },
+    /// An empty vbucket began behind a purge point.
+    Begin {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// The purge point.
+        purged: Seqno,
+    },
+    /// Documents of a vbucket were copied from another projector.
+    Documents {
+        /// The vbucket.
+        vbucket: VbucketId,
+        /// The documents.
+        documents: Vec<StoredDocument>,
+    },
+    /// The oldest mutations of some vbuckets were purged.
+    Purge {
+        /// The last purged mutation of each vbucket.
+        points: Vec<(VbucketId, Seqno)>,
+    },
+}
+
+/// Mutations of one vbucket on one branch, without a gap.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The vbucket.
+    pub vbucket: VbucketId,
+    /// The branch.
+    pub vbuuid: Vbuuid,
+    /// The first seqno.
+    pub first: Seqno,
+    /// The last seqno.
+    pub last: Seqno,
+    /// LSN of the item.
+    item: Lsn,
+    item_bytes: u32,
+    mutations: &'a [u8],
+}
+
+/// A mutation in the bytes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunMutation<'a> {
+    /// Its place.
+    pub place: MutationPlace,
+    /// Its position in the vbucket.
+    pub seqno: Seqno,
+    /// Upsert or deletion.
+    pub kind: MutationKind,
+    /// The document's id.
+    pub id: &'a str,
+    /// The document (JSON); empty for a deletion.
+    pub document: &'a [u8],
+}
+
+impl RunMutation<'_> {
+    /// The size that the entry counts for, see [`entry_bytes`](crate::mutation::entry_bytes).
+    pub(super) fn entry_bytes(&self) -> u64 {
+        24 + self.id.len() as u64 + self.document.len() as u64
+    }
+}
+
+impl<'a> Run<'a> {
+    /// The mutations, in order. Nothing follows an error.
+    pub fn mutations(&self) -> impl Iterator<Item = Result<RunMutation<'a>>> + use<'a> {
+        let Self { first, last, item, item_bytes, mutations, .. } = *self;
+        let (mut rest, mut next) = (mutations, first.0);
+        std::iter::from_fn(move || {
+            if next > last.0 {
+                let extra = std::mem::take(&mut rest);
+                return (!extra.is_empty())
+                    .then(|| Err(corrupt("a run with more bytes than its mutations have")));
+            }
+            let offset = item_bytes - rest.len() as u32;
+            let place = MutationPlace { item, item_bytes, offset };
+            let found = take_mutation(&mut rest, place, Seqno(next));
+            next = if found.is_ok() { next + 1 } else { u64::MAX };
+            if found.is_err() {
+                rest = &[];
+            }
+            Some(found)
+        })
+    }
+}
+
+fn take_mutation<'a>(
+    rest: &mut &'a [u8],
+    place: MutationPlace,
+    seqno: Seqno,
+) -> Result<RunMutation<'a>> {
+    let head = take_varint(rest)?;
+    let len = usize::try_from(head >> 1).unwrap_or(usize::MAX);
+    let (id, tail) =
+        rest.split_at_checked(len).ok_or_else(|| corrupt("a run that ends in an id"))?;
+    *rest = tail;
+    let id = std::str::from_utf8(id).map_err(|_| corrupt("an id that is not UTF-8"))?;
+    let (kind, document) = match head & 1 {
+        0 => (MutationKind::Upsert, take_bytes(rest)?),
+        _ => (MutationKind::Deletion, &[][..]),
+    };
+    Ok(RunMutation { place, seqno, kind, id, document })
+}
+
+/// An item of a group, with a valid checksum.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item<'a> {
+    pub(super) lsn: Lsn,
+    pub(super) header: ItemHeader,
+    pub(super) body: &'a [u8],
+}
+
+/// The items of a group whose payload begins at an LSN. Nothing follows an error.
+pub(super) fn items(
+    log_id: u64,
+    mut lsn: Lsn,
+    payload: &[u8],
+) -> impl Iterator<Item = Result<Item<'_>>> {
+    let mut rest = payload;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let found = ItemHeader::take(&mut rest)
+            .filter(|(header, body)| header.is_valid((log_id, lsn), body));
+        let Some((header, body)) = found else {
+            rest = &[];
+            return Some(Err(corrupt(&format!("the item at LSN {lsn} is damaged"))));
+        };
+        let item = Item { lsn, header, body };
+        lsn += u64::from(header.item_bytes());
+        Some(Ok(item))
+    })
+}
+
+impl<'a> Item<'a> {
+    /// The head of a run, and the run; `None` if the item is none.
+    pub(super) fn run(&self) -> Result<Option<(RunHead, Run<'a>)>> {
+        if self.header.kind != ItemKind::Run {
+            return Ok(None);
+        }
+        let mut mutations = self.body;
+        let head = RunHead::take(&mut mutations)
+            .filter(|head| {
+                let count = head.last.0.wrapping_sub(head.first.0);
+                head.first.0 > 0 && head.last >= head.first && count < u64::from(u32::MAX)
+            })
+            .ok_or_else(|| corrupt("the head of a run"))?;
+        let RunHead { vbuuid, first, last, .. } = head;
+        let (item, item_bytes) = (self.lsn, self.header.item_bytes());
+        let vbucket = self.header.vbucket;
+        Ok(Some((head, Run { vbucket, vbuuid, first, last, item, item_bytes, mutations })))
+    }
+
+    /// The changes of the positions of vbuckets.
+    pub(super) fn changes(&self) -> Result<Vec<(VbucketId, Change)>> {
+        let vbucket = self.header.vbucket;
+        let of_one = |change| Ok(vec![(vbucket, change)]);
+        match self.header.kind {
+            ItemKind::Record | ItemKind::Documents => Ok(Vec::new()),
+            ItemKind::Remove => of_one(Change::Remove),
+            ItemKind::Begin => {
+                let [purged] = self.words()?;
+                of_one(Change::Begin { purged: Seqno(purged) })
+            }
+            ItemKind::Rewind => {
+                let [to, bytes] = self.words()?;
+                of_one(Change::Rewind { to: Seqno(to), bytes })
+            }
+            ItemKind::Run => match self.run()? {
+                Some((RunHead { first, last, bytes_before, bytes, .. }, _)) => {
+                    let item_bytes = self.header.item_bytes();
+                    of_one(Change::Run { first, last, bytes_before, bytes, item_bytes })
+                }
+                None => Ok(Vec::new()),
+            },
+            ItemKind::Purge => {
+                let points = self.body.chunks(PURGE_POINT_BYTES);
+                let point = |point: &[u8]| {
+                    if point.len() < PURGE_POINT_BYTES {
+                        return Err(corrupt("a purge point that is cut short"));
+                    }
+                    let vbucket = VbucketId(u16::from_le_bytes([point[0], point[1]]));
+                    let (to, bytes) = (Seqno(u64_at(point, 2)), u64_at(point, 10));
+                    Ok((vbucket, Change::Purge { to, bytes }))
+                };
+                points.map(point).collect()
+            }
+        }
+    }
+
+    /// The event that the item tells of.
+    pub(super) fn event(&self) -> Result<LogEvent<'a>> {
+        let vbucket = self.header.vbucket;
+        Ok(match self.header.kind {
+            ItemKind::Run => match self.run()? {
+                Some((_, run)) => LogEvent::Run(run),
+                None => return Err(corrupt("the head of a run")),
+            },
+            ItemKind::Record => {
+                let record = postcard::from_bytes(self.body)
+                    .map_err(|error| corrupt(&format!("the record of the bucket: {error}")))?;
+                LogEvent::Record(record)
+            }
+            ItemKind::Rewind => {
+                let [to, _] = self.words()?;
+                LogEvent::Rewind { vbucket, to: Seqno(to) }
+            }
+            ItemKind::Remove => LogEvent::Remove { vbucket },
+            ItemKind::Begin => {
+                let [purged] = self.words()?;
+                LogEvent::Begin { vbucket, purged: Seqno(purged) }
+            }
+            ItemKind::Documents => {
+                LogEvent::Documents { vbucket, documents: documents(self.body)? }
+            }
+            ItemKind::Purge => {
+                let point = |(vbucket, change)| match change {
+                    Change::Purge { to, .. } => Some((vbucket, to)),
+                    _ => None,
+                };
+                LogEvent::Purge { points: self.changes()?.into_iter().filter_map(point).collect() }
+            }
+        })
+    }
+
+    fn words<const N: usize>(&self) -> Result<[u64; N]> {
+        if self.body.len() != 8 * N {
+            return Err(corrupt("an item of a wrong length"));
+        }
+        Ok(std::array::from_fn(|n| u64_at(self.body, 8 * n)))
+    }
+}
+
+fn documents(mut rest: &[u8]) -> Result<Vec<StoredDocument>> {
+    let mut documents = Vec::new();
+    while !rest.is_empty() {
+        let id = take_bytes(&mut rest)?;
+        let id = std::str::from_utf8(id).map_err(|_| corrupt("an id that is not UTF-8"))?;
+        let seqno = Seqno(take_varint(&mut rest)?);
+        let document = Bytes::copy_from_slice(take_bytes(&mut rest)?);
+        documents.push(StoredDocument { id: id.to_owned(), seqno, document });
+    }
+    Ok(documents)
+}
+
+pub(super) fn corrupt(what: &str) -> Error {
+    Error::new(ErrorCode::Corrupt, format!("damaged group of the change log: {what}"))
+}

@@ -1,0 +1,186 @@
+//! The change log, as the document store sees it.
+
+use std::ops::Range;
+use std::sync::{Mutex, RwLock};
+
+use proto::lock::{lock, read, write};
+use proto::model::ids::VbucketId;
+use proto::{Error, Result};
+use storage::log::{DirectLog, Lsn};
+
+use super::append::Encoder;
+use super::group::{GroupBuilder, MUTATIONS_AT};
+use super::index_file::IndexedSegment;
+use super::index_files::IndexFiles;
+use super::item::MutationPlace;
+use super::log_index::{LogIndex, PlacedChange};
+use super::segment_index::SegmentIndex;
+use super::state::{LogState, VbucketState};
+use crate::document_store::LogExtent;
+
+/// The change log of one bucket. All calls block the thread.
+pub struct ChangeLog {
+    pub(super) log: DirectLog,
+    pub(super) files: IndexFiles,
+    /// Held by the one thread that appends or syncs.
+    pub(super) writer: Mutex<Writer>,
+    /// What readers see; never locked during file input and output.
+    pub(super) index: RwLock<LogIndex>,
+}
+
+/// What was written, and is visible after the next sync.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) states: Vec<VbucketState>,
+    pub(super) unsynced: Vec<PlacedChange>,
+    pub(super) encoder: Encoder,
+}
+
+/// The place of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupPlace {
+    /// LSN of the beginning.
+    pub start: Lsn,
+    /// LSN of the end.
+    pub end: Lsn,
+    /// The place of each mutation, in the order in which the builder got them.
+    pub mutations: Vec<MutationPlace>,
+}
+
+impl ChangeLog {
+    /// Appends a group. It is atomic: after a crash all of it is there, or nothing. It is visible and durable after
+    /// [`Self::sync`]. `OutOfOrder` if a mutation does not follow the last one of its vbucket, or an item does not fit
+    /// the state of its vbucket; nothing is written then. After a failed write the log accepts no more groups.
+    pub fn append(&self, group: &GroupBuilder) -> Result<GroupPlace> {
+        let mut writer = lock(&self.writer);
+        let payload = self.log.end() + storage::log::RECORD_OVERHEAD_BYTES;
+        if group.is_empty() {
+            let end = self.log.end();
+            return Ok(GroupPlace { start: end, end, mutations: Vec::new() });
+        }
+        if group.looks_back() && !writer.unsynced.is_empty() {
+            // The counters of earlier mutations are read from the visible part.
+            self.sync_as(&mut writer)?;
+        }
+        let Writer { states, encoder, .. } = &mut *writer;
+        let look_up = |vbucket, seqno| self.bytes_to(vbucket, seqno);
+        let staged = encoder.encode(group, (self.log.log_id(), payload), states, &look_up)?;
+        let Range { start, end } = self.log.append(&encoder.parts(group))?;
+        if start + storage::log::RECORD_OVERHEAD_BYTES != payload {
+            return Err(Error::internal("the change log was written by another writer"));
+        }
+        let segment = self.log.segment_of(start).map_or(start, |(base, _)| base);
+        let place = |(run, offset): &(u32, u32)| {
+            let (item, item_bytes) = encoder.runs[*run as usize];
+            MutationPlace { item, item_bytes, offset: MUTATIONS_AT + offset }
+        };
+        let mutations = group.places.iter().map(place).collect();
+        for (vbucket, state) in staged {
+            states[usize::from(vbucket.0)] = state;
+        }
+        let changes = encoder.changes.iter();
+        let changes: Vec<PlacedChange> = changes
+            .map(|(vbucket, change, lsn)| {
+                let (vbucket, change, lsn) = (*vbucket, *change, *lsn);
+                PlacedChange { vbucket, change, lsn, segment }
+            })
+            .collect();
+        writer.unsynced.extend(changes);
+        Ok(GroupPlace { start, end, mutations })
+    }
+
+    /// Makes all appended groups durable and visible.
+    pub fn sync(&self) -> Result<()> {
+        self.sync_as(&mut lock(&self.writer))
+    }
+
+    fn sync_as(&self, writer: &mut Writer) -> Result<()> {
+        self.log.sync()?;
+        let Writer { states, unsynced, .. } = writer;
+        let closed = {
+            let mut index = write(&self.index);
+            index.publish(unsynced, states, self.log.end());
+            index.closed.clone()
+        };
+        for index in &closed {
+            self.write_index(index);
+        }
+        if !closed.is_empty() {
+            write(&self.index).closed.clear();
+        }
+        Ok(())
+    }
+
+    fn write_index(&self, index: &SegmentIndex) {
+        if let Some(segment) = self.closed_segment(index.base) {
+            self.files.write(segment, index);
+        }
+    }
+
+    /// A closed segment that is retained.
+    pub(super) fn closed_segment(&self, base: Lsn) -> Option<IndexedSegment> {
+        let log_id = self.log.log_id();
+        match self.log.segment_of(base)? {
+            (found, Some(end)) if found == base => Some(IndexedSegment { log_id, base, end }),
+            _ => None,
+        }
+    }
+
+    /// Vouches for everything that is synced, so that damage of it is never taken for the work of a crash. For a log
+    /// without work.
+    pub fn mark(&self) -> Result<()> {
+        let _writer = lock(&self.writer);
+        self.log.mark()
+    }
+
+    /// Removes segments, the oldest first, that end at or before `covered` and whose mutations are all purged, rewound
+    /// or removed. The caller has a durable checkpoint that knows everything before `covered`.
+    pub fn release(&self, covered: Lsn) -> Result<()> {
+        let segments = self.log.segments();
+        let to = {
+            let index = read(&self.index);
+            let needed = index.vbuckets.iter().filter_map(|vbucket| vbucket.oldest()).min();
+            covered.min(index.end).min(needed.unwrap_or(Lsn::MAX))
+        };
+        self.log.release(to)?;
+        let first = self.log.segments().first().copied().unwrap_or_default();
+        let released: Vec<Lsn> = segments.into_iter().filter(|base| *base < first).collect();
+        self.files.forget(&released, first);
+        Ok(())
+    }
+
+    /// The retained part of each vbucket's log, as far as it is durable.
+    pub fn extents(&self) -> Vec<LogExtent> {
+        read(&self.index).vbuckets.iter().map(|vbucket| vbucket.state.extent).collect()
+    }
+
+    /// The retained part of a vbucket's log, as far as it is durable; empty for an unknown vbucket.
+    pub fn extent(&self, vbucket: VbucketId) -> LogExtent {
+        let index = read(&self.index);
+        index.vbuckets.get(usize::from(vbucket.0)).map_or_else(LogExtent::default, |vbucket| {
+            vbucket.state.extent
+        })
+    }
+
+    /// The state for a checkpoint that knows everything that is durable.
+    pub fn state(&self) -> LogState {
+        let index = read(&self.index);
+        let vbuckets = index.vbuckets.iter().map(|vbucket| vbucket.state).collect();
+        LogState { log_id: Some(self.log.log_id()), from: index.end, vbuckets }
+    }
+
+    /// LSN of the end of the log, with what is not durable yet.
+    pub fn end(&self) -> Lsn {
+        self.log.end()
+    }
+
+    /// Bytes of the segments that were not released.
+    pub fn held_bytes(&self) -> u64 {
+        self.log.held_bytes()
+    }
+
+    /// The beginnings of the segments, oldest first.
+    pub fn segments(&self) -> Vec<Lsn> {
+        self.log.segments()
+    }
+}

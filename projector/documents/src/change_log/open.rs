@@ -1,0 +1,197 @@
+//! Opening a change log: the checkpoint, the events behind it, and the directory of all segments.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, RwLock};
+
+use proto::env::Env;
+use proto::model::ids::Seqno;
+use proto::{Error, ErrorCode, Result};
+use storage::log::{DirectLog, DirectLogOptions, LogRecord, Lsn};
+
+use super::HINT;
+use super::index_file::IndexedSegment;
+use super::index_files::{IndexFiles, payload_lsn};
+use super::item::{Item, LogEvent, items};
+use super::log::{ChangeLog, Writer};
+use super::log_index::LogIndex;
+use super::segment_index::{SegmentIndex, SeqnoRange};
+use super::state::{LogState, VbucketState};
+use super::survey;
+
+/// Settings of a change log.
+#[derive(Clone, Debug)]
+pub struct ChangeLogOptions {
+    /// Size above which a segment is closed.
+    pub segment_bytes: u64,
+    /// Maximum number of segments that are open for reading at once.
+    pub open_files_max: usize,
+    /// Memory for indexes of closed segments.
+    pub index_cache_bytes: usize,
+}
+
+impl Default for ChangeLogOptions {
+    fn default() -> Self {
+        Self { segment_bytes: 32 << 20, open_files_max: 64, index_cache_bytes: 16 << 20 }
+    }
+}
+
+/// The place of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPlace {
+    /// The group that it belongs to.
+    pub group: Range<Lsn>,
+    /// LSN of its item.
+    pub item: Lsn,
+}
+
+/// Receiver of the events behind a checkpoint, in order.
+pub type EventReplay<'a> = &'a mut dyn FnMut(LogEvent<'_>, EventPlace) -> Result<()>;
+
+impl ChangeLog {
+    /// Opens or creates the change log in a directory. The checkpoint knows everything before its place; the events
+    /// behind it are replayed. `Corrupt` if the log lacks anything that the checkpoint or a reader needs. A log that a
+    /// checkpoint knows is never created; so the caller stores [`Self::state`] before the first append.
+    pub fn open(
+        env: &Env,
+        dir: &Path,
+        options: &ChangeLogOptions,
+        checkpoint: &LogState,
+        replay: EventReplay<'_>,
+    ) -> Result<Self> {
+        let LogState { log_id, from, ref vbuckets } = *checkpoint;
+        let mut opening = Opening {
+            dir: dir.to_owned(),
+            files: IndexFiles::new(&env.fs, dir, options.index_cache_bytes),
+            from,
+            states: vbuckets.clone(),
+            index: None,
+            walked: Vec::new(),
+            log_id: log_id.unwrap_or_default(),
+            replay,
+        };
+        let of_log = DirectLogOptions {
+            segment_bytes: options.segment_bytes,
+            open_files_max: options.open_files_max,
+            log_id,
+            from,
+            hint: HINT,
+        };
+        let opened = DirectLog::open(env, dir, &of_log, &mut |record| opening.record(record));
+        let log = opened.map_err(|error| survey::explain(&*env.fs, dir, error))?;
+        opening.finish(log).map_err(|error| survey::explain(&*env.fs, dir, error))
+    }
+}
+
+/// A change log that is being opened.
+struct Opening<'a> {
+    dir: PathBuf,
+    files: IndexFiles,
+    from: Lsn,
+    states: Vec<VbucketState>,
+    /// The index of the segment that is being replayed.
+    index: Option<SegmentIndex>,
+    /// The seqnos of the segments that were replayed before it.
+    walked: Vec<(Lsn, Vec<SeqnoRange>)>,
+    log_id: u64,
+    replay: EventReplay<'a>,
+}
+
+impl Opening<'_> {
+    /// Takes a group. Of one before the checkpoint only the index is new.
+    fn record(&mut self, record: LogRecord<'_>) -> Result<()> {
+        let LogRecord { log_id, segment, start, end, payload } = record;
+        self.log_id = log_id;
+        if start < self.from && self.from < end {
+            let from = self.from;
+            let message = format!(
+                "the checkpoint ends at LSN {from}, inside a group from LSN {start} to {end}"
+            );
+            return Err(Error::new(ErrorCode::Corrupt, message).with_hint(HINT));
+        }
+        self.go_to(segment, segment);
+        for item in items(log_id, payload_lsn(&record), payload) {
+            let item = item.map_err(|error| error.with_hint(HINT))?;
+            self.item(&item, start >= self.from)?;
+            if start >= self.from {
+                let place = EventPlace { group: start..end, item: item.lsn };
+                (self.replay)(item.event()?, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the index of a segment, and closes that of the one before, which ends at or before `end`.
+    fn go_to(&mut self, segment: Lsn, end: Lsn) {
+        if let Some(index) = self.index.take_if(|index| index.base != segment) {
+            let base = index.base;
+            if !self.files.is_written(base) {
+                self.files.write(IndexedSegment { log_id: self.log_id, base, end }, &index);
+            }
+            self.walked.push((base, index.ranges()));
+        }
+        self.index.get_or_insert_with(|| SegmentIndex::new(segment));
+    }
+
+    fn item(&mut self, item: &Item<'_>, is_new: bool) -> Result<()> {
+        for (vbucket, change) in item.changes()? {
+            let corrupt = |why: String| {
+                let message = format!("vbucket {vbucket}: {why}");
+                Error::new(ErrorCode::Corrupt, message).with_hint(HINT)
+            };
+            let Some(state) = self.states.get_mut(usize::from(vbucket.0)) else {
+                return Err(corrupt("the bucket does not have it".into()));
+            };
+            if is_new {
+                state.apply(&change, item.lsn).map_err(corrupt)?;
+            }
+            if let Some(index) = &mut self.index {
+                index.apply(vbucket, &change, item.lsn);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, log: DirectLog) -> Result<ChangeLog> {
+        let segments = log.segments();
+        let last = segments.last().copied().unwrap_or_default();
+        // Segments without records have no index yet. The one before the last ends where that begins, if it is the
+        // last one with records; otherwise its index is built when it is needed.
+        self.go_to(last, last);
+        let tail = self.index.take().unwrap_or_default();
+        self.files.remove_stale(segments.first().copied().unwrap_or_default(), last)?;
+        let mut index = LogIndex::new(&self.states, tail, log.end());
+        let mut lasts = vec![Seqno(0); self.states.len()];
+        let ends = segments.iter().skip(1).copied().chain([log.end()]);
+        for (base, end) in segments.iter().copied().zip(ends) {
+            let walked = self.walked.iter().find(|(walked, _)| *walked == base);
+            let ranges = match walked {
+                Some((_, ranges)) => ranges.clone(),
+                None if base == last => index.tail.ranges(),
+                None => self.files.ranges(IndexedSegment { log_id: log.log_id(), base, end })?,
+            };
+            index
+                .add_segment(base, end, &ranges, &mut lasts)
+                .map_err(|missing| self.lost(&log, base, missing))?;
+        }
+        index.finish(&lasts).map_err(|missing| {
+            let first = segments.first().copied().unwrap_or_default();
+            self.lost(&log, first, missing)
+        })?;
+        let writer = Writer { states: self.states, ..Writer::default() };
+        let (writer, index) = (Mutex::new(writer), RwLock::new(index));
+        Ok(ChangeLog { log, files: self.files, writer, index })
+    }
+
+    /// The error for seqnos that no segment has.
+    fn lost(&self, log: &DirectLog, base: Lsn, missing: SeqnoRange) -> Error {
+        let SeqnoRange { vbucket, first, last } = missing;
+        let (path, _) = log.place_of(base);
+        let message = format!(
+            "the change log in {} lacks seqnos {first} to {last} of vbucket {vbucket}: a segment at or before {} is missing or was exchanged",
+            self.dir.display(),
+            path.display()
+        );
+        Error::new(ErrorCode::Corrupt, message).with_hint(HINT)
+    }
+}
