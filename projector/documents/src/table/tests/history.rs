@@ -247,7 +247,8 @@ impl History {
     ) -> (u64, String, u64, Option<Vec<u8>>) {
         let place = self.next_place;
         self.next_place += 1 + place % 3;
-        let text = |len| format!("{{\"place\":{place},\"x\":\"{}\"}}", "x".repeat(usize::from(len)));
+        let text =
+            |len| format!("{{\"place\":{place},\"x\":\"{}\"}}", "x".repeat(usize::from(len)));
         (place, id, seqno, len.map(|len| text(len).into_bytes()))
     }
 
