@@ -3,7 +3,6 @@
 //! Prints the rates of puts, reads and walks, and the room on disk, for documents of about 200 bytes of JSON.
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

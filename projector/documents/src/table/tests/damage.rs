@@ -2,10 +2,11 @@
 
 use proto::{Error, ErrorCode};
 
+use super::model::Row;
 use super::*;
 
 /// A table with two fragments, and what it holds.
-fn damaged_soon() -> (SimFs, TableManifest, Vec<(String, u64, Vec<u8>)>) {
+fn damaged_soon() -> (SimFs, TableManifest, Vec<Row>) {
     let fs = SimFs::new(1);
     let table = open(&fs, &TableManifest::new(1)).unwrap();
     for n in 0..60u64 {
@@ -21,7 +22,7 @@ fn damaged_soon() -> (SimFs, TableManifest, Vec<(String, u64, Vec<u8>)>) {
 }
 
 /// Reads everything in every way. Each answer is right or an error.
-fn read_all(table: &DocumentTable, rows: &[(String, u64, Vec<u8>)]) -> Vec<Error> {
+fn read_all(table: &DocumentTable, rows: &[Row]) -> Vec<Error> {
     let mut errors = Vec::new();
     let ids = (0..40).map(|n| format!("d{n:02}"));
     for id in ids.chain(["nobody".to_owned()]) {

@@ -5,7 +5,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::history::{Fate, History, Kind, Step, Told};
+use super::history::History;
+use super::steps::{Fate, Kind, Step, Told};
 
 fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![5 => Just(Kind::Flush), 2 => Just(Kind::Merge), 3 => Just(Kind::FullMerge)]
