@@ -3,9 +3,9 @@
 //! Prints the rates of puts, reads and walks, and the room on disk, for documents of about 200 bytes of JSON.
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use documents::table::{DocumentTable, Retention, TableManifest, TableOptions, VersionRef};
 use proto::env::FileSystem;
@@ -57,7 +57,11 @@ fn json(n: u64, random: &mut fastrand::Rng) -> String {
 
 fn rate(what: &str, count: u64, since: Instant) {
     let seconds = since.elapsed().as_secs_f64();
-    println!("{what:<36} {:>12.0} /s   {:>8.0} ns", count as f64 / seconds, seconds * 1e9 / count as f64);
+    println!(
+        "{what:<36} {:>12.0} /s   {:>8.0} ns",
+        count as f64 / seconds,
+        seconds * 1e9 / count as f64
+    );
 }
 
 fn measure(documents: u64, compression: Compression, block_bytes: usize) -> Result<()> {
@@ -72,21 +76,57 @@ fn measure(documents: u64, compression: Compression, block_bytes: usize) -> Resu
     };
     let open = |manifest| DocumentTable::open(&fs, dir.path(), VBUCKETS, options.clone(), manifest);
     let table = open(TableManifest::new(0))?;
-    let manifest = fill(&table, documents)?;
+    let mut manifest = fill(&table, documents)?;
     let info = table.describe();
     println!("fragments: {}, index memory: {} KiB", info.fragments.len(), info.index_bytes >> 10);
     gets(&table, documents, "get, fragments")?;
     walk(&table, "walk, fragments")?;
-    merge(&table)?;
+    merge(&table, &mut manifest)?;
     gets(&table, documents, "get, one fragment")?;
     absent(&table, documents)?;
     walk(&table, "walk, one fragment")?;
     println!("bytes of files: {}", table.describe().disk_bytes);
+    beside_a_writer(&table, documents)?;
     drop(table);
     let since = Instant::now();
-    drop(open(manifest).err());
-    println!("(opening, with or without success: {:?})", since.elapsed());
+    open(manifest)?;
+    println!("opened in {:?}", since.elapsed());
     Ok(())
+}
+
+/// Reads while another thread feeds the table without a pause.
+fn beside_a_writer(table: &DocumentTable, documents: u64) -> Result<()> {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| -> Result<()> {
+            let (since, place, json) = (Instant::now(), table.describe().reached, [b'x'; 200]);
+            let ids: Vec<String> = (0..BATCH as u64).map(id).collect();
+            let mut written = 0;
+            while written < 1_000_000 {
+                let versions = ids.iter().enumerate().map(|(n, id)| VersionRef {
+                    place: place + written + n as u64,
+                    id,
+                    seqno: Seqno(written + 1_000_000),
+                    document: Some(&json),
+                });
+                table.apply(&versions.collect::<Vec<_>>())?;
+                written += BATCH as u64;
+            }
+            is_done.store(true, Ordering::Relaxed);
+            rate("put, beside a reader", written, since);
+            Ok(())
+        });
+        let (since, mut reads, mut slowest) = (Instant::now(), 0, Duration::ZERO);
+        while !is_done.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            table.get(&id(reads % documents))?;
+            slowest = slowest.max(begun.elapsed());
+            reads += 1;
+        }
+        rate("get, beside a writer", reads, since);
+        println!("  (the slowest took {slowest:?})");
+        writer.join().unwrap_or_else(|_| Err(Error::internal("the writer panicked")))
+    })
 }
 
 fn fill(table: &DocumentTable, documents: u64) -> Result<TableManifest> {
@@ -145,10 +185,13 @@ fn flush(table: &DocumentTable, manifest: &mut TableManifest) -> Result<()> {
     })
 }
 
-fn merge(table: &DocumentTable) -> Result<()> {
+fn merge(table: &DocumentTable, manifest: &mut TableManifest) -> Result<()> {
     let (since, count) = (Instant::now(), table.describe().documents_about);
     if let Some(change) = table.prepare_full_merge(retention)? {
-        change.install(|_| Ok(()))?;
+        change.install(|new| {
+            manifest.clone_from(new);
+            Ok(())
+        })?;
         rate("merge of all fragments", count, since);
     }
     Ok(())

@@ -83,6 +83,11 @@ impl BackMemtable {
         self.states
     }
 
+    /// Number of documents with states.
+    pub fn documents(&self) -> usize {
+        self.places.len()
+    }
+
     /// Memory in use, in bytes.
     pub fn size(&self) -> usize {
         self.bytes + self.places.capacity() * 9 * 8 / 7

@@ -304,7 +304,7 @@ impl Block {
         low
     }
 
-    /// Prepares fast access to the heads of this block's rows, see [`Heads`].
+    /// Prepares fast access to the heads of this block's rows, see `Heads`.
     pub fn heads(&self, skip: usize) -> Heads {
         let prefix = self.prefix(&self.key);
         let Some(width) = self.key.width() else { return Heads::slow(skip) };

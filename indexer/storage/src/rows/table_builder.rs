@@ -43,7 +43,7 @@ impl<S: BlockSink> TableBuilder<S> {
         }
     }
 
-    /// Closes blocks at this size instead of [`BLOCK_BYTES`].
+    /// Closes blocks at this size instead of `BLOCK_BYTES`.
     pub fn with_block_bytes(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
         self

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::lock::{lock, read, write};
+use proto::lock::lock;
 use storage::layers::{FRAGMENTS_MIN, choose};
 
 use crate::table::dead::DeadList;
@@ -80,7 +80,7 @@ impl TableChange<'_> {
         let table = self.table;
         let publication = lock(&table.publication);
         let manifest = {
-            let state = read(&table.state);
+            let state = table.state.read();
             let mut next = (*state.tables).clone();
             self.kind.applied_to(&mut next, self.written.as_ref());
             next.manifest(state.next_file)
@@ -88,7 +88,7 @@ impl TableChange<'_> {
         debug_assert!(manifest.check().is_ok(), "{manifest:?}");
         self.may_be_named = true;
         write_manifest(&manifest)?;
-        write(&table.state).change_tables(|tables| {
+        table.state.write().change_tables(|tables| {
             self.kind.applied_to(tables, self.written.as_ref());
         });
         drop(publication);
@@ -109,7 +109,7 @@ impl Drop for TableChange<'_> {
         if let (false, Some(written)) = (self.may_be_named, &self.written) {
             self.table.discard([written.entry.file]);
         }
-        let mut state = write(&self.table.state);
+        let mut state = self.table.state.write();
         match self.kind {
             ChangeKind::Flush { .. } => state.flushing = None,
             ChangeKind::Merge { .. } => state.is_merging = false,
@@ -120,10 +120,11 @@ impl Drop for TableChange<'_> {
 impl DocumentTable {
     /// True if a flush is due: memory is full, or the dead list is long and memory keeps it so.
     pub fn needs_flush(&self) -> bool {
-        let state = read(&self.state);
+        let state = self.state.read();
         let is_full = state.memory_bytes() >= self.options.memtable_bytes;
         let overdue = overdue(&state.tables.dead);
-        state.flushing.is_none() && (is_full || overdue.is_some_and(|up_to| up_to > state.tables.covered))
+        state.flushing.is_none()
+            && (is_full || overdue.is_some_and(|up_to| up_to > state.tables.covered))
     }
 
     /// Prepares a flush of everything that is in memory now; `None` if there is nothing to flush, or if another flush is on its
@@ -133,7 +134,7 @@ impl DocumentTable {
         retention: impl FnOnce() -> Retention,
     ) -> Result<Option<TableChange<'_>>> {
         let (tables, covered) = {
-            let mut state = write(&self.state);
+            let mut state = self.state.write();
             let covered = state.next_place;
             if state.flushing.is_some() || covered == state.tables.covered {
                 return Ok(None);
@@ -153,14 +154,15 @@ impl DocumentTable {
                 is_at_bottom,
                 vbuckets: self.vbuckets,
             };
-            change.written = self.write_fragment(sources(runs.iter()), &rewrite)?;
+            let documents = tables.runs.iter().map(|run| run.documents).sum();
+            change.written = self.write_fragment((sources(runs.iter()), documents), &rewrite)?;
         }
         Ok(Some(change))
     }
 
     /// True if a merge is due: one that pays, or one that clears the dead list.
     pub fn needs_merge(&self) -> bool {
-        let state = read(&self.state);
+        let state = self.state.read();
         !state.is_merging && choose_fragments(&state.tables).is_some()
     }
 
@@ -187,13 +189,14 @@ impl DocumentTable {
         self.prepare_merge_of(choose, retention)
     }
 
-    fn prepare_merge_of(
+    /// Prepares a merge of the fragments that `choose` names.
+    pub(super) fn prepare_merge_of(
         &self,
         choose: impl FnOnce(&Tables) -> Option<Range<usize>>,
         retention: impl FnOnce() -> Retention,
     ) -> Result<Option<TableChange<'_>>> {
         let (tables, chosen) = {
-            let mut state = write(&self.state);
+            let mut state = self.state.write();
             if state.is_merging {
                 return Ok(None);
             }
@@ -212,8 +215,9 @@ impl DocumentTable {
             is_at_bottom,
             vbuckets: self.vbuckets,
         };
+        let documents = inputs.iter().map(|fragment| fragment.entry.documents).sum();
         let inputs = sources(inputs.iter().map(|fragment| &fragment.table));
-        change.written = self.write_fragment(inputs, &rewrite)?;
+        change.written = self.write_fragment((inputs, documents), &rewrite)?;
         Ok(Some(change))
     }
 }

@@ -34,10 +34,6 @@ pub(super) struct DeadEntry {
 }
 
 impl DeadEntry {
-    fn has(&self, place: u64, seqno: Seqno) -> bool {
-        place < self.before && seqno > self.after
-    }
-
     fn covers(&self, other: &Self) -> bool {
         self.before >= other.before && self.after <= other.after
     }
@@ -46,6 +42,7 @@ impl DeadEntry {
 /// The dead versions that tables may still hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeadList {
+    /// Entries by place. Since none covers another one, their seqnos ascend too.
     vbuckets: BTreeMap<VbucketId, Vec<DeadEntry>>,
     /// Number of the newest entry.
     newest: u64,
@@ -69,20 +66,23 @@ impl DeadList {
         if self.vbuckets.is_empty() {
             return false;
         }
-        let entries = self.vbuckets.get(&vbucket);
-        entries.is_some_and(|entries| entries.iter().any(|entry| entry.has(place, seqno)))
+        let Some(entries) = self.vbuckets.get(&vbucket) else { return false };
+        // Of the entries behind the place, the first one has the smallest seqno.
+        let behind = entries.partition_point(|entry| entry.before <= place);
+        entries.get(behind).is_some_and(|entry| seqno > entry.after)
     }
 
     /// Adds an entry. An entry that the list covers changes nothing.
     pub fn add(&mut self, dead: &DeadVersions) {
-        let entry =
-            DeadEntry { before: dead.before, after: dead.after, number: self.newest + 1 };
+        let entry = DeadEntry { before: dead.before, after: dead.after, number: self.newest + 1 };
         let entries = self.vbuckets.entry(dead.vbucket).or_default();
         if entries.iter().any(|other| other.covers(&entry)) {
             return;
         }
         entries.retain(|other| !entry.covers(other));
-        entries.push(entry);
+        let at = entries.partition_point(|other| other.before < entry.before);
+        entries.insert(at, entry);
+        debug_assert!(entries.is_sorted_by_key(|entry| entry.after));
         self.newest = entry.number;
     }
 
@@ -126,6 +126,23 @@ mod tests {
         assert!(!list.has(VbucketId(3), 100, Seqno(8)));
         assert!(!list.has(VbucketId(3), 99, Seqno(7)));
         assert!(!list.has(VbucketId(2), 99, Seqno(8)));
+    }
+
+    #[test]
+    fn among_several_entries_the_right_one_is_found() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..300 {
+            let mut list = DeadList::default();
+            let entries: Vec<_> =
+                (0..8).map(|_| dead(random.u64(0..20), random.u64(0..20))).collect();
+            entries.iter().for_each(|entry| list.add(entry));
+            for (place, seqno) in (0..20).flat_map(|place| (0..20).map(move |seqno| (place, seqno)))
+            {
+                let is_dead =
+                    entries.iter().any(|dead| place < dead.before && Seqno(seqno) > dead.after);
+                assert_eq!(list.has(VbucketId(3), place, Seqno(seqno)), is_dead);
+            }
+        }
     }
 
     #[test]

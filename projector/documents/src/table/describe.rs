@@ -1,6 +1,5 @@
 //! Description of a document table: its parts and their sizes.
 
-use proto::lock::read;
 use serde::Serialize;
 
 use crate::table::document_table::DocumentTable;
@@ -36,17 +35,16 @@ pub struct TableInfo {
 impl DocumentTable {
     /// Describes the table.
     pub fn describe(&self) -> TableInfo {
-        let state = read(&self.state);
+        let state = self.state.read();
         let tables = &state.tables;
         let memtable = &state.memtable;
-        let live = memtable.versions().saturating_sub(2 * memtable.tombstones());
-        let of_file = |table: &storage::layers::Table| table.memory_bytes();
+        let live = memtable.documents().saturating_sub(2 * memtable.tombstones());
         TableInfo {
             memtable_versions: memtable.versions(),
             run_versions: tables.runs.iter().map(|run| run.versions()).sum(),
             runs: tables.runs.len(),
             memory_bytes: state.memory_bytes(),
-            index_bytes: tables.fragments.iter().map(|fragment| of_file(&fragment.table)).sum(),
+            index_bytes: tables.fragments.iter().map(|one| one.table.memory_bytes()).sum(),
             fragments: tables.fragments.iter().map(|fragment| fragment.entry.clone()).collect(),
             disk_bytes: tables.fragments.iter().map(|fragment| fragment.entry.bytes).sum(),
             dead_entries: tables.dead.len(),
@@ -58,11 +56,11 @@ impl DocumentTable {
 
     /// Memory of the versions that no fragment has, in bytes. A caller that feeds the table waits while it is above a bound.
     pub fn memory_bytes(&self) -> usize {
-        read(&self.state).memory_bytes()
+        self.state.read().memory_bytes()
     }
 
     /// The place up to which fragments have everything.
     pub fn covered(&self) -> u64 {
-        read(&self.state).tables.covered
+        self.state.read().tables.covered
     }
 }

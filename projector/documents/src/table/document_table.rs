@@ -1,11 +1,10 @@
 //! The document table: what it is made of, how versions come in, and how one document is read.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use proto::env::FileSystem;
-use proto::lock::{read, write};
 use proto::model::ids::{Seqno, hash_id};
 use proto::{Error, ErrorCode, Result};
 use storage::fragment::{BlobStore, FileBlobs};
@@ -18,6 +17,7 @@ use crate::table::memory::{Memtable, Run};
 use crate::table::options::TableOptions;
 use crate::table::tables::Tables;
 use crate::table::version::{StoredVersion, VersionRef, joined};
+use crate::table::yielding_lock::YieldingLock;
 
 /// Number of versions whose hash entries are loaded together.
 const BATCH: usize = 32;
@@ -30,7 +30,7 @@ pub struct DocumentTable {
     pub(super) blobs: FileBlobs,
     pub(super) options: TableOptions,
     pub(super) vbuckets: u16,
-    pub(super) state: RwLock<State>,
+    pub(super) state: YieldingLock<State>,
     /// Held while a manifest is written and installed, so that each manifest follows from the one before.
     pub(super) publication: Mutex<()>,
 }
@@ -109,7 +109,7 @@ impl DocumentTable {
             is_merging: false,
             is_merging_runs: false,
         };
-        let (state, publication) = (RwLock::new(state), Mutex::default());
+        let (state, publication) = (YieldingLock::new(state), Mutex::default());
         Ok(Self { blobs, options, vbuckets, state, publication })
     }
 
@@ -117,7 +117,7 @@ impl DocumentTable {
     pub fn apply(&self, versions: &[VersionRef<'_>]) -> Result<()> {
         let Some(last) = versions.last() else { return Ok(()) };
         let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
-        let mut state = write(&self.state);
+        let mut state = self.state.write();
         state.check_places(versions)?;
         for (versions, hashes) in versions.chunks(BATCH).zip(hashes.chunks(BATCH)) {
             state.memtable.prefetch(hashes);
@@ -135,7 +135,7 @@ impl DocumentTable {
     /// Takes versions back, all of the list at once. A later version has a place at or behind those of the list. Repeating
     /// a call changes nothing.
     pub fn kill(&self, dead: &[DeadVersions]) {
-        let mut state = write(&self.state);
+        let mut state = self.state.write();
         state.change_tables(|tables| {
             let list = Arc::make_mut(&mut tables.dead);
             dead.iter().for_each(|dead| list.add(dead));
@@ -146,7 +146,7 @@ impl DocumentTable {
 
     /// Says that everything before a place was fed, so that a flush covers it even if no version has such a place.
     pub fn reach(&self, place: u64) {
-        let mut state = write(&self.state);
+        let mut state = self.state.write();
         state.next_place = state.next_place.max(place);
     }
 
@@ -172,7 +172,7 @@ impl DocumentTable {
         let mut answers = Vec::with_capacity(ids.len());
         let mut limit = Limit { left: bytes_max, bytes_max };
         let tables = {
-            let state = read(&self.state);
+            let state = self.state.read();
             for wanted in &wanted {
                 let answer = state.memtable.find(wanted, &state.tables.dead, &stored)?;
                 answers.push(limit.spend(answer)?);
@@ -196,7 +196,7 @@ impl DocumentTable {
     ) -> Result<Option<T>> {
         let wanted = Wanted::new(id, self.vbuckets, cut);
         let tables = {
-            let state = read(&self.state);
+            let state = self.state.read();
             if let Some(answer) = state.memtable.find(&wanted, &state.tables.dead, take)? {
                 return Ok(answer.present());
             }

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto::env::{FileSystem, create_dir_durably};
-use proto::lock::write;
 use proto::{Error, ErrorCode, Result};
 use storage::fragment::{
     BlobStore, BlockCache, FileBlobs, Fragment, FragmentOptions, FragmentWriter,
@@ -88,6 +87,17 @@ fn delete(blobs: &FileBlobs, file: u64) -> Result<()> {
     }
 }
 
+/// True if at least half of the blocks of some fragments are cached. The new blocks then replace them in the cache. Blocks in memory
+/// do not count: a flush leaves the cache to the blocks that somebody reads.
+fn is_in_cache(sources: &[Source]) -> bool {
+    let (mut cached, mut blocks) = (0, 0);
+    for table in sources.iter().map(|source| &source.table) {
+        cached += table.fragment().map_or(0, |file| file.cached_blocks());
+        blocks += table.index.blocks();
+    }
+    cached > 0 && 2 * cached >= blocks
+}
+
 impl DocumentTable {
     /// Removes files that no manifest names. If that fails, the next opening removes them.
     pub(super) fn discard(&self, files: impl IntoIterator<Item = u64>) {
@@ -98,18 +108,19 @@ impl DocumentTable {
         }
     }
 
-    /// Writes a durable fragment with the rows of some sources, newest source first; `None` if no row is left.
+    /// Writes a durable fragment with the rows of some sources, newest source first, of at most
+    /// `documents_max` documents; `None` if no row is left.
     pub(super) fn write_fragment(
         &self,
-        sources: Vec<Source>,
+        (sources, documents_max): (Vec<Source>, u64),
         rewrite: &Rewrite<'_>,
     ) -> Result<Option<Arc<FragmentTable>>> {
         let file = {
-            let mut state = write(&self.state);
+            let mut state = self.state.write();
             state.next_file += 1;
             state.next_file - 1
         };
-        let written = self.write_file(file, sources, rewrite).map_err(with_hint);
+        let written = self.write_file(file, (sources, documents_max), rewrite).map_err(with_hint);
         if !matches!(written, Ok(Some(_))) {
             self.discard([file]);
         }
@@ -119,16 +130,19 @@ impl DocumentTable {
     fn write_file(
         &self,
         file: u64,
-        sources: Vec<Source>,
+        (sources, documents_max): (Vec<Source>, u64),
         rewrite: &Rewrite<'_>,
     ) -> Result<Option<Arc<FragmentTable>>> {
-        let rows = sources.iter().map(|source| source.table.stats.rows).sum();
         let TableOptions { compression, cache, block_bytes, .. } = &self.options;
-        let (compression, filter_rows) = (*compression, Some(rows));
+        let (compression, filter_rows) = (*compression, Some(documents_max));
         let options = FragmentOptions { compression, filter_rows, columns: 0 };
         let writer = FragmentWriter::create(&self.blobs, file, cache, &options)?;
+        let is_warm = is_in_cache(&sources);
         let mut out = TableBuilder::new(writer).with_block_bytes(*block_bytes);
-        rewrite.run(sources, &mut out)?;
+        if is_warm {
+            out.sink_mut().set_warm();
+        }
+        let documents = rewrite.run(sources, &mut out)?;
         let Some((writer, stats, index)) = out.finish_parts()? else { return Ok(None) };
         let open = writer.finish(stats, index)?;
         self.blobs.sync_names().map_err(|error| {
@@ -140,6 +154,7 @@ impl DocumentTable {
             first: open.stats.oldest.0,
             last: open.stats.newest.0,
             versions: open.stats.rows,
+            documents,
             bytes: open.fragment.file_bytes(),
             cleaned: rewrite.dead.newest(),
         };

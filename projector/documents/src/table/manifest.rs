@@ -18,6 +18,8 @@ pub struct FragmentEntry {
     pub last: u64,
     /// Number of versions.
     pub versions: u64,
+    /// Number of documents that have versions.
+    pub documents: u64,
     /// Size of the file.
     pub bytes: u64,
     /// Number of the last entry of the dead list whose versions the fragment does not hold; neither does it hold those of the

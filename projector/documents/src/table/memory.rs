@@ -56,6 +56,11 @@ impl Memtable {
         self.tombstones
     }
 
+    /// Number of documents that have versions.
+    pub fn documents(&self) -> u64 {
+        self.states.documents() as u64
+    }
+
     /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.states.size()
@@ -145,6 +150,8 @@ impl FrozenMemtable {
 pub(super) struct Run {
     /// Smallest and largest place.
     pub places: Places,
+    /// Number of documents that have versions.
+    pub documents: u64,
     data: RunData,
 }
 
@@ -158,14 +165,15 @@ impl Run {
     /// The versions of a memtable; `None` if it has none.
     pub fn freeze(memtable: Memtable) -> Option<Self> {
         let places = memtable.places()?;
+        let documents = memtable.documents();
         let frozen = FrozenMemtable { memtable, sorted: Mutex::default() };
-        Some(Self { places, data: RunData::Hashed(Arc::new(frozen)) })
+        Some(Self { places, documents, data: RunData::Hashed(Arc::new(frozen)) })
     }
 
-    /// The rows of a table in memory.
-    pub fn from_table(table: Table) -> Self {
+    /// The rows of a table in memory, with versions of some documents.
+    pub fn from_table(table: Table, documents: u64) -> Self {
         let places = Places { first: table.stats.oldest.0, last: table.stats.newest.0 };
-        Self { places, data: RunData::Sorted(Arc::new(table)) }
+        Self { places, documents, data: RunData::Sorted(Arc::new(table)) }
     }
 
     /// The table, if the run is sorted.
@@ -191,12 +199,12 @@ impl Run {
 
     /// The sorted run; sorts if nobody has. Blocks while somebody else sorts.
     pub fn into_sorted(self) -> Result<(Self, Arc<Table>)> {
-        let table = match self.data {
+        let table = match &self.data {
             RunData::Hashed(frozen) => frozen.sorted()?,
-            RunData::Sorted(table) => table,
+            RunData::Sorted(table) => Arc::clone(table),
         };
         let data = RunData::Sorted(Arc::clone(&table));
-        Ok((Self { places: self.places, data }, table))
+        Ok((Self { data, ..self }, table))
     }
 
     /// Number of versions.

@@ -48,6 +48,7 @@ mod tables;
 mod verify;
 mod version;
 mod walk;
+mod yielding_lock;
 
 pub use change::TableChange;
 pub use dead::DeadVersions;

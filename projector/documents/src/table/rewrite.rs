@@ -24,11 +24,16 @@ pub(super) struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    /// Merges the rows of some sources, newest source first.
-    pub fn run<S: BlockSink>(&self, sources: Vec<Source>, out: &mut TableBuilder<S>) -> Result<()> {
+    /// Merges the rows of some sources, newest source first. Returns the number of documents that have versions left.
+    pub fn run<S: BlockSink>(
+        &self,
+        sources: Vec<Source>,
+        out: &mut TableBuilder<S>,
+    ) -> Result<u64> {
         let mut merge = Merge::new(sources, false)?;
         let mut document = OneDocument::default();
         let mut joined = Vec::new();
+        let mut documents = 0;
         while let Some(cursor) = merge.next_row() {
             let (block, row) = cursor.place();
             if !document.has(block, row) {
@@ -45,11 +50,12 @@ impl Rewrite<'_> {
                 }
                 let (key, id, epoch) = (&document.id[..], &[][..], block.epoch(row));
                 let tombstone = version.is_tombstone;
+                documents += u64::from(!std::mem::replace(&mut document.is_written, true));
                 out.push(&RowVersion { slice: SLICE, key, id, value, epoch, tombstone })?;
             }
             merge.skip_row()?;
         }
-        Ok(())
+        Ok(documents)
     }
 }
 
@@ -62,6 +68,8 @@ struct OneDocument {
     needed: Option<NeededVersions>,
     /// Place of the version before; `None` before the first document.
     place: Option<u64>,
+    /// True if a version was written.
+    is_written: bool,
 }
 
 impl OneDocument {
@@ -76,6 +84,7 @@ impl OneDocument {
         let needed = |retention: &Retention| NeededVersions::new(retention.floor(self.vbucket));
         self.needed = rewrite.retention.map(needed);
         self.place = Some(u64::MAX);
+        self.is_written = false;
     }
 
     fn needs(&mut self, rewrite: &Rewrite<'_>, version: &RowView<'_>) -> Result<bool> {
@@ -88,8 +97,7 @@ impl OneDocument {
             return Ok(false);
         }
         let Some(needed) = &mut self.needed else { return Ok(true) };
-        let is_void =
-            rewrite.is_at_bottom && version.is_tombstone && needed.is_past(version.seqno);
+        let is_void = rewrite.is_at_bottom && version.is_tombstone && needed.is_past(version.seqno);
         Ok(needed.takes(version.seqno) && !is_void)
     }
 }

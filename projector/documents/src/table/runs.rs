@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::lock::write;
 use storage::layers::{MemorySink, RUNS_MIN, Source, Table, TableBuilder, choose};
 
 use crate::table::document_table::{DocumentTable, State};
@@ -23,7 +22,7 @@ pub(super) fn sources<'a>(tables: impl DoubleEndedIterator<Item = &'a Arc<Table>
 impl DocumentTable {
     /// Freezes the memtable and returns all tables of this moment.
     pub(super) fn freeze(&self) -> Arc<Tables> {
-        let mut state = write(&self.state);
+        let mut state = self.state.write();
         state.freeze();
         Arc::clone(&state.tables)
     }
@@ -43,7 +42,7 @@ impl DocumentTable {
     }
 
     fn replace_run(&self, sorted: Run) {
-        let mut state = write(&self.state);
+        let mut state = self.state.write();
         let is_it = |run: &Run| run.places == sorted.places;
         if let Some(at) = state.tables.runs.iter().position(is_it) {
             state.change_tables(|tables| tables.runs[at] = sorted);
@@ -53,7 +52,7 @@ impl DocumentTable {
     /// Merges runs in memory if it pays.
     pub(super) fn merge_runs(&self) -> Result<()> {
         let (tables, chosen) = {
-            let mut state = write(&self.state);
+            let mut state = self.state.write();
             let Some(chosen) = choose_runs(&state, self.options.memtable_bytes) else {
                 return Ok(());
             };
@@ -62,7 +61,7 @@ impl DocumentTable {
         };
         let runs = &tables.runs[chosen];
         let merged = self.merged(&tables, runs);
-        let mut state = write(&self.state);
+        let mut state = self.state.write();
         state.is_merging_runs = false;
         let merged = merged?;
         let [first, ..] = runs else { return Ok(()) };
@@ -82,8 +81,8 @@ impl DocumentTable {
         let (dead, vbuckets) = (&*tables.dead, self.vbuckets);
         let rewrite = Rewrite { dead, retention: None, is_at_bottom: false, vbuckets };
         let mut out = TableBuilder::<MemorySink>::default();
-        rewrite.run(inputs, &mut out)?;
-        Ok(out.finish()?.map(Run::from_table))
+        let documents = rewrite.run(inputs, &mut out)?;
+        Ok(out.finish()?.map(|table| Run::from_table(table, documents)))
     }
 }
 

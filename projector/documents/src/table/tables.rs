@@ -82,14 +82,14 @@ impl Tables {
         }
     }
 
-    /// The number of documents, about: replaced ones may count twice.
+    /// The number of documents, about: one with versions in several tables counts several times.
     pub fn documents_about(&self) -> u64 {
-        let fragments = self.fragments.iter().map(|fragment| &fragment.table.stats);
-        let fragments = fragments.map(|stats| (stats.rows, stats.tombstones));
-        let runs = self.runs.iter().map(|run| (run.versions(), run.tombstones()));
-        // Most tombstones hide one version each.
-        fragments.chain(runs).fold(0, |sum: u64, (versions, tombstones)| {
-            (sum + versions).saturating_sub(2 * tombstones)
+        let fragments = self.fragments.iter();
+        let fragments = fragments.map(|one| (one.entry.documents, one.table.stats.tombstones));
+        let runs = self.runs.iter().map(|run| (run.documents, run.tombstones()));
+        // Most tombstones hide a version of an older table.
+        fragments.chain(runs).fold(0, |sum: u64, (documents, tombstones)| {
+            (sum + documents).saturating_sub(2 * tombstones)
         })
     }
 

@@ -57,8 +57,7 @@ impl WalkFilter {
     }
 
     fn accepts(&self, version: &RowView<'_>) -> bool {
-        version.seqno <= self.up_to
-            && !self.dead.has(self.vbucket, version.place, version.seqno)
+        version.seqno <= self.up_to && !self.dead.has(self.vbucket, version.place, version.seqno)
     }
 }
 

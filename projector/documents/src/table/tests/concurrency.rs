@@ -1,1 +1,186 @@
-//! Threads.
+//! One writer, readers and a maintainer at the same time.
+//!
+//! Each batch of the writer gives all documents the same text, or deletes all. Rewinds take all documents back to an earlier batch. So at each
+//! moment all documents are the same. A reader that finds two different ones has seen a half of something.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use proto::env::Env;
+use proto::env::sim::{Turns, world};
+use proto::lock::lock;
+use proto::model::ids::VbucketId;
+
+use super::*;
+
+const DOCUMENTS: u64 = 12;
+/// Of this many batches, one deletes.
+const DELETES_ONE_IN: u64 = 11;
+
+fn ids() -> Vec<String> {
+    (0..DOCUMENTS).map(|n| format!("document {n}")).collect()
+}
+
+struct Shared {
+    table: DocumentTable,
+    /// No rewind goes behind this batch.
+    floor: AtomicU64,
+    is_done: AtomicBool,
+    durable: Mutex<TableManifest>,
+    reads: AtomicU64,
+}
+
+fn shared(fs: &SimFs) -> Arc<Shared> {
+    let manifest = TableManifest::new(1);
+    Arc::new(Shared {
+        table: open(fs, &manifest).unwrap(),
+        floor: AtomicU64::new(0),
+        is_done: AtomicBool::new(false),
+        durable: Mutex::new(manifest),
+        reads: AtomicU64::new(0),
+    })
+}
+
+/// Seqno of all documents after a batch, with room for each document.
+fn seqno(batch: u64) -> u64 {
+    batch * DOCUMENTS
+}
+
+/// Writes some batches; waits while memory is above a bound.
+fn write_batches(shared: &Shared, seed: u64, count: u64, memory_bytes_max: usize) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let ids = ids();
+    let (mut place, mut batch) = (1, 0);
+    let mut texts = vec![None];
+    for _ in 0..count {
+        while shared.table.memory_bytes() > memory_bytes_max {
+            std::thread::yield_now();
+        }
+        batch += 1;
+        let text = (batch % DELETES_ONE_IN > 0).then(|| format!("{{\"place\":{place}}}"));
+        let versions = ids.iter().enumerate().map(|(n, id)| VersionRef {
+            place: place + n as u64,
+            id,
+            seqno: Seqno(seqno(batch - 1) + n as u64 + 1),
+            document: text.as_deref().map(str::as_bytes),
+        });
+        shared.table.apply(&versions.collect::<Vec<_>>()).unwrap();
+        place += DOCUMENTS;
+        texts.truncate(batch as usize);
+        texts.push(text);
+        let floor = shared.floor.load(Ordering::SeqCst);
+        if random.u8(0..8) == 0 {
+            batch = random.u64(floor..=batch);
+            let of = |vbucket| DeadVersions {
+                vbucket: VbucketId(vbucket),
+                before: place,
+                after: Seqno(seqno(batch)),
+            };
+            shared.table.kill(&(0..VBUCKETS).map(of).collect::<Vec<_>>());
+        } else if random.u8(0..4) == 0 {
+            shared.floor.store(random.u64(floor..=batch), Ordering::SeqCst);
+        }
+        let cut = random.u64(shared.floor.load(Ordering::SeqCst)..=batch);
+        let found = shared.table.get_at(&ids[3], &[Seqno(seqno(cut)); VBUCKETS as usize]).unwrap();
+        let found = found.map(|found| String::from_utf8(found.document.to_vec()).unwrap());
+        assert_eq!(found, texts[cut as usize], "as of batch {cut} of {batch}");
+    }
+    shared.is_done.store(true, Ordering::SeqCst);
+}
+
+fn retention(shared: &Shared) -> Retention {
+    let floor = seqno(shared.floor.load(Ordering::SeqCst));
+    Retention { from: vec![Seqno(floor); usize::from(VBUCKETS)] }
+}
+
+fn maintain(shared: &Shared, turn: u64) {
+    let retention = || retention(shared);
+    let change = match turn % 3 {
+        0 | 1 => shared.table.prepare_flush(retention).unwrap(),
+        _ => shared.table.prepare_full_merge(retention).unwrap(),
+    };
+    let Some(change) = change else { return };
+    change
+        .install(|manifest| {
+            *lock(&shared.durable) = manifest.clone();
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn read_once(shared: &Shared, turn: u64) {
+    let ids = ids();
+    let texts: Vec<Option<Vec<u8>>> = if turn.is_multiple_of(3) {
+        let rows = rest_of(&mut shared.table.walk(None, None).unwrap());
+        assert!(rows.is_empty() || rows.len() as u64 == DOCUMENTS, "{rows:?}");
+        rows.into_iter().map(|row| Some(row.2)).collect()
+    } else {
+        let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let found = shared.table.get_many(&asked, usize::MAX).unwrap();
+        found.into_iter().map(|found| found.map(|found| found.document.to_vec())).collect()
+    };
+    assert!(texts.windows(2).all(|pair| pair[0] == pair[1]), "{texts:?}");
+    shared.reads.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Checks the table after a restart without the log: the fragments alone.
+fn reopen(fs: &SimFs, shared: &Shared) {
+    let manifest = lock(&shared.durable).clone();
+    let reopened = open(fs, &manifest).unwrap();
+    let system: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    assert!(verify(&system, &dir(), &manifest).is_empty());
+    let rows = rest_of(&mut reopened.walk(None, None).unwrap());
+    assert!(rows.windows(2).all(|pair| pair[0].2 == pair[1].2), "{rows:?}");
+}
+
+#[test]
+fn in_every_order_of_steps_readers_see_whole_batches() {
+    for seed in 0..20 {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let turns = Turns::new(seed);
+            let (env, _, fs) = world(seed);
+            let env = Env { spawner: turns.spawner(), ..env };
+            let shared = shared(&fs);
+            let of = || Arc::clone(&shared);
+            let writer = of();
+            let writer = env.blocking(move || write_batches(&writer, seed, 60, usize::MAX));
+            let readers = (0..2u64).map(|n| {
+                let shared = of();
+                env.blocking(move || (n..n + 25).for_each(|turn| read_once(&shared, turn)))
+            });
+            let readers = futures::future::join_all(readers.collect::<Vec<_>>());
+            let maintainers = (0..2u64).map(|n| {
+                let shared = of();
+                env.blocking(move || (n..n + 25).for_each(|turn| maintain(&shared, turn)))
+            });
+            let maintainers = futures::future::join_all(maintainers.collect::<Vec<_>>());
+            tokio::join!(writer, readers, maintainers);
+            turns.resume_panic();
+            assert!(turns.switches() > 100, "{} switches", turns.switches());
+            reopen(&fs, &shared);
+        });
+    }
+}
+
+#[test]
+fn on_real_threads_readers_see_whole_batches() {
+    let fs = SimFs::new(1);
+    let shared = shared(&fs);
+    std::thread::scope(|scope| {
+        scope.spawn(|| write_batches(&shared, 1, 5000, 256 << 10));
+        let until_done = |step: fn(&Shared, u64)| {
+            let mut turn = 0;
+            while !shared.is_done.load(Ordering::SeqCst) {
+                step(&shared, turn);
+                turn += 1;
+            }
+        };
+        scope.spawn(move || until_done(read_once));
+        scope.spawn(move || until_done(read_once));
+        scope.spawn(move || until_done(maintain));
+    });
+    let reads = shared.reads.load(Ordering::Relaxed);
+    assert!(reads > 20, "{reads} reads, {:?}", shared.table.describe());
+    reopen(&fs, &shared);
+}

@@ -5,7 +5,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::history::{Fate, History, Kind, Step, Told};
+use super::history::History;
+use super::steps::{Fate, Kind, Step, Told};
 
 fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![5 => Just(Kind::Flush), 2 => Just(Kind::Merge), 3 => Just(Kind::FullMerge)]
@@ -53,9 +54,7 @@ fn drawn(random: &mut fastrand::Rng) -> Step {
     };
     match random.u8(0..100) {
         0..35 => Step::Write(documents(random)),
-        35..42 => {
-            Step::Rewind((0..random.u16(1..4)).map(|v| (v, random.u64(0..30))).collect())
-        }
+        35..42 => Step::Rewind((0..random.u16(1..4)).map(|v| (v, random.u64(0..30))).collect()),
         42..43 => Step::Replace(random.u16(0..4), (0..12).map(|_| random.u32(0..24)).collect()),
         43..48 => Step::Raise(random.u16(0..4), random.u64(0..20)),
         48..62 => {
@@ -86,7 +85,7 @@ fn drawn(random: &mut fastrand::Rng) -> Step {
 
 fn long_history(seed: u64) -> Told {
     let mut random = fastrand::Rng::with_seed(seed);
-    let steps: Vec<Step> = (0..2000).map(|_| drawn(&mut random)).collect();
+    let steps: Vec<Step> = (0..1200).map(|_| drawn(&mut random)).collect();
     let mut history = History::new(seed);
     history.run(&steps);
     history.told
@@ -94,11 +93,11 @@ fn long_history(seed: u64) -> Told {
 
 #[test]
 fn long_histories_read_like_the_model() {
-    for seed in 0..24 {
+    for seed in 0..12 {
         let told = long_history(seed);
         // A history in which little happens proves little.
-        assert!(told.flushes > 40 && told.merges > 5, "{told:?}");
-        assert!(told.dead > 100 && told.crashes > 5, "{told:?}");
-        assert!(told.rows_walked > 300 && told.cuts > 2000, "{told:?}");
+        assert!(told.flushes > 30 && told.merges > 3, "{told:?}");
+        assert!(told.dead > 60 && told.crashes > 3, "{told:?}");
+        assert!(told.rows_walked > 200 && told.cuts > 1500, "{told:?}");
     }
 }

@@ -10,54 +10,11 @@ use proto::env::sim::SimFs;
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 
 use super::model::{Model, Row};
+use super::steps::{Fate, Kind, Step, Told};
 use super::*;
 
 /// Number of ids.
 const IDS: u32 = 24;
-
-/// A step of a history; the numbers choose among what is possible.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// Some mutations in one batch: id and length of the document; none is a deletion.
-    Write(Vec<(u32, Option<u16>)>),
-    /// Takes some vbuckets back, each by a number of seqnos, but not below its floor.
-    Rewind(Vec<(u16, u64)>),
-    /// Removes a vbucket. Then a copy of it comes: its purge point, and documents in any order.
-    Replace(u16, Vec<u32>),
-    /// Raises the floor of a vbucket.
-    Raise(u16, u64),
-    /// Prepares a change, takes some further steps, and settles the change.
-    Change(Kind, usize, Fate),
-    /// Opens a walk, now or as of a cut, perhaps behind an id.
-    Walk(Option<u64>, Option<u32>),
-    /// Reads some bytes of a walk.
-    Read(usize, usize),
-    /// Compares single reads, now and as of a cut.
-    Check(u64),
-    /// Closes and opens the table without a crash. Changes on their way are forgotten.
-    Reopen,
-    /// Crashes the machine, at once or at a later operation on files.
-    Crash(u64),
-}
-
-/// Kind of a change.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    Flush,
-    Merge,
-    FullMerge,
-}
-
-/// What becomes of a change.
-#[derive(Clone, Copy, Debug)]
-pub enum Fate {
-    Installed,
-    Dropped,
-    /// The write of the manifest fails, though it is on disk.
-    FailedAndWritten,
-    /// The write of the manifest fails.
-    Failed,
-}
 
 /// A record of the change log.
 #[derive(Clone, Debug)]
@@ -79,17 +36,6 @@ pub struct History {
     walks: Vec<(DocumentWalk, VecDeque<Row>)>,
     /// What happened, for the tests of the tests.
     pub told: Told,
-}
-
-/// Counts of what happened in histories.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
-    pub flushes: u64,
-    pub merges: u64,
-    pub crashes: u64,
-    pub dead: u64,
-    pub rows_walked: u64,
-    pub cuts: u64,
 }
 
 fn id(n: u32) -> String {
@@ -247,7 +193,8 @@ impl History {
     ) -> (u64, String, u64, Option<Vec<u8>>) {
         let place = self.next_place;
         self.next_place += 1 + place % 3;
-        let text = |len| format!("{{\"place\":{place},\"x\":\"{}\"}}", "x".repeat(usize::from(len)));
+        let text =
+            |len| format!("{{\"place\":{place},\"x\":\"{}\"}}", "x".repeat(usize::from(len)));
         (place, id, seqno, len.map(|len| text(len).into_bytes()))
     }
 
@@ -333,33 +280,27 @@ impl History {
                 return Err(end);
             }
         }
-        let refused = || Error::internal("the manifest cannot be written");
-        let durable = &mut self.durable;
-        let encode = |manifest: &TableManifest| postcard::to_stdvec(manifest).unwrap();
-        match fate {
-            Fate::Dropped => drop(change),
-            Fate::Failed => assert!(change.install(|_| Err(refused())).is_err()),
-            Fate::FailedAndWritten => {
-                let write = |manifest: &TableManifest| {
-                    *durable = encode(manifest);
-                    Err(refused())
-                };
-                assert!(change.install(write).is_err());
-            }
-            Fate::Installed => {
-                change
-                    .install(|manifest| {
-                        *durable = encode(manifest);
-                        Ok(())
-                    })
-                    .unwrap();
-                match kind {
-                    Kind::Flush => self.told.flushes += 1,
-                    _ => self.told.merges += 1,
-                }
-            }
-        }
+        self.settle(change, kind, fate);
         Ok(())
+    }
+
+    fn settle(&mut self, change: TableChange<'_>, kind: Kind, fate: Fate) {
+        let (mut is_written, mut is_refused) = (true, false);
+        match (fate, kind) {
+            (Fate::Dropped, _) => return drop(change),
+            (Fate::Failed, _) => (is_written, is_refused) = (false, true),
+            (Fate::FailedAndWritten, _) => is_refused = true,
+            (Fate::Installed, Kind::Flush) => self.told.flushes += 1,
+            (Fate::Installed, _) => self.told.merges += 1,
+        }
+        let installed = change.install(|manifest| {
+            if is_written {
+                self.durable = postcard::to_stdvec(manifest).unwrap();
+            }
+            let refused = Error::internal("the manifest cannot be written");
+            if is_refused { Err(refused) } else { Ok(()) }
+        });
+        assert_eq!(installed.is_err(), is_refused);
     }
 
     /// A cut that can be asked for: at or above the floors.

@@ -6,6 +6,7 @@ mod histories;
 mod history;
 mod model;
 mod parts;
+mod steps;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,7 +79,7 @@ fn text(table: &DocumentTable, id: &str) -> Option<String> {
 }
 
 /// The documents of a walk to its end.
-fn rest_of(walk: &mut DocumentWalk) -> Vec<(String, u64, Vec<u8>)> {
+fn rest_of(walk: &mut DocumentWalk) -> Vec<model::Row> {
     let mut all = Vec::new();
     loop {
         let chunk = walk.next_chunk(300).unwrap();

@@ -45,9 +45,8 @@ impl Model {
     /// All documents behind an id, now or as of a cut.
     pub fn rows(&self, after: Option<&str>, cut: Option<&[u64]>) -> Vec<Row> {
         let ids = self.documents.keys().filter(|id| after.is_none_or(|after| id.as_str() > after));
-        let row = |id: &String| {
-            self.get(id, cut).map(|(seqno, document)| (id.clone(), seqno, document))
-        };
+        let row =
+            |id: &String| self.get(id, cut).map(|(seqno, document)| (id.clone(), seqno, document));
         ids.filter_map(row).collect()
     }
 }

@@ -1,0 +1,56 @@
+//! The steps of histories, and what is counted of them.
+
+/// A step of a history; the numbers choose among what is possible.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Some mutations in one batch: id and length of the document; none is a deletion.
+    Write(Vec<(u32, Option<u16>)>),
+    /// Takes some vbuckets back, each by a number of seqnos, but not below its floor.
+    Rewind(Vec<(u16, u64)>),
+    /// Removes a vbucket. Then a copy of it comes: its purge point, and documents in any order.
+    Replace(u16, Vec<u32>),
+    /// Raises the floor of a vbucket.
+    Raise(u16, u64),
+    /// Prepares a change, takes some further steps, and settles the change.
+    Change(Kind, usize, Fate),
+    /// Opens a walk, now or as of a cut, perhaps behind an id.
+    Walk(Option<u64>, Option<u32>),
+    /// Reads some bytes of a walk.
+    Read(usize, usize),
+    /// Compares single reads, now and as of a cut.
+    Check(u64),
+    /// Closes and opens the table without a crash. Changes on their way are forgotten.
+    Reopen,
+    /// Crashes the machine, at once or at a later operation on files.
+    Crash(u64),
+}
+
+/// Kind of a change.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Flush,
+    Merge,
+    FullMerge,
+}
+
+/// What becomes of a change.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    Installed,
+    Dropped,
+    /// The write of the manifest fails, though it is on disk.
+    FailedAndWritten,
+    /// The write of the manifest fails.
+    Failed,
+}
+
+/// Counts of what happened in histories.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    pub flushes: u64,
+    pub merges: u64,
+    pub crashes: u64,
+    pub dead: u64,
+    pub rows_walked: u64,
+    pub cuts: u64,
+}

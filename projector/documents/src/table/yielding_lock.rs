@@ -1,0 +1,45 @@
+//! A lock for many readers and a writer that comes again and again.
+//!
+//! The writer of a table takes the lock for each batch, and lets go of it for less time than a waiting reader needs to wake up. A plain
+//! lock would let the writer in each time. So the writer first lets the readers pass that wait already, up to a bound.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use proto::lock;
+
+/// Number of times that a writer gives its processor away while readers wait. A reader that was woken up needs one or a few.
+const YIELDS_MAX: u32 = 64;
+
+/// A lock whose writers let waiting readers pass.
+#[derive(Debug)]
+pub(super) struct YieldingLock<T> {
+    value: RwLock<T>,
+    /// Number of readers that wait or are about to enter.
+    waiting: AtomicUsize,
+}
+
+impl<T> YieldingLock<T> {
+    pub fn new(value: T) -> Self {
+        Self { value: RwLock::new(value), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Locks for reading.
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let guard = lock::read(&self.value);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        guard
+    }
+
+    /// Locks for writing.
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        for _ in 0..YIELDS_MAX {
+            if self.waiting.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        lock::write(&self.value)
+    }
+}
