@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::model::cut::Cut;
-use proto::model::ids::{BucketId, IndexId, TopologyNo};
+use proto::model::ids::{BucketId, Epoch, IndexId, TopologyNo};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
@@ -168,9 +168,10 @@ impl CoordinatorApi for Coordinator {
         bucket: BucketId,
         cut: Cut,
         history: Option<u64>,
+        at_least: Epoch,
         timeout_ms: u64,
     ) -> Result<CoveringEpochs> {
-        wait_for_epoch(&self.member, bucket, cut, history, timeout_ms).await
+        wait_for_epoch(&self.member, bucket, cut, (history, at_least), timeout_ms).await
     }
 
     async fn watch(&self) -> Result<ResultStream<WatchMessage>> {

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, Epoch};
 use proto::rpc::api::CoveringEpochs;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
@@ -34,12 +34,16 @@ impl Drop for EpochWaiter<'_> {
     }
 }
 
-/// The published epochs that cover a cut. On a member that may be behind, an unknown bucket may be a new one.
+/// The history that the source must have, if the caller knows one, and an epoch that is known to be published.
+type Known = (Option<u64>, Epoch);
+
+/// The oldest and the newest published epoch that cover a cut; `None` if there is none, or if this member lacks a published
+/// epoch. On a member that may be behind, an unknown bucket may be a new one.
 fn covering(
     member: &Member,
     bucket: BucketId,
     cut: &Cut,
-    history: Option<u64>,
+    (history, at_least): Known,
 ) -> Result<Option<CoveringEpochs>> {
     let view = member.replica.view();
     let Some(bucket) = view.state.bucket(bucket) else {
@@ -57,14 +61,14 @@ fn covering(
             ),
         ));
     }
-    // A rollback is about to remove the newest epochs.
-    let frozen = bucket.info.readable_from().is_none();
-    if frozen || !is_known(&bucket.logs, cut, history) {
+    // Without it, a rollback is about to remove the newest epochs.
+    let Some(from) = bucket.info.readable_from() else { return Ok(None) };
+    let newest = bucket.epochs.last().epoch;
+    if newest < at_least || !is_known(&bucket.logs, cut, history) {
         return Ok(None);
     }
-    let newest = bucket.epochs.last().epoch;
-    let covering = |oldest: &EpochMark| CoveringEpochs { oldest: oldest.clone(), newest };
-    Ok(bucket.epochs.covering(cut).map(covering))
+    let oldest = bucket.epochs.covering(cut, from);
+    Ok(oldest.map(|oldest| CoveringEpochs { oldest: oldest.epoch, newest }))
 }
 
 /// Checks that each position is in the bucket's history. A position that is not may be on a branch that is not known
@@ -107,7 +111,7 @@ pub(super) async fn wait_for_epoch(
     member: &Member,
     bucket: BucketId,
     cut: Cut,
-    history: Option<u64>,
+    (history, at_least): Known,
     timeout_ms: u64,
 ) -> Result<CoveringEpochs> {
     let deadline = Instant::now() + Duration::from_millis(timeout_ms);
@@ -116,14 +120,14 @@ pub(super) async fn wait_for_epoch(
     loop {
         changes.mark_unchanged();
         role.mark_unchanged();
-        let known = covering(member, bucket, &cut, history);
+        let known = covering(member, bucket, &cut, (history, at_least));
         let is_doubted = member.is_doubted();
         if let (Ok(Some(covering)), false) = (&known, is_doubted) {
-            return Ok(covering.clone());
+            return Ok(*covering);
         }
         if let Some(leader) = member.forward_to()? {
-            let left = deadline.saturating_duration_since(Instant::now());
-            return leader.epoch_covering(bucket, cut, history, left.as_millis() as u64).await;
+            let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+            return leader.epoch_covering(bucket, cut, history, at_least, left_ms).await;
         }
         known?;
         let check = check_in_history(member, bucket, &cut, history);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
-use proto::model::cut::{Cut, Position};
+use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, Seqno, SliceId, SliceNo,
@@ -304,42 +304,44 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
     let mut watch = follower.watch().await.unwrap();
 
     // The follower forwards the call, and the waiter does not wait for the tick.
-    let waiting = follower.epoch_covering(BucketId(1), cut(5), None, 5_000);
+    let waiting = follower.epoch_covering(BucketId(1), cut(5), None, Epoch(0), 5_000);
     let telling = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         follower.sync(report(5)).await.unwrap();
     };
     let (mark, ()) = futures::join!(waiting, telling);
     let covering = mark.unwrap();
-    let mark = &covering.oldest;
-    assert_eq!(covering.newest, Epoch(2));
-    assert_eq!((mark.epoch, mark.parent, &*mark.cut), (Epoch(2), Epoch(1), &cut(5)));
+    assert_eq!((covering.oldest, covering.newest), (Epoch(2), Epoch(2)));
 
     // The watcher learns of the bucket before its epochs, and misses no epoch.
     let mut known = false;
-    let mut epochs = Vec::new();
-    while epochs.last() != Some(&2) {
+    let mut epochs: Vec<EpochMark> = Vec::new();
+    while epochs.last().is_none_or(|mark| mark.epoch < Epoch(2)) {
         match watch.next().await.unwrap().unwrap() {
             WatchMessage::Catalog(catalog) => known = catalog.bucket("b").is_some(),
             WatchMessage::Epochs(marks) => {
                 assert!(known);
-                epochs.extend(marks.iter().map(|mark| mark.epoch.0));
+                epochs.extend(marks);
             }
         }
     }
-    assert_eq!(epochs, [1, 2]);
+    assert_eq!(epochs.iter().map(|mark| mark.epoch.0).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!((epochs[1].parent, &*epochs[1].cut), (Epoch(1), &cut(5)));
 
     // The status has no newer catalog than any watcher receives, so waiting for its catalog ends.
     let status = follower.status().await.unwrap();
     assert_eq!(status.catalog_cas, follower.member.replica.view().catalog.cas);
 
-    let covered = follower.epoch_covering(BucketId(1), cut(4), None, 5_000).await.unwrap();
+    let covered =
+        follower.epoch_covering(BucketId(1), cut(4), None, Epoch(2), 5_000).await.unwrap();
     assert_eq!(covered, covering, "the oldest that covers it, and no new one");
-    let never = follower.epoch_covering(BucketId(1), cut(6), None, 50).await.unwrap_err();
+    let never = follower.epoch_covering(BucketId(1), cut(6), None, Epoch(0), 50).await.unwrap_err();
     assert_eq!(never.code, ErrorCode::Cancelled);
-    let unknown = follower.epoch_covering(BucketId(9), cut(1), None, 50).await.unwrap_err();
+    let unknown =
+        follower.epoch_covering(BucketId(9), cut(1), None, Epoch(0), 50).await.unwrap_err();
     assert_eq!(unknown.code, ErrorCode::Unknown);
-    let shape = follower.epoch_covering(BucketId(1), Cut::zero(9), None, 50).await.unwrap_err();
+    let shape =
+        follower.epoch_covering(BucketId(1), Cut::zero(9), None, Epoch(0), 50).await.unwrap_err();
     assert_eq!(shape.code, ErrorCode::InvalidParameter);
 }
 
@@ -350,8 +352,12 @@ async fn a_new_leader_queries_what_the_old_one_knew() {
     *world.cluster.positions.lock().unwrap() = 9;
     world.stop(first);
     let (_, leader) = world.leader().await;
-    let mark = leader.epoch_covering(BucketId(1), cut(9), None, 5_000).await.unwrap();
-    assert_eq!(*mark.oldest.cut, cut(9));
+    let covering = leader.epoch_covering(BucketId(1), cut(9), None, Epoch(0), 5_000).await.unwrap();
+    let cut_of = |epoch| {
+        let view = leader.member.replica.view();
+        Cut::clone(&view.state.bucket(BucketId(1)).unwrap().epochs.mark(epoch).unwrap().cut)
+    };
+    assert_eq!(cut_of(covering.oldest), cut(9));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

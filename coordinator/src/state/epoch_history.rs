@@ -56,9 +56,9 @@ impl EpochHistory {
         self.marks.range(at..).map(|(mark, _)| mark)
     }
 
-    /// The oldest retained epoch that covers a cut of the same history.
-    pub fn covering(&self, cut: &Cut) -> Option<&EpochMark> {
-        self.marks.iter().map(|(mark, _)| mark).find(|mark| mark.cut.reaches(cut))
+    /// The oldest retained epoch at or after `from` that covers a cut of the same history.
+    pub fn covering(&self, cut: &Cut, from: Epoch) -> Option<&EpochMark> {
+        self.after(Epoch(from.0.saturating_sub(1))).find(|mark| mark.cut.reaches(cut))
     }
 
     /// The mark of a retained epoch or rollback point.

@@ -357,15 +357,17 @@ fn the_oldest_covering_epoch_is_found() {
         apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, seqno)]));
     }
     let epochs = &state.bucket(BucketId(1)).unwrap().epochs;
-    let covering = |vbuuid, seqno| {
+    let covering_from = |vbuuid, seqno, from| {
         let position = Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
         let cut = proto::model::cut::Cut::from_positions(vec![position, Position::default()]);
-        epochs.covering(&cut).map(|mark| mark.epoch.0)
+        epochs.covering(&cut, Epoch(from)).map(|mark| mark.epoch.0)
     };
+    let covering = |vbuuid, seqno| covering_from(vbuuid, seqno, 0);
     assert_eq!(covering(7, 0), Some(1));
     assert_eq!(covering(7, 4), Some(3));
     assert_eq!(covering(7, 6), Some(3));
     assert_eq!(covering(7, 10), None);
+    assert_eq!(covering_from(7, 4, 4), Some(4), "after a rollback, older epochs are not read");
     assert_eq!(epochs.after(Epoch(2)).map(|mark| mark.epoch.0).collect::<Vec<_>>(), [3, 4]);
 }
 

@@ -11,7 +11,7 @@ use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::cut::Cut;
 use proto::model::history::{SourceHistory, SourcePlace};
-use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TopologyNo};
 use proto::model::index::IndexInfo;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::{NodeInfo, Role};
@@ -106,6 +106,7 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
         _: BucketId,
         _: Cut,
         _: Option<u64>,
+        _: Epoch,
         _: u64,
     ) -> Result<CoveringEpochs> {
         no()

@@ -55,7 +55,8 @@ pub fn is_unplaced(knows_epoch: bool, readable: usize) -> bool {
 }
 
 /// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch. If a rollback lies
-/// between that the catalog does not list yet, the error is retryable.
+/// between that the catalog does not list yet, the error is retryable. A parent beyond the applied epoch need not descend from
+/// it; then the histories differ, or the mutations between them are the same.
 pub fn check_follows(
     mark: &EpochMark,
     history: Option<&FailoverLogs>,

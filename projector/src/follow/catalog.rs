@@ -103,9 +103,10 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     Ok(())
 }
 
-/// Applies the catalog's vbucket owners to a bucket.
+/// Applies the catalog's dead epochs and vbucket owners to a bucket.
 async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
     let Some(bucket) = projector.find(info.id) else { return Ok(()) };
+    bucket.drop_dead_epochs(info);
     if bucket.assignment() == info.assignment {
         return Ok(());
     }

@@ -322,6 +322,19 @@ impl Bucket {
         self.wake();
     }
 
+    /// Drops the stability timestamps that a rollback has undone, as the catalog tells. The timestamp that follows the rollback
+    /// would drop them too, but it may be thinned before this projector hears of it.
+    pub fn drop_dead_epochs(&self, info: &BucketInfo) {
+        let mut state = self.state();
+        let before = state.epochs.len();
+        state.epochs.retain(|mark| !info.is_dead(mark.epoch));
+        let has_dropped = state.epochs.len() < before;
+        drop(state);
+        if has_dropped {
+            self.wake();
+        }
+    }
+
     /// The stability timestamps after an epoch, ascending.
     pub fn epochs_after(&self, epoch: Epoch) -> Vec<EpochMark> {
         let state = self.state();

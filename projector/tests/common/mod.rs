@@ -91,6 +91,7 @@ impl CoordinatorApi for Script {
         _: BucketId,
         _: Cut,
         _: Option<u64>,
+        _: Epoch,
         _: u64,
     ) -> Result<CoveringEpochs> {
         Err(Error::unavailable("not here"))

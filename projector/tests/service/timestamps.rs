@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::*;
 use proto::model::index::PartitionBy;
+use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{ProjectorApi, WatchMessage};
 
 use crate::common::*;
@@ -153,6 +155,52 @@ async fn a_timestamp_beyond_the_durable_history_waits() {
         follower.step().await.expect("the stream goes on");
     }
     assert_eq!(follower.epochs, [1, 2]);
+}
+
+/// The timestamp that follows the rollback never arrives here: it was thinned meanwhile.
+#[tokio::test]
+async fn timestamps_that_a_rollback_has_undone_block_no_stream() {
+    let world = world_with(&[]).await;
+    let id = "a";
+    let vbucket = vbucket_of(id, VBUCKETS);
+    world.write(vec![upsert(id, "1")]).await.expect("written");
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    world.script.epoch(1, &end);
+    let mut undone = end.clone();
+    undone.set(vbucket, Position { seqno: Seqno(9), vbuuid: Vbuuid(77) });
+    world.script.epoch(2, &undone);
+    world.script.epoch(3, &undone);
+    let mut follower =
+        world.subscribe(INDEXERS[0], Some(Cut::zero(VBUCKETS))).await.expect("a stream");
+    while follower.epochs.is_empty() {
+        follower.step().await.expect("the stream goes on");
+    }
+    let mut after = catalog(2, &[]);
+    let mut bucket = BucketInfo::clone(&after.buckets[&BUCKET]);
+    bucket.dead = Arc::new(vec![DeadEpochs { point: Some(mark(1, 0, &end)), to: Epoch(3) }]);
+    after.buckets.insert(BUCKET, Arc::new(bucket));
+    world.script.say(WatchMessage::Catalog(after.into()));
+    world.script.say(WatchMessage::Epochs(vec![mark(5, 4, &end)]));
+    let next = async {
+        while follower.epochs == [1] {
+            follower.step().await.expect("the stream goes on");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), next)
+        .await
+        .expect("no undone timestamp is waited for");
+    assert_eq!(follower.epochs, [1, 5]);
+}
+
+fn mark(epoch: u64, parent: u64, cut: &Cut) -> EpochMark {
+    EpochMark {
+        bucket: BUCKET,
+        epoch: Epoch(epoch),
+        parent: Epoch(parent),
+        cut: Arc::new(cut.clone()),
+        horizon: Epoch(0),
+        points: Arc::default(),
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! Chooses the epoch that a scan reads, and leases it.
 //!
-//! A scan that asks for positions gets from the coordinator the oldest and the newest of the epochs that cover them, and reads
-//! one of those. An epoch that is newer than these need not cover the positions, although its number is higher: a rollback may
-//! have undone the covering epochs while the scan waited, and the lost mutations come back later, or never. If only such epochs can be read,
-//! the coordinator is asked again.
+//! For positions (`at_plus`, or the source's end for `request_plus`) the coordinator names the oldest and the newest epoch that
+//! cover them, and the scan reads one of these or one between them. An epoch with a higher number need not cover the
+//! positions: a rollback may have undone the covering epochs since the answer. If all covering epochs are too old to be
+//! read, the coordinator is asked again.
 
 use std::sync::Arc;
 
@@ -85,8 +85,8 @@ impl<'a> EpochChooser<'a> {
         Ok(epoch)
     }
 
-    /// Waits until the applied epochs and the oldest epoch that a new scan may read allow a choice. After a rollback a
-    /// scan must not see less than survived it, so older epochs are passed over.
+    /// Waits until the applied epochs, and the oldest epoch that a new scan may read, allow a choice. After a rollback a
+    /// scan must not see less than survived it, so no choice may be older than that.
     async fn wait_applied<T>(
         &self,
         choose: impl Fn(&AppliedEpochs, Epoch) -> Option<T>,
@@ -163,28 +163,39 @@ impl<'a> EpochChooser<'a> {
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         }
         let cut = Cut::zero(bucket.vbuckets).with(positions);
-        let left_ms = self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let left_ms = || self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        // A member of the coordinator that lacks what the slices have applied is behind.
+        let known = self.wait_applied(|applied, from| Some(self.readable(applied, from)?.newest));
+        let known = known.await?;
         let coordinator = self.context.directory.coordinator();
-        let covering = coordinator.epoch_covering(self.index.bucket, cut, history, left_ms).await?;
-        self.wait_applied(|applied, from| self.choose_covering(&covering, applied, from)).await
+        let bucket = self.index.bucket;
+        let covering = coordinator.epoch_covering(bucket, cut, history, known, left_ms()).await?;
+        let from = readable_from(&self.context.catalog.load(), bucket);
+        let readable = from.and_then(|from| self.readable(&self.context.applied, from));
+        Ok(readable.and_then(|readable| readable.covering(&covering)))
     }
 
-    /// Chooses one of the epochs that cover a cut. `None` if no slice tells its floor yet, `Some(None)` if every epoch that can be read is
-    /// newer than all that are known to cover it.
-    fn choose_covering(
-        &self,
-        covering: &CoveringEpochs,
-        applied: &AppliedEpochs,
-        from: Epoch,
-    ) -> Option<Option<Epoch>> {
-        // A slice may have been built later than the oldest epoch, so its floor counts.
-        let oldest = covering.oldest.epoch.max(applied.oldest_common(self.index)?).max(from);
-        if oldest > covering.newest {
-            return Some(None);
-        }
-        // All slices may already have applied a newer epoch: that one needs no waiting.
-        let newest = applied.newest_common(self.index).unwrap_or_default();
-        Some(Some(newest.clamp(oldest, covering.newest)))
+    /// The epochs that a new scan may read, from `from` on; `None` while a slice has no readable copy.
+    fn readable(&self, applied: &AppliedEpochs, from: Epoch) -> Option<ReadableEpochs> {
+        let oldest = applied.oldest_common(self.index)?.max(from);
+        let newest = applied.newest_common(self.index).unwrap_or_default().max(oldest);
+        Some(ReadableEpochs { oldest, newest })
+    }
+}
+
+/// The epochs that a new scan of an index may read.
+struct ReadableEpochs {
+    /// A slice may have been built after an epoch, so its floor counts.
+    oldest: Epoch,
+    /// The newest epoch that needs no waiting, or the oldest.
+    newest: Epoch,
+}
+
+impl ReadableEpochs {
+    /// The newest of the epochs that cover a cut; `None` if all of them are too old.
+    fn covering(&self, covering: &CoveringEpochs) -> Option<Epoch> {
+        let oldest = self.oldest.max(covering.oldest);
+        (oldest <= covering.newest).then(|| self.newest.clamp(oldest, covering.newest))
     }
 }
 

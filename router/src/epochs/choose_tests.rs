@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
-use proto::model::cut::EpochMark;
 use proto::model::ids::{IndexId, NodeId, SliceId, TopologyNo, Vbuuid};
 use proto::model::index::{IndexSpec, IndexState};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -25,9 +24,8 @@ use crate::scan::shard::tests::context_of;
 const BUCKET: BucketId = BucketId(1);
 const INDEXER: NodeId = NodeId(1);
 
-/// A coordinator that gives each of its answers once.
-#[derive(Default)]
-struct Script(Mutex<VecDeque<CoveringEpochs>>);
+/// A coordinator that gives each of its answers once, and remembers the epochs that the router knew.
+struct Script(Mutex<VecDeque<CoveringEpochs>>, Mutex<Vec<u64>>);
 
 #[async_trait]
 impl CoordinatorApi for Script {
@@ -36,10 +34,12 @@ impl CoordinatorApi for Script {
         _: BucketId,
         _: Cut,
         _: Option<u64>,
+        at_least: Epoch,
         _: u64,
     ) -> Result<CoveringEpochs> {
-        let answer = self.0.lock().unwrap().pop_front();
-        answer.ok_or_else(|| Error::internal("the router asked too often"))
+        let mut answers = self.0.lock().unwrap();
+        self.1.lock().unwrap().push(at_least.0);
+        answers.pop_front().ok_or_else(|| Error::internal("the router asked too often"))
     }
     async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
         Err(Error::unavailable("not here"))
@@ -94,19 +94,12 @@ struct World {
 impl World {
     /// The answers name the oldest and the newest covering epoch.
     fn new(answers: &[(u64, u64)]) -> Self {
-        let mark = |epoch| EpochMark {
-            bucket: BUCKET,
-            epoch: Epoch(epoch),
-            parent: Epoch(epoch - 1),
-            cut: Arc::new(Cut::zero(1)),
-            horizon: Epoch(1),
-            points: Arc::default(),
-        };
         let answer = |(oldest, newest): &(u64, u64)| CoveringEpochs {
-            oldest: mark(*oldest),
+            oldest: Epoch(*oldest),
             newest: Epoch(*newest),
         };
-        let coordinator = Arc::new(Script(Mutex::new(answers.iter().map(answer).collect())));
+        let coordinator =
+            Arc::new(Script(Mutex::new(answers.iter().map(answer).collect()), Mutex::default()));
         let spec = IndexSpec { slices: 1, ..IndexSpec::new("i", "b") };
         let index = IndexInfo::new(IndexId(1), BUCKET, spec, vec![vec![INDEXER]]);
         let context = context_of(1, Arc::new(Played(Arc::clone(&coordinator))));
@@ -148,8 +141,8 @@ impl World {
         chooser.choose(&at_plus).await.map(|lease| lease.epoch().0)
     }
 
-    fn answers_left(&self) -> usize {
-        self.coordinator.0.lock().unwrap().len()
+    fn known(&self) -> Vec<u64> {
+        self.coordinator.1.lock().unwrap().clone()
     }
 }
 
@@ -160,6 +153,7 @@ async fn a_position_is_read_at_the_newest_applied_epoch_that_covers_it() {
         let world = World::new(&[(8, 12)]);
         world.applied(floor, applied);
         assert_eq!(world.choose().await.unwrap(), chosen, "{floor}..{applied}");
+        assert_eq!(world.known(), [applied], "a member that lacks the applied epoch is behind");
     }
 }
 
@@ -167,15 +161,15 @@ async fn a_position_is_read_at_the_newest_applied_epoch_that_covers_it() {
 async fn an_epoch_after_a_rollback_is_not_taken_for_one_that_covers_the_position() {
     // Epochs 97 to 122 covered the position and were undone; 123 lacks it, and 130 has it again.
     let world = World::new(&[(100, 122), (100, 122), (130, 131)]);
-    let point = None;
-    world.rolled_back(Some(DeadEpochs { point, to: Epoch(122) }));
+    world.rolled_back(Some(DeadEpochs { point: None, to: Epoch(122) }));
     world.applied(1, 123);
     assert_eq!(world.choose().await.unwrap(), 130, "stale answers are asked again");
 
-    // The indexers have heard of the rollback, the router has not.
+    // The indexers have heard of the rollback, the router and a member of the coordinator have not.
     let world = World::new(&[(100, 122)]);
     world.applied(1, 123);
-    assert!(world.choose().await.unwrap() <= 122, "an undone epoch is refused where it is read");
+    let undone = world.choose().await.unwrap();
+    assert!((100..=122).contains(&undone), "it is refused where it is read: {undone}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,5 +177,17 @@ async fn a_slice_that_was_built_later_is_read_once_the_coordinator_knows_its_epo
     let world = World::new(&[(8, 12), (8, 20)]);
     world.applied(15, 16);
     assert_eq!(world.choose().await.unwrap(), 16);
-    assert_eq!(world.answers_left(), 0);
+    assert_eq!(world.known(), [16, 16]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_does_not_age_while_the_scan_waits_for_a_copy() {
+    let world = World::new(&[(8, 120)]);
+    let returns = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(world.known(), [0; 0], "nobody was asked yet");
+        world.applied(100, 119);
+    };
+    let (chosen, ()) = tokio::join!(world.choose(), returns);
+    assert_eq!(chosen.unwrap(), 119);
 }

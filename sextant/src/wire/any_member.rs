@@ -89,13 +89,17 @@ impl AnyMember {
         bucket: BucketId,
         cut: Cut,
         history: Option<u64>,
+        at_least: Epoch,
         timeout_ms: u64,
     ) -> Result<CoveringEpochs> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let asked = self.any_member_until(deadline, |member| {
             let cut = cut.clone();
             let left = deadline.saturating_duration_since(Instant::now());
-            async move { member.epoch_covering(bucket, cut, history, left.as_millis() as u64).await }
+            async move {
+                let left_ms = left.as_millis() as u64;
+                member.epoch_covering(bucket, cut, history, at_least, left_ms).await
+            }
         });
         timeout_at(deadline, asked).await.unwrap_or_else(|_| {
             let text =

@@ -1,7 +1,7 @@
 //! The published epochs: the cut of an epoch never changes.
 //!
-//! A watch tells the epochs that stand. One that is published and undone while the judge connects again is told by no
-//! watch, so a scan of it cannot be judged.
+//! A new watch tells the epochs that stand. An epoch that is published and undone while the judge connects again is told by
+//! no watch, so a scan of it cannot be judged.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

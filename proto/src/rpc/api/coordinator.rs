@@ -37,7 +37,8 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     /// A process reports that it is alive and what it has; the leader keeps the report in memory. It also renews leases.
     async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatReply>;
 
-    /// Returns the published epochs that cover a cut, and promotes one at once if there is none. All callers that
+    /// Returns the oldest and the newest published epoch that cover a cut, and promotes one at once if there is none. Both are
+    /// readable for new scans. A member that does not have the epoch `at_least` yet asks the leader. All callers that
     /// wait for a bucket at the same time share one promotion. The positions may be ahead of the last SYNC: the call then waits
     /// for SYNC, and fails with `Cancelled` after `timeout_ms`. With `history`, the fingerprint of the source's failover
     /// logs, the call waits until the coordinator knows that history, because an epoch from before a loss does not answer a
@@ -47,6 +48,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
         bucket: BucketId,
         cut: Cut,
         history: Option<u64>,
+        at_least: Epoch,
         timeout_ms: u64,
     ) -> Result<CoveringEpochs>;
 
@@ -69,10 +71,10 @@ pub trait CoordinatorApi: Send + Sync + 'static {
 }
 
 /// The published epochs that cover a cut, as one member of the coordinator knows them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveringEpochs {
-    /// The oldest retained epoch that covers the cut.
-    pub oldest: EpochMark,
+    /// The oldest readable epoch that covers the cut.
+    pub oldest: Epoch,
     /// The newest epoch. All epochs from the oldest to this one cover the cut. A later one may not: a rollback that this
     /// member has not heard of may have undone the oldest.
     pub newest: Epoch,
