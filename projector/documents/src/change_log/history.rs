@@ -164,9 +164,9 @@ pub(super) fn ops_of(event: &LogEvent<'_>) -> Vec<Op> {
 /// A group in the order of its items: mutations between two other items by vbucket.
 pub(super) fn ordered(ops: &[Op]) -> Vec<Op> {
     let mut ordered = Vec::new();
-    for part in ops.chunk_by(|left, right| {
-        matches!((left, right), (Op::Mutation { .. }, Op::Mutation { .. }))
-    }) {
+    for part in ops
+        .chunk_by(|left, right| matches!((left, right), (Op::Mutation { .. }, Op::Mutation { .. })))
+    {
         let mut part = part.to_vec();
         let firsts: Vec<u16> = part.iter().map(vbucket_of).collect();
         part.sort_by_key(|op| firsts.iter().position(|first| *first == vbucket_of(op)));
@@ -246,7 +246,8 @@ impl History {
                 3 if n == 0 && self.below(4) == 0 => Op::Rewind(vbucket, 0),
                 4 | 5 if end == 0 => Op::Begin(vbucket, 1 + self.below(50)),
                 6 => {
-                    let document = ("copied".into(), self.below(9), vec![7; self.below(90) as usize]);
+                    let document =
+                        ("copied".into(), self.below(9), vec![7; self.below(90) as usize]);
                     Op::Documents(vbucket, vec![document])
                 }
                 7 | 8 if n == 0 => {
@@ -391,8 +392,7 @@ fn check_range(
         more
     });
     let found = found.iter().map(|mutation| {
-        let document =
-            (mutation.kind == MutationKind::Upsert).then(|| mutation.document.to_vec());
+        let document = (mutation.kind == MutationKind::Upsert).then(|| mutation.document.to_vec());
         (mutation.seqno.0, (mutation.id.to_string(), document))
     });
     let expected: Vec<_> = expected.map(|(seqno, entry)| (*seqno, entry.clone())).collect();

@@ -80,7 +80,8 @@ pub use state::{LogState, VbucketState};
 pub use survey::{LogRemark, LogSurvey, SeqnoGap, verify};
 
 /// The remedy for a damaged change log.
-const HINT: &str = "restore the file from a copy, or give up what is lost with `sextant source recover`";
+const HINT: &str =
+    "restore the file from a copy, or give up what is lost with `sextant source recover`";
 
 #[cfg(test)]
 mod history;

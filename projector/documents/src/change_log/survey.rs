@@ -114,7 +114,10 @@ impl std::fmt::Display for SeqnoGap {
                 write!(f, "vbucket {vbucket} lacks what lies between seqnos {after} and {before}")
             }
             Some(after) => {
-                write!(f, "vbucket {vbucket} goes back from seqno {after} to {before} without a reason")
+                write!(
+                    f,
+                    "vbucket {vbucket} goes back from seqno {after} to {before} without a reason"
+                )
             }
             None => write!(f, "vbucket {vbucket} may lack what lies before seqno {before}"),
         }
@@ -166,9 +169,13 @@ impl<'a> Surveyor<'a> {
     fn segment(&mut self, base: Lsn, next: Option<Lsn>) {
         let path = segment_path(self.dir, base);
         self.survey.segments += 1;
-        if let Some(end) = self.before.as_ref().map(|before| before.end).filter(|end| *end != base) {
+        if let Some(end) = self.before.as_ref().map(|before| before.end).filter(|end| *end != base)
+        {
             self.damaged += 1;
-            self.finding(&path, format!("the segment before ends at LSN {end}: one is missing or cut short"));
+            self.finding(
+                &path,
+                format!("the segment before ends at LSN {end}: one is missing or cut short"),
+            );
         }
         let (fs, mut bad, mut durable) = (self.fs, Vec::new(), 0);
         let mut index = SegmentIndex::new(base);
@@ -194,7 +201,9 @@ impl<'a> Surveyor<'a> {
         for record in bad {
             let place = format!("offset {}, {} bytes", record.offset, record.bytes);
             match next.is_none() && record.lsn >= vouched {
-                true => self.note(&path, format!("{place}: a torn end, which the next start cuts off")),
+                true => {
+                    self.note(&path, format!("{place}: a torn end, which the next start cuts off"))
+                }
                 false => self.finding(&path, format!("{place}: a damaged group")),
             }
         }
@@ -209,7 +218,11 @@ impl<'a> Surveyor<'a> {
         let is_begun = next.is_none()
             && self.witness.is_none_or(|witness| witness.synced <= base)
             && self.before.is_some()
-            && self.fs.open(path, OpenMode::Read).and_then(|file| file.len()).is_ok_and(|len| len <= SEGMENT_OVERHEAD_BYTES);
+            && self
+                .fs
+                .open(path, OpenMode::Read)
+                .and_then(|file| file.len())
+                .is_ok_and(|len| len <= SEGMENT_OVERHEAD_BYTES);
         match is_begun {
             true => self.note(path, "a segment without groups, whose creation was interrupted"),
             false => {
@@ -335,7 +348,10 @@ impl<'a> Surveyor<'a> {
             .collect();
         for path in self.fs.list(self.dir)? {
             if !known.contains(&path) {
-                self.note(&path, "not a file of the log, or a leftover that the next start removes");
+                self.note(
+                    &path,
+                    "not a file of the log, or a leftover that the next start removes",
+                );
             }
         }
         Ok(())

@@ -86,7 +86,12 @@ fn restore(history: &History, saved: &[(PathBuf, Vec<u8>)]) {
 }
 
 /// Checks one kind of damage from the checkpoint, and from the beginning if the log still reaches back to it.
-fn try_damage(history: &mut History, files: &[(PathBuf, Vec<u8>)], what: &str, damage: &dyn Fn(&History)) -> bool {
+fn try_damage(
+    history: &mut History,
+    files: &[(PathBuf, Vec<u8>)],
+    what: &str,
+    damage: &dyn Fn(&History),
+) -> bool {
     restore(history, files);
     damage(history);
     let survey = verify(&history.fs, &history.dir);
@@ -163,9 +168,10 @@ fn exchanged_files_are_an_error_or_harmless() {
         let foreign = self::saved(&other);
         for (path, bytes) in &saved {
             let is_segment = path.extension().is_some_and(|extension| extension == "log");
-            let others = saved.iter().chain(&foreign).filter(|(other, of)| {
-                other.extension() == path.extension() && of != bytes
-            });
+            let others = saved
+                .iter()
+                .chain(&foreign)
+                .filter(|(other, of)| other.extension() == path.extension() && of != bytes);
             for (from, of) in others {
                 let what = format!("{} replaced by {}", path.display(), from.display());
                 let harmless = try_damage(&mut history, &saved, &what, &|history| {
@@ -246,7 +252,9 @@ fn damage_in_the_midst_names_the_mutations_that_it_concerns() {
     drop(log);
     let error = history.open().err().expect("the damage is in the midst");
     check_error(&history, &error, "flipped");
-    for expected in ["vbucket 0 lacks what lies between seqnos 10 and 12", "vbucket 2 lacks", "offset"] {
+    for expected in
+        ["vbucket 0 lacks what lies between seqnos 10 and 12", "vbucket 2 lacks", "offset"]
+    {
         assert!(error.message.contains(expected), "{error}");
     }
     let survey = verify(&history.fs, &history.dir).unwrap();

@@ -1,6 +1,7 @@
 //! Tests of the store on disk: its contract, histories beside the twin in memory, and purged logs beside a model.
 
 mod contract;
+mod crashes;
 mod differential;
 mod purge;
 

@@ -1,0 +1,288 @@
+//! Crashes in the midst of operations: what was answered is there, and what was not is there as a whole or not at all. The model
+//! shares no code with the store.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::ErrorCode;
+use proto::env::sim::{self, SimFs};
+use proto::env::{Env, OpenMode};
+use proto::model::assignment::VbucketSet;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::rpc::mutation::MutationKind;
+
+use super::small;
+use crate::document_store::{Batch, BucketChanges, DocumentStore, LogRange};
+use crate::mutation::Mutation;
+use crate::ownership::Ownership;
+use crate::record::BucketRecord;
+use crate::store::DiskStore;
+
+const BUCKET: BucketId = BucketId(4);
+const VBUCKETS: u16 = 3;
+const HISTORIES: u64 = 150;
+const STEPS: usize = 60;
+
+/// A change of a document; `None` deletes it.
+type Change = (String, Option<String>);
+
+/// The logs of the vbuckets from the first mutation on, and the last purged one of each.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Model {
+    logs: [Vec<Change>; VBUCKETS as usize],
+    purged: [u64; VBUCKETS as usize],
+    /// The vbuckets that were removed lost their branches.
+    branches: [bool; VBUCKETS as usize],
+}
+
+impl Model {
+    fn documents(&self) -> BTreeMap<String, (u64, String)> {
+        let mut documents = BTreeMap::new();
+        for log in &self.logs {
+            for ((id, document), seqno) in log.iter().zip(1..) {
+                match document {
+                    Some(document) => documents.insert(id.clone(), (seqno, document.clone())),
+                    None => documents.remove(id),
+                };
+            }
+        }
+        documents
+    }
+
+    fn record(&self) -> BucketRecord {
+        let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Push, NodeId(1));
+        let branch = |has: &bool| if *has { vec![(Vbuuid(7), 0)] } else { Vec::new() };
+        BucketRecord {
+            info,
+            branches: self.branches.iter().map(branch).collect(),
+            ownership: Ownership { owned: VbucketSet::all(VBUCKETS), ..Ownership::default() },
+            given_up: BTreeMap::new(),
+        }
+    }
+}
+
+/// What the store shows.
+fn shown(store: &DiskStore, known: &[&Model]) -> Model {
+    let (record, ends) = store.buckets().expect("buckets").remove(0);
+    let extents = store.extents(BUCKET).expect("extents");
+    let mut found = Model::default();
+    for (n, extent) in extents.iter().enumerate() {
+        assert_eq!(extent.end, ends[n]);
+        let purged = extent.purged.0 as usize;
+        // Purged mutations are gone; their documents are compared below.
+        let of = known.iter().find(|model| model.logs[n].len() >= purged).expect("a known history");
+        found.logs[n] = of.logs[n][..purged].to_vec();
+        let (vbucket, to) = (VbucketId(n as u16), Seqno(u64::MAX));
+        let range = LogRange { bucket: BUCKET, vbucket, after: Seqno(0), to };
+        let read = store.read_log(range, usize::MAX).expect("a log");
+        for (mutation, seqno) in read.iter().zip(purged as u64 + 1..) {
+            assert_eq!(mutation.seqno.0, seqno, "no gap");
+            let document = String::from_utf8(mutation.document.to_vec()).expect("text");
+            let document = (mutation.kind == MutationKind::Upsert).then_some(document);
+            found.logs[n].push((mutation.id.to_string(), document));
+        }
+        assert_eq!(found.logs[n].len() as u64, extent.end.0, "all mutations are there");
+        found.purged[n] = extent.purged.0;
+        found.branches[n] = !record.branches[n].is_empty();
+    }
+    found
+}
+
+fn documents(store: &DiskStore) -> BTreeMap<String, (u64, String)> {
+    let mut walk = store.snapshot(BUCKET).expect("a snapshot");
+    let mut documents = BTreeMap::new();
+    loop {
+        let chunk = walk.next_chunk(200).expect("documents");
+        if chunk.is_empty() {
+            return documents;
+        }
+        for stored in chunk {
+            let text = String::from_utf8(stored.document.to_vec()).expect("text");
+            documents.insert(stored.id, (stored.seqno.0, text));
+        }
+    }
+}
+
+struct World {
+    env: Env,
+    fs: SimFs,
+    store: Option<DiskStore>,
+    model: Model,
+    crashes: u32,
+    undone: u32,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let (env, _, fs) = sim::world(seed);
+        let model = Model { branches: [true; VBUCKETS as usize], ..Model::default() };
+        let mut world = Self { env, fs, store: None, model, crashes: 0, undone: 0 };
+        world.open();
+        let record = world.model.record();
+        world.store().apply_catalog(1, &[record], &[]).expect("a bucket");
+        world
+    }
+
+    fn below(&self, end: u64) -> u64 {
+        self.env.random.next_u64() % end.max(1)
+    }
+
+    fn open(&mut self) {
+        self.store = None;
+        let opened = DiskStore::open(&self.env, Path::new("/data"), small());
+        self.store = Some(opened.expect("the store opens"));
+    }
+
+    fn store(&self) -> &DiskStore {
+        self.store.as_ref().expect("it is open")
+    }
+
+    /// Does an operation that makes `next` of the model, sometimes with a crash in its midst.
+    fn run(&mut self, next: Model, operation: impl FnOnce(&DiskStore) -> proto::Result<()>) {
+        let crashes = self.below(3) == 0;
+        if crashes {
+            self.fs.crash_at(self.fs.operations() + self.below(16));
+        }
+        let done = operation(self.store());
+        if !crashes {
+            done.expect("nothing is in its way");
+            self.model = next;
+            return;
+        }
+        self.store = None;
+        self.fs.crash();
+        self.fs.restart();
+        self.open();
+        self.crashes += 1;
+        let found = shown(self.store(), &[&next, &self.model]);
+        if done.is_ok() || found == next {
+            assert_eq!(found, next, "an answered operation stands");
+            self.model = next;
+        } else {
+            self.undone += 1;
+            assert_eq!(found, self.model, "all of it or nothing");
+        }
+    }
+
+    fn commit(&mut self) {
+        let (mut next, mut changes) = (self.model.clone(), BucketChanges::default());
+        let had = next.branches;
+        for _ in 0..1 + self.below(12) {
+            let id = format!("d{}", self.below(20));
+            let text = format!("{{\"n\":{}}}", "7".repeat(1 + self.below(60) as usize));
+            let document = (self.below(5) > 0).then_some(text);
+            let vbucket = vbucket_of(&id, VBUCKETS);
+            let log = &mut next.logs[usize::from(vbucket.0)];
+            let (seqno, of) = (Seqno(log.len() as u64 + 1), Arc::<str>::from(&*id));
+            let kind = document.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
+            let bytes = Bytes::from(document.clone().unwrap_or_default());
+            changes.last.insert(Arc::clone(&of), changes.mutations.len());
+            changes.mutations.push(Arc::new(Mutation::new((vbucket, seqno), of, kind, bytes)));
+            log.push((id, document));
+            next.branches[usize::from(vbucket.0)] = true;
+        }
+        changes.record = (next.branches != had).then(|| next.record());
+        self.run(next, |store| store.commit(&Batch { buckets: [(BUCKET, changes)].into() }));
+    }
+
+    fn rewind(&mut self) {
+        let n = self.below(VBUCKETS.into()) as usize;
+        let (purged, end) = (self.model.purged[n], self.model.logs[n].len() as u64);
+        // To the beginning, or anywhere if nothing was purged.
+        let to = if purged > 0 { 0 } else { self.below(end + 1) };
+        let mut next = self.model.clone();
+        next.logs[n].truncate(to as usize);
+        next.purged[n] = if to == 0 { 0 } else { purged };
+        let record = next.record();
+        self.run(next, |store| store.rewind(&record, &[(VbucketId(n as u16), Seqno(to))]));
+    }
+
+    fn purge(&mut self) {
+        let mut next = self.model.clone();
+        let mut to = Vec::new();
+        for n in 0..usize::from(VBUCKETS) {
+            let end = next.logs[n].len() as u64;
+            let point = self.below(end + 1);
+            to.push((VbucketId(n as u16), Seqno(point)));
+            next.purged[n] = next.purged[n].max(point.min(end.saturating_sub(1)));
+        }
+        self.run(next, |store| store.purge(BUCKET, &to));
+    }
+
+    fn remove(&mut self) {
+        let n = self.below(VBUCKETS.into()) as usize;
+        let mut next = self.model.clone();
+        next.logs[n].clear();
+        (next.purged[n], next.branches[n]) = (0, false);
+        let record = next.record();
+        self.run(next, |store| store.remove_vbucket(&record, VbucketId(n as u16)));
+    }
+
+    fn maintain(&mut self) {
+        let next = self.model.clone();
+        self.run(next, |store| {
+            while store.maintain()? {}
+            Ok(())
+        });
+    }
+
+    fn check(&self) {
+        assert_eq!(shown(self.store(), &[&self.model]), self.model);
+        assert_eq!(documents(self.store()), self.model.documents());
+    }
+}
+
+#[test]
+fn an_operation_that_a_crash_cuts_short_is_done_or_not_and_the_others_stand() {
+    let (mut crashes, mut undone) = (0, 0);
+    for seed in 0..HISTORIES {
+        let mut world = World::new(seed);
+        for step in 0..STEPS {
+            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                match world.below(12) {
+                    0 => world.rewind(),
+                    1 => world.purge(),
+                    2 => world.remove(),
+                    3..=5 => world.maintain(),
+                    _ => world.commit(),
+                }
+                world.check();
+            }));
+            if let Err(panic) = ran {
+                eprintln!("in history {seed}, step {step}");
+                std::panic::resume_unwind(panic);
+            }
+        }
+        crashes += world.crashes;
+        undone += world.undone;
+    }
+    assert!(crashes > 1000 && undone > 100, "{crashes} crashes, {undone} operations undone");
+}
+
+#[test]
+fn a_log_that_has_lost_its_end_is_named_and_not_served() {
+    let mut world = World::new(1);
+    let dir = Path::new("/data/buckets/00000000/log");
+    let file = loop {
+        world.commit();
+        while world.store().maintain().expect("maintained") {}
+        let segments = world.env.fs.list(dir).expect("segments");
+        let last = segments.iter().rfind(|path| path.extension().is_some_and(|e| e == "log"));
+        let last = last.expect("a segment");
+        let file = world.env.fs.open(last, OpenMode::ReadWrite).expect("the segment");
+        if file.len().expect("its length") > 2_000 {
+            break file;
+        }
+    };
+    world.store = None;
+    // As if an older copy of the file had been put back.
+    file.set_len(36).expect("cut");
+    file.sync().expect("synced");
+    let error = DiskStore::open(&world.env, Path::new("/data"), small()).map(|_| ());
+    let error = error.expect_err("a loss");
+    assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
+    assert!(error.message.contains("/data/buckets/00000000/log"), "{error}");
+}
