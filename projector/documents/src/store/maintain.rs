@@ -81,6 +81,12 @@ impl DiskStore {
         Ok(())
     }
 
+    /// Vouches for all that is synced, so that damage of the last groups is never taken for the work of a crash.
+    fn vouch(&self) -> Result<()> {
+        self.all().iter().try_for_each(|(_, bucket)| bucket.log.mark())?;
+        self.note_ends()
+    }
+
     /// Writes down how much each bucket has.
     fn note_ends(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
@@ -96,5 +102,13 @@ impl DiskStore {
             manifest.write(&*self.env.fs, next)?;
         }
         Ok(())
+    }
+}
+
+impl Drop for DiskStore {
+    fn drop(&mut self) {
+        if let Err(error) = self.vouch() {
+            tracing::debug!(%error, "the documents are closed without a last mark");
+        }
     }
 }

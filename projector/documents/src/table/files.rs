@@ -44,6 +44,10 @@ pub(super) fn open(
     let blobs = FileBlobs::with_pool(fs, dir, &options.open_files);
     let listed = blobs.list().map_err(of_dir)?;
     let open = |entry: &FragmentEntry| {
+        if !listed.contains(&entry.file) {
+            let what = format!("fragment {} is missing", blobs.name(entry.file));
+            return Err(with_hint(Error::new(ErrorCode::Corrupt, what)));
+        }
         Ok(Arc::new(FragmentTable {
             table: Arc::new(open_fragment(&blobs, entry, &options.cache)?),
             entry: entry.clone(),

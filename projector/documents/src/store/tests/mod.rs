@@ -4,6 +4,7 @@ mod contract;
 mod crashes;
 mod differential;
 mod purge;
+mod tamper;
 
 use super::DiskStoreOptions;
 use crate::change_log::ChangeLogOptions;
