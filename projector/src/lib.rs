@@ -37,7 +37,9 @@ mod service;
 mod source;
 
 pub use config::Config;
-pub use documents::store::{DiskStore, DiskStoreOptions};
+pub use documents::store::{
+    DiskStore, DiskStoreOptions, is_data_dir as is_source_dir, verify as verify_source,
+};
 pub use projector::Projector;
 pub use service::Service;
 pub use source::DocumentStore;

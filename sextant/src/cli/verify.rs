@@ -1,4 +1,4 @@
-//! `sextant verify`: checks all files of the indexers in a directory.
+//! `sextant verify`: checks all files of the indexers and projectors in a directory.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use super::client::say;
 /// `sextant verify`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The data directory of an indexer, or of `sextant dev`
+    /// The data directory of an indexer or a projector, or of `sextant dev`
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Print JSON, one object per indexer
+    /// Print JSON, one object per node
     #[arg(long)]
     json: bool,
 }
@@ -37,9 +37,12 @@ pub async fn run(args: Args) -> Result<()> {
 
 fn run_blocking(env: &Env, args: &Args) -> Result<()> {
     let mut findings = 0;
-    for dir in indexers(env, &args.data)? {
+    for dir in nodes(env, &args.data)? {
         let _lock = lock(env, &dir)?;
-        let report = verify(env, &dir);
+        let report = match projector::is_source_dir(env, &dir) {
+            true => projector::verify_source(env, &dir),
+            false => verify(env, &dir),
+        };
         findings += report.findings.len();
         if args.json {
             let line = serde_json::to_string(&Line { dir: &dir, report: &report })
@@ -55,23 +58,32 @@ fn run_blocking(env: &Env, args: &Args) -> Result<()> {
             ErrorCode::Corrupt,
             format!("damaged or missing below {}: {findings}", args.data.display()),
         )
-        .with_hint("a replica or a new build replaces the slices: remove the indexer's directory")),
+        .with_hint(
+            "a replica or a new build replaces the slices of an indexer: remove its directory; documents have no other \
+             copy: restore the directory of a projector",
+        )),
     }
 }
 
-/// The directory itself, or the indexers' directories in it.
-fn indexers(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
-    if is_data_dir(env, data) {
+/// True if a directory is that of an indexer or a projector.
+fn is_node(env: &Env, dir: &Path) -> bool {
+    is_data_dir(env, dir) || projector::is_source_dir(env, dir)
+}
+
+/// The directory itself, or the directories of indexers and projectors in it.
+fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
+    if is_node(env, data) {
         return Ok(vec![data.to_path_buf()]);
     }
     let listed = env.fs.list(data).map_err(|error| {
         Error::from(error).context(format!("read the directory {}", data.display()))
     })?;
-    let dirs: Vec<PathBuf> = listed.into_iter().filter(|dir| is_data_dir(env, dir)).collect();
+    let dirs: Vec<PathBuf> = listed.into_iter().filter(|dir| is_node(env, dir)).collect();
     if dirs.is_empty() {
-        let message = format!("{} is not the data directory of an indexer", data.display());
+        let message =
+            format!("{} is not the data directory of an indexer or a projector", data.display());
         return Err(Error::new(ErrorCode::InvalidParameter, message)
-            .with_hint("use the --data of the indexer or of `sextant dev`"));
+            .with_hint("use the --data of the node or of `sextant dev`"));
     }
     Ok(dirs)
 }

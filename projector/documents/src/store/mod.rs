@@ -27,9 +27,11 @@ mod disk_store;
 mod maintain;
 mod paired_file;
 mod source_manifest;
+mod verify;
 mod walk;
 
 pub use disk_store::{DiskStore, DiskStoreOptions};
+pub use verify::{is_data_dir, verify};
 
 #[cfg(test)]
 mod tests;

@@ -62,28 +62,58 @@ pub fn directory_path(dir: &Path, number: u64) -> PathBuf {
     dir.join("buckets").join(format!("{number:08}"))
 }
 
-/// Removes directories that a crash has left, and refuses directories that the manifest does not know.
-pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Result<()> {
+/// The directories of buckets below a data directory.
+fn directories(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<PathBuf>> {
     let above = dir.join("buckets");
     if !fs.exists(&above) {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let listing =
-        |error: std::io::Error| Error::from(error).context(format!("listing {}", above.display()));
-    for path in fs.list(&above).map_err(listing)? {
-        let number = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
-        let is_in = |set: &BTreeSet<u64>| number.is_some_and(|number| set.contains(&number));
-        if is_in(&manifest.making) || is_in(&manifest.removing) {
-            remove(fs, dir, &path)?;
-        } else if !manifest.buckets.values().any(|bucket| number == Some(bucket.directory)) {
-            let what = format!(
-                "{} is not in the manifest of the source, which is an older copy or lost",
-                path.display()
-            );
-            return Err(Error::new(ErrorCode::Corrupt, what).with_hint(
-                "restore the files source.1 and source.2 of the data directory; nothing was removed",
-            ));
-        }
+    fs.list(&above)
+        .map_err(|error| Error::from(error).context(format!("listing {}", above.display())))
+}
+
+impl SourceManifest {
+    /// True if a directory is left of a crash.
+    fn is_left(&self, path: &Path) -> bool {
+        let number = number_of(path);
+        number
+            .is_some_and(|number| self.making.contains(&number) || self.removing.contains(&number))
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        let number = number_of(path);
+        self.buckets.values().any(|bucket| number == Some(bucket.directory))
+    }
+}
+
+fn number_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
+/// The directories that a manifest does not name.
+pub fn unknown_directories(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    manifest: &SourceManifest,
+) -> Result<Vec<PathBuf>> {
+    let mut found = directories(fs, dir)?;
+    found.retain(|path| !manifest.is_left(path) && !manifest.has(path));
+    Ok(found)
+}
+
+/// Removes directories that a crash has left, and refuses directories that the manifest does not know.
+pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Result<()> {
+    if let Some(path) = unknown_directories(fs, dir, manifest)?.first() {
+        let what = format!(
+            "{} is not in the manifest of the source, which is an older copy or lost",
+            path.display()
+        );
+        return Err(Error::new(ErrorCode::Corrupt, what).with_hint(
+            "restore the files source.1 and source.2 of the data directory; nothing was removed",
+        ));
+    }
+    for path in directories(fs, dir)?.iter().filter(|path| manifest.is_left(path)) {
+        remove(fs, dir, path)?;
     }
     Ok(())
 }
