@@ -21,7 +21,8 @@ use super::index_file::IndexedSegment;
 use super::index_files::{index_path, read_index};
 use super::item::{Item, items};
 use super::segment_index::SegmentIndex;
-use super::state::Change;
+use super::state::{Change, LogState, VbucketState};
+use crate::document_store::LogExtent;
 
 /// Gaps that an error lists; it counts the others.
 const GAPS_LISTED_MAX: usize = 8;
@@ -74,15 +75,26 @@ pub struct LogRemark {
     pub message: String,
 }
 
-/// Checks every segment, record, item and side file of a change log. Nothing is changed.
-pub fn verify(fs: &dyn FileSystem, dir: &Path) -> Result<LogSurvey> {
+/// Checks every segment, record, item and side file of a change log, and that it has everything that a checkpoint needs,
+/// if one is given. Nothing is changed.
+pub fn verify(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    checkpoint: Option<&LogState>,
+) -> Result<LogSurvey> {
     let bases = segment_bases(fs, dir)?;
     let witness = Witness::read(fs, dir)?;
-    let mut surveyor = Surveyor { witness, ..Surveyor::new(fs, dir) };
+    let expected = checkpoint.map(Expected::new);
+    let mut surveyor = Surveyor { witness, expected, ..Surveyor::new(fs, dir) };
     for (n, base) in bases.iter().enumerate() {
         surveyor.segment(*base, bases.get(n + 1).copied());
     }
     surveyor.witness(bases.last().copied());
+    if let Some(expected) = surveyor.expected.take() {
+        let end = surveyor.before.as_ref().map_or(Lsn::MAX, |before| before.end);
+        let missing = expected.missing(surveyor.survey.log_id, bases.first().copied(), end);
+        missing.into_iter().for_each(|message| surveyor.finding(dir, message));
+    }
     surveyor.other_files(&bases)?;
     Ok(surveyor.survey)
 }
@@ -92,7 +104,7 @@ pub(super) fn explain(fs: &dyn FileSystem, dir: &Path, error: Error) -> Error {
     if error.code != ErrorCode::Corrupt {
         return error;
     }
-    let Ok(survey) = verify(fs, dir) else { return error };
+    let Ok(survey) = verify(fs, dir, None) else { return error };
     let mut message = error.message;
     for gap in survey.gaps.iter().take(GAPS_LISTED_MAX) {
         let _ = write!(message, "; {gap}");
@@ -129,11 +141,60 @@ struct Known {
     damaged: u64,
 }
 
+/// What a checkpoint and the items behind it need.
+struct Expected {
+    log_id: Option<u64>,
+    from: Lsn,
+    /// The state of each vbucket, and the first seqno that the log has of it.
+    vbuckets: Vec<(VbucketState, Option<Seqno>)>,
+}
+
+impl Expected {
+    fn new(checkpoint: &LogState) -> Self {
+        let LogState { log_id, from, ref vbuckets } = *checkpoint;
+        Self { log_id, from, vbuckets: vbuckets.iter().map(|state| (*state, None)).collect() }
+    }
+
+    fn change(&mut self, vbucket: VbucketId, change: &Change, lsn: Lsn) {
+        let Some((state, first)) = self.vbuckets.get_mut(usize::from(vbucket.0)) else { return };
+        match change {
+            _ if change.clears() => *first = None,
+            Change::Run { first: new, .. } => *first = Some(first.map_or(*new, |old| old.min(*new))),
+            Change::Rewind { to, .. } => *first = first.filter(|first| first <= to),
+            _ => {}
+        }
+        if lsn >= self.from {
+            // A change that does not follow is a gap, which is found elsewhere.
+            let _does_not_follow = state.apply(change, lsn);
+        }
+    }
+
+    /// The parts of the log that are missing.
+    fn missing(&self, log_id: Option<u64>, first: Option<Lsn>, end: Lsn) -> Vec<String> {
+        let mut missing = Vec::new();
+        if self.log_id.is_some() && log_id != self.log_id {
+            missing.push("the checkpoint belongs to another log, or the log is missing".into());
+        }
+        if first.is_none_or(|first| first > self.from) || end < self.from {
+            missing.push(format!("the log lacks LSN {}, where the checkpoint ends", self.from));
+        }
+        for (at, (state, first)) in self.vbuckets.iter().enumerate() {
+            let LogExtent { purged, end, .. } = state.extent;
+            if end > purged && first.is_none_or(|first| first.0 > purged.0 + 1) {
+                let first = first.unwrap_or(Seqno(end.0 + 1));
+                missing.push(format!("vbucket {at} lacks what lies between seqnos {purged} and {first}"));
+            }
+        }
+        missing
+    }
+}
+
 struct Surveyor<'a> {
     fs: &'a dyn FileSystem,
     dir: &'a Path,
     survey: LogSurvey,
     witness: Option<Witness>,
+    expected: Option<Expected>,
     /// The segment before.
     before: Option<SegmentInfo>,
     known: BTreeMap<VbucketId, Known>,
@@ -144,7 +205,8 @@ struct Surveyor<'a> {
 impl<'a> Surveyor<'a> {
     fn new(fs: &'a dyn FileSystem, dir: &'a Path) -> Self {
         let (survey, known) = (LogSurvey::default(), BTreeMap::new());
-        Self { fs, dir, survey, witness: None, before: None, known, damaged: 0 }
+        let (witness, expected, before) = (None, None, None);
+        Self { fs, dir, survey, witness, expected, before, known, damaged: 0 }
     }
 
     fn finding(&mut self, path: &Path, message: impl Into<String>) {
@@ -188,7 +250,7 @@ impl<'a> Surveyor<'a> {
             Ok(found) => found,
             Err(error) => return self.unreadable(&path, base, next, &error),
         };
-        self.survey.bytes += found.end - base + SEGMENT_OVERHEAD_BYTES;
+        self.survey.bytes += found.end - found.base + SEGMENT_OVERHEAD_BYTES;
         self.survey.log_id.get_or_insert(found.log_id);
         let vouched = self.witness.map_or(0, |witness| witness.synced).max(durable);
         for record in bad {
@@ -268,6 +330,9 @@ impl<'a> Surveyor<'a> {
         }
         for (vbucket, change) in item.changes()? {
             index.apply(vbucket, &change, item.lsn);
+            if let Some(expected) = &mut self.expected {
+                expected.change(vbucket, &change, item.lsn);
+            }
             self.change(path, vbucket, &change, item.lsn);
         }
         Ok(())
