@@ -56,7 +56,10 @@ fn measure(env: &Env, dir: &Path, group_len: usize, all: &[Mutation]) -> Result<
     }
     let (spent, count) = (begun.elapsed(), all.len() as u64);
     println!("groups of {group_len}: append {}", per_second(count, spent));
-    println!("  of which building the groups: {:.0}%", building.as_secs_f64() / spent.as_secs_f64() * 100.0);
+    println!(
+        "  of which building the groups: {:.0}%",
+        building.as_secs_f64() / spent.as_secs_f64() * 100.0
+    );
     let at = Instant::now();
     log.sync()?;
     println!("  sync at the end: {:?}", at.elapsed());
@@ -88,7 +91,8 @@ fn measure(env: &Env, dir: &Path, group_len: usize, all: &[Mutation]) -> Result<
 
 fn main() -> Result<()> {
     let env = Env::real();
-    let dir = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "change_log_rates.tmp".into()));
+    let dir =
+        PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "change_log_rates.tmp".into()));
     let all = mutations(2_000_000);
     for _ in 0..2 {
         measure(&env, &dir, 10_000, &all)?;

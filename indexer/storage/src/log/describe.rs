@@ -127,7 +127,8 @@ pub fn scan(
 
 /// The id of the log that a segment file belongs to.
 pub fn segment_log_id(fs: &dyn FileSystem, path: &Path) -> Result<u64> {
-    let head = fs.open(path, OpenMode::Read).map_err(Error::from).and_then(|file| read_head(&*file));
+    let head =
+        fs.open(path, OpenMode::Read).map_err(Error::from).and_then(|file| read_head(&*file));
     Ok(head.map_err(|error| error.context(format!("reading {}", path.display())))?.log_id)
 }
 

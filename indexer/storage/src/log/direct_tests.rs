@@ -208,9 +208,8 @@ async fn describe_tells_a_segment_that_does_not_follow() {
     let infos = || -> Vec<SegmentInfo> {
         paths.iter().map(|path| describe(&env, path, &mut |_| ()).unwrap()).collect()
     };
-    let contradictions = || {
-        infos().windows(2).filter(|pair| pair[1].contradiction(&pair[0]).is_some()).count()
-    };
+    let contradictions =
+        || infos().windows(2).filter(|pair| pair[1].contradiction(&pair[0]).is_some()).count();
     assert_eq!(contradictions(), 0);
     put(&env, &paths[0], &bytes_of(&same_log, &paths[0]));
     assert_eq!(contradictions(), 1);

@@ -253,7 +253,12 @@ impl LogWalk<'_, '_> {
     }
 
     /// Cuts off a torn tail, unless it was synced once.
-    fn cut_torn_tail(&self, path: &Path, file: &dyn File, reader: &mut SegmentReader) -> Result<()> {
+    fn cut_torn_tail(
+        &self,
+        path: &Path,
+        file: &dyn File,
+        reader: &mut SegmentReader,
+    ) -> Result<()> {
         let offset = reader.offset(self.end);
         let synced = largest_durable(reader, self.end)?.max(self.synced());
         if self.end < synced {

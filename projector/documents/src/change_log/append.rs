@@ -48,9 +48,8 @@ impl Stage<'_> {
             return Ok(*staged);
         }
         let state = self.states.get(usize::from(vbucket.0)).copied();
-        let state = state.ok_or_else(|| {
-            Error::internal(format!("the change log has no vbucket {vbucket}"))
-        })?;
+        let state = state
+            .ok_or_else(|| Error::internal(format!("the change log has no vbucket {vbucket}")))?;
         Ok(Staged { state, known_to: Some(state.extent.end) })
     }
 

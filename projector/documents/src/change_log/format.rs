@@ -110,8 +110,7 @@ pub(super) struct RunHead {
 
 impl RunHead {
     pub(super) fn encode(&self) -> [u8; RUN_HEAD_BYTES] {
-        let words =
-            [self.vbuuid.0, self.first.0, self.last.0, self.bytes_before, self.bytes];
+        let words = [self.vbuuid.0, self.first.0, self.last.0, self.bytes_before, self.bytes];
         let mut out = [0; RUN_HEAD_BYTES];
         for (to, word) in out.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_le_bytes());

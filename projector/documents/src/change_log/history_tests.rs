@@ -35,7 +35,11 @@ fn lives(seed: u64, at: Option<u64>, crashes: bool) -> u64 {
                     break;
                 }
             }
-            Err(error) => assert!(history.fs.is_crashed(), "{}: refused without damage: {error}", history.name),
+            Err(error) => assert!(
+                history.fs.is_crashed(),
+                "{}: refused without damage: {error}",
+                history.name
+            ),
         }
     }
     history.fs.forget_faults();

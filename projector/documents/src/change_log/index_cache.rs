@@ -55,7 +55,8 @@ impl IndexCache {
 
     /// Forgets the segments before `first`.
     pub(super) fn forget_before(&mut self, first: Lsn) {
-        let gone: Vec<Key> = self.runs.range(..(first, VbucketId(0))).map(|(key, _)| *key).collect();
+        let gone: Vec<Key> =
+            self.runs.range(..(first, VbucketId(0))).map(|(key, _)| *key).collect();
         gone.into_iter().for_each(|key| self.remove(key));
     }
 
@@ -79,8 +80,7 @@ mod tests {
 
     #[test]
     fn the_cache_is_bounded_and_keeps_what_is_used() {
-        let run =
-            RunEntry { first: Seqno(1), bytes_before: 0, lsn: 0, item_bytes: 1, count: 1 };
+        let run = RunEntry { first: Seqno(1), bytes_before: 0, lsn: 0, item_bytes: 1, count: 1 };
         let runs: Runs = vec![run; 10].into();
         let mut cache = IndexCache::new(3 * bytes_of(&runs));
         for base in 0..3 {

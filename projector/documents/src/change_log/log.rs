@@ -157,9 +157,10 @@ impl ChangeLog {
     /// The retained part of a vbucket's log, as far as it is durable; empty for an unknown vbucket.
     pub fn extent(&self, vbucket: VbucketId) -> LogExtent {
         let index = read(&self.index);
-        index.vbuckets.get(usize::from(vbucket.0)).map_or_else(LogExtent::default, |vbucket| {
-            vbucket.state.extent
-        })
+        index
+            .vbuckets
+            .get(usize::from(vbucket.0))
+            .map_or_else(LogExtent::default, |vbucket| vbucket.state.extent)
     }
 
     /// The state for a checkpoint that knows everything that is durable.

@@ -56,6 +56,7 @@
 
 mod append;
 mod describe;
+mod expected;
 mod format;
 mod group;
 mod index_cache;
@@ -80,12 +81,15 @@ pub use state::{LogState, VbucketState};
 pub use survey::{LogRemark, LogSurvey, SeqnoGap, verify};
 
 /// The remedy for a damaged change log.
-const HINT: &str = "restore the file from a copy, or give up what is lost with `sextant source recover`";
+const HINT: &str =
+    "restore the file from a copy, or give up what is lost with `sextant source recover`";
 
 #[cfg(test)]
 mod history;
 #[cfg(test)]
 mod history_tests;
+#[cfg(test)]
+mod naive_model;
 #[cfg(test)]
 mod tamper_tests;
 #[cfg(test)]

@@ -87,9 +87,10 @@ impl ChangeLog {
 
     fn moment(&self, vbucket: VbucketId) -> (Seqno, u64) {
         let index = read(&self.index);
-        index.vbuckets.get(usize::from(vbucket.0)).map_or_else(Default::default, |vbucket| {
-            (vbucket.state.extent.purged, vbucket.history)
-        })
+        index
+            .vbuckets
+            .get(usize::from(vbucket.0))
+            .map_or_else(Default::default, |vbucket| (vbucket.state.extent.purged, vbucket.history))
     }
 
     /// The next part of a read; `None` at its end.
@@ -134,8 +135,7 @@ impl ChangeLog {
         let first = Seqno(step.after.0 + 1);
         let missing = || {
             let (path, _) = self.log.place_of(step.base);
-            let message =
-                format!("{} lacks seqno {first} of vbucket {vbucket}", path.display());
+            let message = format!("{} lacks seqno {first} of vbucket {vbucket}", path.display());
             Error::new(ErrorCode::Corrupt, message).with_hint(HINT)
         };
         let at = position_of(runs, first).ok_or_else(missing)?;
@@ -150,7 +150,10 @@ impl ChangeLog {
 
     fn file_runs(&self, base: Lsn, vbucket: VbucketId) -> Result<Runs> {
         let segment = self.closed_segment(base).ok_or_else(|| {
-            Error::new(ErrorCode::HistoryPurged, format!("the segment from LSN {base} was released"))
+            Error::new(
+                ErrorCode::HistoryPurged,
+                format!("the segment from LSN {base} was released"),
+            )
         })?;
         self.files.runs(segment, vbucket).map_err(|error| {
             error.context(format!("looking for vbucket {vbucket}")).with_hint(HINT)
@@ -189,7 +192,9 @@ impl ChangeLog {
         let found = items(self.log.log_id(), run.lsn, item).next();
         let found: Option<Item<'a>> = found.and_then(Result::ok);
         match found.map(|item| item.run()) {
-            Some(Ok(Some((head, found)))) if (found.vbucket, head.first) == (vbucket, run.first) => {
+            Some(Ok(Some((head, found))))
+                if (found.vbucket, head.first) == (vbucket, run.first) =>
+            {
                 Ok(found.mutations())
             }
             _ => {

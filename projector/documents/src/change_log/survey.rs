@@ -17,12 +17,12 @@ use storage::log::{
 };
 
 use super::HINT;
+use super::expected::Expected;
 use super::index_file::IndexedSegment;
 use super::index_files::{index_path, read_index};
 use super::item::{Item, items};
 use super::segment_index::SegmentIndex;
-use super::state::{Change, LogState, VbucketState};
-use crate::document_store::LogExtent;
+use super::state::{Change, LogState};
 
 /// Gaps that an error lists; it counts the others.
 const GAPS_LISTED_MAX: usize = 8;
@@ -77,11 +77,7 @@ pub struct LogRemark {
 
 /// Checks every segment, record, item and side file of a change log, and that it has everything that a checkpoint needs,
 /// if one is given. Nothing is changed.
-pub fn verify(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    checkpoint: Option<&LogState>,
-) -> Result<LogSurvey> {
+pub fn verify(fs: &dyn FileSystem, dir: &Path, checkpoint: Option<&LogState>) -> Result<LogSurvey> {
     let bases = segment_bases(fs, dir)?;
     let witness = Witness::read(fs, dir)?;
     let expected = checkpoint.map(Expected::new);
@@ -126,7 +122,10 @@ impl std::fmt::Display for SeqnoGap {
                 write!(f, "vbucket {vbucket} lacks what lies between seqnos {after} and {before}")
             }
             Some(after) => {
-                write!(f, "vbucket {vbucket} goes back from seqno {after} to {before} without a reason")
+                write!(
+                    f,
+                    "vbucket {vbucket} goes back from seqno {after} to {before} without a reason"
+                )
             }
             None => write!(f, "vbucket {vbucket} may lack what lies before seqno {before}"),
         }
@@ -139,54 +138,6 @@ struct Known {
     end: Seqno,
     /// Number of damaged places before the vbucket's last item.
     damaged: u64,
-}
-
-/// What a checkpoint and the items behind it need.
-struct Expected {
-    log_id: Option<u64>,
-    from: Lsn,
-    /// The state of each vbucket, and the first seqno that the log has of it.
-    vbuckets: Vec<(VbucketState, Option<Seqno>)>,
-}
-
-impl Expected {
-    fn new(checkpoint: &LogState) -> Self {
-        let LogState { log_id, from, ref vbuckets } = *checkpoint;
-        Self { log_id, from, vbuckets: vbuckets.iter().map(|state| (*state, None)).collect() }
-    }
-
-    fn change(&mut self, vbucket: VbucketId, change: &Change, lsn: Lsn) {
-        let Some((state, first)) = self.vbuckets.get_mut(usize::from(vbucket.0)) else { return };
-        match change {
-            _ if change.clears() => *first = None,
-            Change::Run { first: new, .. } => *first = Some(first.map_or(*new, |old| old.min(*new))),
-            Change::Rewind { to, .. } => *first = first.filter(|first| first <= to),
-            _ => {}
-        }
-        if lsn >= self.from {
-            // A change that does not follow is a gap, which is found elsewhere.
-            let _does_not_follow = state.apply(change, lsn);
-        }
-    }
-
-    /// The parts of the log that are missing.
-    fn missing(&self, log_id: Option<u64>, first: Option<Lsn>, end: Lsn) -> Vec<String> {
-        let mut missing = Vec::new();
-        if self.log_id.is_some() && log_id != self.log_id {
-            missing.push("the checkpoint belongs to another log, or the log is missing".into());
-        }
-        if first.is_none_or(|first| first > self.from) || end < self.from {
-            missing.push(format!("the log lacks LSN {}, where the checkpoint ends", self.from));
-        }
-        for (at, (state, first)) in self.vbuckets.iter().enumerate() {
-            let LogExtent { purged, end, .. } = state.extent;
-            if end > purged && first.is_none_or(|first| first.0 > purged.0 + 1) {
-                let first = first.unwrap_or(Seqno(end.0 + 1));
-                missing.push(format!("vbucket {at} lacks what lies between seqnos {purged} and {first}"));
-            }
-        }
-        missing
-    }
 }
 
 struct Surveyor<'a> {
@@ -228,9 +179,13 @@ impl<'a> Surveyor<'a> {
     fn segment(&mut self, base: Lsn, next: Option<Lsn>) {
         let path = segment_path(self.dir, base);
         self.survey.segments += 1;
-        if let Some(end) = self.before.as_ref().map(|before| before.end).filter(|end| *end != base) {
+        if let Some(end) = self.before.as_ref().map(|before| before.end).filter(|end| *end != base)
+        {
             self.damaged += 1;
-            self.finding(&path, format!("the segment before ends at LSN {end}: one is missing or cut short"));
+            self.finding(
+                &path,
+                format!("the segment before ends at LSN {end}: one is missing or cut short"),
+            );
         }
         let (fs, mut bad, mut durable) = (self.fs, Vec::new(), 0);
         let mut index = SegmentIndex::new(base);
@@ -256,7 +211,9 @@ impl<'a> Surveyor<'a> {
         for record in bad {
             let place = format!("offset {}, {} bytes", record.offset, record.bytes);
             match next.is_none() && record.lsn >= vouched {
-                true => self.note(&path, format!("{place}: a torn end, which the next start cuts off")),
+                true => {
+                    self.note(&path, format!("{place}: a torn end, which the next start cuts off"))
+                }
                 false => self.finding(&path, format!("{place}: a damaged group")),
             }
         }
@@ -271,7 +228,11 @@ impl<'a> Surveyor<'a> {
         let is_begun = next.is_none()
             && self.witness.is_none_or(|witness| witness.synced <= base)
             && self.before.is_some()
-            && self.fs.open(path, OpenMode::Read).and_then(|file| file.len()).is_ok_and(|len| len <= SEGMENT_OVERHEAD_BYTES);
+            && self
+                .fs
+                .open(path, OpenMode::Read)
+                .and_then(|file| file.len())
+                .is_ok_and(|len| len <= SEGMENT_OVERHEAD_BYTES);
         match is_begun {
             true => self.note(path, "a segment without groups, whose creation was interrupted"),
             false => {
@@ -400,7 +361,10 @@ impl<'a> Surveyor<'a> {
             .collect();
         for path in self.fs.list(self.dir)? {
             if !known.contains(&path) {
-                self.note(&path, "not a file of the log, or a leftover that the next start removes");
+                self.note(
+                    &path,
+                    "not a file of the log, or a leftover that the next start removes",
+                );
             }
         }
         Ok(())

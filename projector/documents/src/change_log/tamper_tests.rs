@@ -8,7 +8,8 @@ use proto::env::{File, FileSystem, OpenMode};
 use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode};
 
-use super::history::{History, Op, VBUCKETS, add};
+use super::history::History;
+use super::naive_model::{Op, VBUCKETS, add};
 use super::*;
 
 /// A log of several segments with everything synced and vouched.
@@ -86,7 +87,12 @@ fn restore(history: &History, saved: &[(PathBuf, Vec<u8>)]) {
 }
 
 /// Checks one kind of damage from the checkpoint, and from the beginning if the log still reaches back to it.
-fn try_damage(history: &mut History, files: &[(PathBuf, Vec<u8>)], what: &str, damage: &dyn Fn(&History)) -> bool {
+fn try_damage(
+    history: &mut History,
+    files: &[(PathBuf, Vec<u8>)],
+    what: &str,
+    damage: &dyn Fn(&History),
+) -> bool {
     restore(history, files);
     damage(history);
     let survey = verify(&history.fs, &history.dir, Some(&history.checkpoint.0));
@@ -166,9 +172,10 @@ fn exchanged_files_are_an_error_or_harmless() {
         let foreign = self::saved(&other);
         for (path, bytes) in &saved {
             let is_segment = path.extension().is_some_and(|extension| extension == "log");
-            let others = saved.iter().chain(&foreign).filter(|(other, of)| {
-                other.extension() == path.extension() && of != bytes
-            });
+            let others = saved
+                .iter()
+                .chain(&foreign)
+                .filter(|(other, of)| other.extension() == path.extension() && of != bytes);
             for (from, of) in others {
                 let what = format!("{} replaced by {}", path.display(), from.display());
                 let harmless = try_damage(&mut history, &saved, &what, &|history| {
@@ -249,7 +256,9 @@ fn damage_in_the_midst_names_the_mutations_that_it_concerns() {
     drop(log);
     let error = history.open().err().expect("the damage is in the midst");
     check_error(&history, &error, "flipped");
-    for expected in ["vbucket 0 lacks what lies between seqnos 10 and 12", "vbucket 2 lacks", "offset"] {
+    for expected in
+        ["vbucket 0 lacks what lies between seqnos 10 and 12", "vbucket 2 lacks", "offset"]
+    {
         assert!(error.message.contains(expected), "{error}");
     }
     let survey = verify(&history.fs, &history.dir, None).unwrap();
