@@ -19,7 +19,10 @@ fn options(from: Lsn) -> DirectLogOptions {
     DirectLogOptions { segment_bytes: 200, open_files_max: 2, log_id: None, from, hint: HINT }
 }
 
-fn open(env: &Env, options: &DirectLogOptions) -> Result<(DirectLog, Vec<(Lsn, Lsn, Vec<u8>)>)> {
+/// Beginning, end and payload of each record.
+type Records = Vec<(Lsn, Lsn, Vec<u8>)>;
+
+fn open(env: &Env, options: &DirectLogOptions) -> Result<(DirectLog, Records)> {
     let mut found = Vec::new();
     let log = DirectLog::open(env, &dir(), options, &mut |record| {
         found.push((record.start, record.end, record.payload.to_vec()));
@@ -33,7 +36,7 @@ fn payload(n: u8) -> Vec<u8> {
 }
 
 /// A log of several segments, and its records.
-fn write(env: &Env) -> (DirectLog, Vec<(Lsn, Lsn, Vec<u8>)>) {
+fn write(env: &Env) -> (DirectLog, Records) {
     let (log, _) = open(env, &options(0)).unwrap();
     let append = |n: u8| {
         let payload = payload(n);

@@ -16,8 +16,8 @@ use storage::log::{
     Witness, scan, segment_bases, segment_log_id, segment_path,
 };
 
-use super::HINT;
 use super::expected::Expected;
+use super::format::HINT;
 use super::index_file::IndexedSegment;
 use super::index_files::{index_path, read_index};
 use super::item::{Item, items};
