@@ -87,7 +87,7 @@ fn other_version(other: u32) -> Error {
     let message =
         format!("the segment has format version {other}, this build reads version {VERSION}");
     Error::new(ErrorCode::Version, message).with_hint(
-        "start the build that wrote the directory, or use an empty one: the data is then read again from its source",
+        "start the build that wrote the directory; an indexer can also use an empty one: the slices are then rebuilt",
     )
 }
 

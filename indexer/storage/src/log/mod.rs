@@ -81,6 +81,8 @@ pub const SEGMENT_OVERHEAD_BYTES: u64 = format::SEGMENT_HEADER_BYTES as u64;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod direct_tests;
+#[cfg(test)]
 mod golden_tests;
 #[cfg(test)]
 mod tests;

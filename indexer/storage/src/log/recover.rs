@@ -201,9 +201,13 @@ impl LogWalk<'_, '_> {
         self.chain = Some(chain);
         let mut reader = SegmentReader::new(Arc::clone(&file), base)?;
         let is_whole = self.records(&mut reader)?;
-        self.check_witness(path, head.log_id)?;
-        if !is_whole {
-            self.cut_torn_tail(path, &*file, &mut reader)?;
+        if let Some(witness) = self.recovery.witness {
+            let checked = witness.check_id(dir, head.log_id);
+            checked.map_err(|error| error.with_hint(self.recovery.hint))?;
+        }
+        match is_whole {
+            true => self.check_end(path)?,
+            false => self.cut_torn_tail(path, &*file, &mut reader)?,
         }
         // The crash of a process alone leaves valid records that were never synced.
         file.sync()?;
@@ -214,8 +218,7 @@ impl LogWalk<'_, '_> {
 
     /// The header of a last segment whose creation was interrupted; `None` if it cannot have been.
     fn begun(&self, base: Lsn) -> Result<Option<SegmentHead>> {
-        let synced = self.recovery.witness.map_or(0, |witness| witness.synced);
-        if synced > base {
+        if self.synced() > base {
             return Ok(None);
         }
         match (self.chain, self.log_id) {
@@ -231,20 +234,21 @@ impl LogWalk<'_, '_> {
         }
     }
 
+    /// How far the log was synced, as far as the witness knows.
+    fn synced(&self) -> Lsn {
+        self.recovery.witness.map_or(0, |witness| witness.synced)
+    }
+
     /// Checks that the log reaches as far as it was synced.
-    fn check_witness(&self, path: &Path, log_id: u64) -> Result<()> {
-        let Recovery { dir, hint, .. } = *self.recovery;
-        let Some(witness) = self.recovery.witness else { return Ok(()) };
-        witness.check_id(dir, log_id).map_err(|error| error.with_hint(hint))?;
-        if self.end >= witness.synced {
+    fn check_end(&self, path: &Path) -> Result<()> {
+        let (end, synced) = (self.end, self.synced());
+        if end >= synced {
             return Ok(());
         }
         Err(self.recovery.damage(format!(
-            "{} ends at LSN {}, but the log was synced up to LSN {}: the segment is damaged or cut short, or a later \
-             one is missing",
-            path.display(),
-            self.end,
-            witness.synced
+            "{} ends at LSN {end}, but the log was synced up to LSN {synced}: the segment is cut short, or a later one is \
+             missing",
+            path.display()
         )))
     }
 
@@ -256,7 +260,7 @@ impl LogWalk<'_, '_> {
         reader: &mut SegmentReader,
     ) -> Result<()> {
         let offset = reader.offset(self.end);
-        let synced = largest_durable(reader, self.end)?;
+        let synced = largest_durable(reader, self.end)?.max(self.synced());
         if self.end < synced {
             let why = format!("the log was synced up to offset {}", reader.offset(synced));
             return Err(self.recovery.bad_record(offset, &why));

@@ -185,6 +185,17 @@ impl Verify<'_> {
         if let Some(what) = before.and_then(|before| segment.contradiction(&before)) {
             self.report.finding(path, what);
         }
+        self.damaged_records(path, is_last, durable, &damaged);
+        Some(segment)
+    }
+
+    fn damaged_records(
+        &mut self,
+        path: &Path,
+        is_last: bool,
+        durable: Lsn,
+        damaged: &[RecordInfo],
+    ) {
         for record in damaged {
             let place = format!("offset {}, {} bytes", record.offset, record.bytes);
             if is_last && record.lsn >= durable {
@@ -194,7 +205,6 @@ impl Verify<'_> {
                 self.report.finding(path, format!("{place}: a damaged record"));
             }
         }
-        Some(segment)
     }
 
     /// Checks the manifests. Returns which manifest names each fragment, and the indexes.

@@ -50,7 +50,9 @@ pub struct GroupPlace {
 impl ChangeLog {
     /// Appends a group. It is atomic: after a crash all of it is there, or nothing. It is visible and durable after
     /// [`Self::sync`]. `OutOfOrder` if a mutation does not follow the last one of its vbucket, or an item does not fit
-    /// the state of its vbucket; nothing is written then. After a failed write the log accepts no more groups.
+    /// the state of its vbucket; nothing is written then. After a failed write the log accepts no more groups. A group
+    /// that rewinds or purges makes the groups before it durable and visible first, and may not go back to a mutation
+    /// that it brings itself.
     pub fn append(&self, group: &GroupBuilder) -> Result<GroupPlace> {
         let mut writer = lock(&self.writer);
         let payload = self.log.end() + storage::log::RECORD_OVERHEAD_BYTES;

@@ -90,10 +90,10 @@ impl VbucketIndex {
                 self.segments.clear();
                 self.history += 1;
             }
-            Change::Run { first, .. } => {
-                if self.segments.back().is_none_or(|(_, base)| *base != segment) {
-                    self.push(*first, segment);
-                }
+            Change::Run { first, .. }
+                if self.segments.back().is_none_or(|(_, base)| *base != segment) =>
+            {
+                self.push(*first, segment);
             }
             Change::Rewind { to, .. } => {
                 self.cut(Seqno(to.0 + 1));

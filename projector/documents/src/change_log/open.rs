@@ -9,7 +9,7 @@ use proto::model::ids::Seqno;
 use proto::{Error, ErrorCode, Result};
 use storage::log::{DirectLog, DirectLogOptions, LogRecord, Lsn};
 
-use super::HINT;
+use super::format::HINT;
 use super::index_file::IndexedSegment;
 use super::index_files::{IndexFiles, payload_lsn};
 use super::item::{Item, LogEvent, items};

@@ -12,10 +12,11 @@ use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use storage::log::Lsn;
 
+use super::format::HINT;
+use super::index_cache::Runs;
 use super::item::{Item, MutationPlace, RunMutation, items};
 use super::log::ChangeLog;
 use super::segment_index::{RunEntry, SegmentIndex, position_of};
-use super::{HINT, index_cache::Runs};
 use crate::document_store::LogExtent;
 use crate::mutation::Mutation;
 

@@ -16,12 +16,13 @@ use storage::log::{
     Witness, scan, segment_bases, segment_log_id, segment_path,
 };
 
-use super::HINT;
+use super::expected::Expected;
+use super::format::HINT;
 use super::index_file::IndexedSegment;
 use super::index_files::{index_path, read_index};
 use super::item::{Item, items};
 use super::segment_index::SegmentIndex;
-use super::state::Change;
+use super::state::{Change, LogState};
 
 /// Gaps that an error lists; it counts the others.
 const GAPS_LISTED_MAX: usize = 8;
@@ -74,15 +75,22 @@ pub struct LogRemark {
     pub message: String,
 }
 
-/// Checks every segment, record, item and side file of a change log. Nothing is changed.
-pub fn verify(fs: &dyn FileSystem, dir: &Path) -> Result<LogSurvey> {
+/// Checks every segment, record, item and side file of a change log, and that it has everything that a checkpoint needs,
+/// if one is given. Nothing is changed.
+pub fn verify(fs: &dyn FileSystem, dir: &Path, checkpoint: Option<&LogState>) -> Result<LogSurvey> {
     let bases = segment_bases(fs, dir)?;
     let witness = Witness::read(fs, dir)?;
-    let mut surveyor = Surveyor { witness, ..Surveyor::new(fs, dir) };
+    let expected = checkpoint.map(Expected::new);
+    let mut surveyor = Surveyor { witness, expected, ..Surveyor::new(fs, dir) };
     for (n, base) in bases.iter().enumerate() {
         surveyor.segment(*base, bases.get(n + 1).copied());
     }
     surveyor.witness(bases.last().copied());
+    if let Some(expected) = surveyor.expected.take() {
+        let end = surveyor.before.as_ref().map_or(Lsn::MAX, |before| before.end);
+        let missing = expected.missing(surveyor.survey.log_id, bases.first().copied(), end);
+        missing.into_iter().for_each(|message| surveyor.finding(dir, message));
+    }
     surveyor.other_files(&bases)?;
     Ok(surveyor.survey)
 }
@@ -92,7 +100,7 @@ pub(super) fn explain(fs: &dyn FileSystem, dir: &Path, error: Error) -> Error {
     if error.code != ErrorCode::Corrupt {
         return error;
     }
-    let Ok(survey) = verify(fs, dir) else { return error };
+    let Ok(survey) = verify(fs, dir, None) else { return error };
     let mut message = error.message;
     for gap in survey.gaps.iter().take(GAPS_LISTED_MAX) {
         let _ = write!(message, "; {gap}");
@@ -137,6 +145,7 @@ struct Surveyor<'a> {
     dir: &'a Path,
     survey: LogSurvey,
     witness: Option<Witness>,
+    expected: Option<Expected>,
     /// The segment before.
     before: Option<SegmentInfo>,
     known: BTreeMap<VbucketId, Known>,
@@ -147,7 +156,8 @@ struct Surveyor<'a> {
 impl<'a> Surveyor<'a> {
     fn new(fs: &'a dyn FileSystem, dir: &'a Path) -> Self {
         let (survey, known) = (LogSurvey::default(), BTreeMap::new());
-        Self { fs, dir, survey, witness: None, before: None, known, damaged: 0 }
+        let (witness, expected, before) = (None, None, None);
+        Self { fs, dir, survey, witness, expected, before, known, damaged: 0 }
     }
 
     fn finding(&mut self, path: &Path, message: impl Into<String>) {
@@ -195,7 +205,7 @@ impl<'a> Surveyor<'a> {
             Ok(found) => found,
             Err(error) => return self.unreadable(&path, base, next, &error),
         };
-        self.survey.bytes += found.end - base + SEGMENT_OVERHEAD_BYTES;
+        self.survey.bytes += found.end - found.base + SEGMENT_OVERHEAD_BYTES;
         self.survey.log_id.get_or_insert(found.log_id);
         let vouched = self.witness.map_or(0, |witness| witness.synced).max(durable);
         for record in bad {
@@ -281,6 +291,9 @@ impl<'a> Surveyor<'a> {
         }
         for (vbucket, change) in item.changes()? {
             index.apply(vbucket, &change, item.lsn);
+            if let Some(expected) = &mut self.expected {
+                expected.change(vbucket, &change, item.lsn);
+            }
             self.change(path, vbucket, &change, item.lsn);
         }
         Ok(())

@@ -1,0 +1,219 @@
+//! Logs whose callers do their own writing, and segments that belong to no log or to another one.
+
+use std::path::{Path, PathBuf};
+
+use proto::env::{Env, OpenMode, sim};
+use proto::{Error, ErrorCode, Result};
+
+use super::segment::segment_path;
+use super::tests::small;
+use super::*;
+
+const HINT: &str = "restore it";
+
+fn dir() -> PathBuf {
+    PathBuf::from("/log")
+}
+
+fn options(from: Lsn) -> DirectLogOptions {
+    DirectLogOptions { segment_bytes: 200, open_files_max: 2, log_id: None, from, hint: HINT }
+}
+
+/// Beginning, end and payload of each record.
+type Records = Vec<(Lsn, Lsn, Vec<u8>)>;
+
+fn open(env: &Env, options: &DirectLogOptions) -> Result<(DirectLog, Records)> {
+    let mut found = Vec::new();
+    let log = DirectLog::open(env, &dir(), options, &mut |record| {
+        found.push((record.start, record.end, record.payload.to_vec()));
+        Ok(())
+    })?;
+    Ok((log, found))
+}
+
+fn payload(n: u8) -> Vec<u8> {
+    vec![n; 30 + usize::from(n)]
+}
+
+/// A log of several segments, and its records.
+fn write(env: &Env) -> (DirectLog, Records) {
+    let (log, _) = open(env, &options(0)).unwrap();
+    let append = |n: u8| {
+        let payload = payload(n);
+        let (left, right) = payload.split_at(7);
+        let place = log.append(&[left, right]).unwrap();
+        (place.start, place.end, payload)
+    };
+    let records = (0..20).map(append).collect();
+    log.sync().unwrap();
+    (log, records)
+}
+
+fn bytes_of(env: &Env, path: &Path) -> Vec<u8> {
+    let file = env.fs.open(path, OpenMode::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+fn put(env: &Env, path: &Path, bytes: &[u8]) {
+    let file = env.fs.open(path, OpenMode::Create).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all_at(bytes, 0).unwrap();
+}
+
+fn refused(env: &Env, options: &DirectLogOptions) -> Error {
+    let error = open(env, options).err().expect("damage must not pass");
+    assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
+    assert_eq!(error.hint.as_deref(), Some(HINT));
+    error
+}
+
+#[test]
+fn records_can_be_read_at_once_and_come_back() {
+    let (env, _, _) = sim::world(1);
+    let (log, records) = write(&env);
+    let read = |log: &DirectLog| {
+        for (_, end, payload) in &records {
+            let found = log.read(end - payload.len() as u64, payload.len()).unwrap();
+            assert_eq!(found, payload);
+        }
+    };
+    read(&log);
+    assert!(log.segments().len() > 3);
+    let (first, rest) = (log.segments()[0], log.segments()[2]);
+    log.mark().unwrap();
+    drop(log);
+    let (log, found) = open(&env, &options(0)).unwrap();
+    assert_eq!(found, records);
+    read(&log);
+    let from = records[15].0;
+    log.release(rest).unwrap();
+    assert_eq!(log.read(first, 10).unwrap_err().code, ErrorCode::HistoryPurged);
+    drop(log);
+    let (log, found) = open(&env, &DirectLogOptions { log_id: Some(1), ..options(from) })
+        .or_else(|error| {
+            assert!(error.message.contains("belongs to log"), "{error}");
+            open(&env, &options(from))
+        })
+        .unwrap();
+    assert!(found.len() < 10, "closed segments before the place are not read");
+    assert_eq!(found, records[20 - found.len()..]);
+    assert!(log.segment_of(from).is_some());
+    drop(log);
+    for from in [records[0].0, records[19].1 + 1000] {
+        refused(&env, &options(from));
+    }
+}
+
+#[test]
+fn a_lost_or_shortened_last_segment_is_found_by_the_witness() {
+    for marks in [false, true] {
+        let (env, _, _) = sim::world(1);
+        let (log, records) = write(&env);
+        if marks {
+            log.mark().unwrap();
+        }
+        let last = *log.segments().last().unwrap();
+        drop(log);
+        let path = segment_path(&dir(), last);
+        let bytes = bytes_of(&env, &path);
+        for len in 0..bytes.len() - RECORD_OVERHEAD_BYTES as usize {
+            put(&env, &path, &bytes[..len]);
+            // Without a mark nobody has vouched for the last segment.
+            match marks {
+                true => assert!(refused(&env, &options(0)).message.contains("/log")),
+                false => assert!(open(&env, &options(0)).unwrap().1.len() < records.len()),
+            }
+        }
+        env.fs.remove_file(&path).unwrap();
+        if marks {
+            refused(&env, &options(0));
+            env.fs.remove_file(&Witness::path(&dir())).unwrap();
+            open(&env, &options(0)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_damaged_witness_does_no_harm() {
+    let (env, _, fs) = sim::world(1);
+    let (log, records) = write(&env);
+    log.mark().unwrap();
+    drop(log);
+    let path = Witness::path(&dir());
+    for bit in 0..28 * 8 {
+        fs.flip_bit(&path, bit).unwrap();
+        assert_eq!(open(&env, &options(0)).unwrap().1, records);
+        fs.flip_bit(&path, bit).unwrap();
+    }
+}
+
+#[test]
+fn a_failed_write_stops_the_log_for_good() {
+    let (env, _, fs) = sim::world(1);
+    let (log, records) = write(&env);
+    fs.fail_at(fs.operations() + 1);
+    assert_eq!(log.append(&[b"lost"]).unwrap_err().code, ErrorCode::Io);
+    assert_eq!(log.append(&[b"refused"]).unwrap_err().code, ErrorCode::Io);
+    assert_eq!(log.sync().unwrap_err().code, ErrorCode::Io);
+    let (_, end, payload) = &records[19];
+    assert_eq!(log.read(end - payload.len() as u64, payload.len()).unwrap(), payload);
+    drop(log);
+    assert_eq!(open(&env, &options(0)).unwrap().1, records);
+}
+
+/// Two commit logs of a seed with records of equal lengths; those of `text` differ.
+async fn commit_log(seed: u64, text: u8) -> Env {
+    let (env, _, _) = sim::world(seed);
+    let log = CommitLog::open(&env, &dir(), small(100), &mut |_, _| Ok(())).unwrap();
+    for n in 0..6u8 {
+        let lsn = log.append(&[if n == 1 { text } else { n }; 40]).await.unwrap();
+        log.wait_durable(lsn).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    env
+}
+
+#[tokio::test]
+async fn a_segment_of_another_log_or_of_another_life_is_refused() {
+    let (env, same_log, other) =
+        (commit_log(1, 1).await, commit_log(1, 9).await, commit_log(2, 1).await);
+    let paths = env.fs.list(&dir()).unwrap();
+    assert!(paths.len() > 2);
+    let open = || CommitLog::open(&env, &dir(), small(100), &mut |_, _| Ok(())).map(drop);
+    open().unwrap();
+    for (n, path) in paths.iter().enumerate() {
+        let own = bytes_of(&env, path);
+        for (from, named) in [(&other, n.max(1)), (&same_log, n + 1)] {
+            put(&env, path, &bytes_of(from, path));
+            // Of two first segments neither is foreign; the contradiction is in the second.
+            match (bytes_of(&env, path) == own, open()) {
+                (true, opened) => opened.unwrap(),
+                (false, opened) => {
+                    let error = opened.unwrap_err();
+                    assert_eq!(error.code, ErrorCode::Corrupt);
+                    let named = [n, named].map(|n| paths.get(n).unwrap_or(path).to_string_lossy());
+                    assert!(named.iter().any(|name| error.message.contains(&**name)), "{error}");
+                    assert!(error.message.contains("offset 0"), "{error}");
+                }
+            }
+        }
+        put(&env, path, &own);
+    }
+    open().unwrap();
+}
+
+#[tokio::test]
+async fn describe_tells_a_segment_that_does_not_follow() {
+    let (env, same_log) = (commit_log(1, 1).await, commit_log(1, 9).await);
+    let paths = env.fs.list(&dir()).unwrap();
+    let infos = || -> Vec<SegmentInfo> {
+        paths.iter().map(|path| describe(&env, path, &mut |_| ()).unwrap()).collect()
+    };
+    let contradictions =
+        || infos().windows(2).filter(|pair| pair[1].contradiction(&pair[0]).is_some()).count();
+    assert_eq!(contradictions(), 0);
+    put(&env, &paths[0], &bytes_of(&same_log, &paths[0]));
+    assert_eq!(contradictions(), 1);
+}
