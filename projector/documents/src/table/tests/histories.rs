@@ -9,7 +9,12 @@ use super::history::History;
 use super::steps::{Fate, Kind, Step, Told};
 
 fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![5 => Just(Kind::Flush), 2 => Just(Kind::Merge), 3 => Just(Kind::FullMerge)]
+    prop_oneof![
+        5 => Just(Kind::Flush),
+        1 => Just(Kind::Merge),
+        1 => Just(Kind::FullMerge),
+        3 => any::<u64>().prop_map(Kind::Neighbours),
+    ]
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -60,7 +65,8 @@ fn drawn(random: &mut fastrand::Rng) -> Step {
         48..62 => {
             let kind = match random.u8(0..10) {
                 0..6 => Kind::Flush,
-                6..9 => Kind::Merge,
+                6 => Kind::Merge,
+                7..9 => Kind::Neighbours(random.u64(..)),
                 _ => Kind::FullMerge,
             };
             let fate = match random.u8(0..24) {

@@ -17,7 +17,7 @@ fn newest() -> Retention {
 
 fn new_table() -> (SimFs, DocumentTable) {
     let fs = SimFs::new(1);
-    let table = open(&fs, &TableManifest::new(1)).unwrap();
+    let table = open(&fs, &TableManifest::new(BucketId(7))).unwrap();
     (fs, table)
 }
 
@@ -88,8 +88,8 @@ fn a_manifest_whose_parts_contradict_each_other_is_refused() {
     let changes: [fn(&mut TableManifest); 6] = [
         |manifest| manifest.fragments.reverse(),
         |manifest| manifest.covered = 2,
-        |manifest| manifest.next_file = 2,
-        |manifest| manifest.fragments[1].file = 1,
+        |manifest| manifest.next_file -= 1,
+        |manifest| manifest.fragments[1].file -= 1,
         |manifest| manifest.fragments[0].cleaned = 1,
         |manifest| manifest.fragments[0].versions = 0,
     ];
