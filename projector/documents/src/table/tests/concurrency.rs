@@ -149,7 +149,7 @@ fn reopen(fs: &SimFs, shared: &Shared) {
 
 #[test]
 fn in_every_order_of_steps_readers_see_whole_batches() {
-    for seed in 0..20 {
+    for seed in 0..60 {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
             let turns = Turns::new(seed);
