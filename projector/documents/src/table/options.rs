@@ -16,7 +16,8 @@ pub struct TableOptions {
     pub open_files: Arc<OpenFiles>,
     /// Compression of fragments.
     pub compression: Compression,
-    /// Size of a fragment's block before compression. Larger blocks take less room on disk, and a read of one document costs more.
+    /// Size of a fragment's block before compression. Larger blocks take less room on disk, and a read of one document costs
+    /// more.
     pub block_bytes: usize,
 }
 

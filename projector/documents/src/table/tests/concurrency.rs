@@ -1,7 +1,7 @@
 //! One writer, readers and a maintainer at the same time.
 //!
-//! Each batch of the writer gives all documents the same text, or deletes all. Rewinds take all documents back to an earlier batch. So at each
-//! moment all documents are the same. A reader that finds two different ones has seen a half of something.
+//! Each batch of the writer gives all documents the same text, or deletes all. Rewinds take all documents back to an earlier
+//! batch. So at each moment all documents are the same. A reader that finds two different ones has seen a half of something.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

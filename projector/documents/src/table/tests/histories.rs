@@ -1,5 +1,5 @@
-//! The promise of the table: whatever happens, each read gives what a naive model gives. Proptest looks for short histories; a fixed
-//! number of long ones is drawn from seeds.
+//! The promise of the table: whatever happens, each read gives what a naive model gives. Proptest looks for short histories;
+//! a fixed number of long ones is drawn from seeds.
 
 use proptest::collection::vec;
 use proptest::option;
