@@ -49,7 +49,8 @@
 //! ```
 //!
 //! A fragment, a log segment and a manifest are plain formats: `log`, `manifest`, `fragment` and
-//! `rows` know nothing of indexes, so other data (documents, for example) can use them.
+//! `rows` know nothing of indexes, so other data (the documents of a projector) can use them. `layers` names what such
+//! data needs.
 
 mod apply;
 mod batch;

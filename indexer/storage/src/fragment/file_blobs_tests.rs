@@ -1,6 +1,7 @@
 //! A bounded number of fragments is open at once, and every one can be read.
 
-use proto::env::sim::SimFs;
+use proto::env::Env;
+use proto::env::sim::{SimFs, Turns, world};
 
 use super::*;
 
@@ -46,5 +47,26 @@ fn a_deleted_fragment_stays_readable_for_all_who_opened_it() {
     let _more: Vec<_> = (20..40).map(|id| write(&blobs, id)).collect();
     for id in 0..10_u64 {
         assert!(is_readable(&*first[id as usize], id) && is_readable(&*second[id as usize], id));
+    }
+}
+
+#[test]
+fn a_fragment_stays_readable_whenever_it_is_deleted() {
+    for seed in 0..200 {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let turns = Turns::new(seed);
+            let env = Env { spawner: turns.spawner(), ..world(seed).0 };
+            let blobs = Arc::new(blobs());
+            let written: Vec<_> = (0..8).map(|id| write(&blobs, id)).collect();
+            let reader = env.blocking(move || {
+                for id in (0..8_u64).chain((0..8).rev()) {
+                    assert!(is_readable(&*written[id as usize], id));
+                }
+            });
+            let deleter = env.blocking(move || (0..8).for_each(|id| blobs.delete(id).unwrap()));
+            tokio::join!(reader, deleter);
+            turns.resume_panic();
+        });
     }
 }

@@ -115,14 +115,15 @@ impl PooledFile {
         }
         drop(state);
         // The pool is locked before a slot, and making room locks the pool.
-        let file = self.pool.open_now(&self.slot.path)?;
+        let opened = self.pool.open_now(&self.slot.path);
         state = lock(&self.slot.state);
-        let is_new = state.file.is_none();
-        let file = Arc::clone(state.file.get_or_insert(file));
-        drop(state);
-        if is_new {
-            self.pool.enter(&self.slot);
+        // Another reader has opened the file meanwhile, or a deletion has, and has removed its name.
+        if let Some(file) = &state.file {
+            return Ok(Arc::clone(file));
         }
+        let file = Arc::clone(state.file.insert(opened?));
+        drop(state);
+        self.pool.enter(&self.slot);
         Ok(file)
     }
 

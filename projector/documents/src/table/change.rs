@@ -146,15 +146,17 @@ impl DocumentTable {
         let kind = ChangeKind::Flush { covered };
         let mut change = TableChange { table: self, kind, written: None, may_be_named: false };
         if !tables.runs.is_empty() {
+            let documents = tables.runs.iter().map(|run| run.documents).sum();
+            let (dead, is_at_bottom) = (Arc::clone(&tables.dead), tables.fragments.is_empty());
             let runs = self.sort(&tables.runs)?;
-            let is_at_bottom = tables.fragments.is_empty();
+            // The frozen memtables go now, unless a reader has them: the sorted runs have their versions.
+            drop(tables);
             let rewrite = Rewrite {
-                dead: &tables.dead,
+                dead: &dead,
                 retention: Some(&retention()),
                 is_at_bottom,
                 vbuckets: self.vbuckets,
             };
-            let documents = tables.runs.iter().map(|run| run.documents).sum();
             change.written = self.write_fragment((sources(runs.iter()), documents), &rewrite)?;
         }
         Ok(Some(change))

@@ -88,8 +88,8 @@ impl State {
 
 impl DocumentTable {
     /// Opens the table that a manifest describes, in a directory of its own. The caller then feeds it with everything from
-    /// [`TableManifest::covered`] on. Files that the manifest does not name are removed. A missing or damaged file is an error that
-    /// names it.
+    /// [`TableManifest::covered`] on. Files that the manifest does not name are removed. A missing or damaged file is an
+    /// error that names it.
     pub fn open(
         fs: &Arc<dyn FileSystem>,
         dir: &Path,

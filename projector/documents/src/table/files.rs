@@ -73,7 +73,8 @@ pub(super) fn open_fragment(
     let found = (fragment.written_id(), stats.rows, stats.oldest.0, stats.newest.0);
     if found != (entry.file, entry.versions, entry.first, entry.last) {
         let what = format!(
-            "open fragment {}: it is not the file that the manifest means: it has id, versions, first and last place {found:?}, not {:?}",
+            "open fragment {}: it is not the file that the manifest means: \
+             it has id, versions, first and last place {found:?}, not {:?}",
             blobs.name(entry.file),
             (entry.file, entry.versions, entry.first, entry.last)
         );
@@ -91,8 +92,8 @@ fn delete(blobs: &FileBlobs, file: u64) -> Result<()> {
     }
 }
 
-/// True if at least half of the blocks of some fragments are cached. The new blocks then replace them in the cache. Blocks in memory
-/// do not count: a flush leaves the cache to the blocks that somebody reads.
+/// True if at least half of the blocks of some fragments are cached. The new blocks then replace them in the cache. Blocks in
+/// memory do not count: a flush leaves the cache to the blocks that somebody reads.
 fn is_in_cache(sources: &[Source]) -> bool {
     let (mut cached, mut blocks) = (0, 0);
     for table in sources.iter().map(|source| &source.table) {

@@ -2,10 +2,14 @@
 //!
 //! The table returns it, and the caller writes it durably, as a part of the manifest of its bucket.
 
+use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::table::dead::DeadList;
+
+/// A bucket has the numbers of this many bits for its files. Each flush and each merge takes one.
+const FILES_BITS: u32 = 40;
 
 /// A fragment of a document table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,10 +45,10 @@ pub struct TableManifest {
 }
 
 impl TableManifest {
-    /// The manifest of an empty table whose first file has an id. Tables that share a block cache need files with
-    /// different ids, for example from the number of the bucket, shifted by 40 bits, on.
-    pub fn new(first_file: u64) -> Self {
-        Self { next_file: first_file, ..Self::default() }
+    /// The manifest of a bucket's empty table. Files of different buckets have different ids, so that their tables can share a
+    /// block cache.
+    pub fn new(bucket: BucketId) -> Self {
+        Self { next_file: bucket.0 << FILES_BITS, ..Self::default() }
     }
 
     /// The place up to which the fragments have everything: the versions and dead versions from there on must be fed to an opened

@@ -2,10 +2,11 @@
 //!
 //! # How it works
 //!
-//! The table is derived from the change log of its bucket. Each mutation is a *version* of a document, and has a *place*: a number that
-//! grows along the log. The table is log-structured. Versions go into a hash table in memory (the *memtable*). A flush writes them,
-//! sorted by id, into an immutable file (a *fragment*), and merges make one fragment out of neighbouring ones. The files, their blocks,
-//! filters and checksums are those of the storage engine (`storage::fragment`); `version` says what a row holds.
+//! The table is derived from the change log of its bucket. Each mutation is a *version* of a document, and has a *place*: a
+//! number that grows along the log. The table is log-structured. Versions go into a hash table in memory (the *memtable*). A
+//! flush writes them, sorted by id, into an immutable file (a *fragment*), and merges make one fragment out of neighbouring
+//! ones. The files, their blocks, filters and checksums are those of the storage engine (`storage::fragment`); `version` says
+//! what a row holds.
 //!
 //! ```text
 //! feed ──► memtable ──freeze──► runs ──flush──► fragments ──merge──► fewer fragments
@@ -19,8 +20,17 @@
 //! A rewind of a vbucket touches no row. It puts an entry on the *dead list* (`dead`), and merges remove the versions that it
 //! names. Merges also drop the versions that no state at or above the *floor* of their vbucket shows (`retention`).
 //!
-//! The table has no log and no manifest file of its own. Its caller writes the [`TableManifest`] durably, and after an opening feeds
-//! the table with everything from [`TableManifest::covered`] on.
+//! The table has no log and no manifest file of its own. Its caller writes the [`TableManifest`] durably, and after an
+//! opening feeds the table with everything from [`TableManifest::covered`] on.
+//!
+//! # What the caller promises
+//!
+//! - Versions and dead versions are fed in the order of the log, by one thread at a time.
+//! - A rewind goes back to a seqno at or above the floor of its vbucket. Only the removal of a vbucket goes back to 0, and the
+//!   vbucket then has a new floor.
+//! - A floor that a flush or a merge was told counts from then on: no read and no rewind names a smaller seqno of what was fed
+//!   before.
+//! - While memory is above a bound of the caller's choice ([`DocumentTable::memory_bytes`]), the caller stops feeding.
 //!
 //! # Invariants
 //!

@@ -10,13 +10,14 @@ use storage::fragment::{BlockCache, OpenFiles};
 pub struct TableOptions {
     /// Bytes of versions in memory at which a flush is due.
     pub memtable_bytes: usize,
-    /// Cache of blocks. Tables can share it if their files have different ids (`TableManifest::new`).
+    /// Cache of blocks. The tables of different buckets can share it.
     pub cache: Arc<BlockCache>,
     /// Pool of open files. Tables can share it.
     pub open_files: Arc<OpenFiles>,
     /// Compression of fragments.
     pub compression: Compression,
-    /// Size of a fragment's block before compression. Larger blocks take less room on disk, and a read of one document costs more.
+    /// Size of a fragment's block before compression. Larger blocks take less room on disk, and a read of one document costs
+    /// more.
     pub block_bytes: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Runs: frozen memtables, sorted when somebody wants their documents in order, and merged when they become many.
 //!
 //! A walk freezes the memtable, so many walks make many small runs. Runs are merged in memory by the same policy as
-//! fragments. A flush takes all runs. A merge of runs that a flush takes meanwhile is thrown away.
+//! fragments. A flush takes all runs. Runs that a flush takes are not merged with newer ones, so that the flush can remove them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,9 +65,9 @@ impl DocumentTable {
         state.is_merging_runs = false;
         let merged = merged?;
         let [first, ..] = runs else { return Ok(()) };
-        let is_flushed = state.flushing.is_some_and(|behind| first.places.first < behind);
+        // A flush may have taken them meanwhile.
         let at = state.tables.runs.iter().position(|run| run.places == first.places);
-        if let (false, Some(at)) = (is_flushed, at) {
+        if let Some(at) = at {
             state.change_tables(|tables| {
                 tables.runs.splice(at..at + runs.len(), merged);
             });

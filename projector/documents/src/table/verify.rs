@@ -1,8 +1,8 @@
 //! Check of a document table's files, for `sextant verify`. Nothing is changed.
 //!
-//! Every block of every fragment is read through its checksum. The rows must be sorted and agree with statistics, sparse index and
-//! filter (`storage::fragment::describe`). Their places must be those of the manifest, their ids must be text, and their values must
-//! begin with a seqno.
+//! Every block of every fragment is read through its checksum. The rows must be sorted and agree with statistics, sparse
+//! index and filter (`storage::fragment::describe`). Their places must be those of the manifest, their ids must be text, and
+//! their values must begin with a seqno.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! A lock for many readers and a writer that comes again and again.
 //!
-//! The writer of a table takes the lock for each batch, and lets go of it for less time than a waiting reader needs to wake up. A plain
-//! lock would let the writer in each time. So the writer first lets the readers pass that wait already, up to a bound.
+//! The writer of a table takes the lock for each batch, and lets go of it for less time than a waiting reader needs to wake
+//! up. A plain lock would let the writer in each time. So the writer first lets the readers pass that wait already, up to a
+//! bound.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -1,5 +1,5 @@
-//! The promise of the table: whatever happens, each read gives what a naive model gives. Proptest looks for short histories; a fixed
-//! number of long ones is drawn from seeds.
+//! The promise of the table: whatever happens, each read gives what a naive model gives. Proptest looks for short histories;
+//! a fixed number of long ones is drawn from seeds.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -9,7 +9,12 @@ use super::history::History;
 use super::steps::{Fate, Kind, Step, Told};
 
 fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![5 => Just(Kind::Flush), 2 => Just(Kind::Merge), 3 => Just(Kind::FullMerge)]
+    prop_oneof![
+        5 => Just(Kind::Flush),
+        1 => Just(Kind::Merge),
+        1 => Just(Kind::FullMerge),
+        3 => any::<u64>().prop_map(Kind::Neighbours),
+    ]
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -37,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn short_histories_read_like_the_model(steps in vec(step(), 1..80), seed in any::<u64>()) {
@@ -60,7 +65,8 @@ fn drawn(random: &mut fastrand::Rng) -> Step {
         48..62 => {
             let kind = match random.u8(0..10) {
                 0..6 => Kind::Flush,
-                6..9 => Kind::Merge,
+                6 => Kind::Merge,
+                7..9 => Kind::Neighbours(random.u64(..)),
                 _ => Kind::FullMerge,
             };
             let fate = match random.u8(0..24) {

@@ -2,6 +2,7 @@
 //! compares each read with the model.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Error;
@@ -54,7 +55,7 @@ type Steps<'a> = std::slice::Iter<'a, Step>;
 
 impl History {
     pub fn new(seed: u64) -> Self {
-        let durable = postcard::to_stdvec(&TableManifest::new(7)).unwrap();
+        let durable = postcard::to_stdvec(&TableManifest::new(BucketId(7))).unwrap();
         Self {
             fs: SimFs::new(seed),
             log: Vec::new(),
@@ -270,6 +271,9 @@ impl History {
             Kind::Flush => table.prepare_flush(retention),
             Kind::Merge => table.prepare_merge(retention),
             Kind::FullMerge => table.prepare_full_merge(retention),
+            Kind::Neighbours(salt) => {
+                table.prepare_merge_of(|tables| neighbours(tables.fragments.len(), salt), retention)
+            }
         };
         let Some(change) = self.uncrashed(prepared)? else { return Ok(()) };
         match self.take(table, steps, between % 6) {
@@ -365,6 +369,13 @@ impl History {
             self.told.cuts += 1;
         }
     }
+}
+
+/// Some neighbours of a number of fragments.
+fn neighbours(fragments: usize, salt: u64) -> Option<Range<usize>> {
+    let first = (salt as usize).checked_rem(fragments)?;
+    let count = 1 + (salt >> 32) as usize % (fragments - first).min(4);
+    Some(first..first + count)
 }
 
 fn apply(table: &DocumentTable, versions: &[(u64, String, u64, Option<Vec<u8>>)]) {

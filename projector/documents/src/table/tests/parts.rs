@@ -17,7 +17,7 @@ fn newest() -> Retention {
 
 fn new_table() -> (SimFs, DocumentTable) {
     let fs = SimFs::new(1);
-    let table = open(&fs, &TableManifest::new(1)).unwrap();
+    let table = open(&fs, &TableManifest::new(BucketId(7))).unwrap();
     (fs, table)
 }
 
@@ -88,8 +88,8 @@ fn a_manifest_whose_parts_contradict_each_other_is_refused() {
     let changes: [fn(&mut TableManifest); 6] = [
         |manifest| manifest.fragments.reverse(),
         |manifest| manifest.covered = 2,
-        |manifest| manifest.next_file = 2,
-        |manifest| manifest.fragments[1].file = 1,
+        |manifest| manifest.next_file -= 1,
+        |manifest| manifest.fragments[1].file -= 1,
         |manifest| manifest.fragments[0].cleaned = 1,
         |manifest| manifest.fragments[0].versions = 0,
     ];
@@ -126,8 +126,12 @@ fn a_merge_does_not_clean_what_dies_while_it_runs() {
     put(&table, 1, "a", 1, Some("one"));
     put(&table, 2, "a", 2, Some("two"));
     flush(&table, &all());
-    let merge = table.prepare_merge_of(|_| Some(0..1), all).unwrap().expect("a merge");
-    table.kill(&[rewind("a", 3, 1)]);
+    // The retention is asked after the inputs are fixed.
+    let retention = || {
+        table.kill(&[rewind("a", 3, 1)]);
+        all()
+    };
+    let merge = table.prepare_merge_of(|_| Some(0..1), retention).unwrap().expect("a merge");
     table.reach(5);
     let manifest = installed(merge);
     assert_eq!((manifest.dead_entries(), manifest.fragments()[0].versions), (1, 2));

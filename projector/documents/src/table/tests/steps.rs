@@ -31,6 +31,8 @@ pub enum Kind {
     Flush,
     Merge,
     FullMerge,
+    /// A merge of some neighbours; the number chooses them.
+    Neighbours(u64),
 }
 
 /// What becomes of a change.
