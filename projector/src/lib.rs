@@ -44,6 +44,12 @@ pub use projector::Projector;
 pub use service::Service;
 pub use source::DocumentStore;
 
+/// Descriptions of a projector's files, for `sextant inspect`.
+pub mod inspect {
+    pub use documents::change_log::{ItemContent, ItemInfo, describe as describe_changes};
+    pub use documents::store::{PairedContents, describe as describe_checkpoint};
+}
+
 /// The store in memory and the types of its contents, for tests.
 #[cfg(feature = "testing")]
 pub mod testing {

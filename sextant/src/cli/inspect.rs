@@ -1,9 +1,12 @@
-//! `sextant inspect`: prints and checks a file of the slice store.
+//! `sextant inspect`: prints and checks a file of an indexer or a projector.
 
 use std::path::{Path, PathBuf};
 
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use projector::inspect::{
+    ItemContent, ItemInfo as ChangeInfo, describe_changes, describe_checkpoint,
+};
 use proto::env::Env;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
@@ -22,11 +25,15 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Kind {
-    /// A fragment: DIR/fragments/*.frag
+    /// A fragment of slices or documents: fragments/*.frag
     Fragment(FileArgs),
-    /// A segment of the commit log: DIR/log/*.log
+    /// A segment of an indexer's commit log: log/*.log
     Log(FileArgs),
-    /// A manifest: DIR/manifests/*.manifest
+    /// A segment of a bucket's change log: buckets/*/log/*.log
+    Changes(FileArgs),
+    /// A checkpoint of a bucket, or the manifest of a projector: checkpoint.1, source.1
+    Checkpoint(FileArgs),
+    /// A manifest of an indexer: manifests/*.manifest
     Manifest(FileArgs),
 }
 
@@ -49,6 +56,8 @@ pub async fn run(args: Args) -> Result<()> {
     env.blocking(move || match args.kind {
         Kind::Fragment(args) => inspect_fragment(&inside, &args),
         Kind::Log(args) => inspect_log(&inside, &args),
+        Kind::Changes(args) => inspect_changes(&inside, &args),
+        Kind::Checkpoint(args) => inspect_checkpoint(&inside, &args),
         Kind::Manifest(args) => inspect_manifest(&inside, &args),
     })
     .await
@@ -165,6 +174,61 @@ fn inspect_log(env: &Env, args: &FileArgs) -> Result<()> {
             "a crash may leave a torn record at the end of the last segment; the next start removes it",
         )
     })
+}
+
+fn inspect_changes(env: &Env, args: &FileArgs) -> Result<()> {
+    let (mut printed, mut items, mut mutations, mut count) = (Ok(()), 0, 0, 0);
+    let info = describe_changes(&*env.fs, &args.file, &mut |item| {
+        let is_damaged = matches!(item.content, ItemContent::Damaged { .. });
+        items += 1;
+        count += u64::from(is_damaged);
+        if let ItemContent::Run { first, last, .. } = item.content {
+            mutations += last.0 + 1 - first.0;
+        }
+        if args.all || is_damaged {
+            keep(&mut printed, if args.json { json(item) } else { say(&change_line(item)) });
+        }
+    })?;
+    printed?;
+    let SegmentInfo { base, log_id, end, records, .. } = info;
+    if args.json {
+        json(&info)?;
+    } else {
+        say(&format!(
+            "segment of change log {log_id:016x} from LSN {base} to {end}: {records} groups with {items} items, {mutations} mutations\n"
+        ))?;
+    }
+    damaged(&args.file, count.max(info.damaged))
+}
+
+fn change_line(item: &ChangeInfo) -> String {
+    let ChangeInfo { lsn, group_offset, bytes, content } = item;
+    let what = match content {
+        ItemContent::Run { vbucket, vbuuid, first, last } => {
+            format!("seqnos {first} to {last} of vbucket {vbucket}, branch {vbuuid:x}")
+        }
+        ItemContent::Record => "the record of the bucket".into(),
+        ItemContent::Rewind { vbucket, to } => format!("vbucket {vbucket} goes back to seqno {to}"),
+        ItemContent::Remove { vbucket } => format!("vbucket {vbucket} is removed"),
+        ItemContent::Begin { vbucket, purged } => {
+            format!("vbucket {vbucket} begins, purged up to seqno {purged}")
+        }
+        ItemContent::Documents { vbucket, documents } => {
+            format!("{documents} copied documents of vbucket {vbucket}")
+        }
+        ItemContent::Purge { points } => format!("{} vbuckets are purged", points.len()),
+        ItemContent::Damaged { what } => format!("damaged: {what}"),
+    };
+    format!("LSN {lsn}, group at {group_offset}: {what}, {bytes} bytes\n")
+}
+
+fn inspect_checkpoint(env: &Env, args: &FileArgs) -> Result<()> {
+    let contents = describe_checkpoint(&*env.fs, &args.file)?;
+    if args.json {
+        return json(&contents);
+    }
+    let text = serde_json::to_string_pretty(&contents);
+    say(&(text.map_err(|error| Error::internal(error.to_string()))? + "\n"))
 }
 
 fn record_line(record: &RecordInfo) -> String {

@@ -66,12 +66,12 @@ impl BucketStore {
         env: &Env,
         dir: &Path,
         record: &BucketRecord,
-        (number, options): (u64, &DiskStoreOptions),
+        options: &DiskStoreOptions,
         tables: &TableOptions,
     ) -> Result<Self> {
         create_dir_durably(&*env.fs, dir)?;
         let log = LogState::new(record.info.vbuckets);
-        let table = TableManifest::new(number << 40);
+        let table = TableManifest::new(record.info.id);
         let first = Checkpoint { log, record: record.clone(), table };
         let (mut file, _) = PairedFile::open::<Checkpoint>(&*env.fs, dir, CHECKPOINT_FILE)?;
         file.write(&*env.fs, &first)?;

@@ -143,8 +143,8 @@ impl DiskStore {
         let mut entries = Vec::new();
         for (record, directory) in made.iter().zip(first..) {
             let path = directory_path(&self.dir, directory);
-            let options = (directory, &self.options);
-            let bucket = BucketStore::create(&self.env, &path, record, options, &self.tables)?;
+            let bucket =
+                BucketStore::create(&self.env, &path, record, &self.options, &self.tables)?;
             let entry = entry_of(&bucket, directory);
             write(&self.buckets).insert(record.info.id, Arc::new(bucket));
             entries.push((record.info.id, entry));

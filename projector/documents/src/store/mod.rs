@@ -23,6 +23,7 @@
 //!   open, and nobody is told to roll back.
 mod bucket_store;
 mod checkpoint;
+mod describe;
 mod disk_store;
 mod maintain;
 mod paired_file;
@@ -30,6 +31,7 @@ mod source_manifest;
 mod verify;
 mod walk;
 
+pub use describe::{PairedContents, describe};
 pub use disk_store::{DiskStore, DiskStoreOptions};
 pub use verify::{is_data_dir, verify};
 

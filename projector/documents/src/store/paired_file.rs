@@ -116,6 +116,30 @@ impl PairedFile {
     }
 }
 
+/// The kind of a single copy, if its checksum is right.
+pub fn kind_of(fs: &dyn FileSystem, path: &Path) -> Result<FileKind> {
+    for kind in [FileKind::Source, FileKind::Checkpoint] {
+        match read(fs, path, kind) {
+            Ok(Some(_)) => return Ok(kind),
+            Err(error) if kind == FileKind::Checkpoint => return Err(error),
+            _ => {}
+        }
+    }
+    Err(Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display())))
+}
+
+/// Reads one copy.
+pub fn read_copy<T: DeserializeOwned>(
+    fs: &dyn FileSystem,
+    path: &Path,
+    kind: FileKind,
+) -> Result<T> {
+    let (_, bytes) = read(fs, path, kind)?.ok_or_else(|| {
+        Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display()))
+    })?;
+    decode(&bytes[HEADER_BYTES..]).map_err(|error| blame(error, path))
+}
+
 /// Reads the contents without writing anything, for checks of a directory: the contents of the newer copy, and an error for
 /// each copy that is damaged or missing.
 pub fn inspect<T: DeserializeOwned>(

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::env::{Env, FileSystem};
-use proto::model::ids::{Seqno, VbucketId};
 use storage::log::{Lsn, scan, segment_bases, segment_path};
 use storage::verify::{Remark, Report};
 
@@ -14,7 +13,7 @@ use super::paired_file::inspect;
 use super::source_manifest::{
     BucketEntry, SOURCE_FILE, SourceManifest, directory_path, unknown_directories,
 };
-use crate::change_log::{self, ItemContent, LogState, VbucketState, describe};
+use crate::change_log::{self, LogState};
 use crate::table;
 
 /// True if a directory has the documents of a projector.
@@ -65,22 +64,19 @@ impl Check<'_> {
 
     fn bucket(&mut self, dir: &Path, entry: &BucketEntry) {
         let checkpoint: Option<Checkpoint> = self.paired(dir, CHECKPOINT_FILE);
-        if let Err(error) = self.log(&dir.join("log"), entry) {
+        let state = checkpoint.as_ref().map(|checkpoint| &checkpoint.log);
+        if let Err(error) = self.log(&dir.join("log"), entry, state) {
             self.finding(dir.join("log"), error.to_string());
         }
-        let Some(Checkpoint { log, table, .. }) = checkpoint else { return };
-        match missing(&**self.fs, &dir.join("log"), &log) {
-            Ok(missing) => missing.into_iter().for_each(|what| self.finding(dir.join("log"), what)),
-            Err(error) => self.finding(dir.join("log"), error.to_string()),
-        }
+        let Some(Checkpoint { table, .. }) = checkpoint else { return };
         self.report.fragments += table.fragments().len() as u64;
         self.report.rows += table.fragments().iter().map(|one| one.versions).sum::<u64>();
         self.report.bytes += table.fragments().iter().map(|one| one.bytes).sum::<u64>();
         self.report.findings.extend(table::verify(self.fs, dir, &table));
     }
 
-    fn log(&mut self, dir: &Path, entry: &BucketEntry) -> Result<()> {
-        let survey = change_log::verify(&**self.fs, dir)?;
+    fn log(&mut self, dir: &Path, entry: &BucketEntry, state: Option<&LogState>) -> Result<()> {
+        let survey = change_log::verify(&**self.fs, dir, state)?;
         self.report.log_segments += survey.segments;
         self.report.log_records += survey.groups;
         self.report.bytes += survey.bytes;
@@ -97,77 +93,6 @@ impl Check<'_> {
         }
         Ok(())
     }
-}
-
-/// The first mutation that a log must have of a vbucket, and the first one that it has.
-struct FirstMutation {
-    purged: Seqno,
-    begun: Lsn,
-    is_needed: bool,
-    found: Option<Seqno>,
-}
-
-impl FirstMutation {
-    fn new(VbucketState { extent, begun }: &VbucketState) -> Self {
-        let is_needed = extent.end > extent.purged;
-        Self { purged: extent.purged, begun: *begun, is_needed, found: None }
-    }
-
-    fn run(&mut self, lsn: Lsn, first: Seqno) {
-        if lsn >= self.begun {
-            self.found = Some(self.found.map_or(first, |found| found.min(first)));
-        }
-    }
-
-    fn begin(&mut self, lsn: Lsn, purged: Seqno) {
-        if lsn >= self.begun {
-            *self = Self { purged, begun: lsn, is_needed: false, found: None };
-        }
-    }
-
-    fn is_missing(&self) -> bool {
-        match self.found {
-            Some(found) => found.0 > self.purged.0 + 1,
-            None => self.is_needed,
-        }
-    }
-}
-
-/// Describes the beginnings of vbuckets' logs that a checkpoint needs and the log lacks, because its first segments are missing.
-fn missing(fs: &dyn FileSystem, dir: &Path, state: &LogState) -> Result<Vec<String>> {
-    let mut firsts: Vec<_> = state.vbuckets.iter().map(FirstMutation::new).collect();
-    for base in segment_bases(fs, dir)? {
-        let described = describe(fs, &segment_path(dir, base), &mut |item| {
-            let mut of = |vbucket: VbucketId, change: &dyn Fn(&mut FirstMutation)| {
-                firsts.get_mut(usize::from(vbucket.0)).into_iter().for_each(change);
-            };
-            let lsn = item.lsn;
-            match &item.content {
-                ItemContent::Run { vbucket, first, .. } => {
-                    of(*vbucket, &|one| one.run(lsn, *first))
-                }
-                ItemContent::Rewind { vbucket, to: Seqno(0) } | ItemContent::Remove { vbucket } => {
-                    of(*vbucket, &|one| one.begin(lsn, Seqno(0)));
-                }
-                ItemContent::Begin { vbucket, purged } => {
-                    of(*vbucket, &|one| one.begin(lsn, *purged))
-                }
-                ItemContent::Purge { points } => points.iter().for_each(|(vbucket, to)| {
-                    of(*vbucket, &|one| one.purged = one.purged.max(*to));
-                }),
-                _ => {}
-            }
-        });
-        // The survey of the log names what cannot be read.
-        let _damage = described.is_err();
-    }
-    let lacks = |(first, n): (&FirstMutation, u16)| {
-        let from = first.purged.0 + 1;
-        first.is_missing().then(|| {
-            format!("the change log lacks seqno {from} of vbucket {n}: segments are missing")
-        })
-    };
-    Ok(firsts.iter().zip(0..).filter_map(lacks).collect())
 }
 
 /// The end of the last segment of a log.
