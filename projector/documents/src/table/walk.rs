@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::Result;
 use proto::model::ids::{Seqno, VbucketId};
 use proto::rpc::scan::KeyRange;
+use proto::{Error, Result};
 use storage::fragment::filter_hash;
 use storage::layers::{Block, Merge, Source};
 
@@ -31,6 +31,8 @@ pub struct DocumentWalk {
     /// True if the versions of `id` that may still come do not count.
     is_decided: bool,
     is_begun: bool,
+    /// The error that ended the walk.
+    failure: Option<Error>,
     documents_about: u64,
 }
 
@@ -142,14 +144,26 @@ impl DocumentTable {
             id: Vec::new(),
             is_decided: false,
             is_begun: false,
+            failure: None,
             documents_about,
         })
     }
 }
 
 impl DocumentWalk {
-    /// The next documents, about the given number of bytes, at least one document; empty at the end.
+    /// The next documents, about the given number of bytes, at least one document; empty at the end. After an error the walk has
+    /// ended, and returns the error again.
     pub fn next_chunk(&mut self, bytes: usize) -> Result<DocumentChunk> {
+        if let Some(error) = &self.failure {
+            return Err(error.clone());
+        }
+        let chunk = self.read_chunk(bytes).map_err(with_hint);
+        // A merge that goes on behind an unreadable block would leave its documents out.
+        self.failure = chunk.as_ref().err().cloned();
+        chunk
+    }
+
+    fn read_chunk(&mut self, bytes: usize) -> Result<DocumentChunk> {
         let mut out = Vec::with_capacity(bytes.min(RESERVED_BYTES_MAX));
         let mut rows = Vec::new();
         while rows.is_empty() || out.len() < bytes {
@@ -164,7 +178,7 @@ impl DocumentWalk {
             if !self.is_decided {
                 self.is_decided = take(&self.filter, &self.id, (block, row), &mut out, &mut rows)?;
             }
-            self.merge.skip_row().map_err(with_hint)?;
+            self.merge.skip_row()?;
         }
         Ok(DocumentChunk { bytes: out.into(), rows })
     }

@@ -46,7 +46,10 @@ fn read_all(table: &DocumentTable, rows: &[Row]) -> Vec<Error> {
     };
     loop {
         match walk.next_chunk(100) {
-            Err(error) => return [errors, vec![error]].concat(),
+            Err(error) => {
+                assert_eq!(walk.next_chunk(1).unwrap_err().message, error.message);
+                return [errors, vec![error]].concat();
+            }
             Ok(chunk) if chunk.is_empty() => break,
             Ok(chunk) => chunk.iter().for_each(|row| {
                 let row = (row.id.to_owned(), row.seqno.0, row.document.to_vec());
@@ -106,4 +109,64 @@ fn a_file_that_is_cut_short_or_missing_is_an_error_at_open() {
     assert!(error.message.contains(&path.display().to_string()), "{error:?}");
     assert_eq!(verify(&system, &dir(), &manifest).len(), 1);
     assert_eq!(files(&fs).len(), 1, "the other file is not removed");
+}
+
+#[test]
+fn a_merge_of_a_damaged_fragment_is_an_error_that_changes_nothing() {
+    let (fs, manifest, rows) = damaged_soon();
+    let table = open(&fs, &manifest).unwrap();
+    let paths = files(&fs);
+    // In the middle of the first block.
+    fs.flip_bit(&paths[0], 8 * 60).unwrap();
+    for _ in 0..2 {
+        let error = table.prepare_full_merge(Retention::default).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Corrupt, "{error:?}");
+        assert!(error.message.contains(&paths[0].display().to_string()), "{error:?}");
+        assert_eq!(files(&fs), paths);
+    }
+    fs.flip_bit(&paths[0], 8 * 60).unwrap();
+    fs.take_flipped();
+    assert_eq!(merge(&table, &Retention::default()).fragments().len(), 1);
+    assert!(read_all(&table, &rows).is_empty());
+}
+
+/// Prepares a change again and again, each time with a failure of a later operation on files, until none fails.
+fn through_failures<'a>(
+    fs: &SimFs,
+    prepare: impl Fn() -> proto::Result<Option<TableChange<'a>>>,
+) -> (u64, TableManifest) {
+    for failures in 0.. {
+        let (before, struck) = (files(fs), fs.struck().failed);
+        fs.fail_at(fs.operations() + 1 + failures);
+        match prepare() {
+            Ok(change) => {
+                fs.forget_faults();
+                return (failures, installed(change.expect("a change")));
+            }
+            Err(_) => {
+                assert_eq!(fs.struck().failed, struck + 1);
+                assert_eq!(files(fs), before, "a failed change leaves no file");
+            }
+        }
+    }
+    unreachable!("some change succeeds")
+}
+
+#[test]
+fn a_change_that_fails_at_any_operation_is_prepared_again() {
+    let (fs, manifest, mut rows) = damaged_soon();
+    let table = open(&fs, &manifest).unwrap();
+    put(&table, 100, "d05", 100, Some("{}"));
+    rows.retain(|row| row.0 != "d05");
+    rows.push(("d05".to_owned(), 100, b"{}".to_vec()));
+    rows.sort();
+    let (failures, _) = through_failures(&fs, || table.prepare_flush(Retention::default));
+    assert!(failures >= 4, "create, write, sync, sync of the names: {failures}");
+    assert!(read_all(&table, &rows).is_empty());
+    let merge = || table.prepare_full_merge(Retention::default);
+    let (failures, manifest) = through_failures(&fs, merge);
+    assert!(failures >= 5, "a read comes before: {failures}");
+    assert_eq!(manifest.fragments().len(), 1);
+    assert!(read_all(&table, &rows).is_empty());
+    assert!(read_all(&open(&fs, &manifest).unwrap(), &rows).is_empty());
 }
