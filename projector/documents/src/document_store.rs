@@ -1,4 +1,4 @@
-//! The contract of a store of documents and change logs ([`crate::source`] lists its invariants).
+//! The contract of a store of documents and change logs; the crate lists the invariants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
