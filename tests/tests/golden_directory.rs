@@ -243,7 +243,12 @@ fn a_directory_of_the_next_format_is_refused_by_name_and_stays_as_it_is() {
 #[test]
 fn a_manifest_of_the_next_format_is_refused_by_name_and_stays_as_it_is() {
     let data = unpacked();
-    let path = data.path().join("indexer-1/manifests/index-1.1.manifest");
+    // Generations have random numbers.
+    let names = std::fs::read_dir(data.path().join("indexer-1/manifests")).expect("manifests");
+    let path = names
+        .map(|name| name.expect("a name").path())
+        .find(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("index-1.")))
+        .expect("a manifest of an index");
     let mut manifest = std::fs::read(&path).expect("a manifest");
     let spoken = manifest[4];
     manifest[4] += 1;
