@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use documents::table::{DocumentTable, Retention, TableManifest, TableOptions, VersionRef};
 use proto::env::FileSystem;
 use proto::env::real::RealFs;
-use proto::model::ids::{BucketId, Seqno};
+use proto::model::ids::Seqno;
 use proto::model::index::Compression;
 use proto::{Error, Result};
 use storage::fragment::{BlockCache, OpenFiles};
@@ -75,7 +75,7 @@ fn measure(documents: u64, compression: Compression, block_bytes: usize) -> Resu
         block_bytes,
     };
     let open = |manifest| DocumentTable::open(&fs, dir.path(), VBUCKETS, options.clone(), manifest);
-    let table = open(TableManifest::new(BucketId(1)))?;
+    let table = open(TableManifest::new(1))?;
     let mut manifest = fill(&table, documents)?;
     let info = table.describe();
     println!("fragments: {}, index memory: {} KiB", info.fragments.len(), info.index_bytes >> 10);
@@ -135,7 +135,7 @@ fn fill(table: &DocumentTable, documents: u64) -> Result<TableManifest> {
         (0..documents).map(|n| (id(n), json(n, &mut random))).collect();
     let raw: u64 = all.iter().map(|(id, json)| (id.len() + json.len()) as u64).sum();
     let (mut putting, mut flushing) = (0.0, 0.0);
-    let mut manifest = TableManifest::new(BucketId(1));
+    let mut manifest = TableManifest::new(1);
     for (n, batch) in all.chunks(BATCH).enumerate() {
         let since = Instant::now();
         let first = (n * BATCH) as u64;

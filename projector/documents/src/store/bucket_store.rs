@@ -41,12 +41,17 @@ pub struct BucketStore {
     pub(super) table: DocumentTable,
     changes: Mutex<Changes>,
     checkpoint: Mutex<LastCheckpoint>,
+    /// Held during a flush: a later one waits for its end, and checkpoints never go back.
+    pub(super) flushing: Mutex<()>,
 }
 
 /// What a change needs and alters; locked from the first look at a group until the table has it.
 struct Changes {
     record: BucketRecord,
     group: GroupBuilder,
+    /// True if a group may be in the log and not in the table. Nothing is accepted and no checkpoint is written then: the next
+    /// opening replays the group.
+    is_broken: bool,
 }
 
 /// The last checkpoint on disk.
@@ -61,17 +66,17 @@ fn version_place(place: &MutationPlace) -> u64 {
 }
 
 impl BucketStore {
-    /// Creates a bucket in an empty directory, durably.
+    /// Creates a bucket in an empty directory of a number, durably.
     pub fn create(
         env: &Env,
         dir: &Path,
-        record: &BucketRecord,
+        (record, number): (&BucketRecord, u64),
         options: &DiskStoreOptions,
         tables: &TableOptions,
     ) -> Result<Self> {
         create_dir_durably(&*env.fs, dir)?;
         let log = LogState::new(record.info.vbuckets);
-        let table = TableManifest::new(record.info.id);
+        let table = TableManifest::new(number);
         let first = Checkpoint { log, record: record.clone(), table };
         let (mut file, _) = PairedFile::open::<Checkpoint>(&*env.fs, dir, CHECKPOINT_FILE)?;
         file.write(&*env.fs, &first)?;
@@ -106,14 +111,20 @@ impl BucketStore {
             &mut |event, place| replay.event(event, &place),
         )?;
         let record = replay.record;
+        check_covered(dir, table.covered(), log.end())?;
         table.reach(log.end());
         Ok(Self {
             env: env.clone(),
             dir: dir.to_path_buf(),
             log,
             table,
-            changes: Mutex::new(Changes { record, group: GroupBuilder::default() }),
+            changes: Mutex::new(Changes {
+                record,
+                group: GroupBuilder::default(),
+                is_broken: false,
+            }),
             checkpoint: Mutex::new(LastCheckpoint { file, last }),
+            flushing: Mutex::default(),
         })
     }
 
@@ -134,8 +145,8 @@ impl BucketStore {
 
     /// Commits mutations and a new record: durable, then in the table.
     pub fn commit(&self, changes: &BucketChanges) -> Result<()> {
-        let mut this = lock(&self.changes);
-        let Changes { record, group } = &mut *this;
+        let mut this = self.changes()?;
+        let Changes { record, group, .. } = &mut *this;
         group.clear();
         if let Some(next) = &changes.record {
             group.record(next)?;
@@ -151,12 +162,27 @@ impl BucketStore {
         if let Some(next) = &changes.record {
             this.record = next.clone();
         }
+        this.is_broken = false;
         Ok(())
+    }
+
+    /// The changes, unless an earlier one has failed half way.
+    fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
+        let this = lock(&self.changes);
+        match this.is_broken {
+            true => Err(Error::new(
+                ErrorCode::Io,
+                "an earlier change of the bucket has failed half way",
+            )
+            .with_hint("the process ends, and its next start recovers")),
+            false => Ok(this),
+        }
     }
 
     /// Appends and syncs the group of a change.
     fn append(&self, this: &mut MutexGuard<'_, Changes>) -> Result<GroupPlace> {
         let place = self.log.append(&this.group)?;
+        this.is_broken = true;
         self.log.sync()?;
         Ok(place)
     }
@@ -177,9 +203,10 @@ impl BucketStore {
 
     /// Replaces the record.
     pub fn put_record(&self, record: &BucketRecord) -> Result<()> {
-        let mut this = lock(&self.changes);
+        let mut this = self.changes()?;
         let place = self.change(&mut this, Some(record), |_| {})?;
         self.table.reach(place.end);
+        this.is_broken = false;
         Ok(())
     }
 
@@ -204,7 +231,7 @@ impl BucketStore {
 
     /// Takes vbuckets back to earlier positions, with the record that has the new branches.
     pub fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
-        let mut this = lock(&self.changes);
+        let mut this = self.changes()?;
         let mut back = Vec::new();
         for (vbucket, to) in to {
             let extent = self.log.extent(*vbucket);
@@ -224,6 +251,7 @@ impl BucketStore {
         };
         self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
         self.table.reach(place.end);
+        this.is_broken = false;
         Ok(())
     }
 
@@ -262,7 +290,7 @@ impl BucketStore {
 
     /// Purges the mutations of some vbuckets, but never the last one of a vbucket.
     pub fn purge(&self, to: &[(VbucketId, Seqno)]) -> Result<()> {
-        let mut this = lock(&self.changes);
+        let mut this = self.changes()?;
         let points: Vec<(VbucketId, Seqno)> = to
             .iter()
             .filter_map(|(vbucket, to)| {
@@ -274,6 +302,7 @@ impl BucketStore {
         if !points.is_empty() {
             let place = self.change(&mut this, None, |group| group.purge(&points))?;
             self.table.reach(place.end);
+            this.is_broken = false;
         }
         Ok(())
     }
@@ -285,16 +314,17 @@ impl BucketStore {
         vbucket: VbucketId,
         purged: Seqno,
     ) -> Result<()> {
-        let mut this = lock(&self.changes);
+        let mut this = self.changes()?;
         check_empty(vbucket, &self.log.extent(vbucket))?;
         let place = self.change(&mut this, Some(record), |group| group.begin(vbucket, purged))?;
         self.table.reach(place.end);
+        this.is_broken = false;
         Ok(())
     }
 
     /// Adds documents of a vbucket that is being copied.
     pub fn put_documents(&self, documents: &[StoredDocument]) -> Result<()> {
-        let mut this = lock(&self.changes);
+        let mut this = self.changes()?;
         let Some(first) = documents.first() else { return Ok(()) };
         let vbuckets = this.record.info.vbuckets;
         let vbucket = proto::model::ids::vbucket_of(&first.id, vbuckets);
@@ -302,14 +332,16 @@ impl BucketStore {
         // A copied document is in the log until the checkpoint covers it, so it has a place like any other version.
         self.table.apply(&copied(documents, place.start + RECORD_OVERHEAD_BYTES))?;
         self.table.reach(place.end);
+        this.is_broken = false;
         Ok(())
     }
 
     /// Removes all data of a vbucket, and its branches.
     pub fn remove(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
-        let mut this = lock(&self.changes);
+        let mut this = self.changes()?;
         let place = self.change(&mut this, Some(record), |group| group.remove(vbucket))?;
         self.table.kill(&[DeadVersions { vbucket, before: place.end, after: Seqno(0) }]);
+        this.is_broken = false;
         Ok(())
     }
 
@@ -331,7 +363,7 @@ impl BucketStore {
 
     /// The state of the log when the table has everything that it covers.
     pub(super) fn synced_state(&self) -> Result<(LogState, BucketRecord)> {
-        let this = lock(&self.changes);
+        let this = self.changes()?;
         self.log.sync()?;
         Ok((self.log.state(), this.record.clone()))
     }
@@ -364,6 +396,19 @@ impl BucketStore {
     pub(super) fn covered(&self) -> Lsn {
         lock(&self.checkpoint).last.log.from
     }
+}
+
+/// Checks that the change log has all that the fragments have.
+fn check_covered(dir: &Path, covered: u64, end: Lsn) -> Result<()> {
+    if covered <= end {
+        return Ok(());
+    }
+    let what = format!(
+        "the change log in {} ends at LSN {end}, and the fragments have documents up to LSN {covered}: its end is lost",
+        dir.join("log").display()
+    );
+    Err(Error::new(ErrorCode::Corrupt, what)
+        .with_hint("put the newest copy of the data directory back"))
 }
 
 fn version(mutation: &Mutation, place: u64) -> VersionRef<'_> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, RwLock};
 
 use bytes::Bytes;
@@ -67,6 +68,8 @@ pub struct DiskStore {
     tables: TableOptions,
     pub(super) manifest: Mutex<ManifestOnDisk>,
     buckets: RwLock<BTreeMap<BucketId, Arc<BucketStore>>>,
+    /// Rounds of maintenance.
+    pub(super) idle_rounds: AtomicU32,
 }
 
 /// The manifest of the source, as it is on disk.
@@ -126,7 +129,7 @@ impl DiskStore {
         }
         let manifest = Mutex::new(ManifestOnDisk { file, contents });
         let (env, dir, buckets) = (env.clone(), dir.to_path_buf(), RwLock::new(buckets));
-        Ok(Self { env, dir, options, tables, manifest, buckets })
+        Ok(Self { env, dir, options, tables, manifest, buckets, idle_rounds: AtomicU32::new(0) })
     }
 
     fn bucket(&self, bucket: BucketId) -> Result<Arc<BucketStore>> {
@@ -139,19 +142,38 @@ impl DiskStore {
     }
 
     /// Makes the directories of new buckets, which the manifest names already.
-    fn make(&self, made: &[BucketRecord], first: u64) -> Result<Vec<(BucketId, BucketEntry)>> {
-        let mut entries = Vec::new();
-        for (record, directory) in made.iter().zip(first..) {
+    fn make(&self, made: &[&BucketRecord], first: u64) -> Result<Vec<MadeBucket>> {
+        let make = |(record, directory): (&&BucketRecord, u64)| {
             let path = directory_path(&self.dir, directory);
-            let bucket =
-                BucketStore::create(&self.env, &path, record, &self.options, &self.tables)?;
+            let bucket = BucketStore::create(
+                &self.env,
+                &path,
+                (record, directory),
+                &self.options,
+                &self.tables,
+            )?;
             let entry = entry_of(&bucket, directory);
-            write(&self.buckets).insert(record.info.id, Arc::new(bucket));
-            entries.push((record.info.id, entry));
+            Ok((record.info.id, entry, Arc::new(bucket)))
+        };
+        made.iter().zip(first..).map(make).collect()
+    }
+
+    /// Removes the directories that the manifest names as left. One that stays is tried again later, and at the next start.
+    pub(super) fn remove_left(&self, contents: &mut SourceManifest) {
+        for directory in contents.removing.clone() {
+            let path = directory_path(&self.dir, directory);
+            match remove_directory(&*self.env.fs, &self.dir, &path) {
+                Ok(()) => drop(contents.removing.remove(&directory)),
+                Err(error) => {
+                    tracing::warn!(%error, "the directory of a dropped bucket stays for now");
+                }
+            }
         }
-        Ok(entries)
     }
 }
+
+/// A new bucket: its number, its entry in the manifest, and itself.
+type MadeBucket = (BucketId, BucketEntry, Arc<BucketStore>);
 
 /// The entry of a bucket as it is now.
 pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
@@ -217,30 +239,30 @@ impl DocumentStore for DiskStore {
         let fs = &*self.env.fs;
         let mut manifest = lock(&self.manifest);
         let mut next = manifest.contents.clone();
+        // A caller that saw an earlier call fail repeats it.
+        let has = |record: &&BucketRecord| next.buckets.contains_key(&record.info.id);
+        let made: Vec<&BucketRecord> = made.iter().filter(|record| !has(record)).collect();
         let first = next.next_directory;
+        let making = first..first + made.len() as u64;
         if !made.is_empty() {
-            next.next_directory += made.len() as u64;
-            next.making.extend(first..next.next_directory);
+            next.next_directory = making.end;
+            next.making.extend(making.clone());
             manifest.write(fs, next.clone())?;
         }
-        let entries = self.make(made, first)?;
-        next.making.clear();
-        next.buckets.extend(entries);
+        let new = self.make(&made, first)?;
+        next.making.retain(|directory| !making.contains(directory));
+        next.buckets.extend(new.iter().map(|(id, entry, _)| (*id, entry.clone())));
         next.catalog_cas = cas;
-        let gone: Vec<u64> = removed
-            .iter()
-            .filter_map(|bucket| Some(next.buckets.remove(bucket)?.directory))
-            .collect();
-        next.removing.extend(&gone);
+        let gone = removed.iter().filter_map(|bucket| next.buckets.remove(bucket));
+        let gone: Vec<u64> = gone.map(|entry| entry.directory).collect();
+        next.removing.extend(gone);
         manifest.write(fs, next)?;
-        let dropped: Vec<_> =
-            removed.iter().filter_map(|bucket| write(&self.buckets).remove(bucket)).collect();
-        drop(dropped);
-        for directory in &gone {
-            remove_directory(fs, &self.dir, &directory_path(&self.dir, *directory))?;
-            // The next write says so; until then a start removes the directory again.
-            manifest.contents.removing.remove(directory);
+        {
+            let mut buckets = write(&self.buckets);
+            buckets.extend(new.into_iter().map(|(id, _, bucket)| (id, bucket)));
+            removed.iter().for_each(|bucket| drop(buckets.remove(bucket)));
         }
+        self.remove_left(&mut manifest.contents);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Flushes, merges and releases of the log, beside readers and writers.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::lock::lock;
@@ -8,12 +9,16 @@ use proto::lock::lock;
 use super::bucket_store::BucketStore;
 use super::disk_store::{DiskStore, entry_of};
 
+/// The ends of the logs are written down in each of this many rounds without work: every two seconds.
+const NOTE_EVERY: u32 = 10;
+
 /// A commit flushes by itself when this many times the size of a memtable waits: the maintenance cannot keep up.
 const MEMTABLES_MAX: usize = 3;
 
 impl BucketStore {
     /// Flushes what is in memory, and releases the part of the log that this covers. False if there was nothing to flush.
     pub fn flush(&self) -> Result<bool> {
+        let _one_at_a_time = lock(&self.flushing);
         // Order matters: the table has everything of this state, and perhaps more.
         let (log, record) = self.synced_state()?;
         let covered = log.from;
@@ -51,14 +56,19 @@ impl BucketStore {
 impl DiskStore {
     /// Does one piece of work of each bucket. Returns true if more may be due.
     pub(super) fn maintain_all(&self) -> Result<bool> {
-        let mut has_worked = self.flush_largest()?;
-        for (_, bucket) in self.all() {
-            has_worked |= bucket.maintain()?;
+        let (mut has_worked, mut failed) = (self.flush_largest()?, None);
+        for (id, bucket) in self.all() {
+            // A bucket that cannot be written holds up no other one.
+            match bucket.maintain() {
+                Ok(worked) => has_worked |= worked,
+                Err(error) => failed = failed.or(Some(error.context(format!("bucket {id}")))),
+            }
         }
-        if !has_worked {
+        let is_due = self.idle_rounds.fetch_add(1, Ordering::Relaxed).is_multiple_of(NOTE_EVERY);
+        if !has_worked && is_due {
             self.note_ends()?;
         }
-        Ok(has_worked)
+        failed.map_or(Ok(has_worked), Err)
     }
 
     /// Flushes the bucket with the most in memory if all buckets together have too much.
@@ -75,25 +85,36 @@ impl DiskStore {
 
     /// Flushes a bucket within its writer's call if the maintenance cannot keep up.
     pub(super) fn bound_memory(&self, bucket: &BucketStore) -> Result<()> {
-        if bucket.table.memory_bytes() > MEMTABLES_MAX * self.options.memtable_bytes {
-            bucket.flush()?;
+        let bound = MEMTABLES_MAX * self.options.memtable_bytes;
+        while bucket.table.memory_bytes() > bound {
+            match bucket.flush() {
+                Ok(_) => {}
+                // The commit itself stands. Memory has room for a while, and the maintenance tries again.
+                Err(error) if bucket.table.memory_bytes() < 2 * bound => {
+                    tracing::warn!(%error, "a flush of documents failed");
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
 
     /// Vouches for all that is synced, so that damage of the last groups is never taken for the work of a crash.
     fn vouch(&self) -> Result<()> {
-        self.all().iter().try_for_each(|(_, bucket)| bucket.log.mark())?;
-        self.note_ends()
+        let marked = self.all().iter().map(|(_, bucket)| bucket.log.mark()).collect::<Vec<_>>();
+        self.note_ends()?;
+        marked.into_iter().collect()
     }
 
     /// Writes down how much each bucket has.
     fn note_ends(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
+        self.remove_left(&mut manifest.contents);
         let mut next = manifest.contents.clone();
         for (id, bucket) in self.all() {
             if let Some(entry) = next.buckets.get_mut(&id)
-                && entry.end < bucket.log.end()
+                && entry.end < bucket.log.state().from
             {
                 *entry = entry_of(&bucket, entry.directory);
             }

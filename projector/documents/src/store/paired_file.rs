@@ -74,8 +74,8 @@ impl PairedFile {
             tracing::warn!(%error, "a copy of the file is written again from the other one");
         }
         let missing = found.iter().any(|copy| matches!(copy, Ok(None)));
-        let mut numbers = found.iter().filter_map(|copy| Some(copy.as_ref().ok()?.as_ref()?.0));
-        let differ = numbers.next() != numbers.next();
+        let mut copies_read = found.iter().filter_map(|copy| copy.as_ref().ok()?.as_ref());
+        let differ = copies_read.next() != copies_read.next();
         let Some((number, bytes)) = found.into_iter().nth(newest).and_then(|c| c.ok().flatten())
         else {
             return Err(Error::internal("a copy that was read is gone"));
@@ -91,10 +91,9 @@ impl PairedFile {
 
     /// Replaces the contents durably.
     pub fn write<T: Serialize>(&mut self, fs: &dyn FileSystem, contents: &T) -> Result<()> {
-        let bytes = encode(self.kind, self.number + 1, contents)?;
-        self.put(fs, &bytes)?;
+        // A write that fails may have replaced a copy, so its number counts.
         self.number += 1;
-        Ok(())
+        self.put(fs, &encode(self.kind, self.number, contents)?)
     }
 
     fn put(&self, fs: &dyn FileSystem, bytes: &[u8]) -> Result<()> {

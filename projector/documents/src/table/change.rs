@@ -147,19 +147,27 @@ impl DocumentTable {
         let mut change = TableChange { table: self, kind, written: None, may_be_named: false };
         if !tables.runs.is_empty() {
             let documents = tables.runs.iter().map(|run| run.documents).sum();
-            let (dead, is_at_bottom) = (Arc::clone(&tables.dead), tables.fragments.is_empty());
+            let is_at_bottom = tables.fragments.is_empty();
             let runs = self.sort(&tables.runs)?;
             // The frozen memtables go now, unless a reader has them: the sorted runs have their versions.
             drop(tables);
+            let (retention, dead) = self.rules(retention);
             let rewrite = Rewrite {
                 dead: &dead,
-                retention: Some(&retention()),
+                retention: Some(&retention),
                 is_at_bottom,
                 vbuckets: self.vbuckets,
             };
             change.written = self.write_fragment((sources(runs.iter()), documents), &rewrite)?;
         }
         Ok(Some(change))
+    }
+
+    /// What a rewrite may drop. The floors are asked first: a floor may be newer than a rewind, and then the versions that the
+    /// rewind took back must be known as dead, or they would stand for the older ones that count again.
+    fn rules(&self, retention: impl FnOnce() -> Retention) -> (Retention, Arc<DeadList>) {
+        let retention = retention();
+        (retention, Arc::clone(&self.state.read().tables.dead))
     }
 
     /// True if a merge is due: one that pays, or one that clears the dead list.
@@ -211,9 +219,10 @@ impl DocumentTable {
         let files = inputs.iter().map(|fragment| fragment.entry.file).collect();
         let kind = ChangeKind::Merge { files };
         let mut change = TableChange { table: self, kind, written: None, may_be_named: false };
+        let (retention, dead) = self.rules(retention);
         let rewrite = Rewrite {
-            dead: &tables.dead,
-            retention: Some(&retention()),
+            dead: &dead,
+            retention: Some(&retention),
             is_at_bottom,
             vbuckets: self.vbuckets,
         };

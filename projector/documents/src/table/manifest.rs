@@ -2,7 +2,6 @@
 //!
 //! The table returns it, and the caller writes it durably, as a part of the manifest of its bucket.
 
-use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
@@ -45,10 +44,10 @@ pub struct TableManifest {
 }
 
 impl TableManifest {
-    /// The manifest of a bucket's empty table. Files of different buckets have different ids, so that their tables can share a
-    /// block cache.
-    pub fn new(bucket: BucketId) -> Self {
-        Self { next_file: bucket.0 << FILES_BITS, ..Self::default() }
+    /// The manifest of an empty table. Its number is one that no other table ever had: files of different tables then have
+    /// different ids, and the tables can share a block cache.
+    pub fn new(number: u64) -> Self {
+        Self { next_file: number << FILES_BITS, ..Self::default() }
     }
 
     /// The place up to which the fragments have everything: the versions and dead versions from there on must be fed to an opened

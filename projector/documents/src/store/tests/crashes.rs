@@ -286,3 +286,60 @@ fn a_log_that_has_lost_its_end_is_named_and_not_served() {
     assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
     assert!(error.message.contains("/data/buckets/00000000/log"), "{error}");
 }
+
+/// One file operation fails, and the caller repeats the catalog.
+#[test]
+fn a_catalog_that_failed_is_repeated_and_leaves_nothing_behind() {
+    let mut failed = 0;
+    for operation in 0..120 {
+        let (env, _, fs) = sim::world(operation);
+        let model = Model { branches: [true; VBUCKETS as usize], ..Model::default() };
+        let (mut first, mut second) = (model.record(), model.record());
+        (first.info.id, second.info.id) = (BucketId(1), BucketId(2));
+        let open = || DiskStore::open(&env, Path::new("/data"), small()).expect("the store opens");
+        let store = open();
+        fs.fail_at(fs.operations() + operation);
+        for (cas, made, removed) in [(1, &first, None), (2, &second, Some(BucketId(1)))] {
+            let removed = removed.as_slice();
+            let made = std::slice::from_ref(made);
+            if store.apply_catalog(cas, made, removed).is_err() {
+                failed += 1;
+                store.apply_catalog(cas, made, removed).expect("the second time");
+            }
+        }
+        fs.forget_faults();
+        drop(store);
+        let store = open();
+        let ids: Vec<_> =
+            store.buckets().expect("buckets").iter().map(|(b, _)| b.info.id).collect();
+        assert_eq!(ids, [BucketId(2)], "operation {operation}");
+        while store.maintain().expect("maintained") {}
+        let left = env.fs.list(Path::new("/data/buckets")).expect("directories");
+        assert_eq!(left.len(), 1, "operation {operation}: {left:?}");
+    }
+    assert!(failed > 40, "{failed}");
+}
+
+/// Without the witness and the newest manifest of the source, only the checkpoint knows that the log was longer.
+#[test]
+fn a_log_that_ends_before_its_checkpoint_is_named() {
+    let mut world = World::new(3);
+    let dir = Path::new("/data/buckets/00000000");
+    while world.store().all()[0].1.covered() < 9_000 {
+        world.commit();
+        world.maintain();
+    }
+    let covered = world.store().all()[0].1.covered();
+    world.store = None;
+    for path in world.env.fs.list(&dir.join("log")).expect("the log") {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let base = name.strip_suffix(".log").and_then(|base| base.parse::<u64>().ok());
+        if base.is_none_or(|base| base > 0 && base + 5_000 > covered) {
+            world.env.fs.remove_file(&path).expect("removed");
+        }
+    }
+    let error = DiskStore::open(&world.env, Path::new("/data"), small()).map(|_| ());
+    let error = error.expect_err("a loss");
+    assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
+    assert!(error.message.contains("/data/buckets/00000000/log"), "{error}");
+}

@@ -33,7 +33,7 @@ struct Shared {
 }
 
 fn shared(fs: &SimFs) -> Arc<Shared> {
-    let manifest = TableManifest::new(BucketId(7));
+    let manifest = TableManifest::new(7);
     Arc::new(Shared {
         table: open(fs, &manifest).unwrap(),
         floor: AtomicU64::new(0),

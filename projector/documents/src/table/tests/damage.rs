@@ -8,7 +8,7 @@ use super::*;
 /// A table with two fragments, and what it holds.
 fn damaged_soon() -> (SimFs, TableManifest, Vec<Row>) {
     let fs = SimFs::new(1);
-    let table = open(&fs, &TableManifest::new(BucketId(7))).unwrap();
+    let table = open(&fs, &TableManifest::new(7)).unwrap();
     for n in 0..60u64 {
         let document = (n % 7 > 0).then(|| format!("{{\"n\":{n}}}"));
         put(&table, n + 1, &format!("d{:02}", n % 40), n + 1, document.as_deref());

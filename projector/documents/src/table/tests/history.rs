@@ -55,7 +55,7 @@ type Steps<'a> = std::slice::Iter<'a, Step>;
 
 impl History {
     pub fn new(seed: u64) -> Self {
-        let durable = postcard::to_stdvec(&TableManifest::new(BucketId(7))).unwrap();
+        let durable = postcard::to_stdvec(&TableManifest::new(7)).unwrap();
         Self {
             fs: SimFs::new(seed),
             log: Vec::new(),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use proto::Result;
 use proto::env::FileSystem;
 use proto::env::sim::SimFs;
-use proto::model::ids::{BucketId, Seqno};
+use proto::model::ids::Seqno;
 use proto::model::index::Compression;
 use storage::fragment::{BlockCache, OpenFiles};
 

@@ -17,7 +17,7 @@ fn newest() -> Retention {
 
 fn new_table() -> (SimFs, DocumentTable) {
     let fs = SimFs::new(1);
-    let table = open(&fs, &TableManifest::new(BucketId(7))).unwrap();
+    let table = open(&fs, &TableManifest::new(7)).unwrap();
     (fs, table)
 }
 
@@ -322,4 +322,30 @@ fn a_cut_that_does_not_know_a_vbucket_has_nothing_of_it() {
     assert_eq!(table.get_at("a", &[Seqno(9); 3]).unwrap(), None);
     assert!(table.get_at("a", &[Seqno(9); 4]).unwrap().is_some());
     assert!(rest_of(&mut table.walk(None, Some([Seqno(9); 3].into())).unwrap()).is_empty());
+}
+
+/// The floor comes from after a rewind: without the rewind, the version that it took back would stand for the older one.
+#[test]
+fn a_rewind_and_a_purge_during_a_flush_lose_no_older_version() {
+    for merges in [false, true] {
+        let (_fs, table) = new_table();
+        put(&table, 1, "a", 5, Some("five"));
+        if merges {
+            flush(&table, &all());
+        }
+        put(&table, 2, "a", 10, Some("ten"));
+        let meanwhile = || {
+            table.kill(&[rewind("a", 3, 8)]);
+            Retention { from: vec![Seqno(10); usize::from(VBUCKETS)] }
+        };
+        let change = match merges {
+            false => table.prepare_flush(meanwhile).unwrap(),
+            true => {
+                flush(&table, &all());
+                table.prepare_full_merge(meanwhile).unwrap()
+            }
+        };
+        installed(change.expect("something to do"));
+        assert_eq!(text(&table, "a").as_deref(), Some("five"));
+    }
 }
