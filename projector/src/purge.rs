@@ -132,7 +132,7 @@ fn steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<Step> {
     let mut steps = vec![Vec::new()];
     let mut room = STEP_ENTRIES;
     for ((extent, point), n) in extents.iter().zip(points).zip(0..) {
-        let (mut at, to) = (extent.purged.0, point.0.min(extent.end.0.saturating_sub(1)));
+        let (mut at, to) = (extent.purged.0, point.0.min(extent.end.0));
         while at < to {
             let next = to.min(at + room);
             if let Some(step) = steps.last_mut() {
@@ -222,9 +222,8 @@ mod tests {
             bucket.add_epoch(mark(epoch, seqnos));
         }
         assert_eq!(purge(&store, &bucket, 200_000), [0, 0], "the log is within its bound");
-        // Seven eighths of the limit are 78,750 bytes: 800 entries are more, 700 are less. The last entry of a log
-        // stays.
-        assert_eq!(purge(&store, &bucket, 90_000), [999, 300]);
+        // Seven eighths of the limit are 78,750 bytes: 800 entries are more, 700 are less.
+        assert_eq!(purge(&store, &bucket, 90_000), [1000, 300]);
     }
 
     #[test]
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_bounded_and_end_before_the_last_entry() {
+    fn steps_are_bounded_and_end_with_the_log() {
         let extent = |purged, end| LogExtent {
             purged: Seqno(purged),
             end: Seqno(end),
@@ -246,7 +245,7 @@ mod tests {
         let expected = [
             vec![(VbucketId(0), Seqno(2_058))],
             vec![(VbucketId(0), Seqno(4_106))],
-            vec![(VbucketId(0), Seqno(4_999)), (VbucketId(1), Seqno(40))],
+            vec![(VbucketId(0), Seqno(5_000)), (VbucketId(1), Seqno(40))],
         ];
         assert_eq!(steps, expected);
     }

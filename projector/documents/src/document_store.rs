@@ -114,7 +114,7 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// nearest retained one.
     fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64>;
 
-    /// Removes the entries of some vbuckets' logs up to these seqnos, all or none, but never the last entry of a log.
+    /// Removes the entries of some vbuckets' logs up to these seqnos, all or none.
     /// If a crash undoes the removal, all entries are there again.
     fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()>;
 

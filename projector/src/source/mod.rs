@@ -10,7 +10,7 @@
 //! - Nobody reads a batch before it is durable, so streamed mutations cannot be lost.
 //! - The seqnos of a vbucket's log have no gap, and the last one is the vbucket's position.
 //! - A log begins behind its *purge point*. All entries up to the point were removed, so that logs are bounded
-//!   (`crate::purge`). The point and the removal are one batch, and the last entry always stays.
+//!   (`crate::purge`). The point and the removal are one step.
 //! - A vbucket with any data has a log or a purge point, and so an end beyond zero. A vbucket that is copied from
 //!   elsewhere by its documents begins with the purge point, and a vbucket that is removed ends with it. A *partial*
 //!   vbucket has an end and no branches ([`documents::record::is_partial`]).

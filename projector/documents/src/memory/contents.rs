@@ -45,7 +45,7 @@ impl Contents {
             };
         }
         self.log[at].truncate(to.0 as usize);
-        self.purged[at] = self.purged[at].min(Seqno(to.0.saturating_sub(1)));
+        self.purged[at] = self.purged[at].min(to);
         Ok(())
     }
 

@@ -195,8 +195,7 @@ impl DocumentStore for MemoryStore {
         let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
         for (vbucket, to) in to {
             let at = usize::from(vbucket.0);
-            let last = contents.log[at].len() as u64;
-            let to = Seqno(to.0.min(last.saturating_sub(1)));
+            let to = Seqno(to.0.min(contents.log[at].len() as u64));
             contents.purged[at] = contents.purged[at].max(to);
         }
         Ok(())

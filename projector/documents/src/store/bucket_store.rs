@@ -288,14 +288,15 @@ impl BucketStore {
         })
     }
 
-    /// Purges the mutations of some vbuckets, but never the last one of a vbucket.
+    /// Purges the mutations of some vbuckets. The checkpoint keeps the end of a vbucket without any, so that an idle vbucket holds
+    /// no segment of the log.
     pub fn purge(&self, to: &[(VbucketId, Seqno)]) -> Result<()> {
         let mut this = self.changes()?;
         let points: Vec<(VbucketId, Seqno)> = to
             .iter()
             .filter_map(|(vbucket, to)| {
                 let extent = self.log.extent(*vbucket);
-                let to = Seqno(to.0.min(extent.end.0.saturating_sub(1)));
+                let to = (*to).min(extent.end);
                 (to > extent.purged).then_some((*vbucket, to))
             })
             .collect();

@@ -207,7 +207,7 @@ impl World {
             let end = next.logs[n].len() as u64;
             let point = self.below(end + 1);
             to.push((VbucketId(n as u16), Seqno(point)));
-            next.purged[n] = next.purged[n].max(point.min(end.saturating_sub(1)));
+            next.purged[n] = next.purged[n].max(point.min(end));
         }
         self.run(next, |store| store.purge(BUCKET, &to));
     }
@@ -342,4 +342,44 @@ fn a_log_that_ends_before_its_checkpoint_is_named() {
     let error = error.expect_err("a loss");
     assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
     assert!(error.message.contains("/data/buckets/00000000/log"), "{error}");
+}
+
+#[test]
+fn an_idle_vbucket_holds_no_segment_of_the_log() {
+    let mut world = World::new(7);
+    let settle = |world: &mut World| while world.store().maintain().expect("maintained") {};
+    (0..20).for_each(|_| world.commit());
+    let ends = |world: &World| world.store().all()[0].1.ends();
+    let purge = |world: &World, to: &[Seqno]| {
+        let to: Vec<_> = (0..).map(VbucketId).zip(to.iter().copied()).collect();
+        world.store().purge(BUCKET, &to).expect("purged");
+    };
+    let idle = ends(&world);
+    purge(&world, &idle);
+    // One vbucket alone goes on.
+    let mut next = idle[1].0;
+    for _ in 0..200 {
+        let mut changes = BucketChanges::default();
+        for id in
+            (0..).map(|n| format!("e{n}")).filter(|id| vbucket_of(id, VBUCKETS).0 == 1).take(9)
+        {
+            next += 1;
+            let (id, kind) = (Arc::<str>::from(id), MutationKind::Upsert);
+            let document = Bytes::from_static(b"{\"some\":\"document\"}");
+            let place = (VbucketId(1), Seqno(next));
+            changes.last.insert(Arc::clone(&id), changes.mutations.len());
+            changes.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
+        }
+        world.store().commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");
+        settle(&mut world);
+    }
+    let held = |world: &World| world.store().all()[0].1.log.held_bytes();
+    let before = held(&world);
+    let mut to = idle;
+    to[1] = Seqno(next - 10);
+    purge(&world, &to);
+    // A flush, so that the checkpoint covers what was purged.
+    world.store().all()[0].1.flush().expect("flushed");
+    settle(&mut world);
+    assert!(before > 60_000 && held(&world) < 20_000, "{before}, then {}", held(&world));
 }
