@@ -5,6 +5,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use crate::projector::Projector;
 
 /// The pause while nothing is due. A bulk load fills a memtable in about a second.
@@ -12,8 +14,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Maintains the store until it is cancelled. Each piece of work is complete, or has changed nothing.
-pub(crate) async fn maintain(projector: Arc<Projector>) -> Infallible {
+/// Maintains the store until it is cancelled, and tells if it has failed. Each piece of work is complete, or may be repeated.
+pub(crate) async fn maintain(projector: Arc<Projector>, failed: Arc<Notify>) -> Infallible {
     loop {
         let store = projector.store();
         let pause = match projector.env.blocking(move || store.maintain()).await {
@@ -21,6 +23,10 @@ pub(crate) async fn maintain(projector: Arc<Projector>) -> Infallible {
             Ok(false) => PAUSE,
             Err(error) => {
                 tracing::warn!(%error, "the maintenance of the documents failed; retrying");
+                let store = projector.store();
+                if projector.env.blocking(move || store.has_failed()).await {
+                    failed.notify_one();
+                }
                 RETRY
             }
         };

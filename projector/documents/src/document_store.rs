@@ -156,6 +156,11 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// of bytes, at least one.
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>>;
 
+    /// True if a bucket accepts nothing until the store is opened again.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
     /// Does a piece of the work that makes room and reads fast: flushes, merges, removal of purged segments. Returns true if
     /// more is due. Readers and writers go on meanwhile.
     fn maintain(&self) -> Result<bool> {

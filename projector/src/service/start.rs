@@ -82,7 +82,7 @@ impl Service {
         let on_change = Box::new(move |bucket| changed_buckets.add(bucket));
         let failed = Arc::new(Notify::new());
         let writer = Arc::new(Writer { store, gate, failed: Arc::clone(&failed), on_change });
-        let mut tasks = spawn_tasks(&env, &projector);
+        let mut tasks = spawn_tasks(&env, &projector, Arc::clone(&failed));
         // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
         tasks.push(env.spawn_service("projector writer", writer.run(env.clone(), queue)));
         Ok(Self { projector, failed, _tasks: tasks })
@@ -100,7 +100,7 @@ impl Service {
 }
 
 /// Starts the tasks of a projector, except its writer.
-fn spawn_tasks(env: &Env, projector: &Arc<Projector>) -> Vec<Task> {
+fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Vec<Task> {
     let own = || Arc::clone(projector);
     let [registration, sync, purge, maintained] = [own(), own(), own(), own()];
     vec![
@@ -114,7 +114,7 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>) -> Vec<Task> {
         }),
         env.spawn_restarted("projector sync", move || follow::sync_positions(Arc::clone(&sync))),
         env.spawn_restarted("projector maintenance", move || {
-            maintenance::maintain(Arc::clone(&maintained))
+            maintenance::maintain(Arc::clone(&maintained), Arc::clone(&failed))
         }),
         env.spawn_restarted("projector purge", move || purge::purge_logs(Arc::clone(&purge))),
     ]

@@ -215,6 +215,11 @@ impl DirectLog {
         error.context(format!("reading {} at offset {offset}", path.display()))
     }
 
+    /// The first failed write or sync, if there was one: nothing is written after it.
+    pub fn check(&self) -> Result<()> {
+        self.writer().map(|_| ())
+    }
+
     /// The writer, unless it has failed.
     fn writer(&self) -> Result<MutexGuard<'_, DirectWriter>> {
         let writer = lock(&self.writer);

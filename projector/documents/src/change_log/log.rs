@@ -135,6 +135,11 @@ impl ChangeLog {
         self.log.mark()
     }
 
+    /// The first failed write or sync, if there was one: the log accepts no groups after it.
+    pub fn check(&self) -> Result<()> {
+        self.log.check()
+    }
+
     /// Removes segments, the oldest first, that end at or before `covered` and whose mutations are all purged, rewound
     /// or removed. The caller has a durable checkpoint that knows everything before `covered`.
     pub fn release(&self, covered: Lsn) -> Result<()> {

@@ -166,6 +166,11 @@ impl BucketStore {
         Ok(())
     }
 
+    /// True if nothing is accepted until the bucket is opened again.
+    pub fn has_failed(&self) -> bool {
+        self.log.check().is_err() || lock(&self.changes).is_broken
+    }
+
     /// The changes, unless an earlier one has failed half way.
     fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
         let this = lock(&self.changes);

@@ -340,6 +340,10 @@ impl DocumentStore for DiskStore {
         self.bucket(range.bucket)?.read_log(range, bytes)
     }
 
+    fn has_failed(&self) -> bool {
+        self.all().iter().any(|(_, bucket)| bucket.has_failed())
+    }
+
     fn maintain(&self) -> Result<bool> {
         self.maintain_all()
     }

@@ -383,3 +383,33 @@ fn an_idle_vbucket_holds_no_segment_of_the_log() {
     settle(&mut world);
     assert!(before > 60_000 && held(&world) < 20_000, "{before}, then {}", held(&world));
 }
+
+#[test]
+fn a_bucket_whose_disk_has_failed_says_so_and_holds_up_no_other() {
+    let mut world = World::new(9);
+    let mut other = world.model.record();
+    other.info.id = BucketId(8);
+    world.store().apply_catalog(2, &[other], &[]).expect("another bucket");
+    world.commit();
+    assert!(!world.store().has_failed());
+    world.fs.fail_at(world.fs.operations() + 1);
+    let record = world.model.record();
+    world.store().put_records(&[record]).expect_err("the disk fails");
+    assert!(world.store().has_failed());
+    let mut model = Model { branches: [true; VBUCKETS as usize], ..Model::default() };
+    for n in 0..400 {
+        let id: Arc<str> = format!("d{n}").into();
+        let vbucket = vbucket_of(&id, VBUCKETS);
+        let log = &mut model.logs[usize::from(vbucket.0)];
+        log.push((id.to_string(), None));
+        let place = (vbucket, Seqno(log.len() as u64));
+        let document = Bytes::from_static(b"{\"some\":\"document of the other bucket\"}");
+        let mutation = Mutation::new(place, Arc::clone(&id), MutationKind::Upsert, document);
+        let mut changes =
+            BucketChanges { mutations: vec![Arc::new(mutation)], ..Default::default() };
+        changes.last.insert(id, 0);
+        world.store().commit(&Batch { buckets: [(BucketId(8), changes)].into() }).expect("written");
+    }
+    world.store().maintain().expect_err("the failed bucket is named");
+    assert!(world.store().all()[1].1.covered() > 0, "the other one was flushed");
+}
