@@ -237,6 +237,17 @@ fn a_directory_of_another_version_is_refused_and_unchanged() {
 }
 
 #[test]
+fn a_directory_of_an_earlier_build_is_refused_by_name_and_unchanged() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let fs = Env::real().fs;
+    fs.create_dir_all(&directory.path().join("fjall")).expect("a directory of the earlier build");
+    let error = open_on_disk(directory.path()).map(|_| ()).expect_err("another format");
+    assert_eq!(error.code, ErrorCode::Version);
+    assert!(error.message.contains(&*directory.path().to_string_lossy()), "{error}");
+    assert_eq!(fs.list(directory.path()).expect("files").len(), 1, "nothing was written");
+}
+
+#[test]
 fn a_batch_whose_sync_failed_is_stored_completely_or_not_at_all() {
     for reached_disk in [false, true] {
         let store = MemoryStore::default();
