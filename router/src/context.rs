@@ -34,3 +34,40 @@ pub(crate) struct RouterContext {
     /// The number of shard scans that went on with another attempt after at least one row.
     pub resumed: Arc<AtomicU64>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proto::flow::AdmissionLimits;
+    use proto::model::node::{NodeInfo, Role};
+
+    use super::*;
+
+    /// The context of a router that knows indexers 1 up to a number.
+    pub(crate) fn context_of(indexers: u64, directory: Arc<dyn Directory>) -> RouterContext {
+        let node = |id, role| {
+            let address = String::new();
+            Arc::new(NodeInfo { id: NodeId(id), role, address, zone: String::new() })
+        };
+        let nodes = (1..=indexers).map(|id| (NodeId(id), node(id, Role::Indexer)));
+        let catalog = Catalog { nodes: nodes.collect(), ..Catalog::default() };
+        let limits = AdmissionLimits {
+            what: String::new(),
+            count_max: 1,
+            bytes_max: 1 << 20,
+            bytes_each_max: 1 << 20,
+        };
+        RouterContext {
+            admission: Admission::new(limits),
+            config: Config::new((*node(9, Role::Router)).clone()),
+            env: Env::real(),
+            directory,
+            catalog: Arc::new(arc_swap::ArcSwap::from_pointee(catalog)),
+            catalog_changed: tokio::sync::watch::Sender::new(0),
+            applied: Default::default(),
+            silent: Default::default(),
+            leases: Default::default(),
+            topologies: Default::default(),
+            resumed: Arc::default(),
+        }
+    }
+}

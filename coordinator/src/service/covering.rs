@@ -61,7 +61,7 @@ fn covering(
             ),
         ));
     }
-    // Without it, a rollback is about to remove the newest epochs.
+    // No epoch is readable while a rollback is about to remove the newest ones.
     let Some(from) = bucket.info.readable_from() else { return Ok(None) };
     let newest = bucket.epochs.last().epoch;
     if newest < at_least || !is_known(&bucket.logs, cut, history) {

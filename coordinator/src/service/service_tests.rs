@@ -309,8 +309,8 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         follower.sync(report(5)).await.unwrap();
     };
-    let (mark, ()) = futures::join!(waiting, telling);
-    let covering = mark.unwrap();
+    let (covering, ()) = futures::join!(waiting, telling);
+    let covering = covering.unwrap();
     assert_eq!((covering.oldest, covering.newest), (Epoch(2), Epoch(2)));
 
     // The watcher learns of the bucket before its epochs, and misses no epoch.
@@ -337,6 +337,8 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
     assert_eq!(covered, covering, "the oldest that covers it, and no new one");
     let never = follower.epoch_covering(BucketId(1), cut(6), None, Epoch(0), 50).await.unwrap_err();
     assert_eq!(never.code, ErrorCode::Cancelled);
+    let behind = follower.epoch_covering(BucketId(1), cut(4), None, Epoch(9), 50).await;
+    assert_eq!(behind.unwrap_err().code, ErrorCode::Cancelled, "no member has epoch 9");
     let unknown =
         follower.epoch_covering(BucketId(9), cut(1), None, Epoch(0), 50).await.unwrap_err();
     assert_eq!(unknown.code, ErrorCode::Unknown);

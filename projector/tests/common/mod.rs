@@ -59,14 +59,19 @@ impl Script {
 
     /// Publishes a stability timestamp at a cut.
     pub fn epoch(&self, epoch: u64, cut: &Cut) {
-        self.say(WatchMessage::Epochs(vec![EpochMark {
-            bucket: BUCKET,
-            epoch: Epoch(epoch),
-            parent: Epoch(epoch - 1),
-            cut: Arc::new(cut.clone()),
-            horizon: Epoch(0),
-            points: Arc::default(),
-        }]));
+        self.say(WatchMessage::Epochs(vec![mark(epoch, epoch - 1, cut)]));
+    }
+}
+
+/// A stability timestamp of the bucket.
+pub fn mark(epoch: u64, parent: u64, cut: &Cut) -> EpochMark {
+    EpochMark {
+        bucket: BUCKET,
+        epoch: Epoch(epoch),
+        parent: Epoch(parent),
+        cut: Arc::new(cut.clone()),
+        horizon: Epoch(0),
+        points: Arc::default(),
     }
 }
 

@@ -12,6 +12,13 @@ use proto::rpc::api::{ProjectorApi, WatchMessage};
 
 use crate::common::*;
 
+/// Handles messages until this many timestamps have come.
+async fn until_epochs(follower: &mut Follower, count: usize) {
+    while follower.epochs.len() < count {
+        follower.step().await.expect("the stream goes on");
+    }
+}
+
 /// Handles messages until none comes for a while.
 async fn until_still(follower: &mut Follower) {
     while let Ok(step) = tokio::time::timeout(Duration::from_millis(200), follower.step()).await {
@@ -96,16 +103,8 @@ async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
         }
         let cut = world.projector().positions(BUCKET).await.expect("positions");
         // Below the horizon only a reader like this one needs the timestamp.
-        let (parent, horizon) = (Epoch(epoch - 1), Epoch(epoch));
-        let mark = Arc::new(cut.clone());
-        world.script.say(WatchMessage::Epochs(vec![EpochMark {
-            bucket: BUCKET,
-            epoch: Epoch(epoch),
-            parent,
-            cut: mark,
-            horizon,
-            points: Arc::default(),
-        }]));
+        let mark = EpochMark { horizon: Epoch(epoch), ..mark(epoch, epoch - 1, &cut) };
+        world.script.say(WatchMessage::Epochs(vec![mark]));
         cuts.push(cut);
     }
     let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
@@ -139,21 +138,13 @@ async fn a_timestamp_beyond_the_durable_history_waits() {
     world.script.epoch(1, &end);
     cut.set(vbucket, at(2));
     world.script.epoch(2, &cut);
-    while follower.epochs.is_empty() {
-        follower.step().await.expect("the stream goes on");
-    }
-    let more = async {
-        while follower.epochs == [1] {
-            follower.step().await.expect("the stream goes on");
-        }
-    };
+    until_epochs(&mut follower, 1).await;
+    let more = until_epochs(&mut follower, 2);
     let more = tokio::time::timeout(Duration::from_millis(100), more).await;
     assert!(more.is_err(), "the second waits for what it covers");
     world.write(vec![upsert(id, "2")]).await.expect("written");
     follower.reach(&cut).await;
-    while follower.epochs == [1] {
-        follower.step().await.expect("the stream goes on");
-    }
+    until_epochs(&mut follower, 2).await;
     assert_eq!(follower.epochs, [1, 2]);
 }
 
@@ -172,35 +163,17 @@ async fn timestamps_that_a_rollback_has_undone_block_no_stream() {
     world.script.epoch(3, &undone);
     let mut follower =
         world.subscribe(INDEXERS[0], Some(Cut::zero(VBUCKETS))).await.expect("a stream");
-    while follower.epochs.is_empty() {
-        follower.step().await.expect("the stream goes on");
-    }
+    until_epochs(&mut follower, 1).await;
     let mut after = catalog(2, &[]);
     let mut bucket = BucketInfo::clone(&after.buckets[&BUCKET]);
     bucket.dead = Arc::new(vec![DeadEpochs { point: Some(mark(1, 0, &end)), to: Epoch(3) }]);
     after.buckets.insert(BUCKET, Arc::new(bucket));
     world.script.say(WatchMessage::Catalog(after.into()));
     world.script.say(WatchMessage::Epochs(vec![mark(5, 4, &end)]));
-    let next = async {
-        while follower.epochs == [1] {
-            follower.step().await.expect("the stream goes on");
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(5), next)
+    tokio::time::timeout(Duration::from_secs(5), until_epochs(&mut follower, 2))
         .await
         .expect("no undone timestamp is waited for");
     assert_eq!(follower.epochs, [1, 5]);
-}
-
-fn mark(epoch: u64, parent: u64, cut: &Cut) -> EpochMark {
-    EpochMark {
-        bucket: BUCKET,
-        epoch: Epoch(epoch),
-        parent: Epoch(parent),
-        cut: Arc::new(cut.clone()),
-        horizon: Epoch(0),
-        points: Arc::default(),
-    }
 }
 
 #[tokio::test]

@@ -163,13 +163,13 @@ impl<'a> EpochChooser<'a> {
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         }
         let cut = Cut::zero(bucket.vbuckets).with(positions);
-        let left_ms = || self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
         // A member of the coordinator that lacks what the slices have applied is behind.
         let known = self.wait_applied(|applied, from| Some(self.readable(applied, from)?.newest));
         let known = known.await?;
+        let left_ms = self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
         let coordinator = self.context.directory.coordinator();
         let bucket = self.index.bucket;
-        let covering = coordinator.epoch_covering(bucket, cut, history, known, left_ms()).await?;
+        let covering = coordinator.epoch_covering(bucket, cut, history, known, left_ms).await?;
         let from = readable_from(&self.context.catalog.load(), bucket);
         let readable = from.and_then(|from| self.readable(&self.context.applied, from));
         Ok(readable.and_then(|readable| readable.covering(&covering)))

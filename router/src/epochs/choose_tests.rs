@@ -19,13 +19,16 @@ use proto::rpc::command::{CommandRequest, Outcome};
 use proto::rpc::scan::AppliedReport;
 
 use super::*;
-use crate::scan::shard::tests::context_of;
+use crate::context::tests::context_of;
 
 const BUCKET: BucketId = BucketId(1);
 const INDEXER: NodeId = NodeId(1);
 
 /// A coordinator that gives each of its answers once, and remembers the epochs that the router knew.
-struct Script(Mutex<VecDeque<CoveringEpochs>>, Mutex<Vec<u64>>);
+struct Script {
+    answers: Mutex<VecDeque<CoveringEpochs>>,
+    known: Mutex<Vec<u64>>,
+}
 
 #[async_trait]
 impl CoordinatorApi for Script {
@@ -37,9 +40,9 @@ impl CoordinatorApi for Script {
         at_least: Epoch,
         _: u64,
     ) -> Result<CoveringEpochs> {
-        let mut answers = self.0.lock().unwrap();
-        self.1.lock().unwrap().push(at_least.0);
-        answers.pop_front().ok_or_else(|| Error::internal("the router asked too often"))
+        self.known.lock().unwrap().push(at_least.0);
+        let answer = self.answers.lock().unwrap().pop_front();
+        answer.ok_or_else(|| Error::internal("the router asked too often"))
     }
     async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
         Err(Error::unavailable("not here"))
@@ -98,8 +101,8 @@ impl World {
             oldest: Epoch(*oldest),
             newest: Epoch(*newest),
         };
-        let coordinator =
-            Arc::new(Script(Mutex::new(answers.iter().map(answer).collect()), Mutex::default()));
+        let answers = Mutex::new(answers.iter().map(answer).collect());
+        let coordinator = Arc::new(Script { answers, known: Mutex::default() });
         let spec = IndexSpec { slices: 1, ..IndexSpec::new("i", "b") };
         let index = IndexInfo::new(IndexId(1), BUCKET, spec, vec![vec![INDEXER]]);
         let context = context_of(1, Arc::new(Played(Arc::clone(&coordinator))));
@@ -142,7 +145,7 @@ impl World {
     }
 
     fn known(&self) -> Vec<u64> {
-        self.coordinator.1.lock().unwrap().clone()
+        self.coordinator.known.lock().unwrap().clone()
     }
 }
 

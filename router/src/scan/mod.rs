@@ -25,7 +25,7 @@ mod gather;
 mod plan;
 mod resume;
 mod retry_round;
-pub(crate) mod shard;
+mod shard;
 mod shard_stream;
 mod source;
 mod unordered;

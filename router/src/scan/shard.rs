@@ -329,4 +329,4 @@ impl ShardPosition {
 
 #[cfg(test)]
 #[path = "shard_tests.rs"]
-pub(crate) mod tests;
+pub(super) mod tests;

@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use proto::env::Env;
-use proto::flow::{Admission, AdmissionLimits};
-use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, IndexId, SliceId};
 use proto::model::index::{IndexInfo, IndexSpec};
-use proto::model::node::{NodeInfo, Role};
+use proto::model::node::NodeInfo;
 use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
 use proto::rpc::export::{ExportMessage, ExportRequest};
 use proto::rpc::scan::{AppliedReport, Consistency, Output, ScanRequest, ShardScan};
 
 use super::super::retry_round::FIRST_BATCH_TIMEOUT;
 use super::*;
-use crate::config::Config;
 use crate::context::RouterContext;
+use crate::context::tests::context_of;
 
 /// Delay of the simulated indexer.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -114,35 +111,6 @@ impl Directory for Played {
 fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
     let nodes = indexers.len() as u64;
     context_of(nodes, Arc::new(Played(indexers)))
-}
-
-/// The context of a router that knows indexers 1 up to a number.
-pub(crate) fn context_of(indexers: u64, directory: Arc<dyn Directory>) -> RouterContext {
-    let node = |id, role| {
-        let address = String::new();
-        Arc::new(NodeInfo { id: NodeId(id), role, address, zone: String::new() })
-    };
-    let nodes = (1..=indexers).map(|id| (NodeId(id), node(id, Role::Indexer)));
-    let catalog = Catalog { nodes: nodes.collect(), ..Catalog::default() };
-    let limits = AdmissionLimits {
-        what: String::new(),
-        count_max: 1,
-        bytes_max: 1 << 20,
-        bytes_each_max: 1 << 20,
-    };
-    RouterContext {
-        admission: Admission::new(limits),
-        config: Config::new((*node(9, Role::Router)).clone()),
-        env: Env::real(),
-        directory,
-        catalog: Arc::new(arc_swap::ArcSwap::from_pointee(catalog)),
-        catalog_changed: tokio::sync::watch::Sender::new(0),
-        applied: Default::default(),
-        silent: Default::default(),
-        leases: Default::default(),
-        topologies: Default::default(),
-        resumed: Arc::default(),
-    }
 }
 
 /// A scan of slices that are all on nodes 1 and 2; both are this indexer.

@@ -37,8 +37,9 @@ macro_rules! coordinator_methods {
                 0 propose(request: CommandRequest) -> Outcome, via own propose_for_a_while;
                 1 sync(report: SyncReport) -> SyncReply, via any_member;
                 2 heartbeat(heartbeat: Heartbeat) -> HeartbeatReply, via any_member;
-                3 epoch_covering(bucket: BucketId, cut: Cut, history: Option<u64>, at_least: Epoch, timeout_ms: u64)
-                    -> CoveringEpochs, via own wait_for_epoch;
+                3 epoch_covering(
+                    bucket: BucketId, cut: Cut, history: Option<u64>, at_least: Epoch, timeout_ms: u64
+                ) -> CoveringEpochs, via own wait_for_epoch;
                 4 status() -> CoordinatorStatus, via any_member;
                 5 raft(messages: Vec<Bytes>) -> (), via own refuse_raft;
                 13 rebalance(request: RebalanceRequest) -> RebalancePlan, via any_member;

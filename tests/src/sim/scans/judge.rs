@@ -10,7 +10,7 @@ use crate::sim::oracle::{Shown, documents, shown};
 use crate::sim::session::Session;
 use crate::sim::violation;
 
-/// Scans of a run that may be left unjudged: one in some thousand runs has any.
+/// Scans of a run that may be left unjudged. Most runs have none.
 const UNJUDGED_MAX: u64 = 2;
 
 impl Reader {
