@@ -59,9 +59,8 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
         Some(_) => Vec::new(),
     };
     check_unchanged(&bucket, vbucket, &ownership, losses)?;
-    if read.first().is_some_and(|first| first.seqno.0 > after.seqno.0 + 1) {
-        let what = format!("the log of vbucket {vbucket} was purged behind seqno {}", after.seqno);
-        return Err(Error::new(ErrorCode::HistoryPurged, what));
+    if documents.is_none() {
+        check_kept(&read, (vbucket, after.seqno, end.seqno))?;
     }
     let mutations = read.iter().map(|mutation| pushed(mutation, vbucket, &branches)).collect();
     let released = ownership.released.contains(vbucket);
@@ -124,6 +123,19 @@ async fn mutations(
     let store = projector.store();
     let range = LogRange { bucket: bucket.info.id, vbucket, after, to };
     projector.env.blocking(move || store.read_log(range, PIECE_BYTES)).await
+}
+
+/// Checks that mutations begin right after a position, unless that is the end. A log may be purged up to its end.
+fn check_kept(
+    read: &[Arc<Mutation>],
+    (vbucket, after, end): (VbucketId, Seqno, Seqno),
+) -> Result<()> {
+    let is_kept = read.first().map_or(after >= end, |first| first.seqno.0 == after.0 + 1);
+    if is_kept {
+        return Ok(());
+    }
+    let what = format!("the log of vbucket {vbucket} was purged behind seqno {after}");
+    Err(Error::new(ErrorCode::HistoryPurged, what))
 }
 
 /// The next documents, and the history at the moment of their snapshot.

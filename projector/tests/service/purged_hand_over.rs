@@ -140,6 +140,19 @@ async fn a_vbucket_with_a_purged_log_is_handed_over_with_its_documents() {
     assert_eq!(stream_from(&pair, 500, 530).await, Ok(()));
 }
 
+/// A vbucket that rests is purged whole; its target reads no mutation at all.
+#[tokio::test]
+async fn a_vbucket_whose_log_is_purged_up_to_its_end_is_handed_over() {
+    let mut pair = Pair::new().await;
+    push(&pair, 1..=200).await;
+    purge(&pair.first, 200);
+    let transfer = pair.hand_over().await;
+    assert_eq!(documents(&pair.other), expected(200));
+    pair.finish(transfer);
+    push(&pair, 201..=210).await;
+    assert_eq!(documents(&pair.other), expected(210));
+}
+
 #[tokio::test]
 async fn a_copy_that_an_earlier_process_began_starts_again() {
     let mut pair = Pair::new().await;
