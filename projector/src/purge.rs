@@ -6,6 +6,9 @@
 //! stands at a timestamp and needs all vbuckets from there. After a restart, no known timestamp may be old enough.
 //! Then each vbucket gives up the same share of its bytes.
 //!
+//! A log is on disk in segments, and the mutations of a vbucket that seldom changes hold segments in which all others are
+//! purged. A log that takes twice its limit on disk gives up all that its oldest segments have.
+//!
 //! Entries are removed in small batches, off the async threads, and the writer commits its groups between them. A
 //! stream that still reads purged entries notices by itself (`crate::feed`).
 
@@ -67,7 +70,8 @@ async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
 fn plan(store: &dyn DocumentStore, bucket: &Bucket, bytes_max: u64) -> Result<Vec<Step>> {
     let extents = store.extents(bucket.info.id)?;
     if extents.iter().map(LogExtent::bytes).sum::<u64>() <= bytes_max {
-        return Ok(Vec::new());
+        let held = store.purge_to_hold(bucket.info.id, bytes_max.saturating_mul(2))?;
+        return Ok(if held.is_empty() { Vec::new() } else { vec![held] });
     }
     let cuts: Vec<_> = bucket.epochs_after(Epoch(0)).into_iter().map(|mark| mark.cut).collect();
     let points = choose(store, bucket.info.id, &extents, &cuts, low_mark(bytes_max))?;

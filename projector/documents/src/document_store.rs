@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
 
-/// Changes that become durable together.
+/// Changes that are committed with one call. Those of a bucket become durable together.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The changes of each bucket.
@@ -118,6 +118,12 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// If a crash undoes the removal, all entries are there again.
     fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()>;
 
+    /// The purge after which a bucket's log takes about the given bytes of disk; empty if it takes no more, or if a purge
+    /// would not help. A vbucket that seldom changes may hold a part of the log in which most is purged.
+    fn purge_to_hold(&self, _bucket: BucketId, _bytes: u64) -> Result<Vec<(VbucketId, Seqno)>> {
+        Ok(Vec::new())
+    }
+
     /// Makes a batch durable and then visible. After an error its durability is unknown, and the store accepts no
     /// more until it is opened again.
     fn commit(&self, batch: &Batch) -> Result<()>;
@@ -146,7 +152,7 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// record. Its documents follow, then its mutations.
     fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()>;
 
-    /// Stores documents of a vbucket that is copied. Not synced by itself; durable no later than the next batch.
+    /// Stores documents of a vbucket that is copied; durable no later than the next batch.
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()>;
 
     /// Removes all data of a vbucket, and durably stores the record, which has no branches of it: both or nothing.

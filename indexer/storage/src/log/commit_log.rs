@@ -47,6 +47,7 @@ impl CommitLog {
             from: 0,
             log_id: None,
             witness: None,
+            synced: 0,
             random: &*env.random,
             hint: HINT,
         };

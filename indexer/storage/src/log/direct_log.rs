@@ -67,11 +67,13 @@ impl DirectLog {
         options: &DirectLogOptions,
         replay: Replay<'_>,
     ) -> Result<Self> {
-        let DirectLogOptions { segment_bytes, open_files_max, log_id, from, hint } = *options;
+        let DirectLogOptions { segment_bytes, open_files_max, log_id, from, synced, hint } =
+            *options;
         let fs = &env.fs;
         let witness = Witness::read(&**fs, dir)?;
         let random = &*env.random;
-        let recovery = Recovery { fs: &**fs, dir, from, log_id, witness, random, hint };
+        let synced = synced.max(from);
+        let recovery = Recovery { fs: &**fs, dir, from, log_id, witness, synced, random, hint };
         let RecoveredLog { bases, tail, end, data_end, vouched } = recovery.run(replay)?;
         let first = bases.front().copied().unwrap_or_default();
         if from < first || from > end {

@@ -16,7 +16,14 @@ fn dir() -> PathBuf {
 }
 
 fn options(from: Lsn) -> DirectLogOptions {
-    DirectLogOptions { segment_bytes: 200, open_files_max: 2, log_id: None, from, hint: HINT }
+    DirectLogOptions {
+        segment_bytes: 200,
+        open_files_max: 2,
+        log_id: None,
+        from,
+        synced: from,
+        hint: HINT,
+    }
 }
 
 /// Beginning, end and payload of each record.

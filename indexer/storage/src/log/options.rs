@@ -43,6 +43,9 @@ pub struct DirectLogOptions {
     pub log_id: Option<u64>,
     /// The opener knows everything before this LSN. Segments that end before it are not replayed.
     pub from: Lsn,
+    /// The log was synced up to this LSN, as far as the opener knows: what is damaged or missing before it is never taken for
+    /// the work of a crash.
+    pub synced: Lsn,
     /// The remedy for damage.
     pub hint: &'static str,
 }

@@ -56,8 +56,10 @@ pub(super) struct Recovery<'a> {
     pub(super) from: Lsn,
     /// The log's id, if known. A log without segments is then damage.
     pub(super) log_id: Option<u64>,
-    /// How far the log was synced, as far as the caller knows.
+    /// What the witness of the log tells, if there is one.
     pub(super) witness: Option<Witness>,
+    /// How far the log was synced, as far as its opener knows.
+    pub(super) synced: Lsn,
     /// Source of the id of a new log.
     pub(super) random: &'a dyn Random,
     /// The remedy for damage.
@@ -234,9 +236,10 @@ impl LogWalk<'_, '_> {
         }
     }
 
-    /// How far the log was synced, as far as the witness knows.
+    /// How far the log was synced, as far as its witness and its opener know.
     fn synced(&self) -> Lsn {
-        self.recovery.witness.map_or(0, |witness| witness.synced)
+        let Recovery { witness, synced, .. } = *self.recovery;
+        witness.map_or(0, |witness| witness.synced).max(synced)
     }
 
     /// Checks that the log reaches as far as it was synced.

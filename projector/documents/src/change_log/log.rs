@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, RwLock};
 
 use proto::lock::{lock, read, write};
-use proto::model::ids::VbucketId;
+use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, Result};
 use storage::log::{DirectLog, Lsn};
 
@@ -185,6 +185,17 @@ impl ChangeLog {
     /// Bytes of the segments that were not released.
     pub fn held_bytes(&self) -> u64 {
         self.log.held_bytes()
+    }
+
+    /// The purge after which the log needs only segments of about `bytes` together, the newest ones. Empty if it takes no
+    /// more already, or if no mutation is what holds the others.
+    pub fn purge_to_hold(&self, bytes: u64) -> Vec<(VbucketId, Seqno)> {
+        if self.held_bytes() <= bytes {
+            return Vec::new();
+        }
+        let (segments, end) = (self.log.segments(), self.log.end());
+        let kept = segments.iter().find(|base| end - **base <= bytes).or(segments.last());
+        kept.map_or_else(Vec::new, |kept| read(&self.index).lasts_before(*kept))
     }
 
     /// The beginnings of the segments, oldest first.

@@ -84,6 +84,13 @@ impl VbucketIndex {
         self.segments.front().map(|(_, base)| *base)
     }
 
+    /// The last seqno of the segments before an LSN, if any of them is still needed.
+    fn last_before(&self, lsn: Lsn) -> Option<Seqno> {
+        self.oldest().filter(|oldest| *oldest < lsn)?;
+        let behind = self.segments.iter().find(|(_, base)| *base >= lsn);
+        Some(behind.map_or(self.state.extent.end, |(first, _)| Seqno(first.0 - 1)))
+    }
+
     fn apply(&mut self, change: &Change, segment: Lsn) {
         match change {
             _ if change.clears() => {
@@ -155,6 +162,13 @@ impl LogIndex {
             }
         }
         Ok(())
+    }
+
+    /// The last seqno of each vbucket in the segments before an LSN, of those that still need any of these segments.
+    pub(super) fn lasts_before(&self, lsn: Lsn) -> Vec<(VbucketId, Seqno)> {
+        let last =
+            |(vbucket, n): (&VbucketIndex, u16)| Some((VbucketId(n), vbucket.last_before(lsn)?));
+        self.vbuckets.iter().zip(0..).filter_map(last).collect()
     }
 
     /// Makes changes visible, with the states that they lead to.

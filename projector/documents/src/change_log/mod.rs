@@ -76,7 +76,7 @@ pub use describe::{ItemContent, ItemInfo, describe};
 pub use group::GroupBuilder;
 pub use item::{LogEvent, MutationPlace, Run, RunMutation};
 pub use log::{ChangeLog, GroupPlace};
-pub use open::{ChangeLogOptions, EventPlace, EventReplay};
+pub use open::{ChangeLogOptions, EventPlace, EventReplay, KnownLog};
 pub use read::VbucketRange;
 pub use state::{LogState, VbucketState};
 pub use survey::{LogRemark, LogSurvey, SeqnoGap, verify};

@@ -45,6 +45,21 @@ pub struct EventPlace {
     pub item: Lsn,
 }
 
+/// What the opener of a change log knows of it.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownLog<'a> {
+    /// The checkpoint: it knows everything before its place.
+    pub checkpoint: &'a LogState,
+    /// The log was synced up to this LSN, at least.
+    pub synced: Lsn,
+}
+
+impl<'a> From<&'a LogState> for KnownLog<'a> {
+    fn from(checkpoint: &'a LogState) -> Self {
+        Self { checkpoint, synced: checkpoint.from }
+    }
+}
+
 /// Receiver of the events behind a checkpoint, in order.
 pub type EventReplay<'a> = &'a mut dyn FnMut(LogEvent<'_>, EventPlace) -> Result<()>;
 
@@ -52,13 +67,14 @@ impl ChangeLog {
     /// Opens or creates the change log in a directory. The checkpoint knows everything before its place; the events
     /// behind it are replayed. `Corrupt` if the log lacks anything that the checkpoint or a reader needs. A log that a
     /// checkpoint knows is never created; so the caller stores [`Self::state`] before the first append.
-    pub fn open(
+    pub fn open<'a>(
         env: &Env,
         dir: &Path,
         options: &ChangeLogOptions,
-        checkpoint: &LogState,
+        known: impl Into<KnownLog<'a>>,
         replay: EventReplay<'_>,
     ) -> Result<Self> {
+        let KnownLog { checkpoint, synced } = known.into();
         let LogState { log_id, from, ref vbuckets } = *checkpoint;
         let mut opening = Opening {
             dir: dir.to_owned(),
@@ -75,6 +91,7 @@ impl ChangeLog {
             open_files_max: options.open_files_max,
             log_id,
             from,
+            synced,
             hint: HINT,
         };
         let opened = DirectLog::open(env, dir, &of_log, &mut |record| opening.record(record));

@@ -4,7 +4,7 @@
 //! positions and mutations when the group is synced, and documents when the table has them; the service publishes a
 //! group after both.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::env::{Env, create_dir_durably};
@@ -19,8 +19,8 @@ use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use super::disk_store::DiskStoreOptions;
 use super::paired_file::PairedFile;
 use crate::change_log::{
-    ChangeLog, EventPlace, GroupBuilder, GroupPlace, LogEvent, LogState, MutationPlace, Run,
-    RunMutation, VbucketRange,
+    ChangeLog, EventPlace, GroupBuilder, GroupPlace, KnownLog, LogEvent, LogState, MutationPlace,
+    Run, RunMutation, VbucketRange,
 };
 use crate::document_store::{BucketChanges, LogExtent, LogRange, StoredDocument};
 use crate::mutation::Mutation;
@@ -36,7 +36,6 @@ const PIECE_BYTES: usize = 1 << 20;
 /// A bucket on disk.
 pub struct BucketStore {
     pub(super) env: Env,
-    dir: PathBuf,
     pub(super) log: ChangeLog,
     pub(super) table: DocumentTable,
     changes: Mutex<Changes>,
@@ -80,15 +79,17 @@ impl BucketStore {
         let first = Checkpoint { log, record: record.clone(), table };
         let (mut file, _) = PairedFile::open::<Checkpoint>(&*env.fs, dir, CHECKPOINT_FILE)?;
         file.write(&*env.fs, &first)?;
-        let made = Self::open(env, dir, options, tables)?;
+        let made = Self::open(env, dir, 0, options, tables)?;
         made.write_checkpoint(made.log.state())?;
         Ok(made)
     }
 
-    /// Opens a bucket, and replays what its checkpoint does not cover.
+    /// Opens a bucket, and replays what its checkpoint does not cover. `Corrupt` if its log, which was `synced` up to an LSN once, lacks
+    /// anything before.
     pub fn open(
         env: &Env,
         dir: &Path,
+        synced: Lsn,
         options: &DiskStoreOptions,
         tables: &TableOptions,
     ) -> Result<Self> {
@@ -103,19 +104,19 @@ impl BucketStore {
         let table = DocumentTable::open(fs, dir, vbuckets, tables.clone(), last.table.clone())?;
         let mut replay =
             Replay { table: &table, covered: last.table.covered(), record: last.record.clone() };
+        // The fragments have only what was synced.
+        let synced = synced.max(table.covered()).max(last.log.from);
         let log = ChangeLog::open(
             env,
             &dir.join("log"),
             &options.log,
-            &last.log,
+            KnownLog { checkpoint: &last.log, synced },
             &mut |event, place| replay.event(event, &place),
         )?;
         let record = replay.record;
-        check_covered(dir, table.covered(), log.end())?;
         table.reach(log.end());
         Ok(Self {
             env: env.clone(),
-            dir: dir.to_path_buf(),
             log,
             table,
             changes: Mutex::new(Changes {
@@ -126,11 +127,6 @@ impl BucketStore {
             checkpoint: Mutex::new(LastCheckpoint { file, last }),
             flushing: Mutex::default(),
         })
-    }
-
-    /// The directory.
-    pub fn dir(&self) -> &Path {
-        &self.dir
     }
 
     /// The record.
@@ -402,19 +398,6 @@ impl BucketStore {
     pub(super) fn covered(&self) -> Lsn {
         lock(&self.checkpoint).last.log.from
     }
-}
-
-/// Checks that the change log has all that the fragments have.
-fn check_covered(dir: &Path, covered: u64, end: Lsn) -> Result<()> {
-    if covered <= end {
-        return Ok(());
-    }
-    let what = format!(
-        "the change log in {} ends at LSN {end}, and the fragments have documents up to LSN {covered}: its end is lost",
-        dir.join("log").display()
-    );
-    Err(Error::new(ErrorCode::Corrupt, what)
-        .with_hint("put the newest copy of the data directory back"))
 }
 
 fn version(mutation: &Mutation, place: u64) -> VersionRef<'_> {

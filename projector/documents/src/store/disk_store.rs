@@ -32,6 +32,9 @@ use crate::table::TableOptions;
 /// The content of the data directory's version file. Another number means another layout.
 const VERSION: &str = "sextant documents 4\n";
 
+/// The remedy for a bucket that lacks something.
+const RECOVER_HINT: &str = "put the newest copy of the data directory back; `sextant source recover --accept-loss` goes on without what is lost";
+
 /// Settings of the store.
 #[derive(Clone, Debug)]
 pub struct DiskStoreOptions {
@@ -43,6 +46,8 @@ pub struct DiskStoreOptions {
     pub memtable_bytes: usize,
     /// Bytes of all buckets' versions in memory at which the largest are flushed.
     pub memory_bytes_max: usize,
+    /// Bytes of a bucket's log behind its checkpoint at which it is flushed: the next start replays them.
+    pub replay_bytes_max: u64,
     /// Maximum number of fragments that are open at once.
     pub open_files_max: usize,
 }
@@ -55,6 +60,7 @@ impl Default for DiskStoreOptions {
             cache_bytes: 64 << 20,
             memtable_bytes: TableOptions::MEMTABLE_BYTES,
             memory_bytes_max: 4 * TableOptions::MEMTABLE_BYTES,
+            replay_bytes_max: 128 << 20,
             open_files_max: 64,
         }
     }
@@ -122,9 +128,9 @@ impl DiskStore {
         let mut buckets = BTreeMap::new();
         for (id, entry) in &contents.buckets {
             let path = directory_path(dir, entry.directory);
-            let bucket = BucketStore::open(env, &path, &options, &tables)
-                .and_then(|bucket| check_end(&bucket, entry).map(|()| bucket))
-                .map_err(|error| error.context(format!("bucket {id}")))?;
+            let bucket = BucketStore::open(env, &path, entry.end, &options, &tables)
+                .and_then(|bucket| check_log_id(&bucket, entry).map(|()| bucket))
+                .map_err(|error| error.context(format!("bucket {id}, {}", had(entry))))?;
             buckets.insert(*id, Arc::new(bucket));
         }
         let manifest = Mutex::new(ManifestOnDisk { file, contents });
@@ -193,26 +199,19 @@ pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
     }
 }
 
-/// Checks that a bucket has what the manifest says.
-fn check_end(bucket: &BucketStore, entry: &BucketEntry) -> Result<()> {
-    let state = bucket.log.state();
-    let what = if state.log_id != Some(entry.log_id) {
-        "the change log is another one than the manifest of the source means".to_owned()
-    } else if state.from < entry.end {
-        let had: u64 = entry.positions.iter().map(|(_, position)| position.seqno.0).sum();
-        let has: u64 = bucket.ends().iter().map(|end| end.0).sum();
-        format!(
-            "the change log in {} ends at LSN {}, and was synced up to LSN {} before: it had {had} mutations and has {has}",
-            bucket.dir().display(),
-            state.from,
-            entry.end
-        )
-    } else {
+/// What a bucket had when the manifest was written.
+fn had(entry: &BucketEntry) -> String {
+    let mutations: u64 = entry.positions.iter().map(|(_, position)| position.seqno.0).sum();
+    format!("which had {mutations} mutations")
+}
+
+/// Checks that the log of a bucket is the one that the manifest means.
+fn check_log_id(bucket: &BucketStore, entry: &BucketEntry) -> Result<()> {
+    if bucket.log.state().log_id == Some(entry.log_id) {
         return Ok(());
-    };
-    Err(Error::new(ErrorCode::Corrupt, what).with_hint(
-        "put the newest copy of the data directory back; `sextant source recover --accept-loss` goes on without what is lost",
-    ))
+    }
+    let what = "the change log is another one than the manifest of the source means";
+    Err(Error::new(ErrorCode::Corrupt, what).with_hint(RECOVER_HINT))
 }
 
 impl DocumentStore for DiskStore {
@@ -290,6 +289,10 @@ impl DocumentStore for DiskStore {
 
     fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()> {
         self.bucket(bucket)?.purge(to)
+    }
+
+    fn purge_to_hold(&self, bucket: BucketId, bytes: u64) -> Result<Vec<(VbucketId, Seqno)>> {
+        Ok(self.bucket(bucket)?.log.purge_to_hold(bytes))
     }
 
     fn commit(&self, batch: &Batch) -> Result<()> {

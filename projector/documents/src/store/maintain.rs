@@ -40,8 +40,10 @@ impl BucketStore {
     }
 
     /// Does one piece of work that is due; false if there is none.
-    pub fn maintain(&self) -> Result<bool> {
-        if self.table.needs_flush() && self.flush()? {
+    pub fn maintain(&self, replay_bytes_max: u64) -> Result<bool> {
+        // Records, purges and rewinds take room in the log, and none in memory.
+        let is_long = self.log.end() - self.covered() > replay_bytes_max;
+        if (is_long || self.table.needs_flush()) && self.flush()? {
             return Ok(true);
         }
         if self.table.needs_merge() && self.merge()? {
@@ -59,7 +61,7 @@ impl DiskStore {
         let (mut has_worked, mut failed) = (self.flush_largest()?, None);
         for (id, bucket) in self.all() {
             // A bucket that cannot be written holds up no other one.
-            match bucket.maintain() {
+            match bucket.maintain(self.options.replay_bytes_max) {
                 Ok(worked) => has_worked |= worked,
                 Err(error) => failed = failed.or(Some(error.context(format!("bucket {id}")))),
             }

@@ -21,8 +21,8 @@ use crate::ownership::Ownership;
 use crate::record::BucketRecord;
 use crate::store::DiskStore;
 
-const BUCKET: BucketId = BucketId(4);
-const VBUCKETS: u16 = 3;
+pub(super) const BUCKET: BucketId = BucketId(4);
+pub(super) const VBUCKETS: u16 = 3;
 const HISTORIES: u64 = 150;
 const STEPS: usize = 60;
 
@@ -106,17 +106,17 @@ fn documents(store: &DiskStore) -> BTreeMap<String, (u64, String)> {
     }
 }
 
-struct World {
-    env: Env,
+pub(super) struct World {
+    pub(super) env: Env,
     fs: SimFs,
-    store: Option<DiskStore>,
+    pub(super) store: Option<DiskStore>,
     model: Model,
     crashes: u32,
     undone: u32,
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let (env, _, fs) = sim::world(seed);
         let model = Model { branches: [true; VBUCKETS as usize], ..Model::default() };
         let mut world = Self { env, fs, store: None, model, crashes: 0, undone: 0 };
@@ -130,13 +130,13 @@ impl World {
         self.env.random.next_u64() % end.max(1)
     }
 
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         self.store = None;
         let opened = DiskStore::open(&self.env, Path::new("/data"), small());
         self.store = Some(opened.expect("the store opens"));
     }
 
-    fn store(&self) -> &DiskStore {
+    pub(super) fn store(&self) -> &DiskStore {
         self.store.as_ref().expect("it is open")
     }
 
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    fn commit(&mut self) {
+    pub(super) fn commit(&mut self) {
         let (mut next, mut changes) = (self.model.clone(), BucketChanges::default());
         let had = next.branches;
         for _ in 0..1 + self.below(12) {
@@ -318,70 +318,6 @@ fn a_catalog_that_failed_is_repeated_and_leaves_nothing_behind() {
         assert_eq!(left.len(), 1, "operation {operation}: {left:?}");
     }
     assert!(failed > 40, "{failed}");
-}
-
-/// Without the witness and the newest manifest of the source, only the checkpoint knows that the log was longer.
-#[test]
-fn a_log_that_ends_before_its_checkpoint_is_named() {
-    let mut world = World::new(3);
-    let dir = Path::new("/data/buckets/00000000");
-    while world.store().all()[0].1.covered() < 9_000 {
-        world.commit();
-        world.maintain();
-    }
-    let covered = world.store().all()[0].1.covered();
-    world.store = None;
-    for path in world.env.fs.list(&dir.join("log")).expect("the log") {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let base = name.strip_suffix(".log").and_then(|base| base.parse::<u64>().ok());
-        if base.is_none_or(|base| base > 0 && base + 5_000 > covered) {
-            world.env.fs.remove_file(&path).expect("removed");
-        }
-    }
-    let error = DiskStore::open(&world.env, Path::new("/data"), small()).map(|_| ());
-    let error = error.expect_err("a loss");
-    assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
-    assert!(error.message.contains("/data/buckets/00000000/log"), "{error}");
-}
-
-#[test]
-fn an_idle_vbucket_holds_no_segment_of_the_log() {
-    let mut world = World::new(7);
-    let settle = |world: &mut World| while world.store().maintain().expect("maintained") {};
-    (0..20).for_each(|_| world.commit());
-    let ends = |world: &World| world.store().all()[0].1.ends();
-    let purge = |world: &World, to: &[Seqno]| {
-        let to: Vec<_> = (0..).map(VbucketId).zip(to.iter().copied()).collect();
-        world.store().purge(BUCKET, &to).expect("purged");
-    };
-    let idle = ends(&world);
-    purge(&world, &idle);
-    // One vbucket alone goes on.
-    let mut next = idle[1].0;
-    for _ in 0..200 {
-        let mut changes = BucketChanges::default();
-        for id in
-            (0..).map(|n| format!("e{n}")).filter(|id| vbucket_of(id, VBUCKETS).0 == 1).take(9)
-        {
-            next += 1;
-            let (id, kind) = (Arc::<str>::from(id), MutationKind::Upsert);
-            let document = Bytes::from_static(b"{\"some\":\"document\"}");
-            let place = (VbucketId(1), Seqno(next));
-            changes.last.insert(Arc::clone(&id), changes.mutations.len());
-            changes.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
-        }
-        world.store().commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");
-        settle(&mut world);
-    }
-    let held = |world: &World| world.store().all()[0].1.log.held_bytes();
-    let before = held(&world);
-    let mut to = idle;
-    to[1] = Seqno(next - 10);
-    purge(&world, &to);
-    // A flush, so that the checkpoint covers what was purged.
-    world.store().all()[0].1.flush().expect("flushed");
-    settle(&mut world);
-    assert!(before > 60_000 && held(&world) < 20_000, "{before}, then {}", held(&world));
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! Tests of the store on disk: its contract, histories beside the twin in memory, and purged logs beside a model.
+//! Tests of the store on disk: its contract, histories beside the twin in memory, and purged logs beside a model, and what
+//! the log takes on disk.
 
 mod contract;
 mod crashes;
 mod differential;
+mod held;
 mod purge;
 mod tamper;
 
@@ -15,6 +17,7 @@ fn small() -> DiskStoreOptions {
         log: ChangeLogOptions { segment_bytes: 4 << 10, ..ChangeLogOptions::default() },
         memtable_bytes: 8 << 10,
         memory_bytes_max: 64 << 10,
+        replay_bytes_max: 16 << 10,
         ..DiskStoreOptions::default()
     }
 }
