@@ -146,8 +146,26 @@ impl Projector {
         self.wait_for(|catalog| catalog.map(|_| ()), missing).await
     }
 
-    /// The bucket of a call.
+    /// The bucket of a call, once it is served.
     pub(crate) async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
+        let found = self.bucket_of_catalog(bucket).await?;
+        if found.check_open().is_ok() {
+            return Ok(found);
+        }
+        let mut changes = found.watch();
+        let is_open = async {
+            while found.check_open().is_err_and(|why| why.is_retry()) && !found.is_removed() {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Whatever it waited for: the bucket itself says what became of it.
+        let _in_time = tokio::time::timeout(CATALOG_WAIT, is_open).await;
+        found.check_open().map(|()| found)
+    }
+
+    async fn bucket_of_catalog(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
         self.wait_for_catalog().await?;
         if let Some(found) = self.find(bucket) {
             return Ok(found);

@@ -85,6 +85,14 @@ impl Sources {
                 let agrees = history.logs == bucket.logs
                     && (history.has(&bucket.epochs.last().cut)
                         || stage.is_some_and(|stage| stage < RollbackStage::Rollback));
+                let is_lost =
+                    bucket.info.source.is_only_copy() && !history.has(&bucket.epochs.last().cut);
+                if !agrees && is_lost {
+                    // It was not lost when the projector began to serve.
+                    tracing::error!(bucket = %id, "a projector that serves the only copy of a bucket has lost a part");
+                    self.histories.remove(&id);
+                    return None;
+                }
                 if !agrees {
                     return Some(RollbackStep::Compare(history.clone()));
                 }

@@ -225,7 +225,7 @@ fn no_dead_epoch_is_kept(bucket: &BucketState) -> Checked {
 fn rollback_is_prepared(bucket: &BucketState) -> Checked {
     let Some(rollback) = &bucket.info.rollback else { return Ok(()) };
     let (stage, name) = (rollback.stage, &bucket.info.name);
-    let fits = rollback.failover.is_some() == (stage >= RollbackStage::Prepare)
+    let fits = (rollback.failover.is_some() || stage < RollbackStage::Prepare)
         && rollback.restart.is_some() == (stage >= RollbackStage::Restart)
         && rollback.resumes.is_some() == (stage >= RollbackStage::Rollback)
         && rollback.resumes.is_none_or(|resumes| resumes <= bucket.epochs.last().epoch);

@@ -19,6 +19,7 @@
 //! | `epochs` | stability timestamps |
 //! | `nodes` | registration, draining, removal |
 //! | `moves` | moves of slices |
+//! | `open_source` | projectors that begin to serve an embedded bucket |
 //! | `rollback` | the response to a source that has lost part of its history |
 //! | `skip`, `skipped` | the numbers after a restore from an older copy |
 //! | `invariants` | what holds after each command, checked by debug builds |
@@ -43,6 +44,7 @@ pub(crate) mod limits;
 mod lookup;
 mod moves;
 pub(crate) mod nodes;
+mod open_source;
 pub mod placement;
 mod requests;
 mod rollback;

@@ -1,6 +1,9 @@
 //! Rollbacks: the response to a source that has lost part of its history (the stages are in
 //! [`proto::model::rollback`]).
 //!
+//! Nobody else has what an embedded source has lost. So a step begins no rollback of an embedded bucket: its projector asks before it
+//! serves (`open_source`), and only an answer with an accepted loss begins one. A pushed bucket's producer has its data.
+//!
 //! A bucket has the failover logs that its source reported last. A step compares them with the current history of the
 //! source. If the last epoch's cut is still a position in that history, the new branches are adopted and nothing else
 //! happens. Otherwise a rollback begins. A second loss before the last stage restarts the rollback. A second loss in
@@ -39,11 +42,11 @@ impl StateContext {
                 if known.logs == history.logs && history.has(&known.epochs.last().cut) {
                     return nothing();
                 }
-                self.start_rollback(bucket, history)
+                self.compared(bucket, history)
             }
             (RollbackStep::Compare(history), Some(_)) if known.logs != history.logs => {
                 known.check(history)?;
-                self.start_rollback(bucket, history)
+                self.compared(bucket, history)
             }
             (RollbackStep::Prepare(history), Some(RollbackStage::Started)) => {
                 known.check(history)?;
@@ -73,7 +76,17 @@ impl StateContext {
         }
     }
 
-    fn start_rollback(&mut self, bucket: BucketId, history: &SourceHistory) -> Change {
+    /// A source has less than it had, as the leader has compared.
+    fn compared(&mut self, bucket: BucketId, history: &SourceHistory) -> Change {
+        let known = self.buckets.get(&bucket);
+        match known.is_some_and(|known| known.info.source.is_only_copy()) {
+            true => nothing(),
+            false => self.start_rollback(bucket, history),
+        }
+    }
+
+    /// Begins a rollback to what a source still has.
+    pub(super) fn start_rollback(&mut self, bucket: BucketId, history: &SourceHistory) -> Change {
         let Some(known) = self.buckets.get_mut(&bucket) else { return nothing() };
         known.logs = Arc::clone(&history.logs);
         self.begin_rollback(bucket);
@@ -106,7 +119,7 @@ impl StateContext {
 
 impl BucketState {
     /// Adopts new branches of a history that has lost nothing.
-    fn take_over(&mut self, history: &SourceHistory) -> bool {
+    pub(super) fn take_over(&mut self, history: &SourceHistory) -> bool {
         let changes = self.logs != history.logs && history.has(&self.epochs.last().cut);
         if changes {
             self.logs = Arc::clone(&history.logs);

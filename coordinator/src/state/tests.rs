@@ -53,10 +53,14 @@ pub(crate) fn node(id: u64, role: Role) -> NodeInfo {
 }
 
 pub(crate) fn create_bucket(name: &str) -> Command {
+    create_bucket_of(name, SourceKind::Embedded)
+}
+
+pub(crate) fn create_bucket_of(name: &str, source: SourceKind) -> Command {
     Command::CreateBucket {
         name: name.into(),
         vbuckets: 2,
-        source: SourceKind::Embedded,
+        source,
         projectors: 1,
         if_not_exists: false,
     }
@@ -92,11 +96,16 @@ pub(crate) fn create_index(spec: IndexSpec) -> Command {
 
 /// Projector 10, indexers 20 and 21, and bucket 1, called "b", of two vbuckets; all at time 0.
 pub(crate) fn with_bucket() -> StateContext {
+    with_bucket_of(SourceKind::Push)
+}
+
+/// The same with a bucket of another kind.
+pub(crate) fn with_bucket_of(source: SourceKind) -> StateContext {
     let mut state = StateContext::default();
     for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
         done(&mut state, Command::RegisterNode(info));
     }
-    assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(1)));
+    assert_eq!(done(&mut state, create_bucket_of("b", source)), Outcome::Bucket(BucketId(1)));
     one_branch(&mut state, BucketId(1), 7);
     state
 }

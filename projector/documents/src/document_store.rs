@@ -96,6 +96,12 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Durably sets the random ids of some buckets.
     fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()>;
 
+    /// True if an operator has accepted that buckets lack what they had.
+    fn accepts_loss(&self) -> Result<bool>;
+
+    /// Durably sets whether an operator has accepted that buckets lack what they had.
+    fn put_accepts_loss(&self, accepts: bool) -> Result<()>;
+
     /// Applies a catalog: creates and removes buckets with all their contents.
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()>;
 

@@ -5,6 +5,10 @@
 //! may mean another bucket than the stored one ([`bucket_ids`]), so calls are `Unavailable` and SYNC reports nothing. The catalog
 //! itself waits for no call.
 //!
+//! **The only copy of a bucket is not served before the coordinators have compared it** with the last epoch ([`opening`]): a
+//! source that lacks what that epoch covers tells nobody, so that no index goes back to match it, until an operator has
+//! accepted the loss.
+//!
 //! **Catalogs never go back.** A lagging coordinator may show an older catalog than one that was applied before,
 //! perhaps by an earlier process. The `cas` of the newest catalog is stored with the documents, and older catalogs
 //! are ignored. So a missing bucket is not "not created yet", and a stream never begins without an index
@@ -12,10 +16,12 @@
 
 mod bucket_ids;
 mod catalog;
+mod opening;
 mod registration;
 mod retry;
 mod sync;
 
 pub use catalog::follow_catalog;
+pub use opening::open_sources;
 pub use registration::stay_registered;
 pub use sync::sync_positions;

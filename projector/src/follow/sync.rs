@@ -42,6 +42,7 @@ pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
         let buckets: Vec<_> = due
             .iter()
             .filter_map(|id| projector.find(*id))
+            .filter(|bucket| bucket.check_open().is_ok())
             .map(|bucket| (bucket.info.id, bucket.history()))
             .filter(|(_, history)| !history.kept.is_empty())
             .map(|(id, history)| (id, history.kept, history.durable))

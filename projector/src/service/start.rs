@@ -102,7 +102,7 @@ impl Service {
 /// Starts the tasks of a projector, except its writer.
 fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Vec<Task> {
     let own = || Arc::clone(projector);
-    let [registration, sync, purge, maintained] = [own(), own(), own(), own()];
+    let [registration, openings, sync, purge, maintained] = [own(), own(), own(), own(), own()];
     vec![
         // They change buckets step by step: a bucket that was changed by half must not be served.
         env.spawn_service("projector catalog", follow::follow_catalog(own())),
@@ -111,6 +111,9 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
         // They begin with what they find: what was registered, reported or purged stays so.
         env.spawn_restarted("projector registration", move || {
             follow::stay_registered(Arc::clone(&registration))
+        }),
+        env.spawn_restarted("projector openings", move || {
+            follow::open_sources(Arc::clone(&openings))
         }),
         env.spawn_restarted("projector sync", move || follow::sync_positions(Arc::clone(&sync))),
         env.spawn_restarted("projector maintenance", move || {

@@ -35,6 +35,12 @@ const EPOCHS_MIN: usize = 256;
 /// The positions at which vbuckets joined that were not always owned, or were released once.
 pub type JoinedAt = BTreeMap<VbucketId, Position>;
 
+/// The error for callers of a bucket that was not compared yet.
+fn awaits_coordinators() -> Error {
+    let what = "the projector waits for the coordinators, which know what the bucket must have";
+    Error::unavailable(what).with_hint("a majority of the coordinators must run; try again")
+}
+
 /// A bucket in memory.
 pub struct Bucket {
     /// The bucket's definition.
@@ -60,6 +66,8 @@ struct SourceState {
     epochs: VecDeque<EpochMark>,
     unpublished: Unpublished,
     removed: bool,
+    /// Why the bucket is not served yet; `None` if it is.
+    closed: Option<Error>,
 }
 
 impl SourceState {
@@ -96,6 +104,7 @@ impl Bucket {
             epochs: VecDeque::new(),
             unpublished: Unpublished::default(),
             removed: false,
+            closed: info.source.is_only_copy().then(awaits_coordinators),
         };
         let (changed, _) = watch::channel(0);
         Self { info, state: Mutex::new(state), changed }
@@ -196,6 +205,18 @@ impl Bucket {
     /// Replaces the branches of which nothing is left.
     pub fn set_given_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
         self.state().given_up = given_up;
+    }
+
+    /// Checks that the bucket is served. The only copy of a bucket is served once the coordinators have compared it with the last
+    /// epoch ([`crate::follow`]).
+    pub fn check_open(&self) -> Result<()> {
+        self.state().closed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Serves the bucket from now on, or says why it is not served.
+    pub fn set_closed(&self, why: Option<Error>) {
+        self.state().closed = why;
+        self.wake();
     }
 
     /// True if the bucket is gone from the catalog.

@@ -31,6 +31,15 @@ impl SourceKind {
         }
     }
 
+    /// True if nobody else has what the source's projector has lost. Such a loss takes nothing back before an operator has
+    /// accepted it. A pushed bucket's producer has its data.
+    pub fn is_only_copy(self) -> bool {
+        match self {
+            Self::Embedded => true,
+            Self::Push => false,
+        }
+    }
+
     /// True if several projectors can own the vbuckets of one bucket, which can then be handed over. An embedded bucket
     /// has one projector, because a single writer numbers its mutations.
     pub fn can_span_projectors(self) -> bool {

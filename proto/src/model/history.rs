@@ -137,7 +137,36 @@ pub struct SourceHistory {
     pub kept: VbucketSet,
 }
 
+/// The missing end of a vbucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingEnd {
+    /// The vbucket.
+    pub vbucket: VbucketId,
+    /// The last seqno that the source has of the history that it had.
+    pub has: Seqno,
+    /// The last seqno that it had.
+    pub had: Seqno,
+}
+
 impl SourceHistory {
+    /// The vbuckets that lack something that a cut includes. Of a vbucket in another history, everything behind its newest
+    /// branch counts as missing.
+    pub fn missing(&self, cut: &Cut) -> Vec<MissingEnd> {
+        let end = |(vbucket, at): (VbucketId, Position)| {
+            let durable = self.durable.get(vbucket).seqno;
+            let has = match self.logs.includes(vbucket, at) {
+                true => durable,
+                false => {
+                    let newest = self.logs.get(vbucket).and_then(|branches| branches.first());
+                    Seqno(newest.map_or(0, |(_, began)| *began)).min(durable)
+                }
+            };
+            let lacks = has < at.seqno || !self.logs.includes(vbucket, at);
+            lacks.then_some(MissingEnd { vbucket, has: has.min(at.seqno), had: at.seqno })
+        };
+        cut.iter().filter_map(end).collect()
+    }
+
     /// True if the source still has every mutation that the cut includes.
     pub fn has(&self, cut: &Cut) -> bool {
         self.logs.includes_cut(cut) && self.durable.reaches(cut)

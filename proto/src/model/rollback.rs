@@ -1,5 +1,8 @@
 //! Rollback: the reaction of the cluster to a source that has lost a part of its history (seed 003, "kv-rollback").
 //!
+//! Nobody else has what an embedded source has lost. Its rollback begins only when an operator has accepted the loss
+//! (`Command::OpenSource`).
+//!
 //! A source that comes back with less than it had, or with another history, shows this in its failover logs
 //! ([`crate::model::history`]). The coordinator compares them with the last stability timestamp. If that timestamp is not a
 //! place in the new history, the bucket passes through these stages, each one a command in the replicated log:
@@ -79,7 +82,8 @@ pub struct NewestKnown {
 pub struct Rollback {
     /// The current stage.
     pub stage: RollbackStage,
-    /// The failover timestamp, the end of the surviving history. Set from `prepare` on.
+    /// The failover timestamp, the end of the surviving history. Set from `prepare` on, and from the beginning if an operator has
+    /// accepted the loss.
     pub failover: Option<Arc<Cut>>,
     /// The rollback point; zero if no retained epoch fits and all slices are rebuilt. Set from `prepare` on.
     pub point: Epoch,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::model::bucket::SourceKind;
 use crate::model::cut::Position;
+use crate::model::history::SourceHistory;
 use crate::model::identity::{ClusterId, JoinRequest, UniqueId};
 use crate::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, VbucketId};
 use crate::model::index::IndexSpec;
@@ -199,6 +200,19 @@ pub enum Command {
         unique: UniqueId,
         /// The client's command.
         command: Box<Command>,
+    },
+    /// A projector has begun, or begun again, with its vbuckets of an embedded bucket, and asks whether it may serve them.
+    /// `Corrupt` if they lack something that the last epoch covers: nobody else has it, so the bucket is rolled back only when
+    /// an operator has accepted the loss.
+    OpenSource {
+        /// The bucket.
+        bucket: BucketId,
+        /// The projector.
+        projector: NodeId,
+        /// The history of its vbuckets.
+        history: Box<SourceHistory>,
+        /// True if an operator has accepted the loss.
+        accepts_loss: bool,
     },
 }
 

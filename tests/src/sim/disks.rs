@@ -32,6 +32,10 @@ pub fn restore_older(host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> 
             lost.iter().for_each(|(vbucket, end)| producer.lose_taken(*vbucket, *end));
         }
     }
+    if has_lost {
+        // The operator, who has no newer copy.
+        host.store.put_accepts_loss(true).expect("the store takes it");
+    }
     has_lost
 }
 

@@ -18,7 +18,7 @@ const LINES: [(&str, &str); 14] = [
     ("a slice has arrived", "slices arrived"),
     ("going back", "rollbacks of a node"),
     ("a slice that cannot go back is fetched again", "slices that cannot go back"),
-    ("dropped the torn tail of the commit log", "torn tails"),
+    ("dropped the torn tail of the log", "torn tails"),
     ("replayed the commit log", "replays"),
     ("wrote memory to a fragment", "flushes"),
     ("merged fragments", "compactions"),

@@ -34,6 +34,7 @@ pub(super) struct MemoryState {
     cas: u64,
     unique_ids: BTreeMap<BucketId, StoredId>,
     pub(super) buckets: BTreeMap<BucketId, Contents>,
+    accepts_loss: bool,
     sync_fails: bool,
     listing_fails: bool,
     /// A batch whose sync failed, until the store is opened again.
@@ -129,6 +130,15 @@ impl DocumentStore for MemoryStore {
         let mut state = self.state();
         state.check_writable()?;
         state.unique_ids.extend(ids.iter().copied());
+        Ok(())
+    }
+
+    fn accepts_loss(&self) -> Result<bool> {
+        Ok(self.state().accepts_loss)
+    }
+
+    fn put_accepts_loss(&self, accepts: bool) -> Result<()> {
+        self.state().accepts_loss = accepts;
         Ok(())
     }
 

@@ -234,6 +234,16 @@ impl DocumentStore for DiskStore {
         manifest.write(&*self.env.fs, next)
     }
 
+    fn accepts_loss(&self) -> Result<bool> {
+        Ok(lock(&self.manifest).contents.accepts_loss)
+    }
+
+    fn put_accepts_loss(&self, accepts: bool) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        let next = SourceManifest { accepts_loss: accepts, ..manifest.contents.clone() };
+        manifest.write(&*self.env.fs, next)
+    }
+
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {
         let fs = &*self.env.fs;
         let mut manifest = lock(&self.manifest);

@@ -36,6 +36,8 @@ pub struct SourceManifest {
     pub next_directory: u64,
     /// The random ids of buckets.
     pub unique_ids: BTreeMap<BucketId, StoredId>,
+    /// True if an operator has accepted that buckets lack what they had, until the next start has served them.
+    pub accepts_loss: bool,
     /// The stored buckets.
     pub buckets: BTreeMap<BucketId, BucketEntry>,
     /// Directories that are being made.

@@ -1,0 +1,155 @@
+//! Projectors that begin to serve an embedded bucket, for the first time or after a start.
+//!
+//! A projector that comes back may have less than it had: its directory may be an older copy, or a lost disk. Nobody else has
+//! the documents, and going back to what is left would take good entries from all indexes. So the projector asks before it
+//! serves the bucket, with its history:
+//!
+//! - A history that has everything that the last epoch covers is adopted, with the branches that the projector has begun.
+//! - Another one is refused with `Corrupt`, which says what is missing, and changes nothing. The projector tells nobody else.
+//! - If an operator has accepted the loss, a rollback to the surviving history begins ([`proto::model::rollback`]).
+//!
+//! The question is a command, so its answer comes from the newest state, whoever leads. A projector that restarts during the
+//! rollback asks again. It then needs what was left when the loss was accepted, which the rollback has as its failover timestamp
+//! from the beginning.
+
+use std::sync::Arc;
+
+use proto::model::cut::Cut;
+use proto::model::history::{FailoverLogs, MissingEnd, SourceHistory};
+use proto::model::ids::{BucketId, NodeId};
+use proto::model::rollback::RollbackStage;
+use proto::rpc::command::Outcome;
+use proto::{Error, ErrorCode, Result};
+
+use super::bucket::BucketState;
+use super::context::StateContext;
+use super::effect::{Change, Effect, nothing};
+
+/// The vbuckets that an error lists; it counts the others.
+const LISTED_MAX: usize = 8;
+
+impl StateContext {
+    pub(super) fn open_source(
+        &mut self,
+        (bucket, projector): (BucketId, NodeId),
+        history: &SourceHistory,
+        accepts_loss: bool,
+    ) -> Change {
+        let Some(known) = self.buckets.get_mut(&bucket) else {
+            return Err(Error::new(ErrorCode::Unknown, format!("there is no bucket {bucket}")));
+        };
+        if !known.info.source.is_only_copy() {
+            return nothing();
+        }
+        known.check(history)?;
+        known.check_owner(projector, history)?;
+        let history = known.completed(history);
+        let missing = history.missing(known.needed());
+        if missing.is_empty() {
+            return self.adopt(bucket, &history);
+        }
+        if !accepts_loss {
+            return Err(known.lacks(&missing));
+        }
+        let started = self.start_rollback(bucket, &history)?;
+        if let Some(known) = self.buckets.get_mut(&bucket) {
+            known.survives(&history.durable);
+        }
+        Ok(started)
+    }
+
+    /// Adopts the branches of a history that lacks nothing.
+    fn adopt(&mut self, bucket: BucketId, history: &SourceHistory) -> Change {
+        let Some(known) = self.buckets.get_mut(&bucket) else { return nothing() };
+        if known.logs == history.logs {
+            return nothing();
+        }
+        match known.info.rollback.as_ref().map(|rollback| rollback.stage) {
+            None | Some(RollbackStage::Rollback) => {
+                known.logs = Arc::clone(&history.logs);
+                Ok((Outcome::Done, vec![Effect::HistoryChanged(bucket)]))
+            }
+            // What was chosen may not be in this history.
+            Some(_) => {
+                let survived = known.failover();
+                let started = self.start_rollback(bucket, history)?;
+                if let (Some(known), Some(cut)) = (self.buckets.get_mut(&bucket), survived) {
+                    known.survives(&cut);
+                }
+                Ok(started)
+            }
+        }
+    }
+}
+
+impl BucketState {
+    /// The cut that a source must have: of the last epoch, or what was left when a loss was accepted.
+    fn needed(&self) -> &Cut {
+        let rollback = self.info.rollback.as_ref();
+        let chosen = rollback.filter(|rollback| rollback.stage < RollbackStage::Rollback);
+        let failover = chosen.and_then(|rollback| rollback.failover.as_deref());
+        failover.unwrap_or(&self.epochs.last().cut)
+    }
+
+    fn failover(&self) -> Option<Arc<Cut>> {
+        self.info.rollback.as_ref()?.failover.clone()
+    }
+
+    /// Notes in a rollback that has just begun what is left.
+    fn survives(&mut self, cut: &Cut) {
+        if let Some(rollback) = &mut Arc::make_mut(&mut self.info).rollback {
+            Arc::make_mut(rollback).failover = Some(Arc::new(cut.clone()));
+        }
+    }
+
+    /// Checks that a projector speaks of its own vbuckets.
+    fn check_owner(&self, projector: NodeId, history: &SourceHistory) -> Result<()> {
+        let owner = |vbucket| self.info.assignment.owner(vbucket);
+        match history.kept.iter().find(|vbucket| owner(*vbucket) != Some(projector)) {
+            None => Ok(()),
+            Some(vbucket) => {
+                let name = &self.info.name;
+                let what = format!(
+                    "bucket {name:?}: projector {projector} does not own vbucket {vbucket}"
+                );
+                Err(Error::new(ErrorCode::NotOwner, what))
+            }
+        }
+    }
+
+    /// A history of some vbuckets, with what is known of the others.
+    fn completed(&self, history: &SourceHistory) -> SourceHistory {
+        let branches =
+            self.logs.iter().zip(history.logs.iter()).map(|((vbucket, known), (_, told))| {
+                if history.kept.contains(vbucket) { told.clone() } else { known.clone() }
+            });
+        let logs = match self.logs.iter().next() {
+            Some(_) => Arc::new(FailoverLogs::new(branches.collect())),
+            // Nothing was reported before.
+            None => Arc::clone(&history.logs),
+        };
+        let durable = self.needed().with_of(&history.kept, &history.durable);
+        SourceHistory { durable, logs, kept: history.kept.clone() }
+    }
+
+    fn lacks(&self, missing: &[MissingEnd]) -> Error {
+        let (name, epoch) = (&self.info.name, self.epochs.last().epoch);
+        let mutations: u64 = missing.iter().map(|end| end.had.0 - end.has.0).sum();
+        let end = |MissingEnd { vbucket, has, had }: &MissingEnd| {
+            format!("vbucket {vbucket} ends at seqno {has}, not {had}")
+        };
+        let listed: Vec<_> = missing.iter().take(LISTED_MAX).map(end).collect();
+        let others = if missing.len() > LISTED_MAX { ", and others" } else { "" };
+        let what = format!(
+            "bucket {name:?}: the projector lacks {mutations} mutations that epoch {epoch} covers: {}{others}",
+            listed.join(", ")
+        );
+        Error::new(ErrorCode::Corrupt, what).with_hint(
+            "put the newest copy of the projector's data directory back; or stop the projector and give up what is lost with `sextant source recover --accept-loss`",
+        )
+    }
+}
+
+#[cfg(test)]
+#[path = "open_source_tests.rs"]
+mod tests;

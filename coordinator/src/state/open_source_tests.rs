@@ -1,0 +1,143 @@
+use proto::model::assignment::VbucketSet;
+use proto::model::bucket::SourceKind;
+use proto::model::cut::Position;
+use proto::model::ids::{Epoch, Seqno, VbucketId, Vbuuid};
+use proto::model::rollback::RollbackStep;
+use proto::rpc::command::{Command, CommandRequest, Promotion};
+
+use super::*;
+use crate::state::tests::{apply, done, with_bucket_of};
+
+const BUCKET: BucketId = BucketId(1);
+const PROJECTOR: NodeId = NodeId(10);
+
+/// The history of two vbuckets that end at these seqnos, with a new branch behind each.
+fn restarted(ends: [u64; 2]) -> SourceHistory {
+    let branches = |end: u64| match end {
+        0 => vec![(Vbuuid(8), 0)],
+        _ => vec![(Vbuuid(8), end), (Vbuuid(7), 0)],
+    };
+    let positions = ends.map(|seqno| Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) });
+    SourceHistory {
+        durable: Cut::from_positions(positions.to_vec()),
+        logs: Arc::new(FailoverLogs::new(ends.map(branches).to_vec())),
+        kept: VbucketSet::all(2),
+    }
+}
+
+fn open(history: &SourceHistory, accepts_loss: bool) -> Command {
+    let history = Box::new(history.clone());
+    Command::OpenSource { bucket: BUCKET, projector: PROJECTOR, history, accepts_loss }
+}
+
+fn refused(state: &mut StateContext, command: Command) -> Error {
+    match apply(state, command) {
+        (Outcome::Refused(error), effects) if effects.is_empty() => error,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn rollback(step: RollbackStep) -> Command {
+    Command::Rollback { bucket: BUCKET, step }
+}
+
+/// Epoch n + 1 ends at (n, n), n up to 9.
+fn ten_epochs() -> StateContext {
+    let mut state = with_bucket_of(SourceKind::Embedded);
+    for n in 1..10 {
+        let at = Position { vbuuid: Vbuuid(7), seqno: Seqno(n) };
+        let changes = vec![(VbucketId(0), at), (VbucketId(1), at)];
+        let promotion = Promotion { bucket: BUCKET, changes, horizon: Epoch(1) };
+        let command = Command::PromoteEpochs(vec![promotion]);
+        let position = state.position + 1;
+        state.apply(position, n, &CommandRequest { request: None, command });
+    }
+    state
+}
+
+fn stage(state: &StateContext) -> Option<RollbackStage> {
+    state.bucket(BUCKET).unwrap().info.rollback.as_ref().map(|rollback| rollback.stage)
+}
+
+#[test]
+fn a_source_with_all_that_the_last_epoch_covers_is_served() {
+    let mut state = ten_epochs();
+    let history = restarted([9, 12]);
+    done(&mut state, open(&history, false));
+    assert_eq!(state.bucket(BUCKET).unwrap().logs, history.logs, "its branches are known");
+    assert_eq!(stage(&state), None);
+    // Whoever repeats the question gets the same answer.
+    done(&mut state, open(&history, false));
+}
+
+#[test]
+fn a_source_that_lacks_something_is_refused_by_count_and_vbucket_and_changes_nothing() {
+    let mut state = ten_epochs();
+    let before = state.clone();
+    let error = refused(&mut state, open(&restarted([6, 9]), false));
+    assert_eq!(error.code, ErrorCode::Corrupt);
+    let what =
+        "the projector lacks 3 mutations that epoch 10 covers: vbucket 0 ends at seqno 6, not 9";
+    assert!(error.message.ends_with(what), "{}", error.message);
+    assert!(error.hint.unwrap().contains("--accept-loss"));
+    assert_eq!(state.buckets, before.buckets);
+    // A lost disk.
+    let error = refused(&mut state, open(&restarted([0, 0]), false));
+    assert!(error.message.contains("lacks 18 mutations"), "{}", error.message);
+}
+
+/// Such a report can only come of an error, and the indexes have what it lacks.
+#[test]
+fn no_report_of_the_leader_takes_an_embedded_bucket_back() {
+    let mut state = ten_epochs();
+    done(&mut state, rollback(RollbackStep::Compare(restarted([6, 9]))));
+    assert_eq!(stage(&state), None);
+    assert_eq!(state.bucket(BUCKET).unwrap().epochs.last().epoch, Epoch(10));
+}
+
+#[test]
+fn an_accepted_loss_rolls_the_bucket_back_to_what_is_left() {
+    let mut state = ten_epochs();
+    let left = restarted([6, 9]);
+    done(&mut state, open(&left, true));
+    assert_eq!(stage(&state), Some(RollbackStage::Started));
+    done(&mut state, rollback(RollbackStep::Prepare(left.clone())));
+    done(&mut state, rollback(RollbackStep::Restart));
+    done(&mut state, rollback(RollbackStep::Rollback));
+    let bucket = state.bucket(BUCKET).unwrap();
+    assert_eq!(bucket.epochs.last().epoch, Epoch(11));
+    assert_eq!(*bucket.epochs.last().cut, left.durable);
+    // From now on less than that is a loss again.
+    refused(&mut state, open(&restarted([5, 9]), false));
+    done(&mut state, open(&restarted([6, 9]), false));
+}
+
+/// The acceptance was for what the first process had.
+#[test]
+fn a_restart_in_the_midst_needs_what_was_left_when_the_loss_was_accepted() {
+    for steps in [0, 1, 2] {
+        let mut state = ten_epochs();
+        let left = restarted([6, 9]);
+        done(&mut state, open(&left, true));
+        let all = [RollbackStep::Prepare(left.clone()), RollbackStep::Restart];
+        all.into_iter().take(steps).for_each(|step| drop(done(&mut state, rollback(step))));
+        let mut again = restarted([6, 9]);
+        again.logs = Arc::new(FailoverLogs::new(vec![
+            vec![(Vbuuid(9), 6), (Vbuuid(7), 0)],
+            vec![(Vbuuid(9), 9), (Vbuuid(7), 0)],
+        ]));
+        done(&mut state, open(&again, false));
+        assert_eq!(stage(&state), Some(RollbackStage::Started), "after {steps} steps");
+        refused(&mut state, open(&restarted([5, 9]), false));
+        done(&mut state, rollback(RollbackStep::Prepare(again)));
+    }
+}
+
+#[test]
+fn only_the_owner_speaks_of_a_vbucket() {
+    let mut state = ten_epochs();
+    let history = Box::new(restarted([9, 9]));
+    let other =
+        Command::OpenSource { bucket: BUCKET, projector: NodeId(20), history, accepts_loss: true };
+    assert_eq!(refused(&mut state, other).code, ErrorCode::NotOwner);
+}
