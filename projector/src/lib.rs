@@ -38,7 +38,8 @@ mod source;
 
 pub use config::Config;
 pub use documents::store::{
-    DiskStore, DiskStoreOptions, is_data_dir as is_source_dir, verify as verify_source,
+    DiskStore, DiskStoreOptions, RecoveredBucket, is_data_dir as is_source_dir,
+    recover as recover_source, verify as verify_source,
 };
 pub use projector::Projector;
 pub use service::Service;

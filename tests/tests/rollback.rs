@@ -12,7 +12,7 @@ use bytes::Bytes;
 use proto::grpc::ingest_client::IngestClient;
 use proto::grpc::{PushMutation, PushReply, PushRequest, VbucketPosition};
 use proto::model::ids::NodeId;
-use tests::harness::process::Dev;
+use tests::harness::process::{Dev, output, sextant};
 use tests::harness::sql::{self, Rows, simple};
 use tests::harness::{TestCluster, connect, eventually, grpc};
 use tokio_postgres::Client;
@@ -43,6 +43,11 @@ fn rows(expected: &[(&str, &str)]) -> Rows {
     expected.iter().map(row).collect()
 }
 
+/// What the index shows before the loss.
+fn later_than_backup() -> Rows {
+    rows(&[("c", "3"), ("d", "4"), ("a", "10")])
+}
+
 #[test]
 fn indexes_follow_a_source_restored_from_an_older_copy() {
     let (data, backup) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir());
@@ -70,13 +75,46 @@ fn indexes_follow_a_source_restored_from_an_older_copy() {
         sql::run(&client, replace).await;
         sql::run(&client, "DELETE FROM b WHERE id = 'b'").await;
         sql::run(&client, "INSERT INTO b VALUES ('d', '{\"n\":4}')").await;
-        let later = rows(&[("c", "3"), ("d", "4"), ("a", "10")]);
-        assert_eq!(indexed(&client).await, later);
+        assert_eq!(indexed(&client).await, later_than_backup());
         assert!(simple(&client, "SHOW ROLLBACKS").await.expect("rollbacks").is_empty());
     });
     process.kill();
     std::fs::remove_dir_all(&source).expect("the source's directory");
     copy(backup.path(), &source);
+
+    // Nobody else has what it lacks, so nothing goes back before an operator says so.
+    let process = Dev::start(data.path());
+    let report = backup.path().join("known.jsonl");
+    runtime.block_on(async {
+        let client = connect(process.sql_address()).await;
+        let refused = eventually("the loss is named", || async {
+            let error =
+                simple(&client, "SELECT doc FROM b WHERE id = 'a'").await.expect_err("a loss");
+            let error = error.as_db_error().expect("the server's").clone();
+            (error.code().code() == "XX001").then_some(error)
+        });
+        let refused = refused.await;
+        assert!(refused.message().contains("the projector lacks 3 mutations"), "{refused}");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("--accept-loss")), "{refused:?}");
+        let written = simple(&client, "INSERT INTO b VALUES ('x', '{\"n\":9}')").await;
+        written.expect_err("no write either");
+        let mut known = simple(&client, "SELECT id, n FROM by_n ORDER BY n, id").await;
+        assert_eq!(known.as_mut().map_err(|e| e.to_string()), Ok(&mut later_than_backup()));
+        assert!(simple(&client, "SHOW ROLLBACKS").await.expect("rollbacks").is_empty());
+    });
+    let at = process.sql_address().to_string();
+    let reported = ["source", "recover", "--bucket", "b", "--at", &at, "--report"];
+    let reported = output(sextant().args(reported).arg(&report));
+    assert!(reported.status.success(), "{reported:?}");
+    let lines = std::fs::read_to_string(&report).expect("the report");
+    let entry = r#"{"entry":{"id":"d","n":"4"},"index":"by_n"}"#;
+    assert!(lines.lines().count() == 3 && lines.contains(entry), "{lines}");
+    process.terminate();
+    let recover = ["source", "recover", "--accept-loss", "--data"];
+    let recovered = output(sextant().args(recover).arg(data.path()));
+    assert!(recovered.status.success(), "{recovered:?}");
+    let said = String::from_utf8_lossy(&recovered.stdout).into_owned();
+    assert!(said.contains("bucket \"b\": its files are whole"), "{said}");
 
     let process = Dev::start(data.path());
     runtime.block_on(async {

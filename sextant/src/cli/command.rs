@@ -7,7 +7,7 @@ use proto::model::node::Role;
 
 use super::role_flags::for_role;
 use super::signal::stop_signal;
-use super::{client, demo, dev, inspect, rebalance, role, verify};
+use super::{client, demo, dev, inspect, rebalance, role, source, verify};
 use crate::roles::Shutdown;
 
 /// Secondary indexes over changing data: declared in SQL, built without stopping writes, scanned at one
@@ -44,10 +44,12 @@ enum Command {
     Status(client::StatusArgs),
     /// Distribute slices evenly over the indexers, and show the progress
     Rebalance(rebalance::RebalanceArgs),
-    /// Print and check a file of an indexer's data directory
+    /// Print and check a file of the data directory of an indexer or a projector
     Inspect(inspect::Args),
-    /// Check all files of a stopped indexer
+    /// Check all files of a stopped indexer or projector
     Verify(verify::Args),
+    /// Go on after a projector has lost documents
+    Source(source::Args),
 }
 
 /// Runs a command; the process exits with status 0 if it succeeds.
@@ -65,6 +67,7 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         Command::Rebalance(args) => rebalance::run(args).await,
         Command::Inspect(args) => inspect::run(args).await,
         Command::Verify(args) => verify::run(args).await,
+        Command::Source(args) => source::run(args).await,
     }
 }
 

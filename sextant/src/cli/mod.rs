@@ -1,4 +1,4 @@
-//! The command line: `demo`, `dev`, one command for each role, client commands, and tools for an indexer's files.
+//! The command line: `demo`, `dev`, one command for each role, client commands, and tools for the files of indexers and projectors.
 
 mod client;
 mod command;
@@ -10,6 +10,7 @@ mod renamed;
 mod role;
 mod role_flags;
 mod signal;
+mod source;
 mod verify;
 
 pub use command::{Cli, run};

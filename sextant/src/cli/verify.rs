@@ -60,7 +60,7 @@ fn run_blocking(env: &Env, args: &Args) -> Result<()> {
         )
         .with_hint(
             "a replica or a new build replaces the slices of an indexer: remove its directory; documents have no other \
-             copy: restore the directory of a projector",
+             copy: restore the directory of a projector, or see `sextant source recover --help`",
         )),
     }
 }
@@ -71,7 +71,7 @@ fn is_node(env: &Env, dir: &Path) -> bool {
 }
 
 /// The directory itself, or the directories of indexers and projectors in it.
-fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
     if is_node(env, data) {
         return Ok(vec![data.to_path_buf()]);
     }
@@ -89,7 +89,7 @@ fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Locks the directory, so that no node starts during the check. A copy without a lock file gets none.
-fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
+pub(super) fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
     if !env.fs.exists(&dir.join("LOCK")) {
         return Ok(None);
     }

@@ -68,6 +68,7 @@ mod log;
 mod log_index;
 mod open;
 mod read;
+mod salvage;
 mod segment_index;
 mod state;
 mod survey;
@@ -78,6 +79,7 @@ pub use item::{LogEvent, MutationPlace, Run, RunMutation};
 pub use log::{ChangeLog, GroupPlace};
 pub use open::{ChangeLogOptions, EventPlace, EventReplay, KnownLog};
 pub use read::VbucketRange;
+pub use salvage::{Salvaged, salvage};
 pub use state::{LogState, VbucketState};
 pub use survey::{LogRemark, LogSurvey, SeqnoGap, verify};
 

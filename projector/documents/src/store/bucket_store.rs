@@ -420,15 +420,15 @@ fn copied(documents: &[StoredDocument], item: Lsn) -> Vec<VersionRef<'_>> {
 }
 
 /// The replay of the groups behind a checkpoint.
-struct Replay<'a> {
-    table: &'a DocumentTable,
+pub(super) struct Replay<'a> {
+    pub(super) table: &'a DocumentTable,
     /// The table has all versions before this place.
-    covered: u64,
-    record: BucketRecord,
+    pub(super) covered: u64,
+    pub(super) record: BucketRecord,
 }
 
 impl Replay<'_> {
-    fn event(&mut self, event: LogEvent<'_>, place: &EventPlace) -> Result<()> {
+    pub(super) fn event(&mut self, event: LogEvent<'_>, place: &EventPlace) -> Result<()> {
         let is_known = place.item < self.covered;
         match event {
             LogEvent::Record(record) => self.record = record,

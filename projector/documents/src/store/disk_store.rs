@@ -30,7 +30,7 @@ use crate::rules::no_bucket;
 use crate::table::TableOptions;
 
 /// The content of the data directory's version file. Another number means another layout.
-const VERSION: &str = "sextant documents 4\n";
+pub(super) const VERSION: &str = "sextant documents 4\n";
 
 /// The remedy for a bucket that lacks something.
 const RECOVER_HINT: &str = "put the newest copy of the data directory back; `sextant source recover --accept-loss` goes on without what is lost";
@@ -118,13 +118,7 @@ impl DiskStore {
         }
         check_version(&**fs, dir, VERSION, Self::is_in(&**fs, dir))?;
         let (file, contents) = source_manifest::open(&**fs, dir)?;
-        let tables = TableOptions {
-            memtable_bytes: options.memtable_bytes,
-            cache: Arc::new(BlockCache::new(options.cache_bytes)),
-            open_files: OpenFiles::new(fs, options.open_files_max),
-            compression: Compression::Lz4,
-            block_bytes: TableOptions::BLOCK_BYTES,
-        };
+        let tables = tables_of(env, &options);
         let mut buckets = BTreeMap::new();
         for (id, entry) in &contents.buckets {
             let path = directory_path(dir, entry.directory);
@@ -181,6 +175,17 @@ impl DiskStore {
 /// A new bucket: its number, its entry in the manifest, and itself.
 type MadeBucket = (BucketId, BucketEntry, Arc<BucketStore>);
 
+/// The settings of all tables of a store.
+pub(super) fn tables_of(env: &Env, options: &DiskStoreOptions) -> TableOptions {
+    TableOptions {
+        memtable_bytes: options.memtable_bytes,
+        cache: Arc::new(BlockCache::new(options.cache_bytes)),
+        open_files: OpenFiles::new(&env.fs, options.open_files_max),
+        compression: Compression::Lz4,
+        block_bytes: TableOptions::BLOCK_BYTES,
+    }
+}
+
 /// The entry of a bucket as it is now.
 pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
     let state = bucket.log.state();
@@ -206,7 +211,7 @@ fn had(entry: &BucketEntry) -> String {
 }
 
 /// Checks that the log of a bucket is the one that the manifest means.
-fn check_log_id(bucket: &BucketStore, entry: &BucketEntry) -> Result<()> {
+pub(super) fn check_log_id(bucket: &BucketStore, entry: &BucketEntry) -> Result<()> {
     if bucket.log.state().log_id == Some(entry.log_id) {
         return Ok(());
     }

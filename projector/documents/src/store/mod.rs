@@ -27,12 +27,14 @@ mod describe;
 mod disk_store;
 mod maintain;
 mod paired_file;
+mod recover;
 mod source_manifest;
 mod verify;
 mod walk;
 
 pub use describe::{PairedContents, describe};
 pub use disk_store::{DiskStore, DiskStoreOptions};
+pub use recover::{RecoveredBucket, recover};
 pub use verify::{is_data_dir, verify};
 
 #[cfg(test)]

@@ -27,19 +27,19 @@ const HISTORIES: u64 = 150;
 const STEPS: usize = 60;
 
 /// A change of a document; `None` deletes it.
-type Change = (String, Option<String>);
+pub(super) type Change = (String, Option<String>);
 
 /// The logs of the vbuckets from the first mutation on, and the last purged one of each.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Model {
-    logs: [Vec<Change>; VBUCKETS as usize],
-    purged: [u64; VBUCKETS as usize],
+pub(super) struct Model {
+    pub(super) logs: [Vec<Change>; VBUCKETS as usize],
+    pub(super) purged: [u64; VBUCKETS as usize],
     /// The vbuckets that were removed lost their branches.
     branches: [bool; VBUCKETS as usize],
 }
 
 impl Model {
-    fn documents(&self) -> BTreeMap<String, (u64, String)> {
+    pub(super) fn documents(&self) -> BTreeMap<String, (u64, String)> {
         let mut documents = BTreeMap::new();
         for log in &self.logs {
             for ((id, document), seqno) in log.iter().zip(1..) {
@@ -91,7 +91,7 @@ fn shown(store: &DiskStore, known: &[&Model]) -> Model {
     found
 }
 
-fn documents(store: &DiskStore) -> BTreeMap<String, (u64, String)> {
+pub(super) fn documents(store: &DiskStore) -> BTreeMap<String, (u64, String)> {
     let mut walk = store.snapshot(BUCKET).expect("a snapshot");
     let mut documents = BTreeMap::new();
     loop {
@@ -108,9 +108,9 @@ fn documents(store: &DiskStore) -> BTreeMap<String, (u64, String)> {
 
 pub(super) struct World {
     pub(super) env: Env,
-    fs: SimFs,
+    pub(super) fs: SimFs,
     pub(super) store: Option<DiskStore>,
-    model: Model,
+    pub(super) model: Model,
     crashes: u32,
     undone: u32,
 }
@@ -126,7 +126,7 @@ impl World {
         world
     }
 
-    fn below(&self, end: u64) -> u64 {
+    pub(super) fn below(&self, end: u64) -> u64 {
         self.env.random.next_u64() % end.max(1)
     }
 
@@ -200,7 +200,7 @@ impl World {
         self.run(next, |store| store.rewind(&record, &[(VbucketId(n as u16), Seqno(to))]));
     }
 
-    fn purge(&mut self) {
+    pub(super) fn purge(&mut self) {
         let mut next = self.model.clone();
         let mut to = Vec::new();
         for n in 0..usize::from(VBUCKETS) {
@@ -221,7 +221,7 @@ impl World {
         self.run(next, |store| store.remove_vbucket(&record, VbucketId(n as u16)));
     }
 
-    fn maintain(&mut self) {
+    pub(super) fn maintain(&mut self) {
         let next = self.model.clone();
         self.run(next, |store| {
             while store.maintain()? {}

@@ -6,6 +6,7 @@ mod crashes;
 mod differential;
 mod held;
 mod purge;
+mod recover;
 mod tamper;
 
 use super::DiskStoreOptions;

@@ -1,0 +1,131 @@
+//! Reading of a damaged log for a recovery: everything from a checkpoint on, up to the first damage.
+//!
+//! Damage before the checkpoint does not matter here: the table has those mutations. Behind the first damage nothing counts,
+//! because the order of what is there is not known any more. Nothing is changed.
+
+use std::path::Path;
+
+use proto::env::FileSystem;
+use proto::model::ids::VbucketId;
+use proto::{Error, ErrorCode, Result};
+use storage::log::{
+    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan, segment_bases,
+    segment_log_id, segment_path,
+};
+
+use super::item::{LogEvent, items};
+use super::open::{EventPlace, EventReplay};
+use super::state::{Change, LogState};
+
+/// What is left of a log.
+#[derive(Debug)]
+pub struct Salvaged {
+    /// The positions at the end of what is left.
+    pub state: LogState,
+    /// What ends it; `None` if the log is whole from the checkpoint on.
+    pub damage: Option<Error>,
+}
+
+/// Passes the events from a checkpoint on to `replay`, in order, up to the first damage.
+pub fn salvage(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    checkpoint: &LogState,
+    replay: EventReplay<'_>,
+) -> Result<Salvaged> {
+    let mut reading = Reading { fs, state: checkpoint.clone(), before: None, replay };
+    let bases = segment_bases(fs, dir)?;
+    let first = bases.partition_point(|base| *base <= checkpoint.from).saturating_sub(1);
+    for base in bases.into_iter().skip(first) {
+        match reading.segment(&segment_path(dir, base), base) {
+            Ok(()) => {}
+            Err(error) if error.code == ErrorCode::Corrupt => {
+                return Ok(Salvaged { state: reading.state, damage: Some(error) });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Salvaged { state: reading.state, damage: None })
+}
+
+/// A log that is being read.
+struct Reading<'a> {
+    fs: &'a dyn FileSystem,
+    /// The positions behind the last whole group.
+    state: LogState,
+    before: Option<SegmentInfo>,
+    replay: EventReplay<'a>,
+}
+
+fn corrupt(what: impl Into<String>) -> Error {
+    Error::new(ErrorCode::Corrupt, what)
+}
+
+impl Reading<'_> {
+    fn segment(&mut self, path: &Path, base: Lsn) -> Result<()> {
+        let named = |error: Error| error.context(path.display().to_string());
+        if base > self.state.from {
+            let from = self.state.from;
+            return Err(named(corrupt(format!("the log goes on at LSN {base}, not {from}"))));
+        }
+        let log_id = segment_log_id(self.fs, path)?;
+        if self.state.log_id != Some(log_id) {
+            return Err(named(corrupt("the segment belongs to another log")));
+        }
+        let mut failed = None;
+        let found = scan(self.fs, path, &mut |record, payload| {
+            if failed.is_none() {
+                failed = self.record(log_id, record, payload).err();
+            }
+        })?;
+        if let Some(what) = self.before.as_ref().and_then(|before| found.contradiction(before)) {
+            return Err(named(corrupt(what)));
+        }
+        self.before = Some(found);
+        failed.map_or(Ok(()), |error| Err(named(error)))
+    }
+
+    /// Takes a group as a whole, or fails and takes nothing of it.
+    fn record(&mut self, log_id: u64, record: &RecordInfo, payload: &[u8]) -> Result<()> {
+        let start = record.lsn;
+        let end = start + RECORD_OVERHEAD_BYTES + record.bytes;
+        if start < self.state.from {
+            return Ok(());
+        }
+        if record.state != RecordState::Ok || start > self.state.from {
+            return Err(corrupt(format!("offset {}: the group is damaged", record.offset)));
+        }
+        let (mut next, mut events) = (self.state.clone(), Vec::new());
+        next.from = end;
+        if !record.mark {
+            for item in items(log_id, start + RECORD_OVERHEAD_BYTES, payload) {
+                let item = item?;
+                for (vbucket, change) in item.changes()? {
+                    apply(&mut next, vbucket, &change, item.lsn)?;
+                }
+                let event = item.event()?;
+                check(&event)?;
+                events.push((event, EventPlace { group: start..end, item: item.lsn }));
+            }
+        }
+        self.state = next;
+        events.into_iter().try_for_each(|(event, place)| (self.replay)(event, place))
+    }
+}
+
+fn apply(state: &mut LogState, vbucket: VbucketId, change: &Change, lsn: Lsn) -> Result<()> {
+    match state.vbuckets.get_mut(usize::from(vbucket.0)) {
+        Some(state) => {
+            state.apply(change, lsn).map_err(|why| corrupt(format!("vbucket {vbucket}: {why}")))
+        }
+        None => Err(corrupt(format!("the bucket does not have vbucket {vbucket}"))),
+    }
+}
+
+/// Reads an event whole, so that nothing fails in its midst.
+fn check(event: &LogEvent<'_>) -> Result<()> {
+    match event {
+        LogEvent::Run(run) => run.mutations().try_for_each(|mutation| mutation.map(drop)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,164 @@
+//! `sextant source recover`: the way back for a projector that lacks documents which its indexes show.
+//!
+//! Nobody else has these documents, so nothing happens by itself: the bucket is not served, and its indexes keep what they have.
+//! An operator puts the newest copy of the directory back, or first writes down what the indexes still know (`--report`) and then
+//! gives up what is lost (`--accept-loss`).
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use futures::TryStreamExt;
+use projector::{DiskStoreOptions, RecoveredBucket, recover_source};
+use proto::env::Env;
+use proto::{Error, ErrorCode, Result};
+use serde_json::{Map, Value};
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::client::{Target, connect, describe, say};
+use super::verify::{lock, nodes};
+
+/// `sextant source`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: SourceCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum SourceCommand {
+    /// Go on with a projector that has lost documents, or write down what its indexes still know of them
+    Recover(RecoverArgs),
+}
+
+/// `sextant source recover`
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["accept_loss", "report"])))]
+struct RecoverArgs {
+    /// Give up what is lost: make the data directory of a stopped projector one that opens, and let the indexes go back to
+    /// what is left when it starts
+    #[arg(long, requires = "data")]
+    accept_loss: bool,
+    /// The data directory of a projector, or of `sextant dev`
+    #[arg(long, value_name = "DIR", conflicts_with = "report")]
+    data: Option<PathBuf>,
+    /// Write all entries of the bucket's indexes to a file, one JSON object per line, and change nothing
+    #[arg(long, value_name = "FILE", requires = "bucket")]
+    report: Option<PathBuf>,
+    /// The bucket to report
+    #[arg(long, value_name = "NAME", conflicts_with = "accept_loss")]
+    bucket: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Runs a command.
+pub async fn run(args: Args) -> Result<()> {
+    let SourceCommand::Recover(args) = args.command;
+    match (args.report, args.bucket, args.data) {
+        (Some(file), Some(bucket), _) => report(&args.target, &bucket, &file).await,
+        (_, _, Some(data)) => {
+            let env = Env::real();
+            let inside = env.clone();
+            env.blocking(move || accept_loss(&inside, &data)).await
+        }
+        _ => Err(Error::internal("a recovery without a directory and without a report")),
+    }
+}
+
+/// Recovers each projector's directory.
+fn accept_loss(env: &Env, data: &Path) -> Result<()> {
+    let mut dirs = nodes(env, data)?;
+    dirs.retain(|dir| projector::is_source_dir(env, dir));
+    if dirs.is_empty() {
+        let what = format!("{} is not the data directory of a projector", data.display());
+        return Err(Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("use the --data of the projector or of `sextant dev`"));
+    }
+    for dir in dirs {
+        let _lock = lock(env, &dir)?;
+        let found = recover_source(env, &dir, &DiskStoreOptions::default())
+            .map_err(|error| error.context(dir.display().to_string()))?;
+        say(&text(&dir, &found))?;
+    }
+    say(
+        "The loss is accepted. When the projector starts, it serves what it has, and the indexes go back to that: see SHOW \
+         ROLLBACKS.\n",
+    )
+}
+
+fn text(dir: &Path, found: &[RecoveredBucket]) -> String {
+    let mut text = format!("{}: {} buckets\n", dir.display(), found.len());
+    for RecoveredBucket { name, damage, lost, .. } in found {
+        match damage {
+            None => text += &format!("bucket {name:?}: its files are whole\n"),
+            Some(damage) => {
+                text += &format!("bucket {name:?} was made again from what is left: {damage}\n");
+            }
+        }
+        for (vbucket, has, had) in lost {
+            let gone = had.0 - has.0;
+            text += &format!(
+                "  vbucket {vbucket} ends at seqno {has}, not {had}: {gone} mutations are lost\n"
+            );
+        }
+    }
+    text
+}
+
+/// Writes the entries of all indexes of a bucket to a file.
+async fn report(target: &Target, bucket: &str, path: &Path) -> Result<()> {
+    let client = connect(&target.at).await?;
+    let indexes = indexes(&client, bucket).await?;
+    let file = std::fs::File::create_new(path)
+        .map_err(|error| Error::from(error).context(format!("creating {}", path.display())))?;
+    let mut out = std::io::BufWriter::new(file);
+    let mut lines = 0;
+    for index in &indexes {
+        lines += write_entries(&client, index, &mut out).await?;
+    }
+    let file = out.into_inner().map_err(|error| Error::from(error.into_error()))?;
+    file.sync_all()?;
+    say(&format!("{}: {lines} entries of {} indexes\n", path.display(), indexes.len()))
+}
+
+fn failed(error: &tokio_postgres::Error) -> Error {
+    Error::new(ErrorCode::InvalidParameter, describe(error))
+}
+
+/// The names of the bucket's indexes.
+async fn indexes(client: &Client, bucket: &str) -> Result<Vec<String>> {
+    let rows = client.simple_query("SHOW INDEXES").await.map_err(|error| failed(&error))?;
+    let name = |row: &SimpleQueryMessage| match row {
+        SimpleQueryMessage::Row(row) if row.get("bucket") == Some(bucket) => {
+            row.get("name").map(str::to_owned)
+        }
+        _ => None,
+    };
+    let found: Vec<String> = rows.iter().filter_map(name).collect();
+    match found.is_empty() {
+        false => Ok(found),
+        true => {
+            let what = format!("bucket {bucket:?} has no index");
+            Err(Error::new(ErrorCode::Unknown, what).with_hint("SHOW INDEXES lists all indexes"))
+        }
+    }
+}
+
+/// Writes the entries of an index as they come, and returns their number.
+async fn write_entries(client: &Client, index: &str, out: &mut impl Write) -> Result<u64> {
+    let select = format!("SELECT * FROM \"{}\"", index.replace('"', "\"\""));
+    let messages = client.simple_query_raw(&select).await.map_err(|error| failed(&error))?;
+    let mut messages = std::pin::pin!(messages);
+    let mut lines = 0;
+    while let Some(message) = messages.try_next().await.map_err(|error| failed(&error))? {
+        let SimpleQueryMessage::Row(row) = message else { continue };
+        let text = |n: usize| row.get(n).map_or(Value::Null, Value::from);
+        let columns = row.columns().iter().enumerate();
+        let values: Map<String, Value> =
+            columns.map(|(n, column)| (column.name().to_owned(), text(n))).collect();
+        let line = serde_json::json!({ "index": index, "entry": values });
+        writeln!(out, "{line}")?;
+        lines += 1;
+    }
+    Ok(lines)
+}
