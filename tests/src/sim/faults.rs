@@ -9,8 +9,8 @@
 //! | `pause` | a process neither sends nor receives for a while, and then receives everything at once |
 //! | `clock_jump` | a clock jumps by up to an hour, back or forth; all of them drift all the time |
 //! | `full_disk`, `failed_io` | a disk accepts no growth; one file operation fails, and the process is restarted soon or long after |
-//! | `failed_sync` | the source's disk fails at a sync, and its process ends soon after |
-//! | `flipped_bit` | a bit of an indexer's files flips; the operator notices it and replaces the disk |
+//! | `failed_sync` | a projector's disk fails at a sync, and its process ends soon after |
+//! | `flipped_bit` | a bit of a file flips; the operator notices it, and replaces the disk of an indexer, or flips the bit of a projector back, whose documents must then be whole |
 //! | `empty_disk` | an indexer restarts with an empty disk |
 //! | `source_failover` | a source restarts from an older copy that lacks the end of some vbuckets (the producer of a pushed bucket is not told), or that producer begins new branches at earlier places |
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
@@ -18,13 +18,14 @@
 //! | `crash_in_scan` | an indexer dies while a slow reader has a part of its rows |
 //! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::removals`]): in an eighth of the seeds |
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use turmoil::Sim;
 
-use super::disks::{flip, judge_flipped, purge, restore_older, wipe};
+use super::disks::{flip, judge_flipped, wipe};
+use super::documents::copies::Copies;
 use super::hosts::{Host, Hosts};
 use super::stages::{self, Stage};
 use super::{CALM, Shared};
@@ -39,6 +40,8 @@ const CLOCK_STEP_MS: u64 = 100;
 const JUMP_MS_MAX: u64 = 3_600_000;
 /// Maximum time that a process continues after a failed file operation.
 const WORN_MS_MAX: u64 = 20_000;
+/// Maximum time between two copies of a projector's disk.
+const COPY_MS_MAX: u64 = 1_200;
 
 /// A fault in effect.
 #[derive(Debug, PartialEq)]
@@ -89,6 +92,10 @@ pub struct Faults {
     parts_read: u64,
     /// The generator of the next starts of removed nodes.
     removals: fastrand::Rng,
+    /// The copies of the projectors' disks, and the time of the next ones.
+    copies: BTreeMap<String, Copies>,
+    copying: fastrand::Rng,
+    next_copy: Duration,
 }
 
 impl Faults {
@@ -109,6 +116,9 @@ impl Faults {
             next_in_scan: CALM,
             parts_read: 0,
             removals: fastrand::Rng::with_seed(seed ^ 0x4e30),
+            copies: BTreeMap::new(),
+            copying: fastrand::Rng::with_seed(seed ^ 0xc0b1),
+            next_copy: CALM,
         }
     }
 
@@ -120,6 +130,9 @@ impl Faults {
         self.mend(now, sim, hosts, summary);
         self.note_broken_disks(now, hosts);
         self.start_removed(now, sim, hosts, summary);
+        if now >= self.next_copy {
+            self.copy_disks(now, hosts);
+        }
         if now >= self.next_purge && now <= self.until {
             self.purge(now, sim, hosts, summary);
         }
@@ -158,7 +171,7 @@ impl Faults {
             if !self.is_down(&name) {
                 self.crash(&name, end, sim, hosts);
                 if is_loss {
-                    restore_older(&hosts.all[&name], hosts, &mut random);
+                    self.restore_older(&name, hosts, &mut random);
                 }
                 note(summary, if is_loss { "loss_at_stage" } else { "crash_at_stage" }, now, end);
             }
@@ -222,6 +235,23 @@ impl Faults {
         note(summary, "purge", now, end);
     }
 
+    /// Copies the disks of the projectors, as far as they are whole.
+    fn copy_disks(&mut self, now: Duration, hosts: &Hosts) {
+        self.next_copy = now + Duration::from_millis(self.copying.u64(50..COPY_MS_MAX));
+        for (name, host) in hosts.all.iter().filter(|(name, _)| is_projector(name)) {
+            if !self.is_down(name) && !self.is_damaged(name) {
+                let copies = self.copies.entry(name.clone()).or_default();
+                copies.take(host, &mut self.copying);
+            }
+        }
+    }
+
+    /// Puts an older copy on the disk of a projector that is down; false if that loses nothing.
+    fn restore_older(&mut self, name: &str, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
+        let copies = self.copies.get_mut(name);
+        copies.is_some_and(|copies| copies.put_back(&hosts.all[name], hosts, random))
+    }
+
     fn inject_fault(
         &mut self,
         end: Duration,
@@ -231,8 +261,8 @@ impl Faults {
         let names: Vec<&String> = hosts.all.keys().collect();
         let kind = self.random.u8(..27);
         let fits = |name: &&&String| match kind {
-            7 | 8 | 20 => !is_projector(name),
-            19 | 22 | 23 => name.starts_with("indexer"),
+            19 | 22 => name.starts_with("indexer") || is_projector(name),
+            23 => name.starts_with("indexer"),
             21 | 24 | 25 => is_projector(name),
             _ => true,
         };
@@ -286,8 +316,8 @@ impl Faults {
                 Some("failed_io")
             }
             21 => {
-                host.store.fail_next_sync();
-                self.broken.push((Broken::FailedIo(name), end));
+                host.fs.fail_next_sync();
+                self.excused(host, Broken::FailedIo(name.clone()), end);
                 Some("failed_sync")
             }
             22 if flip(host, &mut self.random) => {
@@ -313,7 +343,8 @@ impl Faults {
             }
             24 | 25 => {
                 self.crash(&name, end, sim, hosts);
-                restore_older(host, hosts, &mut self.random).then_some("source_failover")
+                let mut random = self.random.fork();
+                self.restore_older(&name, hosts, &mut random).then_some("source_failover")
             }
             _ => None,
         }
@@ -359,10 +390,13 @@ impl Faults {
     /// Notes the time of disk faults: statements that began before it may fail with their errors.
     fn note_broken_disks(&self, now: Duration, hosts: &Hosts) {
         let is_disk = |(broken, _): &(Broken, Duration)| {
-            matches!(
-                broken,
-                Broken::CrashInIo(_) | Broken::FailedIo(_) | Broken::Worn(_) | Broken::Damaged(_)
-            )
+            match broken {
+                Broken::CrashInIo(_) | Broken::FailedIo(_) => true,
+                Broken::Worn(_) | Broken::Damaged(_) => true,
+                // A projector that cannot write ends.
+                Broken::FullDisk(name) => is_projector(name),
+                _ => false,
+            }
         };
         let excused = |host: &Host| host.excused.load(Ordering::Relaxed);
         if self.broken.iter().any(is_disk) || hosts.all.values().any(excused) {
@@ -383,9 +417,6 @@ impl Faults {
     fn crash(&mut self, name: &str, end: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
         hosts.all[name].fs.crash();
         sim.crash(name.to_owned());
-        if is_projector(name) {
-            hosts.all[name].store.lose_unsynced(self.random.bool());
-        }
         self.broken.push((Broken::Down(name.to_owned()), end));
     }
 
@@ -423,7 +454,7 @@ impl Faults {
                 }
                 Broken::LongLog => {
                     let projectors = hosts.all.values().filter(|host| is_projector(&host.name));
-                    projectors.for_each(|host| purge(&host.store, &mut self.purges));
+                    projectors.for_each(|host| host.purges.ask(self.purges.u64(..)));
                 }
                 Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
                 Broken::FailedIo(name) if self.continues_after_fault(&name) => {
@@ -447,7 +478,10 @@ impl Faults {
                     // Armed faults must not hit the check.
                     host.fs.forget_faults();
                     judge_flipped(host, summary);
-                    wipe(host);
+                    match is_projector(&name) {
+                        true => host.fs.flip_back(),
+                        false => wipe(host),
+                    }
                 }
             }
         }
@@ -455,7 +489,7 @@ impl Faults {
 
     /// True if a process continues after a failed file operation.
     fn continues_after_fault(&mut self, name: &str) -> bool {
-        !is_projector(name) && !self.is_down(name) && self.after_failed_io.bool()
+        !self.is_down(name) && self.after_failed_io.bool()
     }
 
     /// Advances the clocks, each at its own rate.

@@ -17,6 +17,7 @@ mod checks;
 pub mod client;
 mod ddl;
 mod disks;
+mod documents;
 pub mod effects;
 mod faults;
 mod hand_overs;
@@ -26,6 +27,7 @@ mod moves;
 pub mod net;
 pub mod oracle;
 mod producer;
+mod purges;
 mod reads;
 mod removals;
 mod scans;
@@ -104,6 +106,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
         if let Some(panic) = interleaving.as_ref().and_then(Interleaving::take_panic) {
             violation(&summary, format!("blocking work {panic}"));
         }
+        take_violations(&hosts, &summary);
         match step {
             Ok(true) => break,
             // Later events prove nothing after a violation.
@@ -128,7 +131,9 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     }
     if !is_violated(&summary) {
         checks::check_disks(&hosts, &summary);
+        take_violations(&hosts, &summary);
     }
+    count_compared(&hosts, &summary);
     let mut summary = summary.lock().expect("not poisoned").clone();
     summary.simulated_ms = simulated_ms;
     summary
@@ -147,6 +152,23 @@ fn count_struck(hosts: &Hosts, summary: &Shared) {
         for (kind, count) in kinds {
             *summary.struck.entry(kind.to_owned()).or_default() += count;
         }
+    }
+}
+
+/// Takes over what the mirrors of the projectors have found.
+fn take_violations(hosts: &Hosts, summary: &Shared) {
+    for host in hosts.all.values() {
+        for what in host.documents.take_violations() {
+            violation(summary, format!("{}: {what}", host.name));
+        }
+    }
+}
+
+/// Counts what the comparisons of documents have found.
+fn count_compared(hosts: &Hosts, summary: &Shared) {
+    let mut summary = summary.lock().expect("not poisoned");
+    for (name, count) in hosts.all.values().flat_map(|host| host.documents.counts()) {
+        *summary.documents.entry(name.to_owned()).or_default() += count;
     }
 }
 
