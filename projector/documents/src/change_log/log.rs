@@ -152,6 +152,9 @@ impl ChangeLog {
         self.log.release(to)?;
         let first = self.log.segments().first().copied().unwrap_or_default();
         let released: Vec<Lsn> = segments.into_iter().filter(|base| *base < first).collect();
+        if !released.is_empty() {
+            tracing::debug!(segments = released.len(), first, "released segments of a change log");
+        }
         self.files.forget(&released, first);
         Ok(())
     }

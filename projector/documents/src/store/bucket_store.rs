@@ -101,8 +101,12 @@ impl BucketStore {
         })?;
         let vbuckets = last.record.info.vbuckets;
         let table = DocumentTable::open(fs, dir, vbuckets, tables.clone(), last.table.clone())?;
-        let mut replay =
-            Replay { table: &table, covered: last.table.covered(), record: last.record.clone() };
+        let mut replay = Replay {
+            table: &table,
+            covered: last.table.covered(),
+            record: last.record.clone(),
+            events: 0,
+        };
         let log = ChangeLog::open(
             env,
             &dir.join("log"),
@@ -110,7 +114,10 @@ impl BucketStore {
             &last.log,
             &mut |event, place| replay.event(event, &place),
         )?;
-        let record = replay.record;
+        let Replay { record, events, .. } = replay;
+        if events > 0 {
+            tracing::debug!(dir = %dir.display(), events, "replayed a change log");
+        }
         check_covered(dir, table.covered(), log.end())?;
         table.reach(log.end());
         Ok(Self {
@@ -442,11 +449,14 @@ struct Replay<'a> {
     /// The table has all versions before this place.
     covered: u64,
     record: BucketRecord,
+    /// The number of events so far.
+    events: u64,
 }
 
 impl Replay<'_> {
     fn event(&mut self, event: LogEvent<'_>, place: &EventPlace) -> Result<()> {
         let is_known = place.item < self.covered;
+        self.events += 1;
         match event {
             LogEvent::Record(record) => self.record = record,
             LogEvent::Run(run) if !is_known => self.run(run)?,

@@ -26,6 +26,7 @@ impl BucketStore {
             return Ok(false);
         };
         change.install(|table| self.write_table(Some((log, record)), table))?;
+        tracing::debug!(dir = %self.dir().display(), covered, "wrote documents to a fragment");
         self.log.release(covered)?;
         Ok(true)
     }
@@ -36,6 +37,7 @@ impl BucketStore {
             return Ok(false);
         };
         change.install(|table| self.write_table(None, table))?;
+        tracing::debug!(dir = %self.dir().display(), "merged fragments of documents");
         Ok(true)
     }
 

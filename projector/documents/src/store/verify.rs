@@ -56,8 +56,8 @@ impl Check<'_> {
     ) -> Option<T> {
         let (found, errors) = inspect(&**self.fs, dir, file);
         self.report.manifests += 2 - errors.len() as u64;
-        for error in errors {
-            self.finding(dir.join(file.0), error.to_string());
+        for (path, error) in errors {
+            self.finding(path, error.to_string());
         }
         found
     }
