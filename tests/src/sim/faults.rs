@@ -10,7 +10,8 @@
 //! | `clock_jump` | a clock jumps by up to an hour, back or forth; all of them drift all the time |
 //! | `full_disk`, `failed_io` | a disk accepts no growth; one file operation fails, and the process is restarted soon or long after |
 //! | `failed_sync` | a projector's disk fails at a sync, and its process ends soon after |
-//! | `flipped_bit` | a bit of a file flips; the operator notices it, and replaces the disk of an indexer, or flips the bit of a projector back, whose documents must then be whole |
+//! | `flipped_bit` | a bit of an indexer's files flips; the operator notices it and replaces the disk |
+//! | `flipped_source_bit` | a bit of a projector's files flips; the operator notices it and flips it back, and all documents must be there |
 //! | `empty_disk` | an indexer restarts with an empty disk |
 //! | `source_failover` | a source restarts from an older copy that lacks the end of some vbuckets (the producer of a pushed bucket is not told), or that producer begins new branches at earlier places |
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
@@ -315,6 +316,11 @@ impl Faults {
                 self.excused(host, Broken::FailedIo(name.clone()), end);
                 Some("failed_io")
             }
+            21 if self.random.bool() => {
+                host.fs.crash_at(host.fs.operations() + self.random.u64(1..30));
+                self.excused(host, Broken::CrashInIo(name.clone()), end);
+                Some("crash_in_io")
+            }
             21 => {
                 host.fs.fail_next_sync();
                 self.excused(host, Broken::FailedIo(name.clone()), end);
@@ -322,7 +328,7 @@ impl Faults {
             }
             22 if flip(host, &mut self.random) => {
                 self.excused(host, Broken::Damaged(name.clone()), end);
-                Some("flipped_bit")
+                Some(if is_projector(&name) { "flipped_source_bit" } else { "flipped_bit" })
             }
             23 => {
                 self.crash(&name, end, sim, hosts);

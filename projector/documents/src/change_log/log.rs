@@ -5,6 +5,7 @@ use std::sync::{Mutex, RwLock};
 
 use proto::lock::{lock, read, write};
 use proto::model::ids::VbucketId;
+use proto::plant::{self, Plant};
 use proto::{Error, Result};
 use storage::log::{DirectLog, Lsn};
 
@@ -97,7 +98,9 @@ impl ChangeLog {
     }
 
     fn sync_as(&self, writer: &mut Writer) -> Result<()> {
-        self.log.sync()?;
+        if !plant::is(Plant::ChangeLogNotSynced) {
+            self.log.sync()?;
+        }
         let Writer { states, unsynced, .. } = writer;
         let closed = {
             let mut index = write(&self.index);
@@ -147,6 +150,7 @@ impl ChangeLog {
         let to = {
             let index = read(&self.index);
             let needed = index.vbuckets.iter().filter_map(|vbucket| vbucket.oldest()).min();
+            let needed = needed.filter(|_| !plant::is(Plant::SegmentReleasedEarly));
             covered.min(index.end).min(needed.unwrap_or(Lsn::MAX))
         };
         self.log.release(to)?;

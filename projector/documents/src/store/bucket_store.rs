@@ -11,6 +11,7 @@ use proto::env::{Env, create_dir_durably};
 use proto::lock::lock;
 use proto::model::history::branch_of;
 use proto::model::ids::{Seqno, VbucketId};
+use proto::plant::{self, Plant};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 use storage::log::{Lsn, RECORD_OVERHEAD_BYTES};
@@ -261,7 +262,9 @@ impl BucketStore {
             before: place.end,
             after: *after,
         };
-        self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
+        if !plant::is(Plant::RewindKeepsDocuments) {
+            self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
+        }
         self.table.reach(place.end);
         this.is_broken = false;
         Ok(())

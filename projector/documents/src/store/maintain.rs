@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::lock::lock;
+use proto::plant::{self, Plant};
 
 use super::bucket_store::BucketStore;
 use super::disk_store::{DiskStore, entry_of};
@@ -20,11 +21,14 @@ impl BucketStore {
     pub fn flush(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.flushing);
         // Order matters: the table has everything of this state, and perhaps more.
-        let (log, record) = self.synced_state()?;
+        let (mut log, record) = self.synced_state()?;
         let covered = log.from;
         let Some(change) = self.table.prepare_flush(|| self.retention())? else {
             return Ok(false);
         };
+        if plant::is(Plant::CheckpointAhead) {
+            log = self.synced_state()?.0;
+        }
         change.install(|table| self.write_table(Some((log, record)), table))?;
         tracing::debug!(dir = %self.dir().display(), covered, "wrote documents to a fragment");
         self.log.release(covered)?;

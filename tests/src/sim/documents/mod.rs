@@ -23,6 +23,9 @@ mod options;
 mod reconcile;
 mod tapped;
 
+#[cfg(test)]
+mod tests;
+
 pub use mirror::Mirror;
 pub use options::options;
 pub use tapped::TappedStore;

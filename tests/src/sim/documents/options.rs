@@ -7,10 +7,10 @@ use projector::testing::ChangeLogOptions;
 /// answered from memory.
 pub fn options(seed: u64) -> DiskStoreOptions {
     let mut random = fastrand::Rng::with_seed(seed ^ 0xd0c5);
-    let memtable_bytes = random.usize(4..=24) << 10;
+    let memtable_bytes = random.usize(2..=8) << 10;
     DiskStoreOptions {
         log: ChangeLogOptions {
-            segment_bytes: random.u64(2..=12) << 10,
+            segment_bytes: random.u64(1..=6) << 10,
             open_files_max: random.usize(1..=4),
             index_cache_bytes: random.usize(..4) << 10,
         },
