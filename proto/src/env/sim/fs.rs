@@ -130,7 +130,9 @@ impl SimFs {
         }
         inode.flips.push(Flip { byte: bit / 8, mask, ..Flip::default() });
         drop(inode);
-        state.flipped.push(file);
+        if !state.flipped.iter().any(|known| Arc::ptr_eq(known, &file)) {
+            state.flipped.push(file);
+        }
         Ok(())
     }
 
