@@ -39,6 +39,11 @@ fn copies(dir: &Path, name: &str) -> [PathBuf; 2] {
     [dir.join(format!("{name}.1")), dir.join(format!("{name}.2"))]
 }
 
+/// The name of a copy that is being written. A crash may leave it, and the next write replaces it.
+pub fn temporary(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.tmp"))
+}
+
 /// A file in two copies.
 #[derive(Debug)]
 pub struct PairedFile {
@@ -97,8 +102,8 @@ impl PairedFile {
     }
 
     fn put(&self, fs: &dyn FileSystem, bytes: &[u8]) -> Result<()> {
+        let tmp = temporary(&self.dir, self.name);
         for path in copies(&self.dir, self.name) {
-            let tmp = path.with_extension("tmp");
             let publish = || {
                 let file = fs.open(&tmp, OpenMode::Create)?;
                 file.set_len(0)?;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use projector::testing::{BucketRecord, StoredId};
+use projector::testing::{BucketRecord, Mutation, StoredId};
 use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use super::contents::{Change, Contents};
@@ -108,6 +108,24 @@ impl State {
         }
     }
 
+    /// Makes the commits whose mutations were purged. The log has them, so they are durable, though their call has not returned yet.
+    fn confirm_purged(&mut self, bucket: BucketId, to: &[(VbucketId, Seqno)]) {
+        let Some(contents) = self.known.buckets.get(&bucket) else { return };
+        let end = |vbucket: VbucketId| contents.log[usize::from(vbucket.0)].len() as u64;
+        let beyond: Vec<_> = to.iter().filter(|(vbucket, to)| end(*vbucket) < to.0).collect();
+        let is_purged = |mutation: &Arc<Mutation>| {
+            beyond.iter().any(|(v, to)| *v == mutation.vbucket && mutation.seqno <= *to)
+        };
+        let is_there = |doubt: &mut Doubt| match &doubt.change {
+            StoreChange::Bucket(of, Change::Commit { mutations, .. }) => {
+                *of == bucket && mutations.iter().any(is_purged)
+            }
+            _ => false,
+        };
+        let there: Vec<Doubt> = self.doubts.extract_if(.., is_there).collect();
+        there.iter().for_each(|doubt| self.apply(&doubt.change));
+    }
+
     /// The changes in doubt of a bucket, in the order in which they began.
     pub(super) fn doubts_of(&self, bucket: BucketId) -> impl Iterator<Item = &Change> {
         self.doubts.iter().filter_map(move |doubt| match &doubt.change {
@@ -140,6 +158,9 @@ impl Mirror {
         let Some(at) = state.doubts.iter().position(|doubt| doubt.number == number) else { return };
         let Doubt { change, .. } = state.doubts.remove(at);
         state.doubts.retain(|doubt| !(doubt.has_failed && is_of_same(&doubt.change, &change)));
+        if let StoreChange::Bucket(bucket, Change::Purge(to)) = &change {
+            state.confirm_purged(*bucket, to);
+        }
         state.apply(&change);
     }
 

@@ -147,6 +147,23 @@ fn a_commit_in_doubt_is_there_or_not() {
 }
 
 #[test]
+fn a_purge_of_mutations_whose_commit_has_not_returned_confirms_them() {
+    let (world, _store) = World::new(6);
+    let mut batch = batch(3..5);
+    let mutations = batch.buckets.remove(&BUCKET).expect("changes").mutations;
+    let commit = Change::Commit { mutations, record: None };
+    let purge = Change::Purge(vec![(VBUCKET, Seqno(4))]);
+    let begun = [commit, purge].map(|change| StoreChange::Bucket(BUCKET, change)).to_vec();
+    let numbers = world.mirror.begin(begun);
+    world.mirror.succeeded(numbers[1]);
+    assert_eq!(world.end(), 4);
+    assert!(world.mirror.known().is_some(), "nothing is in doubt");
+    world.mirror.succeeded(numbers[0]);
+    assert_eq!(world.end(), 4);
+    assert_eq!(world.mirror.take_violations(), Vec::<String>::new());
+}
+
+#[test]
 fn an_older_copy_is_another_history() {
     let (world, store) = World::new(5);
     let (copy, known) = (world.fs.copy(), world.mirror.known().expect("no doubt"));
