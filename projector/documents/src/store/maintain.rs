@@ -21,14 +21,11 @@ impl BucketStore {
     pub fn flush(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.flushing);
         // Order matters: the table has everything of this state, and perhaps more.
-        let (mut log, record) = self.synced_state()?;
+        let (log, record) = self.synced_state()?;
         let covered = log.from;
         let Some(change) = self.table.prepare_flush(|| self.retention())? else {
             return Ok(false);
         };
-        if plant::is(Plant::CheckpointAhead) {
-            log = self.synced_state()?.0;
-        }
         change.install(|table| self.write_table(Some((log, record)), table))?;
         tracing::debug!(dir = %self.dir().display(), covered, "wrote documents to a fragment");
         self.log.release(covered)?;
@@ -40,7 +37,9 @@ impl BucketStore {
         let Some(change) = self.table.prepare_merge(|| self.retention())? else {
             return Ok(false);
         };
-        change.install(|table| self.write_table(None, table))?;
+        let is_ahead = plant::is(Plant::CheckpointAhead);
+        let state = is_ahead.then(|| self.synced_state()).transpose()?;
+        change.install(|table| self.write_table(state, table))?;
         tracing::debug!(dir = %self.dir().display(), "merged fragments of documents");
         Ok(true)
     }
