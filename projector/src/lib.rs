@@ -51,8 +51,15 @@ pub mod inspect {
     pub use documents::store::{PairedContents, describe as describe_checkpoint};
 }
 
-/// The store in memory and the types of its contents, for tests.
+/// The stores and the types of their contents, for tests.
 #[cfg(feature = "testing")]
 pub mod testing {
-    pub use crate::source::{BucketRecord, DocumentStore, MemoryStore, Mutation, StoredDocument};
+    pub use crate::source::{
+        BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, MemoryStore, Mutation,
+        StoredDocument, StoredId,
+    };
+    pub use documents::change_log::ChangeLogOptions;
+    pub use documents::mutation::entry_bytes;
+    pub use documents::ownership::Ownership;
+    pub use documents::{Batch, BucketChanges};
 }

@@ -85,10 +85,18 @@ pub enum Plant {
     FlushReleasesNewer,
     /// A rollback does not wait for a flush in progress.
     RollbackBesideFlush,
+    /// A group of a change log counts as durable before its sync.
+    ChangeLogNotSynced,
+    /// The checkpoint of a merge covers groups whose documents are in memory only.
+    CheckpointAhead,
+    /// Segments of a change log are removed with mutations that were not purged.
+    SegmentReleasedEarly,
+    /// A rewind leaves the documents as they are.
+    RewindKeepsDocuments,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 38] = [
+pub const PLANTS: [(Plant, &str, &str); 42] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -174,6 +182,26 @@ pub const PLANTS: [(Plant, &str, &str); 38] = [
         Plant::RollbackBesideFlush,
         "rollback-beside-flush",
         "a flush in progress brings back what a rollback removed",
+    ),
+    (
+        Plant::ChangeLogNotSynced,
+        "change-log-not-synced",
+        "a write is acknowledged before the change log is synced",
+    ),
+    (
+        Plant::CheckpointAhead,
+        "checkpoint-ahead",
+        "a checkpoint covers groups that its fragments do not have",
+    ),
+    (
+        Plant::SegmentReleasedEarly,
+        "segment-released-early",
+        "a segment of a change log is removed before its mutations are purged",
+    ),
+    (
+        Plant::RewindKeepsDocuments,
+        "rewind-keeps-documents",
+        "documents of a lost history stay after a rewind",
     ),
 ];
 

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 38] = [
+const FOUND: [(&str, &str, u64, u64); 42] = [
     ("hand-over-uncovered", "full", 1, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
-    ("stale-owner-answers", "full", 1, 10),
+    ("stale-owner-answers", "full", 9, 10),
     ("epoch-uncovered", "cores", 4, 10),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 19, 0),
@@ -33,7 +33,7 @@ const FOUND: [(&str, &str, u64, u64); 38] = [
     ("done-without-resume", "vscan", 2, 0),
     ("page-cut-short", "vscan", 1, 0),
     ("statement-split", "cores", 1, 10),
-    ("acknowledged-early", "full", 1, 10),
+    ("acknowledged-early", "full", 2, 10),
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
     ("done-twice", "cores", 2, 10),
@@ -42,7 +42,7 @@ const FOUND: [(&str, &str, u64, u64); 38] = [
     ("rollback-missed", "cores", 1, 10),
     ("survivors-unshown", "cores", 1, 10),
     ("lost-snapshot-kept", "cores", 1516, 10),
-    ("branch-kept", "full", 7, 8),
+    ("branch-kept", "full", 4, 8),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
     ("not-released", "full", 14, 10),
@@ -51,6 +51,10 @@ const FOUND: [(&str, &str, u64, u64); 38] = [
     ("checksum-blind", "store", 1, 0),
     ("flush-releases-newer", "full", 8, 8),
     ("rollback-beside-flush", "store", 114, 0),
+    ("change-log-not-synced", "full", 1, 10),
+    ("checkpoint-ahead", "full", 1, 10),
+    ("segment-released-early", "full", 1, 10),
+    ("rewind-keeps-documents", "full", 20, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

@@ -57,12 +57,12 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("hand_overs", SEEDS),
         ("rollbacks", SEEDS / 10),
         ("copies_compared", 4 * SEEDS),
-        ("directories_verified", 3 * SEEDS),
+        ("directories_verified", 4 * SEEDS),
     ] {
         assert!(count(name) >= least, "{name}: {} is too little: {printed}", count(name));
     }
     let kinds = total["faults"].as_object().expect("faults by kind");
-    assert_eq!(kinds.len(), 20, "all kinds of faults: {kinds:?}");
+    assert_eq!(kinds.len(), 21, "all kinds of faults: {kinds:?}");
     let seen = |event: &str| total["seen"][event].as_u64().unwrap_or_default();
     for (event, least) in [
         ("documents read", 5 * SEEDS),
@@ -79,6 +79,14 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("choices bounded by slow indexers", SEEDS / 20),
         ("flushes", 10 * SEEDS),
         ("compactions", 5 * SEEDS),
+        ("stores compared with their mirror", 2 * SEEDS),
+        ("flushes of documents", 10 * SEEDS),
+        ("merges of documents", SEEDS / 2),
+        ("releases of change logs", SEEDS / 2),
+        ("replays of change logs", SEEDS),
+        ("torn tails of change logs", SEEDS / 50),
+        ("doubtful commits: kept", 2),
+        ("doubtful commits: lost", SEEDS / 50),
         ("scans judged up to an error", SEEDS / 10),
         ("works in steps", 200 * SEEDS),
         ("pauses of works", 200 * SEEDS),

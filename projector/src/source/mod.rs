@@ -2,7 +2,7 @@
 //!
 //! A [`DocumentStore`] holds three things: a record of each bucket (definition and branches), its documents with the
 //! seqno of their last change, and its change log by (vbucket, seqno). There are two implementations: [`documents::store::DiskStore`],
-//! and its twin in memory for tests, which can lose what was never synced.
+//! and a model in memory for tests.
 //!
 //! The following holds at every moment and after any crash:
 //!

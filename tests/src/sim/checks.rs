@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::testing::LogStore;
-use proto::env::sim::SimClock;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position, WritePosition};
 use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceNo, TopologyNo, VbucketId};
@@ -18,10 +17,10 @@ use proto::rpc::api::Directory;
 use router::Router;
 use tokio::time::{sleep, timeout};
 
-use super::hosts::{Hosts, INDEXERS, ZONES, env, members};
+use super::hosts::{DATA, Host, Hosts, INDEXERS, ZONES, members};
 use super::oracle::INDEXES;
 use super::truth::Truth;
-use super::{Shared, tenant, violation};
+use super::{Shared, disks, tenant, violation};
 
 /// Interval between two requests to the members.
 const ASK_EVERY: Duration = Duration::from_millis(150);
@@ -158,6 +157,16 @@ pub fn check_writes(
     }
 }
 
+/// Checks the files of an indexer or of a projector.
+fn check_directory(host: &Host, summary: &Shared) {
+    let report = disks::verify(host.info.role, &host.fs);
+    summary.lock().expect("not poisoned").directories_verified += 1;
+    if let Some(finding) = report.findings.first() {
+        let text = format!("{}: {}", finding.path.display(), finding.message);
+        violation(summary, format!("the files of {}: {text}", host.name));
+    }
+}
+
 /// Checks the disks after the run: the machines crash, and their files are read.
 pub fn check_disks(hosts: &Hosts, summary: &Shared) {
     let committed = summary.lock().expect("not poisoned").committed;
@@ -167,7 +176,7 @@ pub fn check_disks(hosts: &Hosts, summary: &Shared) {
         host.fs.set_capacity(u64::MAX);
         host.fs.crash();
         host.fs.restart();
-        let dir = Path::new("/data");
+        let dir = Path::new(DATA);
         match host.info.role {
             Role::Coordinator => match LogStore::open(&host.fs, dir, host.info.id, &voters) {
                 Ok((_, log)) => {
@@ -184,16 +193,14 @@ pub fn check_disks(hosts: &Hosts, summary: &Shared) {
                 }
                 Err(error) => violation(summary, format!("the log of {}: {error}", host.name)),
             },
-            Role::Indexer => {
-                let env = env(0, Arc::new(SimClock::new(0)), host.fs.clone());
-                let report = storage::verify::verify(&env, dir);
-                summary.lock().expect("not poisoned").directories_verified += 1;
-                if let Some(finding) = report.findings.first() {
-                    let text = format!("{}: {}", finding.path.display(), finding.message);
-                    violation(summary, format!("the files of {}: {text}", host.name));
+            Role::Indexer => check_directory(host, summary),
+            Role::Projector => {
+                check_directory(host, summary);
+                if let Err(error) = host.compare_documents() {
+                    violation(summary, format!("the documents of {}: {error}", host.name));
                 }
             }
-            Role::Projector | Role::Router => {}
+            Role::Router => {}
         }
     }
 }

@@ -3,63 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use projector::testing::DocumentStore;
-use projector::testing::MemoryStore;
-use proto::env::sim::{FlippedBit, SimClock};
+use proto::env::sim::{FlippedBit, SimClock, SimFs};
 use proto::env::{FileSystem, OpenMode};
-use proto::model::ids::{BucketId, Seqno, VbucketId};
-use storage::verify::Remark;
+use proto::model::node::Role;
+use storage::verify::{Remark, Report};
 
 use super::Shared;
-use super::hosts::{Host, Hosts, env};
-
-/// The data directory of a process.
-const DATA: &str = "/data";
-
-/// Replaces a projector's disk by an older copy: mostly a few vbuckets lack their end, sometimes all lack a large part.
-/// False if the disk is empty.
-pub fn restore_older(host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
-    let deep = random.u8(..6) == 0;
-    let mut has_lost = false;
-    for bucket in buckets(&host.store) {
-        let lost = host.store.restore_older(bucket, |end| match random.u8(..4) {
-            _ if deep => random.u64(end / 4..=end),
-            0 | 1 => end - random.u64(..=end.min(12)),
-            _ => end,
-        });
-        has_lost |= !lost.is_empty();
-        if let Some(producer) = &hosts.producer {
-            lost.iter().for_each(|(vbucket, end)| producer.lose_taken(*vbucket, *end));
-        }
-    }
-    if has_lost {
-        // The operator, who has no newer copy.
-        host.store.put_accepts_loss(true).expect("the store takes it");
-    }
-    has_lost
-}
-
-/// Purges the source's log: mostly as much as possible, sometimes the older half.
-pub fn purge(store: &MemoryStore, random: &mut fastrand::Rng) {
-    for bucket in buckets(store) {
-        let Ok(extents) = store.extents(bucket) else { continue };
-        let half = random.u8(..4) == 0;
-        let to = extents.iter().zip(0..).map(|(extent, n)| {
-            let end = if half { extent.end.0 / 2 } else { extent.end.0 };
-            (VbucketId(n), Seqno(end))
-        });
-        // A failed disk accepts no purge either.
-        let _ = store.purge(bucket, &to.collect::<Vec<_>>());
-    }
-}
-
-/// The buckets of a projector, by their number.
-fn buckets(store: &MemoryStore) -> Vec<BucketId> {
-    let records = store.buckets().unwrap_or_default();
-    let mut ids: Vec<_> = records.into_iter().map(|(record, _)| record.info.id).collect();
-    ids.sort_unstable();
-    ids
-}
+use super::hosts::{DATA, Host, env};
 
 /// All files below a directory.
 fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
@@ -69,37 +19,67 @@ fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Flips a bit of a file of a host; false if the host has no file.
+/// Flips a bit of a file of a host; false if the host has no file, or if nobody could tell the damage from the work of a crash.
 pub fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
     let mut files = files(&host.fs, Path::new(DATA));
-    files.retain(|file| file.components().count() > 3);
+    let is_projector = host.info.role == Role::Projector;
+    files.retain(|file| match is_projector {
+        // The file with the layout's number has no checksum.
+        true => !file.ends_with("VERSION"),
+        false => file.components().count() > 3,
+    });
     if files.is_empty() {
         return false;
     }
     let file = &files[random.usize(..files.len())];
     let bytes = host.fs.open(file, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0);
-    bytes > 0 && host.fs.flip_bit(file, random.u64(..bytes * 8)).is_ok()
+    if bytes == 0 {
+        return false;
+    }
+    let bit = random.u64(..bytes * 8);
+    (!is_projector || is_vouched_for(host, file, bit)) && host.fs.flip_bit(file, bit).is_ok()
+}
+
+/// True if a bit of a projector's file is durable, and the file's check does not take its damage for a torn tail: nothing may vouch
+/// yet for the last groups of a change log, so a crash would lose them with the damage.
+fn is_vouched_for(host: &Host, file: &Path, bit: u64) -> bool {
+    let copy = host.fs.copy();
+    let aside = SimFs::new(0);
+    aside.put_back(&copy);
+    let is_durable = copy.len_of(file).is_some_and(|bytes| bit / 8 < bytes);
+    is_durable && aside.flip_bit(file, bit).is_ok() && {
+        let is_segment = file.extension().is_some_and(|extension| extension == "log");
+        let notes = verify(host.info.role, &aside).notes;
+        !is_segment || !notes.iter().any(|note| note.path == *file)
+    }
+}
+
+/// Checks the directory of a process.
+pub fn verify(role: Role, fs: &SimFs) -> Report {
+    let env = env(0, Arc::new(SimClock::new(0)), fs.clone());
+    match role {
+        Role::Projector => projector::verify_source(&env, Path::new(DATA)),
+        _ => storage::verify::verify(&env, Path::new(DATA)),
+    }
 }
 
 /// Judges the flipped bits of a host that is down. Each was replaced, or a check of the directory names its file: as damaged,
 /// as a part of a torn tail, or as a file that the next start removes. What a process that read it has shown is judged by
 /// its scans.
 pub fn judge_flipped(host: &Host, summary: &Shared) {
-    let flipped = host.fs.take_flipped();
+    let flipped = host.fs.flipped();
     if flipped.is_empty() {
         return;
     }
-    let report = storage::verify::verify(
-        &env(0, Arc::new(SimClock::new(0)), host.fs.clone()),
-        Path::new(DATA),
-    );
+    let report = verify(host.info.role, &host.fs);
     let mut summary = summary.lock().expect("not poisoned");
     for bit in flipped {
         let fate = match &bit {
             FlippedBit::Replaced => "replaced",
             FlippedBit::Stays { path, is_read, .. } => {
                 let names = |remarks: &[Remark]| remarks.iter().any(|remark| remark.path == *path);
-                match (names(&report.findings), names(&report.notes)) {
+                let is_left = report.notes.iter().any(|note| path.starts_with(&note.path));
+                match (names(&report.findings), is_left) {
                     (true, _) if *is_read => "read and found",
                     (true, _) => "found",
                     (false, true) => "in a leftover",

@@ -12,7 +12,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 
 /// The lines that tell an effect, each with the effect's name in the summary.
-const LINES: [(&str, &str); 14] = [
+const LINES: [(&str, &str); 20] = [
     ("the copies are compared with a snapshot", "resyncs"),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
@@ -22,6 +22,12 @@ const LINES: [(&str, &str); 14] = [
     ("replayed the commit log", "replays"),
     ("wrote memory to a fragment", "flushes"),
     ("merged fragments", "compactions"),
+    ("wrote documents to a fragment", "flushes of documents"),
+    ("merged fragments of documents", "merges of documents"),
+    ("released segments of a change log", "releases of change logs"),
+    ("replayed a change log", "replays of change logs"),
+    ("dropped the torn tail of the log", "torn tails of change logs"),
+    ("a copy of the file is written again from the other one", "healed manifests and checkpoints"),
     ("a vbucket was handed over", "vbuckets handed over"),
     ("a partial copy of a vbucket is dropped", "partial vbuckets dropped"),
     ("purging the change log", "purges"),
@@ -36,7 +42,7 @@ pub struct Effects(Arc<Mutex<BTreeMap<String, u64>>>);
 impl Effects {
     /// The services whose lines count.
     pub fn filter() -> Targets {
-        let services = ["coordinator", "indexer", "storage", "projector", "router"];
+        let services = ["coordinator", "indexer", "storage", "documents", "projector", "router"];
         services.into_iter().map(|service| (service, Level::DEBUG)).collect()
     }
 

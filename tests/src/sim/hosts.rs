@@ -1,27 +1,31 @@
 //! The simulated processes: real services behind the real transport, on files that lose unsynced data.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
-use projector::testing::MemoryStore;
-use proto::ErrorCode;
+use projector::testing::DocumentStore;
 use proto::env::sim::{InlineSpawner, Interleaving, Processes, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SeededRandom};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
+use proto::{ErrorCode, Result};
 use sextant::roles::services;
 use sextant::wire::{PeerDirectory, Peers};
 
+use super::documents::{self, Mirror, TappedStore};
 use super::net::{PORT, WINDOW_BYTES, connect, incoming};
 use super::producer::Producer;
+use super::purges::Purges;
 use super::removals::Removals;
 use super::stages::Stages;
 use super::truth::Truth;
 
+/// The data directory of a process.
+pub const DATA: &str = "/data";
 /// The bucket's vbuckets.
 pub const VBUCKETS: u16 = 8;
 /// The projectors of a pushed bucket.
@@ -65,8 +69,10 @@ pub struct Host {
     pub excused: Arc<AtomicBool>,
     /// True if its process has ended by itself, so that none of its tasks may continue.
     pub ended: Arc<AtomicBool>,
-    /// The documents, of a projector.
-    pub store: Arc<MemoryStore>,
+    /// The documents that a projector must have.
+    pub documents: Mirror,
+    /// The purges that a projector is asked for.
+    pub purges: Purges,
 }
 
 /// All hosts.
@@ -99,7 +105,7 @@ impl Hosts {
     pub fn truth(&self) -> Truth {
         match &self.producer {
             Some(producer) => Truth::Pushed(Arc::clone(producer)),
-            None => Truth::Embedded(Arc::clone(&self.all["projector"].store)),
+            None => Truth::Embedded(self.all["projector"].documents.clone()),
         }
     }
 
@@ -134,7 +140,8 @@ impl Hosts {
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
                 excused: Arc::default(),
                 ended: Arc::default(),
-                store: Arc::default(),
+                documents: Mirror::default(),
+                purges: Purges::default(),
             };
             all.insert(name, host);
         }
@@ -206,6 +213,43 @@ impl Host {
         }
     }
 
+    /// Opens the documents of a projector, and compares them with what they must be.
+    async fn open_documents(&self, env: &Env, dir: PathBuf) -> Result<Arc<dyn DocumentStore>> {
+        let (options, mirror) = (documents::options(self.seed), self.documents.clone());
+        let its_env = env.clone();
+        let open = move || TappedStore::open(&its_env, &dir, options, mirror);
+        let store = env.blocking(open).await?;
+        store.reconcile()?;
+        Ok(Arc::new(store))
+    }
+
+    /// Opens the documents of a projector that is down, and compares them with what they must be.
+    pub fn compare_documents(&self) -> Result<()> {
+        let env = env(0, Arc::clone(&self.clock), self.fs.clone());
+        let (options, mirror) = (documents::options(self.seed), self.documents.clone());
+        TappedStore::open(&env, Path::new(DATA), options, mirror)?.reconcile()
+    }
+
+    /// Lets the operator accept that a projector which is down lacks what it had; false if its disk is full.
+    pub fn accept_loss(&self) -> bool {
+        self.fs.restart();
+        // Armed faults must not hit the command.
+        self.fs.forget_faults();
+        let env = env(0, Arc::clone(&self.clock), self.fs.clone());
+        let options = documents::options(self.seed);
+        match projector::recover_source(&env, Path::new(DATA), &options) {
+            Ok(found) => {
+                let is_whole = found.iter().all(|bucket| bucket.damage.is_none());
+                assert!(is_whole, "{}: damaged without a fault: {found:?}", self.name);
+                true
+            }
+            Err(error) => {
+                assert_eq!(error.code, ErrorCode::Io, "{}: {error}", self.name);
+                false
+            }
+        }
+    }
+
     async fn serve(self) -> HostResult {
         let start = self.starts.fetch_add(1, Ordering::Relaxed);
         let mut env = env(self.seed ^ (start << 48), Arc::clone(&self.clock), self.fs.clone());
@@ -214,7 +258,7 @@ impl Host {
         }
         let peers = Peers::new(members(self.coordinators), connect(WINDOW_BYTES));
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
-        let dir = PathBuf::from("/data");
+        let dir = PathBuf::from(DATA);
         let id = self.info.id;
         // A process ends when its log or its document store has failed.
         let stopped: BoxFuture<'static, ()>;
@@ -234,16 +278,18 @@ impl Host {
                 Box::new(service)
             }
             Role::Projector => {
+                let store = self.open_documents(&env, dir).await?;
+                let purging = self.purges.clone().serve(env.clone(), Arc::clone(&store));
+                let purging = env.spawn_request("purges", purging);
                 let config = projector::Config::new(self.info.clone());
                 let slice_router = Arc::new(router::SliceRouter);
                 let service =
-                    projector::Service::start(config, env, self.store, directory, slice_router)
-                        .await?;
+                    projector::Service::start(config, env, store, directory, slice_router).await?;
                 let service = Arc::new(service);
                 peers.add_projector(id, service.projector());
                 let ended = Arc::clone(&service);
                 stopped = Box::pin(async move { ended.stopped().await });
-                Box::new(service)
+                Box::new((service, purging))
             }
             Role::Indexer => {
                 // Little memory; in a quarter of the seeds so little that each second has flushes and compactions.

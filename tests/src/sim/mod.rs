@@ -4,9 +4,9 @@
 //!
 //! Checked for each seed: each scan shows exactly the entries of its epoch, in order
 //! (I1, I3, I4); the source's log has exactly what the client wrote, and keeps what was acknowledged (`statements`, I7);
-//! documents are read as they are; no epoch splits a statement (I1); DDL
-//! is linearizable (`ddl`); each term of the coordinators has one leader, and their logs agree; the indexers' files are
-//! intact; and after the faults the cluster serves again within a bounded time.
+//! the store of each projector has at each opening what it must have ([`documents`]); documents are read as they are; no epoch splits a statement (I1); DDL
+//! is linearizable (`ddl`); each term of the coordinators has one leader, and their logs agree; the files of indexers
+//! and projectors are intact; and after the faults the cluster serves again within a bounded time.
 //!
 //! In half of the seeds blocking work runs in steps, between which simulated time passes ([`proto::env::sim::Interleaving`]).
 //!
@@ -17,6 +17,7 @@ mod checks;
 pub mod client;
 mod ddl;
 mod disks;
+mod documents;
 pub mod effects;
 mod faults;
 mod hand_overs;
@@ -26,6 +27,7 @@ mod moves;
 pub mod net;
 pub mod oracle;
 mod producer;
+mod purges;
 mod reads;
 mod removals;
 mod scans;
@@ -104,6 +106,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
         if let Some(panic) = interleaving.as_ref().and_then(Interleaving::take_panic) {
             violation(&summary, format!("blocking work {panic}"));
         }
+        take_violations(&hosts, &summary);
         match step {
             Ok(true) => break,
             // Later events prove nothing after a violation.
@@ -128,7 +131,9 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     }
     if !is_violated(&summary) {
         checks::check_disks(&hosts, &summary);
+        take_violations(&hosts, &summary);
     }
+    count_compared(&hosts, &summary);
     let mut summary = summary.lock().expect("not poisoned").clone();
     summary.simulated_ms = simulated_ms;
     summary
@@ -147,6 +152,23 @@ fn count_struck(hosts: &Hosts, summary: &Shared) {
         for (kind, count) in kinds {
             *summary.struck.entry(kind.to_owned()).or_default() += count;
         }
+    }
+}
+
+/// Takes over what the mirrors of the projectors have found.
+fn take_violations(hosts: &Hosts, summary: &Shared) {
+    for host in hosts.all.values() {
+        for what in host.documents.take_violations() {
+            violation(summary, format!("{}: {what}", host.name));
+        }
+    }
+}
+
+/// Counts what the comparisons of documents have found.
+fn count_compared(hosts: &Hosts, summary: &Shared) {
+    let mut summary = summary.lock().expect("not poisoned");
+    for (name, count) in hosts.all.values().flat_map(|host| host.documents.counts()) {
+        *summary.documents.entry(name.to_owned()).or_default() += count;
     }
 }
 

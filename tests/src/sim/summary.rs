@@ -53,6 +53,9 @@ pub struct Summary {
     /// Flipped bits, by what became of them.
     #[serde(default)]
     pub flipped: BTreeMap<String, u64>,
+    /// What the comparisons of the projectors' stores with their mirrors have found, by name.
+    #[serde(default)]
+    pub documents: BTreeMap<String, u64>,
     /// Effects of faults inside the services ([`super::effects`]), by name.
     #[serde(default)]
     pub effects: BTreeMap<String, u64>,
@@ -150,10 +153,11 @@ impl Summary {
         let flipped = self.flipped.iter();
         let flipped = flipped.map(|(fate, count)| (format!("flipped bits: {fate}"), *count));
         let counts = counts.into_iter().map(|(name, count)| (name.to_owned(), count));
+        let documents = self.documents.iter().map(|(name, count)| (name.clone(), *count));
         let effects = self.effects.iter().map(|(name, count)| (name.clone(), *count));
         let interleaved = self.interleaved.iter().map(|(name, count)| (name.clone(), *count));
         let all = counts.chain(refusals).chain(struck).chain(flipped);
-        all.chain(effects).chain(interleaved).collect()
+        all.chain(documents).chain(effects).chain(interleaved).collect()
     }
 
     /// Counts a fault.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use projector::testing::MemoryStore;
 use projector::testing::Mutation;
 use proto::model::cut::Position;
 use proto::model::ids::{BucketId, VbucketId};
 
+use super::documents::Mirror;
 use super::producer::Producer;
 use super::statements::History;
 
@@ -24,7 +24,7 @@ pub struct Readable {
 #[derive(Clone)]
 pub enum Truth {
     /// The projector of an embedded bucket numbered it.
-    Embedded(Arc<MemoryStore>),
+    Embedded(Mirror),
     /// The producer of a pushed one did.
     Pushed(Arc<Producer>),
 }
@@ -43,7 +43,7 @@ impl Truth {
         position: Position,
     ) -> Option<Vec<Arc<Mutation>>> {
         match self {
-            Self::Embedded(store) => store.log_at(bucket, vbucket, position),
+            Self::Embedded(mirror) => mirror.log_at(bucket, vbucket, position),
             Self::Pushed(producer) => producer.log_at(vbucket, position),
         }
     }
@@ -56,7 +56,7 @@ impl Truth {
         position: Position,
     ) -> Option<Vec<Arc<Mutation>>> {
         match self {
-            Self::Embedded(store) => store.present_log(bucket, vbucket, position),
+            Self::Embedded(mirror) => mirror.present_log(bucket, vbucket, position),
             Self::Pushed(producer) => producer.present_log(vbucket, position),
         }
     }
@@ -64,7 +64,7 @@ impl Truth {
     /// The histories of an embedded bucket, the present one first.
     pub fn histories(&self, bucket: BucketId) -> Option<Vec<History>> {
         match self {
-            Self::Embedded(store) => Some(store.histories(bucket)),
+            Self::Embedded(mirror) => Some(mirror.histories(bucket)),
             Self::Pushed(_) => None,
         }
     }
@@ -73,11 +73,7 @@ impl Truth {
     /// now reads it up to there, or up to a later place. `None` if the source may be in an earlier history.
     pub fn readable(&self, bucket: BucketId, vbucket: VbucketId) -> Option<Readable> {
         match self {
-            Self::Embedded(store) => {
-                let histories = store.histories(bucket);
-                let log = histories.first()?.1[usize::from(vbucket.0)].clone();
-                Some(Readable { from: log.len(), log, lost: histories.len() as u64 })
-            }
+            Self::Embedded(mirror) => mirror.readable(bucket, vbucket),
             Self::Pushed(producer) => producer.readable(vbucket),
         }
     }
@@ -100,7 +96,7 @@ impl Truth {
         end: Position,
     ) -> bool {
         match self {
-            Self::Embedded(store) => store.is_before(bucket, vbucket, position, end),
+            Self::Embedded(mirror) => mirror.is_before(bucket, vbucket, position, end),
             Self::Pushed(producer) => producer.is_before(vbucket, position, end),
         }
     }

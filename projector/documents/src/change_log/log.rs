@@ -5,6 +5,7 @@ use std::sync::{Mutex, RwLock};
 
 use proto::lock::{lock, read, write};
 use proto::model::ids::{Seqno, VbucketId};
+use proto::plant::{self, Plant};
 use proto::{Error, Result};
 use storage::log::{DirectLog, Lsn};
 
@@ -97,7 +98,9 @@ impl ChangeLog {
     }
 
     fn sync_as(&self, writer: &mut Writer) -> Result<()> {
-        self.log.sync()?;
+        if !plant::is(Plant::ChangeLogNotSynced) {
+            self.log.sync()?;
+        }
         let Writer { states, unsynced, .. } = writer;
         let closed = {
             let mut index = write(&self.index);
@@ -147,11 +150,15 @@ impl ChangeLog {
         let to = {
             let index = read(&self.index);
             let needed = index.vbuckets.iter().filter_map(|vbucket| vbucket.oldest()).min();
+            let needed = needed.filter(|_| !plant::is(Plant::SegmentReleasedEarly));
             covered.min(index.end).min(needed.unwrap_or(Lsn::MAX))
         };
         self.log.release(to)?;
         let first = self.log.segments().first().copied().unwrap_or_default();
         let released: Vec<Lsn> = segments.into_iter().filter(|base| *base < first).collect();
+        if !released.is_empty() {
+            tracing::debug!(segments = released.len(), first, "released segments of a change log");
+        }
         self.files.forget(&released, first);
         Ok(())
     }

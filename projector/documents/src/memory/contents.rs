@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::model::history::Branches;
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
@@ -16,22 +15,16 @@ use crate::rules::documents_before;
 pub(super) struct Contents {
     pub(super) record: BucketRecord,
     pub(super) documents: BTreeMap<Arc<str>, Arc<Mutation>>,
-    /// The mutations of each vbucket from seqno 1 on, for a judge,
+    /// The mutations of each vbucket from seqno 1 on,
     pub(super) log: Log,
     /// and the last purged one. The product sees none of the purged ones.
     pub(super) purged: Vec<Seqno>,
     /// The last mutation that was never here, in vbuckets that were copied by their documents. Its log entries up to
     /// there are placeholders.
     pub(super) absent: Vec<Seqno>,
-    /// Earlier branches and logs, so that a judge knows what was lost. The product never reads them.
-    pub(super) past: Vec<(Vec<Branches>, Log)>,
 }
 
 impl Contents {
-    pub(super) fn keep_history(&mut self) {
-        self.past.push((self.record.branches.clone(), self.log.clone()));
-    }
-
     pub(super) fn rewind(&mut self, vbucket: VbucketId, to: Seqno) -> Result<()> {
         let at = usize::from(vbucket.0);
         if to.0 == 0 {
@@ -105,4 +98,4 @@ pub(super) struct Doubtful {
 }
 
 /// The mutations of each vbucket, from seqno 1 on.
-pub type Log = Vec<Vec<Arc<Mutation>>>;
+pub(super) type Log = Vec<Vec<Arc<Mutation>>>;

@@ -1,12 +1,12 @@
-//! The simulation's document store: the contract of the store on disk, in memory, with the faults of a disk.
+//! The document store in memory: the contract of the store on disk, for tests. It is the model of the differential histories
+//! (`store/tests/differential.rs`).
 //!
 //! The store stands for the disk, so it outlives the process that uses it. A simulated restart calls
 //! [`MemoryStore::lose_unsynced`] and opens the same store again. A commit whose sync failed is in the journal and
 //! may or may not have reached the disk. As on disk, nothing is written after it until the store is opened again, and
-//! then the batch is there or gone. The store remembers lost data for the simulation's judge (`past.rs`).
+//! then the batch is there or gone.
 
 mod contents;
-mod past;
 mod store;
 
 pub use store::MemoryStore;

@@ -30,10 +30,10 @@ struct Syncs {
 }
 
 #[derive(Default)]
-pub(super) struct MemoryState {
+struct MemoryState {
     cas: u64,
     unique_ids: BTreeMap<BucketId, StoredId>,
-    pub(super) buckets: BTreeMap<BucketId, Contents>,
+    buckets: BTreeMap<BucketId, Contents>,
     accepts_loss: bool,
     sync_fails: bool,
     listing_fails: bool,
@@ -66,7 +66,7 @@ impl MemoryState {
 }
 
 impl MemoryStore {
-    pub(super) fn state(&self) -> MutexGuard<'_, MemoryState> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         lock(&self.0)
     }
 
@@ -148,9 +148,9 @@ impl DocumentStore for MemoryStore {
         for record in made {
             let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
             let purged = vec![Seqno(0); log.len()];
-            let (record, documents, past) = (record.clone(), BTreeMap::new(), Vec::new());
+            let (record, documents) = (record.clone(), BTreeMap::new());
             let absent = purged.clone();
-            let contents = Contents { record, documents, log, purged, absent, past };
+            let contents = Contents { record, documents, log, purged, absent };
             state.buckets.insert(contents.record.info.id, contents);
         }
         for bucket in removed {
@@ -165,7 +165,6 @@ impl DocumentStore for MemoryStore {
         state.check_writable()?;
         for record in records {
             if let Some(contents) = state.buckets.get_mut(&record.info.id) {
-                contents.keep_history();
                 contents.record = record.clone();
             }
         }
@@ -184,7 +183,6 @@ impl DocumentStore for MemoryStore {
                 contents.documents_before(*vbucket, *to, purged)?;
             }
         }
-        contents.keep_history();
         contents.record = record.clone();
         to.iter().try_for_each(|(vbucket, to)| contents.rewind(*vbucket, *to))
     }

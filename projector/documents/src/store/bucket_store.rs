@@ -11,6 +11,7 @@ use proto::env::{Env, create_dir_durably};
 use proto::lock::lock;
 use proto::model::history::branch_of;
 use proto::model::ids::{Seqno, VbucketId};
+use proto::plant::{self, Plant};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 use storage::log::{Lsn, RECORD_OVERHEAD_BYTES};
@@ -102,8 +103,12 @@ impl BucketStore {
         })?;
         let vbuckets = last.record.info.vbuckets;
         let table = DocumentTable::open(fs, dir, vbuckets, tables.clone(), last.table.clone())?;
-        let mut replay =
-            Replay { table: &table, covered: last.table.covered(), record: last.record.clone() };
+        let mut replay = Replay {
+            table: &table,
+            covered: last.table.covered(),
+            record: last.record.clone(),
+            events: 0,
+        };
         // The fragments have only what was synced.
         let synced = synced.max(table.covered()).max(last.log.from);
         let log = ChangeLog::open(
@@ -113,7 +118,10 @@ impl BucketStore {
             KnownLog { checkpoint: &last.log, synced },
             &mut |event, place| replay.event(event, &place),
         )?;
-        let record = replay.record;
+        let Replay { record, events, .. } = replay;
+        if events > 0 {
+            tracing::debug!(dir = %dir.display(), events, "replayed a change log");
+        }
         table.reach(log.end());
         Ok(Self {
             env: env.clone(),
@@ -250,7 +258,9 @@ impl BucketStore {
             before: place.end,
             after: *after,
         };
-        self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
+        if !plant::is(Plant::RewindKeepsDocuments) {
+            self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
+        }
         self.table.reach(place.end);
         this.is_broken = false;
         Ok(())
@@ -425,11 +435,14 @@ pub(super) struct Replay<'a> {
     /// The table has all versions before this place.
     pub(super) covered: u64,
     pub(super) record: BucketRecord,
+    /// The number of events so far.
+    pub(super) events: u64,
 }
 
 impl Replay<'_> {
     pub(super) fn event(&mut self, event: LogEvent<'_>, place: &EventPlace) -> Result<()> {
         let is_known = place.item < self.covered;
+        self.events += 1;
         match event {
             LogEvent::Record(record) => self.record = record,
             LogEvent::Run(run) if !is_known => self.run(run)?,

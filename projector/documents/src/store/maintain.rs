@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use proto::Result;
 use proto::lock::lock;
+use proto::plant::{self, Plant};
 
 use super::bucket_store::BucketStore;
 use super::disk_store::{DiskStore, entry_of};
@@ -26,6 +27,7 @@ impl BucketStore {
             return Ok(false);
         };
         change.install(|table| self.write_table(Some((log, record)), table))?;
+        tracing::debug!(dir = %self.dir().display(), covered, "wrote documents to a fragment");
         self.log.release(covered)?;
         Ok(true)
     }
@@ -35,7 +37,10 @@ impl BucketStore {
         let Some(change) = self.table.prepare_merge(|| self.retention())? else {
             return Ok(false);
         };
-        change.install(|table| self.write_table(None, table))?;
+        let is_ahead = plant::is(Plant::CheckpointAhead);
+        let state = is_ahead.then(|| self.synced_state()).transpose()?;
+        change.install(|table| self.write_table(state, table))?;
+        tracing::debug!(dir = %self.dir().display(), "merged fragments of documents");
         Ok(true)
     }
 

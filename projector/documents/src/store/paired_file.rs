@@ -39,6 +39,11 @@ fn copies(dir: &Path, name: &str) -> [PathBuf; 2] {
     [dir.join(format!("{name}.1")), dir.join(format!("{name}.2"))]
 }
 
+/// The name of a copy that is being written. A crash may leave it, and the next write replaces it.
+pub fn temporary(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.tmp"))
+}
+
 /// A file in two copies.
 #[derive(Debug)]
 pub struct PairedFile {
@@ -97,8 +102,8 @@ impl PairedFile {
     }
 
     fn put(&self, fs: &dyn FileSystem, bytes: &[u8]) -> Result<()> {
+        let tmp = temporary(&self.dir, self.name);
         for path in copies(&self.dir, self.name) {
-            let tmp = path.with_extension("tmp");
             let publish = || {
                 let file = fs.open(&tmp, OpenMode::Create)?;
                 file.set_len(0)?;
@@ -139,13 +144,13 @@ pub fn read_copy<T: DeserializeOwned>(
     decode(&bytes[HEADER_BYTES..]).map_err(|error| blame(error, path))
 }
 
-/// Reads the contents without writing anything, for checks of a directory: the contents of the newer copy, and an error for
-/// each copy that is damaged or missing.
+/// Reads the contents without writing anything, for checks of a directory: the contents of the newer copy, and the path and an
+/// error of each copy that is damaged or missing.
 pub fn inspect<T: DeserializeOwned>(
     fs: &dyn FileSystem,
     dir: &Path,
     (name, kind): (&'static str, FileKind),
-) -> (Option<T>, Vec<Error>) {
+) -> (Option<T>, Vec<(PathBuf, Error)>) {
     let (mut newest, mut errors) = (None, Vec::new());
     for path in copies(dir, name) {
         match read(fs, &path, kind) {
@@ -154,13 +159,13 @@ pub fn inspect<T: DeserializeOwned>(
                     newest = Some((number, contents));
                 }
                 Ok(_) => {}
-                Err(error) => errors.push(blame(error, &path)),
+                Err(error) => errors.push((path.clone(), blame(error, &path))),
             },
             Ok(None) => {
                 let what = format!("{} is missing", path.display());
-                errors.push(Error::new(ErrorCode::Corrupt, what).with_hint(HINT));
+                errors.push((path, Error::new(ErrorCode::Corrupt, what).with_hint(HINT)));
             }
-            Err(error) => errors.push(error),
+            Err(error) => errors.push((path, error)),
         }
     }
     (newest.map(|(_, contents)| contents), errors)
@@ -279,7 +284,9 @@ mod tests {
                 fs.flip_bit(path, bit).expect("flipped");
                 let (found, errors) = inspect::<Vec<u64>>(&fs, Path::new(DIR), FILE);
                 assert_eq!((found.as_ref(), errors.len()), (Some(&last), 1), "bit {bit}");
-                assert!(errors[0].message.contains(&path.display().to_string()), "{}", errors[0]);
+                let (named, error) = &errors[0];
+                assert_eq!(named, path, "{error}");
+                assert!(error.message.contains(&path.display().to_string()), "{error}");
                 assert_eq!(open(&fs).expect("the other copy").1.as_ref(), Some(&last));
                 let (_, errors) = inspect::<Vec<u64>>(&fs, Path::new(DIR), FILE);
                 assert!(errors.is_empty(), "healed: {errors:?}");

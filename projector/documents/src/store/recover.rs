@@ -159,7 +159,7 @@ impl BucketRecovery<'_> {
         };
         let (vbuckets, covered) = (record.info.vbuckets, table.covered());
         let table = DocumentTable::open(fs, dir, vbuckets, self.tables.clone(), table)?;
-        let mut replay = Replay { table: &table, covered, record };
+        let mut replay = Replay { table: &table, covered, record, events: 0 };
         let left = salvage(&**fs, &dir.join("log"), &log, &mut |event, place| {
             replay.event(event, &place)
         })?;

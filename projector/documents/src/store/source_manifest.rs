@@ -103,6 +103,17 @@ pub fn unknown_directories(
     Ok(found)
 }
 
+/// The directories that a crash has left, in the midst of making or removing a bucket: the next opening removes them.
+pub fn left_directories(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    manifest: &SourceManifest,
+) -> Result<Vec<PathBuf>> {
+    let mut found = directories(fs, dir)?;
+    found.retain(|path| manifest.is_left(path));
+    Ok(found)
+}
+
 /// Removes directories that a crash has left, and refuses directories that the manifest does not know.
 pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Result<()> {
     if let Some(path) = unknown_directories(fs, dir, manifest)?.first() {
@@ -114,10 +125,7 @@ pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Res
             "restore the files source.1 and source.2 of the data directory; nothing was removed",
         ));
     }
-    for path in directories(fs, dir)?.iter().filter(|path| manifest.is_left(path)) {
-        remove(fs, dir, path)?;
-    }
-    Ok(())
+    left_directories(fs, dir, manifest)?.iter().try_for_each(|path| remove(fs, dir, path))
 }
 
 /// Removes a bucket's directory with its contents. A missing directory is no error.

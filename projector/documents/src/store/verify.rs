@@ -9,9 +9,9 @@ use storage::log::{Lsn, scan, segment_bases, segment_path};
 use storage::verify::{Remark, Report};
 
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
-use super::paired_file::inspect;
+use super::paired_file::{inspect, temporary};
 use super::source_manifest::{
-    BucketEntry, SOURCE_FILE, SourceManifest, directory_path, unknown_directories,
+    BucketEntry, SOURCE_FILE, SourceManifest, directory_path, left_directories, unknown_directories,
 };
 use crate::change_log::{self, LogState};
 use crate::table;
@@ -32,6 +32,8 @@ pub fn verify(env: &Env, dir: &Path) -> Report {
         }),
         Err(error) => check.finding(dir.to_path_buf(), error.to_string()),
     }
+    let left = left_directories(&*env.fs, dir, &manifest).unwrap_or_default();
+    left.into_iter().for_each(|path| check.leftover(path));
     for entry in manifest.buckets.values() {
         check.bucket(&directory_path(dir, entry.directory), entry);
     }
@@ -48,6 +50,11 @@ impl Check<'_> {
         self.report.findings.push(Remark { path, message });
     }
 
+    fn leftover(&mut self, path: PathBuf) {
+        let message = "left of a crash: the next start removes or replaces it".to_owned();
+        self.report.notes.push(Remark { path, message });
+    }
+
     /// Reads a file of two copies; each bad copy is a finding.
     fn paired<T: serde::de::DeserializeOwned>(
         &mut self,
@@ -56,8 +63,12 @@ impl Check<'_> {
     ) -> Option<T> {
         let (found, errors) = inspect(&**self.fs, dir, file);
         self.report.manifests += 2 - errors.len() as u64;
-        for error in errors {
-            self.finding(dir.join(file.0), error.to_string());
+        let temporary = temporary(dir, file.0);
+        if self.fs.exists(&temporary) {
+            self.leftover(temporary);
+        }
+        for (path, error) in errors {
+            self.finding(path, error.to_string());
         }
         found
     }
@@ -73,6 +84,8 @@ impl Check<'_> {
         self.report.rows += table.fragments().iter().map(|one| one.versions).sum::<u64>();
         self.report.bytes += table.fragments().iter().map(|one| one.bytes).sum::<u64>();
         self.report.findings.extend(table::verify(self.fs, dir, &table));
+        let unnamed = table::unnamed(&**self.fs, dir, &table);
+        unnamed.into_iter().for_each(|path| self.leftover(path));
     }
 
     fn log(&mut self, dir: &Path, entry: &BucketEntry, state: Option<&LogState>) -> Result<()> {

@@ -67,7 +67,7 @@ pub use document_table::DocumentTable;
 pub use manifest::{FragmentEntry, TableManifest};
 pub use options::TableOptions;
 pub use retention::Retention;
-pub use verify::verify;
+pub use verify::{unnamed, verify};
 pub use version::{StoredVersion, VersionRef};
 pub use walk::{DocumentChunk, DocumentWalk, WalkedDocument};
 

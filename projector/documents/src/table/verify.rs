@@ -4,7 +4,7 @@
 //! index and filter (`storage::fragment::describe`). Their places must be those of the manifest, their ids must be text, and
 //! their values must begin with a seqno.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::Result;
@@ -41,6 +41,18 @@ pub fn verify(fs: &Arc<dyn FileSystem>, dir: &Path, manifest: &TableManifest) ->
         }
     }
     findings
+}
+
+/// The fragments in a directory that a manifest does not name: the next opening removes them.
+pub fn unnamed(fs: &dyn FileSystem, dir: &Path, manifest: &TableManifest) -> Vec<PathBuf> {
+    // Without the directory, each fragment of the manifest is a finding.
+    let mut found = fs.list(&layout::fragment_dir(dir)).unwrap_or_default();
+    let is_named = |path: &Path| {
+        let file = layout::fragment_id(path);
+        manifest.fragments.iter().any(|entry| Some(entry.file) == file)
+    };
+    found.retain(|path| !is_named(path));
+    found
 }
 
 /// Reads all versions of a fragment.

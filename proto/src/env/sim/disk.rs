@@ -16,6 +16,8 @@ pub(super) struct Disk {
     pub operations: u64,
     pub written_bytes: u64,
     pub fail_at: BTreeSet<u64>,
+    /// True if the next sync of a file fails.
+    pub sync_fails: bool,
     pub crash_at: Option<u64>,
     pub panic_at: Option<u64>,
     pub capacity_bytes: u64,
@@ -112,6 +114,16 @@ impl Disk {
         let crashes = self.crash_at.is_some_and(|at| self.operations >= at);
         self.struck.crashed += u64::from(crashes);
         Ok(crashes)
+    }
+
+    /// Counts a sync of a file, and fails it if that is armed.
+    pub fn begin_sync(&mut self) -> io::Result<()> {
+        self.begin_whole()?;
+        if std::mem::take(&mut self.sync_fails) {
+            self.struck.failed += 1;
+            return Err(io::Error::other("simulated fault of a sync"));
+        }
+        Ok(())
     }
 
     /// Counts an operation of which no part can survive a crash.

@@ -34,6 +34,7 @@ impl SimFs {
             operations: 0,
             written_bytes: 0,
             fail_at: BTreeSet::new(),
+            sync_fails: false,
             crash_at: None,
             panic_at: None,
             capacity_bytes: u64::MAX,
@@ -83,10 +84,16 @@ impl SimFs {
         lock(&self.0).struck
     }
 
-    /// Disarms the faults of [`SimFs::fail_at`] and [`SimFs::crash_at`] that have not struck yet.
+    /// Makes the next sync of a file fail without effect.
+    pub fn fail_next_sync(&self) {
+        lock(&self.0).sync_fails = true;
+    }
+
+    /// Disarms the faults of [`SimFs::fail_at`], [`SimFs::fail_next_sync`] and [`SimFs::crash_at`] that have not struck yet.
     pub fn forget_faults(&self) {
         let mut state = lock(&self.0);
         state.fail_at.clear();
+        state.sync_fails = false;
         state.crash_at = None;
     }
 
@@ -121,28 +128,81 @@ impl SimFs {
             Some(value) => *value ^= mask,
             None => return Err(error(io::ErrorKind::InvalidInput, path, "no such bit")),
         }
-        inode.flips.push(Flip { byte: bit / 8, ..Flip::default() });
+        inode.flips.push(Flip { byte: bit / 8, mask, ..Flip::default() });
         drop(inode);
-        state.flipped.push(file);
+        if !state.flipped.iter().any(|known| Arc::ptr_eq(known, &file)) {
+            state.flipped.push(file);
+        }
         Ok(())
+    }
+
+    /// Tells what has become of the flipped bits.
+    pub fn flipped(&self) -> Vec<FlippedBit> {
+        let state = lock(&self.0);
+        let fates = |file: &Arc<Mutex<Inode>>| -> Vec<FlippedBit> {
+            let is_here = |node: &Node| matches!(node, Node::File(of) if Arc::ptr_eq(of, file));
+            let path = state.names.iter().find(|(_, node)| is_here(node)).map(|(path, _)| path);
+            let fate = |Flip { byte, is_read, is_replaced, .. }: &Flip| match path {
+                Some(path) if !is_replaced => {
+                    FlippedBit::Stays { path: path.clone(), byte: *byte, is_read: *is_read }
+                }
+                _ => FlippedBit::Replaced,
+            };
+            lock(file).flips.iter().map(fate).collect()
+        };
+        state.flipped.iter().flat_map(fates).collect()
     }
 
     /// Tells what has become of the flipped bits, and forgets them.
     pub fn take_flipped(&self) -> Vec<FlippedBit> {
-        let mut state = lock(&self.0);
-        let files = std::mem::take(&mut state.flipped);
-        let fates = |file: &Arc<Mutex<Inode>>| -> Vec<FlippedBit> {
-            let is_here = |node: &Node| matches!(node, Node::File(of) if Arc::ptr_eq(of, file));
-            let path = state.names.iter().find(|(_, node)| is_here(node)).map(|(path, _)| path);
-            let fate = |Flip { byte, is_read, is_replaced, .. }: Flip| match path {
-                Some(path) if !is_replaced => {
-                    FlippedBit::Stays { path: path.clone(), byte, is_read }
-                }
-                _ => FlippedBit::Replaced,
-            };
-            std::mem::take(&mut lock(file).flips).into_iter().map(fate).collect()
+        let fates = self.flipped();
+        for file in std::mem::take(&mut lock(&self.0).flipped) {
+            lock(&file).flips.clear();
+        }
+        fates
+    }
+
+    /// Flips the bits back that are still wrong, and forgets all of them.
+    pub fn flip_back(&self) {
+        for file in std::mem::take(&mut lock(&self.0).flipped) {
+            lock(&file).flip_back();
+        }
+    }
+
+    /// Copies what survives every crash.
+    pub fn copy(&self) -> DiskCopy {
+        let state = lock(&self.0);
+        let contents = |node: &Node| match node {
+            Node::Dir => None,
+            Node::File(file) => Some(lock(file).durable.clone()),
         };
-        files.iter().flat_map(fates).collect()
+        DiskCopy(state.durable.iter().map(|(path, node)| (path.clone(), contents(node))).collect())
+    }
+
+    /// Replaces everything on the disk by a copy. Handles to what was there are invalid from then on.
+    pub fn put_back(&self, copy: &DiskCopy) {
+        let mut state = lock(&self.0);
+        let node = |contents: &Option<Vec<u8>>| match contents {
+            None => Node::Dir,
+            Some(bytes) => Node::File(Arc::new(Mutex::new(Inode::durable(bytes)))),
+        };
+        state.boot += 1;
+        state.locks.clear();
+        state.changes.clear();
+        state.flipped.clear();
+        state.durable = copy.0.iter().map(|(path, of)| (path.clone(), node(of))).collect();
+        state.names = state.durable.clone();
+    }
+}
+
+/// A copy of a disk: directories, and files with their contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskCopy(BTreeMap<PathBuf, Option<Vec<u8>>>);
+
+impl DiskCopy {
+    /// The length of a file; `None` if it is not in the copy.
+    pub fn len_of(&self, path: &Path) -> Option<u64> {
+        self.0.get(path)?.as_ref().map(|bytes| bytes.len() as u64)
     }
 }
 

@@ -182,6 +182,52 @@ fn a_flipped_bit_returns_if_a_crash_loses_the_write_over_it() {
 }
 
 #[test]
+fn a_flipped_bit_is_flipped_back_unless_a_write_replaced_it() {
+    let (fs, path) = machine(9, 8);
+    let before = contents(&fs, &path);
+    fs.flip_bit(&path, 8 * 3).unwrap();
+    fs.flip_bit(&path, 8 * 6 + 1).unwrap();
+    fs.open(&path, OpenMode::ReadWrite).unwrap().write_all_at(&[77], 3).unwrap();
+    fs.flip_back();
+    let mut expected = before;
+    expected[3] = 77;
+    assert_eq!(contents(&fs, &path), expected);
+    assert_eq!(fs.flipped(), []);
+}
+
+#[test]
+fn a_copy_has_what_is_durable_and_is_put_back_as_a_whole() {
+    let (fs, path) = machine(9, 8);
+    let before = contents(&fs, &path);
+    let file = fs.open(&path, OpenMode::ReadWrite).unwrap();
+    file.write_all_at(&[77], 3).unwrap();
+    let copy = fs.copy();
+    assert_eq!(copy.len_of(&path), Some(8));
+    file.sync().unwrap();
+    fs.open(&dir().join("new"), OpenMode::Create).unwrap();
+    fs.sync_dir(&dir()).unwrap();
+    assert_ne!(fs.copy(), copy);
+    fs.put_back(&copy);
+    assert!(file.len().is_err(), "a handle to a file that was there");
+    assert_eq!(contents(&fs, &path), before);
+    assert_eq!(fs.list(&dir()).unwrap(), std::slice::from_ref(&path));
+    assert_eq!(fs.copy(), copy);
+}
+
+#[test]
+fn a_sync_fails_once_and_makes_nothing_durable() {
+    let (fs, path) = machine(9, 8);
+    let before = fs.copy();
+    let file = fs.open(&path, OpenMode::ReadWrite).unwrap();
+    file.write_all_at(&[77], 3).unwrap();
+    fs.fail_next_sync();
+    assert!(file.sync().is_err());
+    assert_eq!(fs.copy(), before);
+    file.sync().unwrap();
+    assert_ne!(fs.copy(), before);
+}
+
+#[test]
 fn a_full_disk_refuses_growth_alone() {
     let (fs, path) = machine(5, 1000);
     fs.set_capacity(1000);

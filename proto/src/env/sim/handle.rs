@@ -87,7 +87,7 @@ impl File for SimFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.state()?.begin_whole()?;
+        self.state()?.begin_sync()?;
         lock(&self.inode).sync();
         Ok(())
     }

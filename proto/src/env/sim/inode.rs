@@ -22,6 +22,8 @@ pub(super) struct Inode {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Flip {
     pub(super) byte: u64,
+    /// The flipped bit of the byte.
+    pub(super) mask: u8,
     pub(super) is_read: bool,
     /// True if a write has replaced the byte, or cut it off.
     pub(super) is_replaced: bool,
@@ -61,6 +63,23 @@ impl Change {
 }
 
 impl Inode {
+    /// A file with durable contents.
+    pub(super) fn durable(contents: &[u8]) -> Self {
+        let (current, durable) = (contents.to_vec(), contents.to_vec());
+        Self { current, durable, ..Self::default() }
+    }
+
+    /// Flips the bits back that no write has replaced, and forgets all of them.
+    pub(super) fn flip_back(&mut self) {
+        for flip in std::mem::take(&mut self.flips).iter().filter(|flip| !flip.is_replaced) {
+            for contents in [&mut self.current, &mut self.durable] {
+                if let Some(value) = contents.get_mut(flip.byte as usize) {
+                    *value ^= flip.mask;
+                }
+            }
+        }
+    }
+
     pub(super) fn change(&mut self, change: Change) {
         self.flips.iter_mut().for_each(|flip| flip.is_replaced |= change.replaces(flip.byte));
         change.apply(&mut self.current);

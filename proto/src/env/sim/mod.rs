@@ -19,7 +19,7 @@ mod turns;
 mod world;
 
 pub use disk::{FlippedBit, Struck};
-pub use fs::SimFs;
+pub use fs::{DiskCopy, SimFs};
 pub use interleaving::{Interleaved, Interleaving};
 pub use pace::Paces;
 pub use process_spawner::Processes;

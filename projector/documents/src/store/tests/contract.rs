@@ -1,4 +1,4 @@
-//! The contract of a document store, for the store on disk and for its twin in memory.
+//! The contract of a document store, for the store on disk and for the one in memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Differential histories: each operation is done to the store on disk and to its twin in memory, and must have the same result
+//! Differential histories: each operation is done to the store on disk and to the store in memory, and must have the same result
 //! in both. Then both must show the same. The store on disk crashes and is opened again at any moment, also in the midst of a copy, a
 //! flush or a merge.
 

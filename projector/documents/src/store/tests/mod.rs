@@ -1,4 +1,4 @@
-//! Tests of the store on disk: its contract, histories beside the twin in memory, and purged logs beside a model, and what
+//! Tests of the store on disk: its contract, histories beside the store in memory, and purged logs beside a model, and what
 //! the log takes on disk.
 
 mod contract;

@@ -262,17 +262,3 @@ fn dropping_a_bucket_removes_its_purge_points() {
         store.apply_catalog(cas + 1, &[], &[BUCKET]).expect("it goes");
     }
 }
-
-#[test]
-fn a_restored_older_copy_keeps_the_end_of_its_logs() {
-    let store = MemoryStore::default();
-    store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
-    let mut model = Model::default();
-    let changes: Vec<_> = (0..40).map(|n| (n % 12, Some(n))).collect();
-    store.commit(&model.batch(&changes)).expect("a batch");
-    store.purge(BUCKET, &[0, 1].map(|n| (VbucketId(n), Seqno(u64::MAX)))).expect("purged");
-    store.restore_older(BUCKET, |end| end / 2);
-    for extent in store.extents(BUCKET).expect("extents") {
-        assert_eq!(extent.purged, extent.end, "all of the log is purged");
-    }
-}

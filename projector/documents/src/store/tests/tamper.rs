@@ -194,3 +194,26 @@ fn no_damage_of_any_file_is_served_or_passed_over() {
     assert!(u64::from(named) > FAULTS / 4, "{fates:?}");
     assert!(found > FAULTS / 2, "{found} findings of the check");
 }
+
+#[test]
+fn files_that_a_crash_has_left_are_noted_and_removed_by_the_next_start() {
+    let (env, _, fs) = sim::world(77);
+    let shown = filled(&env);
+    let bucket = Path::new(DIR).join("buckets/00000000");
+    let left = [
+        bucket.join("fragments/00000000000000009999.frag"),
+        bucket.join("checkpoint.tmp"),
+        Path::new(DIR).join("source.tmp"),
+    ];
+    for path in &left {
+        fs.open(path, OpenMode::CreateNew).expect("a file").write_all_at(&[7; 9], 0).expect("left");
+    }
+    let report = verify(&env, Path::new(DIR));
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    for path in &left {
+        assert!(report.notes.iter().any(|note| note.path == *path), "{path:?}: {:?}", report.notes);
+    }
+    let store = open(&env).expect("it opens");
+    assert_eq!(show(&store).expect("readable"), shown);
+    assert!(!fs.exists(&left[0]), "a fragment that nobody names");
+}

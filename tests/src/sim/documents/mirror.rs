@@ -1,0 +1,246 @@
+//! The mirror of a projector's store: what the store must have, and what it may have.
+//!
+//! A change is *in doubt* from its beginning until it succeeds. If it fails because the disk does, or is cut short by a crash, it
+//! stays in doubt until the store is opened again. A later change of the same bucket that succeeds proves that the failed one had no
+//! effect, because a bucket accepts nothing after a failed write.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use projector::testing::{BucketRecord, Mutation, StoredId};
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+
+use super::contents::{Change, Contents};
+use super::reconcile::{Found, Settled, settle};
+use crate::sim::statements::History;
+
+/// A change of the store.
+#[derive(Clone, Debug)]
+pub enum StoreChange {
+    /// A change of a bucket.
+    Bucket(BucketId, Change),
+    /// A new catalog: its `cas`, the buckets that it makes, and those that it removes.
+    Catalog { cas: u64, made: Vec<BucketRecord>, removed: Vec<BucketId> },
+    /// Random ids of buckets.
+    Ids(Vec<(BucketId, StoredId)>),
+}
+
+/// A change whose outcome is unknown.
+#[derive(Clone)]
+pub(super) struct Doubt {
+    number: u64,
+    pub(super) change: StoreChange,
+    /// True if the store has refused it with an error.
+    has_failed: bool,
+}
+
+/// Everything that a store must have.
+#[derive(Clone, Default)]
+pub struct Known {
+    pub(super) cas: u64,
+    pub(super) ids: BTreeMap<BucketId, StoredId>,
+    pub(super) buckets: BTreeMap<BucketId, Contents>,
+}
+
+impl Known {
+    /// Makes a change. An error says why it does not fit.
+    pub(super) fn apply(&mut self, change: &StoreChange) -> Result<(), String> {
+        match change {
+            StoreChange::Bucket(bucket, change) => {
+                let contents = self.buckets.get_mut(bucket);
+                contents.map_or(Ok(()), |contents| contents.apply(change))
+            }
+            StoreChange::Catalog { cas, made, removed } => {
+                for record in made {
+                    let of = self.buckets.entry(record.info.id);
+                    of.or_insert_with(|| Contents::new(record.clone()));
+                }
+                removed.iter().for_each(|bucket| drop(self.buckets.remove(bucket)));
+                self.cas = *cas;
+                Ok(())
+            }
+            StoreChange::Ids(ids) => {
+                self.ids.extend(ids.iter().copied());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The mirror of one projector's store; clones share it. Its lock is no yield point: it is never held while anything else happens.
+#[derive(Clone, Default)]
+pub struct Mirror(Arc<Mutex<State>>);
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) known: Known,
+    doubts: Vec<Doubt>,
+    next: u64,
+    /// Histories that were left, oldest first.
+    pub(super) past: BTreeMap<BucketId, Vec<History>>,
+    counts: BTreeMap<&'static str, u64>,
+    violations: Vec<String>,
+}
+
+impl State {
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// Keeps the present history of a bucket for the judge.
+    pub(super) fn keep_history(&mut self, bucket: BucketId) {
+        if let Some(contents) = self.known.buckets.get(&bucket) {
+            let history = (contents.record.branches.clone(), contents.log.clone());
+            self.past.entry(bucket).or_default().push(history);
+        }
+    }
+
+    /// Makes a change that is known to be there.
+    fn apply(&mut self, change: &StoreChange) {
+        if let StoreChange::Bucket(bucket, of_bucket) = change
+            && let Some(contents) = self.known.buckets.get(bucket)
+            && of_bucket.ends_history(&contents.record.branches)
+        {
+            self.keep_history(*bucket);
+        }
+        if let Err(why) = self.known.apply(change) {
+            self.violations.push(format!("the store accepted a change that does not fit: {why}"));
+        }
+    }
+
+    /// Makes the commits whose mutations were purged. The log has them, so they are durable, though their call has not returned yet.
+    fn confirm_purged(&mut self, bucket: BucketId, to: &[(VbucketId, Seqno)]) {
+        let Some(contents) = self.known.buckets.get(&bucket) else { return };
+        let end = |vbucket: VbucketId| contents.log[usize::from(vbucket.0)].len() as u64;
+        let beyond: Vec<_> = to.iter().filter(|(vbucket, to)| end(*vbucket) < to.0).collect();
+        let is_purged = |mutation: &Arc<Mutation>| {
+            beyond.iter().any(|(v, to)| *v == mutation.vbucket && mutation.seqno <= *to)
+        };
+        let is_there = |doubt: &mut Doubt| match &doubt.change {
+            StoreChange::Bucket(of, Change::Commit { mutations, .. }) => {
+                *of == bucket && mutations.iter().any(is_purged)
+            }
+            _ => false,
+        };
+        let there: Vec<Doubt> = self.doubts.extract_if(.., is_there).collect();
+        there.iter().for_each(|doubt| self.apply(&doubt.change));
+    }
+
+    /// The changes in doubt of a bucket, in the order in which they began.
+    pub(super) fn doubts_of(&self, bucket: BucketId) -> impl Iterator<Item = &Change> {
+        self.doubts.iter().filter_map(move |doubt| match &doubt.change {
+            StoreChange::Bucket(of, change) if *of == bucket => Some(change),
+            _ => None,
+        })
+    }
+}
+
+impl Mirror {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("not poisoned")
+    }
+
+    /// Notes that changes begin; returns their numbers.
+    pub(super) fn begin(&self, changes: Vec<StoreChange>) -> Vec<u64> {
+        let mut state = self.state();
+        let begun = changes.into_iter().map(|change| {
+            state.next += 1;
+            let number = state.next;
+            state.doubts.push(Doubt { number, change, has_failed: false });
+            number
+        });
+        begun.collect()
+    }
+
+    /// Notes that a change has succeeded.
+    pub(super) fn succeeded(&self, number: u64) {
+        let mut state = self.state();
+        let Some(at) = state.doubts.iter().position(|doubt| doubt.number == number) else { return };
+        let Doubt { change, .. } = state.doubts.remove(at);
+        state.doubts.retain(|doubt| !(doubt.has_failed && is_of_same(&doubt.change, &change)));
+        if let StoreChange::Bucket(bucket, Change::Purge(to)) = &change {
+            state.confirm_purged(*bucket, to);
+        }
+        state.apply(&change);
+    }
+
+    /// Notes that a change was refused, before it had any effect.
+    pub(super) fn refused(&self, number: u64) {
+        self.state().doubts.retain(|doubt| doubt.number != number);
+    }
+
+    /// Notes that the store has failed in a change.
+    pub(super) fn failed(&self, number: u64) {
+        let mut state = self.state();
+        let mut doubts = state.doubts.iter_mut();
+        if let Some(doubt) = doubts.find(|doubt| doubt.number == number) {
+            doubt.has_failed = true;
+        }
+    }
+
+    /// Compares what a store has after its opening with what it must have, and goes on from there.
+    pub(super) fn reconcile(&self, found: &Found) {
+        let mut state = self.state();
+        let doubts = std::mem::take(&mut state.doubts);
+        let doubtful: Vec<&StoreChange> = doubts.iter().map(|doubt| &doubt.change).collect();
+        let Settled { kept, differences } = settle(&state.known, &doubtful, found);
+        for (n, change) in doubtful.into_iter().enumerate() {
+            let is_kept = kept.contains(&n);
+            if let StoreChange::Bucket(_, Change::Commit { .. }) = change {
+                let fate = ["doubtful commits: lost", "doubtful commits: kept"];
+                state.count(fate[usize::from(is_kept)]);
+            }
+        }
+        for n in kept {
+            state.apply(&doubts[n].change);
+        }
+        state.count("stores compared with their mirror");
+        state.violations.extend(differences);
+    }
+
+    /// What the store must have; `None` while a change is in doubt.
+    pub(super) fn known(&self) -> Option<Known> {
+        let state = self.state();
+        state.doubts.is_empty().then(|| state.known.clone())
+    }
+
+    /// Goes back to an earlier moment. What came later is a lost history. Returns the ends of vbuckets that have lost something.
+    pub(super) fn go_back(&self, known: &Known) -> Vec<(BucketId, VbucketId, Seqno)> {
+        let mut state = self.state();
+        state.doubts.clear();
+        let buckets: Vec<BucketId> = state.known.buckets.keys().copied().collect();
+        let mut lost = Vec::new();
+        for bucket in buckets {
+            state.keep_history(bucket);
+            let now = &state.known.buckets[&bucket];
+            for vbucket in (0..now.record.info.vbuckets).map(VbucketId) {
+                let older = known.buckets.get(&bucket);
+                let kept = older.map_or_else(Default::default, |o| now.common_with(o, vbucket));
+                if kept.0 < now.log[usize::from(vbucket.0)].len() as u64 {
+                    lost.push((bucket, vbucket, kept));
+                }
+            }
+        }
+        state.known = known.clone();
+        lost
+    }
+
+    /// The violations so far, which are forgotten.
+    pub fn take_violations(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().violations)
+    }
+
+    /// Counts of what has happened, by name.
+    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.state().counts.clone()
+    }
+}
+
+/// True if two changes are of the same bucket, or both of the source's manifest.
+fn is_of_same(one: &StoreChange, other: &StoreChange) -> bool {
+    let bucket = |change: &StoreChange| match change {
+        StoreChange::Bucket(bucket, _) => Some(*bucket),
+        StoreChange::Catalog { .. } | StoreChange::Ids(_) => None,
+    };
+    bucket(one) == bucket(other)
+}

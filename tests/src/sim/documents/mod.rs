@@ -1,0 +1,31 @@
+//! The documents of the simulated projectors, on simulated disks, and the judge's *mirror* of them.
+//!
+//! A projector uses the product's store through a *tapped* store (`tapped.rs`). Each change is told to the mirror before it begins
+//! and when it has ended. So the mirror knows at every moment what the store must have (`mirror.rs`, `contents.rs`): the changes that
+//! have succeeded, and those *in doubt*, which failed with the disk or were cut short by a crash.
+//!
+//! When a process opens the store again, everything in it is read and compared (`reconcile.rs`): records, extents, logs and all
+//! documents. The store must have all changes that have succeeded, and some of those in doubt, each as a whole. Anything else is a
+//! violation: the loss of an acknowledged mutation above all. The mirror then goes on from what the store has.
+//!
+//! The mirror also remembers the histories that were left by rewinds, new branches and older copies (`histories.rs`), by which the
+//! judge knows what a scan from before the loss has to show.
+//!
+//! An operator copies a projector's disk now and then, between two changes (`copies.rs`). An older copy that is put back comes with
+//! the mirror of its moment, so a store that lost anything else is still found. The only copy of a bucket is then not served until
+//! the operator accepts the loss, at once or some seconds later, with the product's own recovery ([`super::hosts::Host::accept_loss`]).
+
+mod contents;
+pub mod copies;
+mod histories;
+mod mirror;
+mod options;
+mod reconcile;
+mod tapped;
+
+#[cfg(test)]
+mod tests;
+
+pub use mirror::Mirror;
+pub use options::options;
+pub use tapped::TappedStore;

@@ -1,0 +1,204 @@
+//! The product's store, with a tap: each change is told to the judge's mirror.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use projector::testing::{
+    Batch, BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, Mutation,
+    StoredDocument, StoredId,
+};
+use projector::{DiskStore, DiskStoreOptions};
+use proto::env::Env;
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::{ErrorCode, Result};
+
+use super::contents::Change;
+use super::mirror::{Mirror, StoreChange};
+use super::reconcile::Found;
+
+/// A store on disk and its mirror.
+pub struct TappedStore {
+    store: DiskStore,
+    mirror: Mirror,
+}
+
+impl TappedStore {
+    /// Opens the store in a directory.
+    pub fn open(env: &Env, dir: &Path, options: DiskStoreOptions, mirror: Mirror) -> Result<Self> {
+        Ok(Self { store: DiskStore::open(env, dir, options)?, mirror })
+    }
+
+    /// Compares the store with its mirror, which settles the changes in doubt. An error is one of a read.
+    pub fn reconcile(&self) -> Result<()> {
+        self.mirror.reconcile(&Found::read(&self.store)?);
+        Ok(())
+    }
+
+    /// Makes a change of the store, and tells the mirror of it.
+    fn change<T>(
+        &self,
+        change: StoreChange,
+        call: impl FnOnce(&DiskStore) -> Result<T>,
+    ) -> Result<T> {
+        let numbers = self.mirror.begin(vec![change]);
+        let done = call(&self.store);
+        for number in numbers {
+            match &done {
+                Ok(_) => self.mirror.succeeded(number),
+                Err(error) if error.code == ErrorCode::Io => self.mirror.failed(number),
+                // The store has refused it before the first write.
+                Err(_) => self.mirror.refused(number),
+            }
+        }
+        done
+    }
+
+    fn change_bucket<T>(
+        &self,
+        bucket: BucketId,
+        change: Change,
+        call: impl FnOnce(&DiskStore) -> Result<T>,
+    ) -> Result<T> {
+        self.change(StoreChange::Bucket(bucket, change), call)
+    }
+
+    /// True if a commit that has failed has reached the log of a bucket. Then only what follows it has failed: a flush, or the
+    /// commit of another bucket.
+    fn has(&self, bucket: BucketId, mutations: &[Arc<Mutation>]) -> bool {
+        let Ok(extents) = self.store.extents(bucket) else { return false };
+        let is_there = |m: &Arc<Mutation>| {
+            extents.get(usize::from(m.vbucket.0)).is_some_and(|e| e.end >= m.seqno)
+        };
+        !mutations.is_empty() && mutations.iter().all(is_there)
+    }
+}
+
+impl DocumentStore for TappedStore {
+    fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
+        self.store.buckets()
+    }
+
+    fn catalog_cas(&self) -> Result<u64> {
+        self.store.catalog_cas()
+    }
+
+    fn unique_ids(&self) -> Result<BTreeMap<BucketId, StoredId>> {
+        self.store.unique_ids()
+    }
+
+    fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()> {
+        self.change(StoreChange::Ids(ids.to_vec()), |store| store.put_unique_ids(ids))
+    }
+
+    fn accepts_loss(&self) -> Result<bool> {
+        self.store.accepts_loss()
+    }
+
+    fn put_accepts_loss(&self, accepts: bool) -> Result<()> {
+        self.store.put_accepts_loss(accepts)
+    }
+
+    fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {
+        let change = StoreChange::Catalog { cas, made: made.to_vec(), removed: removed.to_vec() };
+        self.change(change, |store| store.apply_catalog(cas, made, removed))
+    }
+
+    fn put_records(&self, records: &[BucketRecord]) -> Result<()> {
+        for record in records {
+            let change = Change::Record(record.clone());
+            let one = std::slice::from_ref(record);
+            self.change_bucket(record.info.id, change, |store| store.put_records(one))?;
+        }
+        Ok(())
+    }
+
+    fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let change = Change::Rewind { record: record.clone(), to: to.to_vec() };
+        self.change_bucket(record.info.id, change, |store| store.rewind(record, to))
+    }
+
+    fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>> {
+        self.store.extents(bucket)
+    }
+
+    fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64> {
+        self.store.log_bytes_to(bucket, vbucket, to)
+    }
+
+    fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        self.change_bucket(bucket, Change::Purge(to.to_vec()), |store| store.purge(bucket, to))
+    }
+
+    fn purge_to_hold(&self, bucket: BucketId, bytes: u64) -> Result<Vec<(VbucketId, Seqno)>> {
+        self.store.purge_to_hold(bucket, bytes)
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<()> {
+        let changes = batch.buckets.iter().map(|(bucket, changes)| {
+            let (mutations, record) = (changes.mutations.clone(), changes.record.clone());
+            StoreChange::Bucket(*bucket, Change::Commit { mutations, record })
+        });
+        let numbers = self.mirror.begin(changes.collect());
+        let done = self.store.commit(batch);
+        for (number, (bucket, changes)) in numbers.into_iter().zip(&batch.buckets) {
+            match &done {
+                Ok(()) => self.mirror.succeeded(number),
+                Err(_) if self.has(*bucket, &changes.mutations) => self.mirror.succeeded(number),
+                Err(_) => self.mirror.failed(number),
+            }
+        }
+        done
+    }
+
+    fn get(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        self.store.get(bucket, ids, bytes_max)
+    }
+
+    fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {
+        self.store.contains(bucket, id)
+    }
+
+    fn snapshot_after(
+        &self,
+        bucket: BucketId,
+        after: Option<&str>,
+    ) -> Result<Box<dyn DocumentSnapshot>> {
+        self.store.snapshot_after(bucket, after)
+    }
+
+    fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
+        let change = Change::BeginPurged { record: record.clone(), vbucket, purged };
+        let begin = |store: &DiskStore| store.begin_purged(record, vbucket, purged);
+        self.change_bucket(record.info.id, change, begin)
+    }
+
+    fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
+        let change = Change::Documents(documents.to_vec());
+        self.change_bucket(bucket, change, |store| store.put_documents(bucket, documents))
+    }
+
+    fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
+        let change = Change::Remove { record: record.clone(), vbucket };
+        let remove = |store: &DiskStore| store.remove_vbucket(record, vbucket);
+        self.change_bucket(record.info.id, change, remove)
+    }
+
+    fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
+        self.store.read_log(range, bytes)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.store.has_failed()
+    }
+
+    fn maintain(&self) -> Result<bool> {
+        self.store.maintain()
+    }
+}

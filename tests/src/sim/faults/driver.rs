@@ -1,0 +1,197 @@
+//! The driver: at each tick it repairs what is over, and breaks something when it is time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use turmoil::Sim;
+
+use super::super::documents::copies::Copies;
+use super::super::hosts::{Host, Hosts};
+use super::super::stages::{self, Stage};
+use super::super::{CALM, Shared};
+
+/// Maximum duration of a fault.
+pub(super) const BROKEN_MS_MAX: u64 = 4_000;
+/// Downtime of a restarted process.
+pub(super) const RESTART: Duration = Duration::from_millis(300);
+/// Interval at which clocks advance.
+const CLOCK_STEP_MS: u64 = 100;
+
+/// A fault in effect.
+#[derive(Debug, PartialEq)]
+pub(super) enum Broken {
+    /// A process is down.
+    Down(String),
+    /// Two processes do not receive each other's messages.
+    Cut(String, String),
+    /// The second process does not receive the first one's messages.
+    CutOneWay(String, String),
+    /// Messages between two processes are held back.
+    Held(String, String),
+    /// Messages between two processes are slow.
+    Slow(String, String),
+    /// A disk accepts no growth.
+    FullDisk(String),
+    /// A file operation has failed or will fail.
+    FailedIo(String),
+    /// A file operation has failed and all others work; the process must be restarted.
+    Worn(String),
+    /// A process that goes down at a file operation soon.
+    CrashInIo(String),
+    /// A bit of a disk is wrong; the disk must be replaced.
+    Damaged(String),
+    /// A projector lacks what it had, and its operator has not accepted that yet.
+    Lacking(String),
+    /// The source's log is longer than its bound.
+    LongLog,
+}
+
+/// The faults of a run.
+pub struct Faults {
+    pub(super) random: fastrand::Rng,
+    pub(super) until: Duration,
+    pub(super) next: Duration,
+    pub(super) broken: Vec<(Broken, Duration)>,
+    pub(super) clock_moved_ms: u64,
+    /// Purges have a generator of their own.
+    pub(super) purges: fastrand::Rng,
+    pub(super) next_purge: Duration,
+    /// The generator of faults at changes of stage, if this seed has such faults, and the last stages.
+    pub(super) at_stages: Option<fastrand::Rng>,
+    pub(super) stages: BTreeSet<Stage>,
+    /// The generator of the time that a process continues after a failed file operation.
+    pub(super) after_failed_io: fastrand::Rng,
+    /// The generator of faults in the midst of a scan, and the earliest time of the next one.
+    pub(super) in_scans: fastrand::Rng,
+    pub(super) next_in_scan: Duration,
+    /// The number of parts that slow readers have had.
+    pub(super) parts_read: u64,
+    /// The generator of the next starts of removed nodes.
+    pub(super) removals: fastrand::Rng,
+    /// The copies of the projectors' disks, and the time of the next ones.
+    pub(super) copies: BTreeMap<String, Copies>,
+    pub(super) copying: fastrand::Rng,
+    pub(super) next_copy: Duration,
+}
+
+impl Faults {
+    /// Draws faults for this many simulated seconds.
+    pub fn new(seed: u64, seconds: u64) -> Self {
+        Self {
+            random: fastrand::Rng::with_seed(seed ^ 0xfa17),
+            until: CALM + Duration::from_secs(seconds),
+            next: CALM,
+            broken: Vec::new(),
+            clock_moved_ms: 0,
+            purges: fastrand::Rng::with_seed(seed ^ 0x9d6e),
+            next_purge: if seed.is_multiple_of(3) || seed % 6 == 5 { CALM } else { Duration::MAX },
+            at_stages: stages::are_chosen(seed).then(|| fastrand::Rng::with_seed(seed ^ 0x57a6)),
+            stages: BTreeSet::new(),
+            after_failed_io: fastrand::Rng::with_seed(seed ^ 0xd15c),
+            in_scans: fastrand::Rng::with_seed(seed ^ 0x5ca2),
+            next_in_scan: CALM,
+            parts_read: 0,
+            removals: fastrand::Rng::with_seed(seed ^ 0x4e30),
+            copies: BTreeMap::new(),
+            copying: fastrand::Rng::with_seed(seed ^ 0xc0b1),
+            next_copy: CALM,
+        }
+    }
+
+    /// Repairs expired faults, and starts a new one if it is time. Called at each tick.
+    pub fn drive(&mut self, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
+        let now = sim.elapsed();
+        self.move_clocks(now, hosts);
+        self.notice_crashes(now, sim, hosts);
+        self.mend(now, sim, hosts, summary);
+        self.note_broken_disks(now, hosts);
+        self.start_removed(now, sim, hosts, summary);
+        if now >= self.next_copy {
+            self.copy_disks(now, hosts);
+        }
+        if now >= self.next_purge && now <= self.until {
+            self.purge(now, sim, hosts, summary);
+        }
+        if now >= CALM && now <= self.until {
+            self.break_at_stage(now, sim, hosts, summary);
+            self.break_in_scan(now, sim, hosts, summary);
+        }
+        if now < self.next || now > self.until {
+            return;
+        }
+        self.next = now + Duration::from_millis(self.random.u64(500..4_000));
+        let end = now + Duration::from_millis(self.random.u64(100..BROKEN_MS_MAX));
+        if let Some(kind) = self.inject_fault(end, sim, hosts) {
+            note(summary, kind, now, end);
+        }
+    }
+
+    /// Marks a disk as broken: until the next start, its errors are excused.
+    pub(super) fn excused(&mut self, host: &Host, broken: Broken, end: Duration) {
+        host.excused.store(true, Ordering::Relaxed);
+        self.broken.push((broken, end));
+    }
+
+    /// Notes the time of disk faults: statements that began before it may fail with their errors.
+    pub(super) fn note_broken_disks(&self, now: Duration, hosts: &Hosts) {
+        let is_disk = |(broken, _): &(Broken, Duration)| {
+            match broken {
+                Broken::CrashInIo(_) | Broken::FailedIo(_) => true,
+                Broken::Worn(_) | Broken::Damaged(_) | Broken::Lacking(_) => true,
+                // A projector that cannot write ends.
+                Broken::FullDisk(name) => is_projector(name),
+                _ => false,
+            }
+        };
+        let excused = |host: &Host| host.excused.load(Ordering::Relaxed);
+        if self.broken.iter().any(is_disk) || hosts.all.values().any(excused) {
+            hosts.disks_broken_at_ms.store(now.as_millis() as u64, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn is_down(&self, name: &str) -> bool {
+        self.broken.iter().any(|(broken, _)| matches!(broken, Broken::Down(down) if down == name))
+    }
+
+    pub(super) fn is_damaged(&self, name: &str) -> bool {
+        self.broken
+            .iter()
+            .any(|(broken, _)| matches!(broken, Broken::Damaged(known) if known == name))
+    }
+
+    pub(super) fn is_lacking(&self, name: &str) -> bool {
+        self.broken
+            .iter()
+            .any(|(broken, _)| matches!(broken, Broken::Lacking(known) if known == name))
+    }
+
+    pub(super) fn crash(&mut self, name: &str, end: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
+        hosts.all[name].fs.crash();
+        sim.crash(name.to_owned());
+        self.broken.push((Broken::Down(name.to_owned()), end));
+    }
+
+    /// Advances the clocks, each at its own rate.
+    fn move_clocks(&mut self, now: Duration, hosts: &Hosts) {
+        let now_ms = now.as_millis() as u64;
+        if now_ms < self.clock_moved_ms + CLOCK_STEP_MS {
+            return;
+        }
+        self.clock_moved_ms = now_ms;
+        for (n, host) in hosts.all.values().enumerate() {
+            // Between nine and eleven tenths of the true rate.
+            host.clock.advance(CLOCK_STEP_MS * (90 + (n as u64 * 7) % 21) / 100);
+        }
+    }
+}
+
+pub(super) fn note(summary: &Shared, kind: &'static str, now: Duration, end: Duration) {
+    let mut summary = summary.lock().expect("not poisoned");
+    summary.fault(kind);
+    summary.note((kind, now, end));
+}
+
+pub(super) fn is_projector(name: &str) -> bool {
+    name.starts_with("projector")
+}

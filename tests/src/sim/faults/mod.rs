@@ -1,0 +1,27 @@
+//! The faults of a run, drawn from the seed. Each fault lasts for a while and is then repaired; the summary counts them
+//! by kind.
+//!
+//! | kind | effect |
+//! |---|---|
+//! | `crash`, `crash_in_io` | a process ends, at any await or in the middle of a file operation, and restarts |
+//! | `members_crash` | all coordinators restart at once |
+//! | `cut`, `cut_one_way`, `held`, `slow` | a connection loses all messages, loses one direction, stalls, or is slow |
+//! | `pause` | a process neither sends nor receives for a while, and then receives everything at once |
+//! | `clock_jump` | a clock jumps by up to an hour, back or forth; all of them drift all the time |
+//! | `full_disk`, `failed_io` | a disk accepts no growth; one file operation fails, and the process is restarted soon or long after |
+//! | `failed_sync` | a projector's disk fails at a sync, and its process ends soon after |
+//! | `flipped_bit` | a bit of an indexer's files flips; the operator notices it and replaces the disk |
+//! | `flipped_source_bit` | a bit of a projector's files flips; the operator notices it and flips it back, and all documents must be there |
+//! | `empty_disk` | an indexer restarts with an empty disk |
+//! | `source_failover` | a source restarts from an older copy that lacks the end of some vbuckets (the producer of a pushed bucket is not told), or that producer begins new branches at earlier places |
+//! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
+//! | `loss_at_stage`, `crash_at_stage` | a source restarts from an older copy, or another process dies, at the moment when an index build begins, or a move, a rollback or a hand-over enters another stage ([`super::stages`]): in a seventh of the seeds |
+//! | `crash_in_scan` | an indexer dies while a slow reader has a part of its rows |
+//! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::removals`]): in an eighth of the seeds |
+
+mod driver;
+mod inject;
+mod mend;
+mod moments;
+
+pub use driver::Faults;

@@ -1,0 +1,153 @@
+//! Faults that need a moment: a stage of a procedure, a scan in progress, an indexer that misses a purge; and the copies of disks.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use turmoil::Sim;
+
+use super::driver::{BROKEN_MS_MAX, Broken, Faults, RESTART, is_projector, note};
+use crate::sim::Shared;
+use crate::sim::disks::wipe;
+use crate::sim::hosts::Hosts;
+
+/// Maximum time until an operator accepts a loss.
+const ACCEPTED_MS_MAX: u64 = 12_000;
+/// Maximum time between two copies of a projector's disk.
+const COPY_MS_MAX: u64 = 1_200;
+
+impl Faults {
+    /// Injects a fault at a change of stage: mostly the source loses a part of its history, or a process dies.
+    pub(super) fn break_at_stage(
+        &mut self,
+        now: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+        summary: &Shared,
+    ) {
+        let Some(mut random) = self.at_stages.take() else { return };
+        let present = hosts.stages.lock().expect("not poisoned").clone();
+        let is_new = present.iter().any(|stage| !self.stages.contains(stage));
+        self.stages = present;
+        if is_new && random.u8(..6) == 0 {
+            let end = now + Duration::from_millis(random.u64(100..BROKEN_MS_MAX));
+            let is_loss = random.u8(..3) > 0;
+            let fits = |name: &&String| is_projector(name) == is_loss;
+            let names: Vec<&String> = hosts.all.keys().filter(fits).collect();
+            let name = names[random.usize(..names.len())].clone();
+            if !self.is_down(&name) {
+                self.crash(&name, end, sim, hosts);
+                if is_loss {
+                    self.restore_older(now, &name, hosts, &mut random);
+                }
+                note(summary, if is_loss { "loss_at_stage" } else { "crash_at_stage" }, now, end);
+            }
+        }
+        self.at_stages = Some(random);
+    }
+
+    /// Restarts indexers that were removed, half of them with an empty disk.
+    pub(super) fn start_removed(
+        &mut self,
+        now: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+        summary: &Shared,
+    ) {
+        for node in hosts.removals.take() {
+            let name = format!("indexer-{node}");
+            let end = now + RESTART;
+            // A process that is down starts again anyway.
+            if !self.is_down(&name) {
+                self.crash(&name, end, sim, hosts);
+            }
+            if self.removals.bool() {
+                hosts.all[&name].fs.restart();
+                wipe(&hosts.all[&name]);
+            }
+            note(summary, "removed_node", now, end);
+        }
+    }
+
+    /// Ends an indexer while a slow reader has a part of its rows.
+    pub(super) fn break_in_scan(
+        &mut self,
+        now: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+        summary: &Shared,
+    ) {
+        let before = self.parts_read;
+        self.parts_read = hosts.parts_read.load(Ordering::Relaxed);
+        if self.parts_read == before || now < self.next_in_scan {
+            return;
+        }
+        let random = &mut self.in_scans;
+        self.next_in_scan = now + Duration::from_millis(random.u64(500..4_000));
+        let end = now + Duration::from_millis(random.u64(100..BROKEN_MS_MAX));
+        let indexers: Vec<_> = hosts.all.keys().filter(|n| n.starts_with("indexer")).collect();
+        let name = indexers[random.usize(..indexers.len())].clone();
+        if !self.is_down(&name) {
+            self.crash(&name, end, sim, hosts);
+            note(summary, "crash_in_scan", now, end);
+        }
+    }
+
+    /// Makes an indexer miss mutations, and the source purge its log.
+    pub(super) fn purge(
+        &mut self,
+        now: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+        summary: &Shared,
+    ) {
+        let random = &mut self.purges;
+        self.next_purge = now + Duration::from_millis(random.u64(1_000..5_000));
+        let end = now + Duration::from_millis(random.u64(300..BROKEN_MS_MAX));
+        let indexers: Vec<_> = hosts.all.keys().filter(|n| n.starts_with("indexer")).collect();
+        let name = indexers[random.usize(..indexers.len())].clone();
+        if self.is_down(&name) || self.is_damaged(&name) {
+            return;
+        }
+        // The repairs run in this order: the log is purged, then the indexer comes back.
+        self.broken.push((Broken::LongLog, end));
+        if self.purges.bool() {
+            self.crash(&name, end, sim, hosts);
+        } else {
+            sim.partition(name.clone(), "projector");
+            self.broken.push((Broken::Cut(name, "projector".into()), end));
+        }
+        note(summary, "purge", now, end);
+    }
+
+    /// Copies the disks of the projectors, as far as they are whole.
+    pub(super) fn copy_disks(&mut self, now: Duration, hosts: &Hosts) {
+        self.next_copy = now + Duration::from_millis(self.copying.u64(50..COPY_MS_MAX));
+        for (name, host) in hosts.all.iter().filter(|(name, _)| is_projector(name)) {
+            if !self.is_down(name) && !self.is_damaged(name) {
+                let copies = self.copies.entry(name.clone()).or_default();
+                copies.take(host, &mut self.copying);
+            }
+        }
+    }
+
+    /// Puts an older copy on the disk of a projector that is down; false if that loses nothing. The operator has no newer one, and
+    /// accepts the loss, at once or later.
+    pub(super) fn restore_older(
+        &mut self,
+        now: Duration,
+        name: &str,
+        hosts: &Hosts,
+        random: &mut fastrand::Rng,
+    ) -> bool {
+        let Some(copies) = self.copies.get_mut(name) else { return false };
+        if !copies.put_back(&hosts.all[name], hosts, random) {
+            return false;
+        }
+        let is_later = random.u8(..3) == 0 || !hosts.all[name].accept_loss();
+        if is_later && !self.is_lacking(name) {
+            let later = now + Duration::from_millis(random.u64(..ACCEPTED_MS_MAX));
+            self.broken.push((Broken::Lacking(name.to_owned()), later.min(self.until)));
+        }
+        true
+    }
+}
