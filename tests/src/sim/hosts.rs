@@ -19,7 +19,7 @@ use sextant::wire::{PeerDirectory, Peers};
 use super::documents::{self, Mirror, TappedStore};
 use super::net::{PORT, WINDOW_BYTES, connect, incoming};
 use super::producer::Producer;
-use super::purges::Purges;
+use super::purges::{Purges, has_purges};
 use super::removals::Removals;
 use super::stages::Stages;
 use super::truth::Truth;
@@ -35,6 +35,9 @@ pub const PROJECTORS: [u64; 2] = [100, 101];
 pub const INDEXERS: [u64; 3] = [201, 202, 203];
 /// The zones of the indexers.
 pub const ZONES: usize = 2;
+
+/// The limit of a change log, in a quarter of the seeds with purges.
+const CHANGE_LOG_BYTES: u64 = 24 << 10;
 
 /// The length of an indexer's log that leads to a flush, in seeds whose blocking work runs in steps.
 const LOG_BYTES: u64 = 2 << 10;
@@ -61,6 +64,8 @@ pub struct Host {
     coordinators: u64,
     /// True if sources of moves are kept for older scans.
     keep_sources: bool,
+    /// True if the change logs of a projector are short, so that it purges them.
+    has_short_logs: bool,
     /// The interleaving of its blocking work, if this seed has one.
     interleaved: Option<Processes>,
     /// Its clock.
@@ -97,6 +102,8 @@ impl Hosts {
         let is_pushed = seed % 3 == 2;
         let projectors: &[u64] = if is_pushed { &PROJECTORS } else { &PROJECTORS[..1] };
         let mut hosts = Self::with(seed, 3, projectors, &INDEXERS);
+        let has_short_logs = has_purges(seed) && seed % 4 == 3;
+        hosts.all.values_mut().for_each(|host| host.has_short_logs = has_short_logs);
         hosts.producer = is_pushed.then(|| Arc::new(Producer::new(seed, VBUCKETS)));
         hosts
     }
@@ -133,6 +140,7 @@ impl Hosts {
                 name: name.clone(),
                 coordinators,
                 keep_sources: true,
+                has_short_logs: false,
                 interleaved: None,
                 fs: SimFs::new(seed),
                 seed,
@@ -281,7 +289,10 @@ impl Host {
                 let store = self.open_documents(&env, dir).await?;
                 let purging = self.purges.clone().serve(env.clone(), Arc::clone(&store));
                 let purging = env.spawn_request("purges", purging);
-                let config = projector::Config::new(self.info.clone());
+                let mut config = projector::Config::new(self.info.clone());
+                if self.has_short_logs {
+                    config.log_bytes_max = CHANGE_LOG_BYTES;
+                }
                 let slice_router = Arc::new(router::SliceRouter);
                 let service =
                     projector::Service::start(config, env, store, directory, slice_router).await?;

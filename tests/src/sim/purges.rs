@@ -1,4 +1,4 @@
-//! Purges of change logs that the fault driver asks for. The running process does them, between its own changes.
+//! Purges of change logs that the fault driver asks for. The running process does them, beside its own changes.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,6 +7,11 @@ use proto::Result;
 use proto::env::Env;
 use proto::model::ids::{Seqno, VbucketId};
 use tokio::sync::Notify;
+
+/// True if change logs are purged in this seed.
+pub fn has_purges(seed: u64) -> bool {
+    seed.is_multiple_of(3) || seed % 6 == 5
+}
 
 /// The purges that a projector is asked for, each with a seed; clones share them.
 #[derive(Clone, Default)]

@@ -339,8 +339,16 @@ impl<'a> Surveyor<'a> {
 
     /// Checks that the log reaches as far as it was synced.
     fn witness(&mut self, last: Option<Lsn>) {
-        let Some(witness) = self.witness else { return };
         let path = Witness::path(self.dir);
+        let Some(witness) = self.witness else {
+            if self.fs.exists(&path) {
+                self.note(
+                    &path,
+                    "damaged or incomplete: it vouches for nothing, and is written again",
+                );
+            }
+            return;
+        };
         let end = self.before.as_ref().map(|before| before.end).or(last);
         if end.is_none_or(|end| end < witness.synced) {
             let synced = witness.synced;

@@ -106,6 +106,20 @@ fn try_damage(
 }
 
 #[test]
+fn a_damaged_witness_is_noted() {
+    let history = written(3);
+    let path = storage::log::Witness::path(&history.dir);
+    let noted = || {
+        let survey = verify(&history.fs, &history.dir, Some(&history.checkpoint.0)).unwrap();
+        assert_eq!(survey.findings, []);
+        survey.notes.iter().any(|note| note.path == path)
+    };
+    assert!(!noted());
+    history.fs.flip_bit(&path, 60).unwrap();
+    assert!(noted());
+}
+
+#[test]
 fn a_flipped_bit_anywhere_is_an_error_or_harmless() {
     for seed in [1, 2] {
         let mut history = written(seed);

@@ -30,23 +30,24 @@ impl Copies {
         true
     }
 
-    /// Puts an older copy on the disk of a process that is down; false if that loses nothing. Later copies are given up.
+    /// Puts an older copy on the disk of a process that is down; false if no copy lacks anything. Later copies are given up.
+    ///
+    /// The next process opens the copy like any other disk, and the cluster rolls back to what it has.
     pub fn put_back(&mut self, host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
-        if self.0.is_empty() {
-            return false;
-        }
-        let newest = self.0.len() - 1;
-        let at = match random.u8(..6) {
-            0 => random.usize(..=newest),
-            _ => newest - random.usize(..3).min(newest),
+        let upto = match random.u8(..6) {
+            0 => random.usize(..=self.0.len()),
+            _ => self.0.len().saturating_sub(random.usize(..3)),
         };
+        let lacks = |copy: &Copy| !host.documents.lost_since(&copy.known).is_empty();
+        let Some(at) = self.0[..upto].iter().rposition(lacks) else { return false };
         self.0.truncate(at + 1);
         let Copy { disk, known } = &self.0[at];
-        host.fs.put_back(disk);
-        let lost = host.documents.go_back(known);
         if let Some(producer) = &hosts.producer {
+            let lost = host.documents.lost_since(known);
             lost.iter().for_each(|(_, vbucket, end)| producer.lose_taken(*vbucket, *end));
         }
-        !lost.is_empty()
+        host.fs.put_back(disk);
+        host.documents.go_back(known);
+        true
     }
 }

@@ -204,25 +204,29 @@ impl Mirror {
         state.doubts.is_empty().then(|| state.known.clone())
     }
 
-    /// Goes back to an earlier moment. What came later is a lost history. Returns the ends of vbuckets that have lost something.
-    pub(super) fn go_back(&self, known: &Known) -> Vec<(BucketId, VbucketId, Seqno)> {
-        let mut state = self.state();
-        state.doubts.clear();
-        let buckets: Vec<BucketId> = state.known.buckets.keys().copied().collect();
+    /// The vbuckets that a return to an earlier moment takes something from, and their ends there.
+    pub(super) fn lost_since(&self, known: &Known) -> Vec<(BucketId, VbucketId, Seqno)> {
+        let state = self.state();
         let mut lost = Vec::new();
-        for bucket in buckets {
-            state.keep_history(bucket);
-            let now = &state.known.buckets[&bucket];
+        for (bucket, now) in &state.known.buckets {
             for vbucket in (0..now.record.info.vbuckets).map(VbucketId) {
-                let older = known.buckets.get(&bucket);
-                let kept = older.map_or_else(Default::default, |o| now.common_with(o, vbucket));
+                let older = known.buckets.get(bucket);
+                let kept = older.map_or(Seqno(0), |older| now.common_with(older, vbucket));
                 if kept.0 < now.log[usize::from(vbucket.0)].len() as u64 {
-                    lost.push((bucket, vbucket, kept));
+                    lost.push((*bucket, vbucket, kept));
                 }
             }
         }
-        state.known = known.clone();
         lost
+    }
+
+    /// Goes back to an earlier moment. What came later is a lost history.
+    pub(super) fn go_back(&self, known: &Known) {
+        let mut state = self.state();
+        state.doubts.clear();
+        let buckets: Vec<BucketId> = state.known.buckets.keys().copied().collect();
+        buckets.into_iter().for_each(|bucket| state.keep_history(bucket));
+        state.known = known.clone();
     }
 
     /// The violations so far, which are forgotten.

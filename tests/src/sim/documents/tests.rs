@@ -171,7 +171,9 @@ fn an_older_copy_is_another_history() {
     world.fs.crash();
     drop(store);
     world.fs.put_back(&copy);
-    assert_eq!(world.mirror.go_back(&known), [(BUCKET, VBUCKET, Seqno(2))]);
+    assert_eq!(world.mirror.lost_since(&known), [(BUCKET, VBUCKET, Seqno(2))]);
+    world.mirror.go_back(&known);
+    assert_eq!(world.mirror.lost_since(&known), []);
     world.fs.restart();
     drop(world.open());
     assert_eq!(world.mirror.take_violations(), Vec::<String>::new());

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use turmoil::Sim;
 
-use super::super::documents::copies::Copies;
-use super::super::hosts::{Host, Hosts};
-use super::super::stages::{self, Stage};
-use super::super::{CALM, Shared};
+use crate::sim::documents::copies::Copies;
+use crate::sim::hosts::{Host, Hosts};
+use crate::sim::purges::has_purges;
+use crate::sim::stages::{self, Stage};
+use crate::sim::{CALM, Shared};
 
 /// Maximum duration of a fault.
 pub(super) const BROKEN_MS_MAX: u64 = 4_000;
@@ -85,7 +86,7 @@ impl Faults {
             broken: Vec::new(),
             clock_moved_ms: 0,
             purges: fastrand::Rng::with_seed(seed ^ 0x9d6e),
-            next_purge: if seed.is_multiple_of(3) || seed % 6 == 5 { CALM } else { Duration::MAX },
+            next_purge: if has_purges(seed) { CALM } else { Duration::MAX },
             at_stages: stages::are_chosen(seed).then(|| fastrand::Rng::with_seed(seed ^ 0x57a6)),
             stages: BTreeSet::new(),
             after_failed_io: fastrand::Rng::with_seed(seed ^ 0xd15c),
