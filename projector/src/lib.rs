@@ -38,7 +38,7 @@ mod source;
 
 pub use config::Config;
 pub use documents::store::{
-    DiskStore, DiskStoreOptions, RecoveredBucket, is_data_dir as is_source_dir,
+    DiskStore, DiskStoreOptions, Recovered, RecoveredBucket, is_data_dir as is_source_dir,
     recover as recover_source, verify as verify_source,
 };
 pub use projector::Projector;
@@ -55,8 +55,8 @@ pub mod inspect {
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::source::{
-        BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, MemoryStore, Mutation,
-        StoredDocument, StoredId,
+        BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, MemoryStore,
+        Mutation, StoredDocument, StoredId,
     };
     pub use documents::change_log::ChangeLogOptions;
     pub use documents::mutation::entry_bytes;

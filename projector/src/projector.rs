@@ -162,7 +162,10 @@ impl Projector {
         };
         // Whatever it waited for: the bucket itself says what became of it.
         let _in_time = tokio::time::timeout(CATALOG_WAIT, is_open).await;
-        found.check_open().map(|()| found)
+        match found.is_removed() {
+            true => Err(found.removed_error()),
+            false => found.check_open().map(|()| found),
+        }
     }
 
     async fn bucket_of_catalog(&self, bucket: BucketId) -> Result<Arc<Bucket>> {

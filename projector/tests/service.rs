@@ -3,6 +3,8 @@
 mod common;
 #[path = "service/hand_over.rs"]
 mod hand_over;
+#[path = "service/openings.rs"]
+mod openings;
 #[path = "service/other_ids.rs"]
 mod other_ids;
 #[path = "service/purged_hand_over.rs"]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::index::IndexState;
 use proto::model::rollback::{RollbackStage, RollbackStep};
@@ -66,6 +67,23 @@ impl Sources {
         }
     }
 
+    /// Takes an answer that agrees with the state: its positions count until the next query.
+    fn take_answer(
+        &mut self,
+        stability: &mut Stability,
+        bucket: &BucketState,
+        stage: Option<RollbackStage>,
+    ) {
+        let id = bucket.info.id;
+        self.compared.insert(id);
+        let Some((_, history)) = self.histories.remove(&id) else { return };
+        if stage.is_none_or(|stage| stage == RollbackStage::Rollback)
+            && let Err(error) = self.report_cut(stability, bucket, history.durable)
+        {
+            tracing::warn!(bucket = %id, %error, "the history of a source does not fit its bucket");
+        }
+    }
+
     fn next_step(
         &mut self,
         state: &StateContext,
@@ -77,41 +95,25 @@ impl Sources {
         let id = bucket.info.id;
         let rollback = bucket.info.rollback.as_ref();
         let stage = rollback.map(|rollback| rollback.stage);
-        match self.histories.get(&id) {
-            Some((_, history)) if stage == Some(RollbackStage::Started) => {
-                return Some(RollbackStep::Prepare(history.clone()));
-            }
-            Some((_, history)) => {
-                let agrees = history.logs == bucket.logs
-                    && (history.has(&bucket.epochs.last().cut)
-                        || stage.is_some_and(|stage| stage < RollbackStage::Rollback));
-                let is_lost =
-                    bucket.info.source.is_only_copy() && !history.has(&bucket.epochs.last().cut);
-                if !agrees && is_lost {
-                    // It was not lost when the projector began to serve.
-                    tracing::error!(bucket = %id, "a projector that serves the only copy of a bucket has lost a part");
-                    self.histories.remove(&id);
-                    return None;
-                }
-                if !agrees {
-                    return Some(RollbackStep::Compare(history.clone()));
-                }
-                self.compared.insert(id);
-                // The positions of this answer count until the next query.
-                let (_, history) = self.histories.remove(&id)?;
-                if stage.is_none_or(|stage| stage == RollbackStage::Rollback) {
-                    let reported = self.report_cut(stability, bucket, history.durable);
-                    if let Err(error) = reported {
-                        let what = "the history of a source does not fit its bucket";
-                        tracing::warn!(bucket = %id, %error, "{what}");
-                    }
-                }
-            }
-            None if stage == Some(RollbackStage::Started) => {
+        if let Some((_, history)) = self.histories.get(&id) {
+            if is_stale(state, bucket, stage, history) {
+                self.histories.remove(&id);
                 self.suspects.insert(id);
                 return None;
             }
-            None => {}
+            if stage == Some(RollbackStage::Started) {
+                return Some(RollbackStep::Prepare(history.clone()));
+            }
+            let agrees = history.logs == bucket.logs
+                && (history.has(&bucket.epochs.last().cut)
+                    || stage.is_some_and(|stage| stage < RollbackStage::Rollback));
+            if !agrees {
+                return Some(RollbackStep::Compare(history.clone()));
+            }
+            self.take_answer(stability, bucket, stage);
+        } else if stage == Some(RollbackStage::Started) {
+            self.suspects.insert(id);
+            return None;
         }
         match stage? {
             RollbackStage::Started => None,
@@ -123,6 +125,23 @@ impl Sources {
                     .then_some(RollbackStep::End { resumed })
             }
         }
+    }
+}
+
+/// True if an answer of the only copy of a bucket is of an earlier process of its projector: the present one was compared when it
+/// began to serve (`Command::OpenSource`), and lacks nothing since.
+fn is_stale(
+    state: &StateContext,
+    bucket: &BucketState,
+    stage: Option<RollbackStage>,
+    history: &SourceHistory,
+) -> bool {
+    if !bucket.info.source.is_only_copy() || state.skips_to(bucket.info.id).0 > 0 {
+        return false;
+    }
+    match stage {
+        None | Some(RollbackStage::Rollback) => !history.has(&bucket.epochs.last().cut),
+        Some(_) => history.logs != bucket.logs,
     }
 }
 

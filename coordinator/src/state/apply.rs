@@ -85,8 +85,8 @@ impl StateContext {
             Command::Rollback { bucket, step } => self.rollback(*bucket, step),
             Command::SkipEpochs(known) => self.skip_epochs(known),
             Command::Create { unique, command } => self.create(command, Some(*unique)),
-            Command::OpenSource { bucket, projector, history, accepts_loss } => {
-                self.open_source((*bucket, *projector), history, *accepts_loss)
+            Command::OpenSource { bucket, projector, history, accepted } => {
+                self.open_source((*bucket, *projector), history, *accepted)
             }
         }
     }

@@ -5,18 +5,20 @@
 //! serves the bucket, with its history:
 //!
 //! - A history that has everything that the last epoch covers is adopted, with the branches that the projector has begun.
-//! - Another one is refused with `Corrupt`, which says what is missing, and changes nothing. The projector tells nobody else.
-//! - If an operator has accepted the loss, a rollback to the surviving history begins ([`proto::model::rollback`]).
+//! - Another one changes nothing. The answer says what is missing, and names the last epoch. The projector tells nobody else.
+//! - If an operator has accepted the loss that such an answer told, a rollback to the surviving history begins
+//!   ([`proto::model::rollback`]). The acceptance names the epoch of that answer. No epoch is published while the source is
+//!   closed, and the rollback ends with a newer one: so an acceptance is for one loss, also if a copy of it comes back later.
 //!
 //! The question is a command, so its answer comes from the newest state, whoever leads. A projector that restarts during the
 //! rollback asks again. It then needs what was left when the loss was accepted, which the rollback has as its failover timestamp
-//! from the beginning.
+//! from the beginning. During `--skip-epochs` it needs nothing: everything is built again from what it has.
 
 use std::sync::Arc;
 
 use proto::model::cut::Cut;
 use proto::model::history::{FailoverLogs, MissingEnd, SourceHistory};
-use proto::model::ids::{BucketId, NodeId};
+use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::rollback::RollbackStage;
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
@@ -33,9 +35,10 @@ impl StateContext {
         &mut self,
         (bucket, projector): (BucketId, NodeId),
         history: &SourceHistory,
-        accepts_loss: bool,
+        accepted: Option<Epoch>,
     ) -> Change {
-        let Some(known) = self.buckets.get_mut(&bucket) else {
+        let skips = self.skips.epochs.contains_key(&bucket);
+        let Some(known) = self.buckets.get(&bucket) else {
             return Err(Error::new(ErrorCode::Unknown, format!("there is no bucket {bucket}")));
         };
         if !known.info.source.is_only_copy() {
@@ -44,12 +47,14 @@ impl StateContext {
         known.check(history)?;
         known.check_owner(projector, history)?;
         let history = known.completed(history);
-        let missing = history.missing(known.needed());
+        let needed = if skips { Cut::zero(known.info.vbuckets) } else { known.needed().clone() };
+        let missing = history.missing(&needed, &known.logs);
+        let epoch = known.epochs.last().epoch;
         if missing.is_empty() {
             return self.adopt(bucket, &history);
         }
-        if !accepts_loss {
-            return Err(known.lacks(&missing));
+        if accepted != Some(epoch) {
+            return Ok((Outcome::Lacks { epoch, error: known.lacks(&missing) }, Vec::new()));
         }
         let started = self.start_rollback(bucket, &history)?;
         if let Some(known) = self.buckets.get_mut(&bucket) {
@@ -102,9 +107,15 @@ impl BucketState {
         }
     }
 
-    /// Checks that a projector speaks of its own vbuckets.
+    /// Checks that a projector speaks of its own vbuckets, and of all of them.
     fn check_owner(&self, projector: NodeId, history: &SourceHistory) -> Result<()> {
         let owner = |vbucket| self.info.assignment.owner(vbucket);
+        let owned = self.info.assignment.owned_by(projector);
+        if let Some(vbucket) = owned.iter().find(|vbucket| !history.kept.contains(*vbucket)) {
+            let what =
+                format!("projector {projector} does not know yet that it owns vbucket {vbucket}");
+            return Err(Error::unavailable(what));
+        }
         match history.kept.iter().find(|vbucket| owner(*vbucket) != Some(projector)) {
             None => Ok(()),
             Some(vbucket) => {
@@ -145,7 +156,7 @@ impl BucketState {
             listed.join(", ")
         );
         Error::new(ErrorCode::Corrupt, what).with_hint(
-            "put the newest copy of the projector's data directory back; or stop the projector and give up what is lost with `sextant source recover --accept-loss`",
+            "put the newest copy of the projector's data directory back; or stop the projector, give up what is lost with `sextant source recover --accept-loss`, and start it",
         )
     }
 }

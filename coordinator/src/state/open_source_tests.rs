@@ -25,14 +25,16 @@ fn restarted(ends: [u64; 2]) -> SourceHistory {
     }
 }
 
-fn open(history: &SourceHistory, accepts_loss: bool) -> Command {
-    let history = Box::new(history.clone());
-    Command::OpenSource { bucket: BUCKET, projector: PROJECTOR, history, accepts_loss }
+fn open(history: &SourceHistory, accepted: Option<u64>) -> Command {
+    let (history, accepted) = (Box::new(history.clone()), accepted.map(Epoch));
+    Command::OpenSource { bucket: BUCKET, projector: PROJECTOR, history, accepted }
 }
 
 fn refused(state: &mut StateContext, command: Command) -> Error {
     match apply(state, command) {
-        (Outcome::Refused(error), effects) if effects.is_empty() => error,
+        (Outcome::Refused(error) | Outcome::Lacks { error, .. }, effects) if effects.is_empty() => {
+            error
+        }
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -63,18 +65,18 @@ fn stage(state: &StateContext) -> Option<RollbackStage> {
 fn a_source_with_all_that_the_last_epoch_covers_is_served() {
     let mut state = ten_epochs();
     let history = restarted([9, 12]);
-    done(&mut state, open(&history, false));
+    done(&mut state, open(&history, None));
     assert_eq!(state.bucket(BUCKET).unwrap().logs, history.logs, "its branches are known");
     assert_eq!(stage(&state), None);
     // Whoever repeats the question gets the same answer.
-    done(&mut state, open(&history, false));
+    done(&mut state, open(&history, None));
 }
 
 #[test]
 fn a_source_that_lacks_something_is_refused_by_count_and_vbucket_and_changes_nothing() {
     let mut state = ten_epochs();
     let before = state.clone();
-    let error = refused(&mut state, open(&restarted([6, 9]), false));
+    let error = refused(&mut state, open(&restarted([6, 9]), None));
     assert_eq!(error.code, ErrorCode::Corrupt);
     let what =
         "the projector lacks 3 mutations that epoch 10 covers: vbucket 0 ends at seqno 6, not 9";
@@ -82,7 +84,7 @@ fn a_source_that_lacks_something_is_refused_by_count_and_vbucket_and_changes_not
     assert!(error.hint.unwrap().contains("--accept-loss"));
     assert_eq!(state.buckets, before.buckets);
     // A lost disk.
-    let error = refused(&mut state, open(&restarted([0, 0]), false));
+    let error = refused(&mut state, open(&restarted([0, 0]), None));
     assert!(error.message.contains("lacks 18 mutations"), "{}", error.message);
 }
 
@@ -99,7 +101,7 @@ fn no_report_of_the_leader_takes_an_embedded_bucket_back() {
 fn an_accepted_loss_rolls_the_bucket_back_to_what_is_left() {
     let mut state = ten_epochs();
     let left = restarted([6, 9]);
-    done(&mut state, open(&left, true));
+    done(&mut state, open(&left, Some(10)));
     assert_eq!(stage(&state), Some(RollbackStage::Started));
     done(&mut state, rollback(RollbackStep::Prepare(left.clone())));
     done(&mut state, rollback(RollbackStep::Restart));
@@ -107,9 +109,28 @@ fn an_accepted_loss_rolls_the_bucket_back_to_what_is_left() {
     let bucket = state.bucket(BUCKET).unwrap();
     assert_eq!(bucket.epochs.last().epoch, Epoch(11));
     assert_eq!(*bucket.epochs.last().cut, left.durable);
-    // From now on less than that is a loss again.
-    refused(&mut state, open(&restarted([5, 9]), false));
-    done(&mut state, open(&restarted([6, 9]), false));
+    // From now on less than that is a loss again, which nobody has accepted.
+    refused(&mut state, open(&restarted([5, 9]), Some(10)));
+    refused(&mut state, open(&restarted([5, 9]), None));
+    done(&mut state, open(&restarted([6, 9]), None));
+}
+
+#[test]
+fn an_acceptance_of_another_loss_counts_for_nothing() {
+    let mut state = ten_epochs();
+    for accepted in [1, 9, 11] {
+        refused(&mut state, open(&restarted([6, 9]), Some(accepted)));
+    }
+    assert_eq!(stage(&state), None);
+}
+
+/// All is built again from what the source has.
+#[test]
+fn a_source_needs_nothing_while_epochs_are_skipped() {
+    let mut state = ten_epochs();
+    done(&mut state, Command::SkipEpochs(Default::default()));
+    done(&mut state, open(&restarted([2, 3]), None));
+    assert_eq!(stage(&state), Some(RollbackStage::Started));
 }
 
 /// The acceptance was for what the first process had.
@@ -118,7 +139,7 @@ fn a_restart_in_the_midst_needs_what_was_left_when_the_loss_was_accepted() {
     for steps in [0, 1, 2] {
         let mut state = ten_epochs();
         let left = restarted([6, 9]);
-        done(&mut state, open(&left, true));
+        done(&mut state, open(&left, Some(10)));
         let all = [RollbackStep::Prepare(left.clone()), RollbackStep::Restart];
         all.into_iter().take(steps).for_each(|step| drop(done(&mut state, rollback(step))));
         let mut again = restarted([6, 9]);
@@ -126,9 +147,9 @@ fn a_restart_in_the_midst_needs_what_was_left_when_the_loss_was_accepted() {
             vec![(Vbuuid(9), 6), (Vbuuid(7), 0)],
             vec![(Vbuuid(9), 9), (Vbuuid(7), 0)],
         ]));
-        done(&mut state, open(&again, false));
+        done(&mut state, open(&again, None));
         assert_eq!(stage(&state), Some(RollbackStage::Started), "after {steps} steps");
-        refused(&mut state, open(&restarted([5, 9]), false));
+        refused(&mut state, open(&restarted([5, 9]), None));
         done(&mut state, rollback(RollbackStep::Prepare(again)));
     }
 }
@@ -137,7 +158,11 @@ fn a_restart_in_the_midst_needs_what_was_left_when_the_loss_was_accepted() {
 fn only_the_owner_speaks_of_a_vbucket() {
     let mut state = ten_epochs();
     let history = Box::new(restarted([9, 9]));
-    let other =
-        Command::OpenSource { bucket: BUCKET, projector: NodeId(20), history, accepts_loss: true };
+    let other = Command::OpenSource {
+        bucket: BUCKET,
+        projector: NodeId(20),
+        history,
+        accepted: Some(Epoch(10)),
+    };
     assert_eq!(refused(&mut state, other).code, ErrorCode::NotOwner);
 }

@@ -50,6 +50,11 @@ impl StateContext {
             }
             (RollbackStep::Prepare(history), Some(RollbackStage::Started)) => {
                 known.check(history)?;
+                let is_skipped = self.skips.epochs.contains_key(&bucket);
+                if known.info.source.is_only_copy() && !is_skipped && known.logs != history.logs {
+                    // An answer of an earlier process of the projector.
+                    return nothing();
+                }
                 known.prepare(history, self.skips.epochs.get(&bucket).copied());
                 catalog_changed()
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::Result;
-use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
 use crate::mutation::Mutation;
@@ -82,6 +82,15 @@ impl LogExtent {
     }
 }
 
+/// A loss of a bucket that the projector was told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownLoss {
+    /// The last epoch at that time: the bucket lacks something that it covers.
+    pub epoch: Epoch,
+    /// True if an operator has accepted the loss.
+    pub is_accepted: bool,
+}
+
 /// The documents and change logs of all buckets of a projector.
 pub trait DocumentStore: Send + Sync + 'static {
     /// The stored buckets, with the last seqno of each vbucket's log.
@@ -96,11 +105,11 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Durably sets the random ids of some buckets.
     fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()>;
 
-    /// True if an operator has accepted that buckets lack what they had.
-    fn accepts_loss(&self) -> Result<bool>;
+    /// The losses of buckets that the projector was told of.
+    fn losses(&self) -> Result<BTreeMap<BucketId, KnownLoss>>;
 
-    /// Durably sets whether an operator has accepted that buckets lack what they had.
-    fn put_accepts_loss(&self, accepts: bool) -> Result<()>;
+    /// Durably notes a loss, or forgets it.
+    fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()>;
 
     /// Applies a catalog: creates and removes buckets with all their contents.
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()>;

@@ -27,7 +27,8 @@ pub mod store;
 pub mod table;
 
 pub use document_store::{
-    Batch, BucketChanges, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+    Batch, BucketChanges, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
+    StoredDocument,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;

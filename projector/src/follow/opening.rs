@@ -6,11 +6,9 @@
 //! | answer | the bucket |
 //! |---|---|
 //! | done | is served |
-//! | `Corrupt`: it lacks something, nobody has accepted that | stays closed, and tells callers what it lacks |
-//! | the same, accepted by an operator (`sextant source recover --accept-loss`) | asks again with that; the bucket is rolled back and served |
+//! | it lacks something | stays closed, and tells callers what it lacks. The loss is noted in the data directory with its epoch |
+//! | it lacks something, and an operator has accepted this loss (`sextant source recover --accept-loss`) | asks again with that; the bucket is rolled back and served |
 //! | anything else | stays closed for now; asked again |
-//!
-//! The acceptance is in the data directory. It is used up when all buckets are open.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,16 +16,18 @@ use std::time::Duration;
 
 use proto::client::Retry;
 use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
-use proto::{ErrorCode, Result};
+use proto::{Error, Result};
 
 use super::retry::{new_retry, report};
 use crate::projector::Projector;
+use crate::source::KnownLoss;
 use crate::source::bucket::Bucket;
 
 /// The interval of questions about a bucket that lacks something. Meanwhile only an operator changes anything, who restarts the
 /// projector.
-const REFUSED_PAUSE: Duration = Duration::from_secs(5);
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
 /// Opens each closed bucket of the catalogs that come. Runs until cancelled; safe to cancel at any await.
 pub async fn open_sources(projector: Arc<Projector>) -> Infallible {
@@ -45,13 +45,14 @@ pub async fn open_sources(projector: Arc<Projector>) -> Infallible {
             failed += usize::from(!open_reported(&projector, bucket).await);
         }
         if failed == 0 {
-            if let Err(error) = forget_acceptance(&projector).await {
-                report("forgetting an accepted loss", &error);
-            }
             retry.reset();
             wait_for_change(&mut catalogs).await;
-        } else {
-            pause(&closed, &mut retry).await;
+            continue;
+        }
+        tokio::select! {
+            biased;
+            () = wait_for_change(&mut catalogs) => {}
+            () = pause(&closed, &mut retry) => {}
         }
     }
 }
@@ -78,61 +79,81 @@ fn closed(projector: &Projector, catalog: &Catalog) -> Vec<Arc<Bucket>> {
     here.filter(|bucket| bucket.check_open().is_err()).collect()
 }
 
+/// The answer to a question.
+enum Answer {
+    Open,
+    Lacks(KnownLoss, Error),
+}
+
 /// Asks for a bucket, and tells its callers why it stays closed. True if it is open now.
 async fn open_reported(projector: &Projector, bucket: &Arc<Bucket>) -> bool {
-    let error = match open(projector, bucket).await {
-        Ok(()) => {
-            bucket.set_closed(None);
+    match open(projector, bucket).await {
+        Ok(Answer::Open) => {
+            bucket.open();
             projector.changed_buckets.add(bucket.info.id);
             return true;
         }
-        Err(error) => error,
-    };
-    match error.code == ErrorCode::Corrupt {
-        true => {
+        Ok(Answer::Lacks(_, error)) => {
             if bucket.check_open().is_err_and(|known| known != error) {
                 tracing::error!(%error, "a bucket is not served");
             }
-            bucket.set_closed(Some(error));
+            bucket.refuse(error);
         }
-        false => report("opening a bucket", &error),
+        Err(error) => report("opening a bucket", &error),
     }
     false
 }
 
-async fn open(projector: &Projector, bucket: &Bucket) -> Result<()> {
-    let refused = match ask(projector, bucket, false).await {
-        Err(error) if error.code == ErrorCode::Corrupt => error,
-        answer => return answer,
-    };
+async fn open(projector: &Projector, bucket: &Bucket) -> Result<Answer> {
+    let id = bucket.info.id;
     let store = projector.store();
-    if !projector.env.blocking(move || store.accepts_loss()).await? {
-        return Err(refused);
+    let known = projector.env.blocking(move || store.losses()).await?.get(&id).copied();
+    let (loss, error) = match ask(projector, bucket, None).await? {
+        Answer::Lacks(loss, error) => (loss, error),
+        Answer::Open => {
+            note(projector, id, known, None).await?;
+            return Ok(Answer::Open);
+        }
+    };
+    if known != Some(KnownLoss { is_accepted: true, ..loss }) {
+        note(projector, id, known, Some(loss)).await?;
+        return Ok(Answer::Lacks(loss, error));
     }
-    tracing::warn!(lost = %refused.message, "the loss is accepted: the bucket goes back to what is left");
-    ask(projector, bucket, true).await
+    tracing::warn!(lost = %error.message, "the loss is accepted: the bucket goes back to what is left");
+    let answer = ask(projector, bucket, Some(loss.epoch)).await?;
+    if matches!(answer, Answer::Open) {
+        note(projector, id, known, None).await?;
+    }
+    Ok(answer)
 }
 
-async fn ask(projector: &Projector, bucket: &Bucket, accepts_loss: bool) -> Result<()> {
+/// Notes a loss in the data directory, unless it is known there.
+async fn note(
+    projector: &Projector,
+    bucket: BucketId,
+    known: Option<KnownLoss>,
+    loss: Option<KnownLoss>,
+) -> Result<()> {
+    if known == loss {
+        return Ok(());
+    }
+    let store = projector.store();
+    projector.env.blocking(move || store.put_loss(bucket, loss)).await
+}
+
+async fn ask(projector: &Projector, bucket: &Bucket, accepted: Option<Epoch>) -> Result<Answer> {
     let command = Command::OpenSource {
         bucket: bucket.info.id,
         projector: projector.config.node.id,
         history: Box::new(bucket.history()),
-        accepts_loss,
+        accepted,
     };
     let request = CommandRequest { request: None, command };
     match projector.directory.coordinator().propose(request).await? {
         Outcome::Refused(error) => Err(error),
-        _ => Ok(()),
+        Outcome::Lacks { epoch, error } => {
+            Ok(Answer::Lacks(KnownLoss { epoch, is_accepted: false }, error))
+        }
+        _ => Ok(Answer::Open),
     }
-}
-
-/// Forgets that an operator has accepted a loss, which later losses must not find.
-async fn forget_acceptance(projector: &Projector) -> Result<()> {
-    let store = projector.store();
-    let forget = move || match store.accepts_loss()? {
-        true => store.put_accepts_loss(false),
-        false => Ok(()),
-    };
-    projector.env.blocking(forget).await
 }

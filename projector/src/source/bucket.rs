@@ -213,9 +213,15 @@ impl Bucket {
         self.state().closed.clone().map_or(Ok(()), Err)
     }
 
-    /// Serves the bucket from now on, or says why it is not served.
-    pub fn set_closed(&self, why: Option<Error>) {
-        self.state().closed = why;
+    /// Serves the bucket from now on.
+    pub fn open(&self) {
+        self.state().closed = None;
+        self.wake();
+    }
+
+    /// Says why the bucket is not served.
+    pub fn refuse(&self, why: Error) {
+        self.state().closed = Some(why);
         self.wake();
     }
 

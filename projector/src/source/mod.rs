@@ -38,6 +38,6 @@ pub use documents::MemoryStore;
 #[cfg(test)]
 pub use documents::{Batch, BucketChanges};
 pub use documents::{
-    BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, Mutation, StoredDocument,
-    StoredId, parse_stored,
+    BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, Mutation,
+    StoredDocument, StoredId, parse_stored,
 };

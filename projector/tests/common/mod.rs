@@ -26,7 +26,7 @@ use proto::rpc::mutation::*;
 use proto::rpc::routing::*;
 use proto::value::Value;
 use proto::value::path::Step;
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 pub const BUCKET: BucketId = BucketId(3);
@@ -45,6 +45,8 @@ pub struct Script {
     /// All proposals except registrations.
     pub proposed: Arc<Mutex<Vec<Command>>>,
     projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
+    /// The last epoch of the embedded bucket, of which a projector that asks lacks a part.
+    pub lacks: Arc<Mutex<Option<Epoch>>>,
 }
 
 impl Script {
@@ -78,6 +80,14 @@ pub fn mark(epoch: u64, parent: u64, cut: &Cut) -> EpochMark {
 #[async_trait]
 impl CoordinatorApi for Script {
     async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+        if let Command::OpenSource { accepted, .. } = request.command {
+            let lacks = *self.lacks.lock().unwrap();
+            let refused = lacks.filter(|epoch| accepted != Some(*epoch));
+            let error = || Error::new(ErrorCode::Corrupt, "bucket \"b\" lacks a part");
+            return Ok(
+                refused.map_or(Outcome::Done, |epoch| Outcome::Lacks { epoch, error: error() })
+            );
+        }
         if !matches!(request.command, Command::RegisterNode(_)) {
             self.proposed.lock().unwrap().push(request.command);
         }
@@ -222,8 +232,9 @@ pub async fn world_with(indexes: &[Arc<IndexInfo>]) -> World {
 impl World {
     pub async fn new(change: impl FnOnce(&mut Config)) -> Self {
         let (messages, _) = watch::channel(Vec::new());
-        let (synced, proposed, projectors) = Default::default();
-        Self::of(Script { messages, synced, proposed, projectors }, PROJECTOR, change).await
+        let (synced, proposed, projectors, lacks) = Default::default();
+        let script = Script { messages, synced, proposed, projectors, lacks };
+        Self::of(script, PROJECTOR, change).await
     }
 
     /// Another projector with the same coordinator.

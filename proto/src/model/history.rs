@@ -39,6 +39,19 @@ pub fn begin_branch(branches: &mut Branches, vbuuid: Vbuuid, seqno: Seqno) {
     branches.truncate(BRANCHES_MAX);
 }
 
+/// The last seqno of the newest branch that two histories have in common, as far as both have it.
+fn common_end(one: &Branches, other: &Branches) -> Seqno {
+    let end = |branches: &Branches, at: usize| match at.checked_sub(1) {
+        Some(next) => branches[next].1,
+        None => u64::MAX,
+    };
+    let in_both = |(at, branch): (usize, &(Vbuuid, u64))| {
+        let there = other.iter().position(|known| known == branch)?;
+        Some(end(one, at).min(end(other, there)))
+    };
+    Seqno(one.iter().enumerate().find_map(in_both).unwrap_or_default())
+}
+
 /// The hash of a vbucket's branches; zero where it has none.
 fn hash(vbucket: u64, branches: &Branches) -> u64 {
     if branches.is_empty() {
@@ -149,20 +162,17 @@ pub struct MissingEnd {
 }
 
 impl SourceHistory {
-    /// The vbuckets that lack something that a cut includes. Of a vbucket in another history, everything behind its newest
-    /// branch counts as missing.
-    pub fn missing(&self, cut: &Cut) -> Vec<MissingEnd> {
+    /// The vbuckets that lack something that a cut includes. `known` are the branches of the history that the cut is in.
+    pub fn missing(&self, cut: &Cut, known: &FailoverLogs) -> Vec<MissingEnd> {
         let end = |(vbucket, at): (VbucketId, Position)| {
             let durable = self.durable.get(vbucket).seqno;
-            let has = match self.logs.includes(vbucket, at) {
-                true => durable,
-                false => {
-                    let newest = self.logs.get(vbucket).and_then(|branches| branches.first());
-                    Seqno(newest.map_or(0, |(_, began)| *began)).min(durable)
-                }
+            let includes = self.logs.includes(vbucket, at);
+            let common = match includes {
+                true => at.seqno,
+                false => common_end(self.logs.get(vbucket)?, known.get(vbucket)?),
             };
-            let lacks = has < at.seqno || !self.logs.includes(vbucket, at);
-            lacks.then_some(MissingEnd { vbucket, has: has.min(at.seqno), had: at.seqno })
+            let has = common.min(durable).min(at.seqno);
+            (!includes || has < at.seqno).then_some(MissingEnd { vbucket, has, had: at.seqno })
         };
         cut.iter().filter_map(end).collect()
     }
@@ -196,6 +206,29 @@ mod tests {
         }
         assert!(!logs.includes(VbucketId(1), at(0, 5)), "an empty log has nothing");
         assert!(!logs.includes(VbucketId(2), at(1, 5)), "the vbucket does not exist");
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_from_the_last_common_place() {
+        let logs = |branches: &[(u64, u64)]| {
+            FailoverLogs::new(vec![branches.iter().map(|(v, s)| (Vbuuid(*v), *s)).collect()])
+        };
+        let known = logs(&[(2, 90), (1, 0)]);
+        for (branches, end, cut, expected) in [
+            (&[(3, 36), (1, 0)][..], 36, at(1, 42), Some((36, 42))),
+            (&[(3, 100), (2, 90), (1, 0)], 100, at(2, 100), None),
+            // Another history that is longer.
+            (&[(5, 150), (4, 80), (1, 0)], 150, at(2, 100), Some((80, 100))),
+            (&[(9, 0)], 200, at(2, 100), Some((0, 100))),
+            (&[(2, 90), (1, 0)], 95, at(2, 100), Some((95, 100))),
+        ] {
+            let durable = Cut::from_positions(vec![at(0, end)]);
+            let kept = VbucketSet::all(1);
+            let history = SourceHistory { durable, logs: Arc::new(logs(branches)), kept };
+            let missing = history.missing(&Cut::from_positions(vec![cut]), &known);
+            let found = missing.first().map(|end| (end.has.0, end.had.0));
+            assert_eq!(found, expected, "{branches:?}");
+        }
     }
 
     #[test]

@@ -202,8 +202,8 @@ pub enum Command {
         command: Box<Command>,
     },
     /// A projector has begun, or begun again, with its vbuckets of an embedded bucket, and asks whether it may serve them.
-    /// `Corrupt` if they lack something that the last epoch covers: nobody else has it, so the bucket is rolled back only when
-    /// an operator has accepted the loss.
+    /// [`Outcome::Lacks`] if they lack something that the last epoch covers: nobody else has it, so the bucket is rolled back
+    /// only when an operator has accepted the loss.
     OpenSource {
         /// The bucket.
         bucket: BucketId,
@@ -211,8 +211,8 @@ pub enum Command {
         projector: NodeId,
         /// The history of its vbuckets.
         history: Box<SourceHistory>,
-        /// True if an operator has accepted the loss.
-        accepts_loss: bool,
+        /// The epoch of an earlier [`Outcome::Lacks`] whose loss an operator has accepted.
+        accepted: Option<Epoch>,
     },
 }
 
@@ -244,4 +244,11 @@ pub enum Outcome {
     Refused(Error),
     /// The process is a node of this cluster now.
     Joined(ClusterId),
+    /// The projector lacks something that the last epoch covers; the state is as it was.
+    Lacks {
+        /// The last epoch.
+        epoch: Epoch,
+        /// What is missing, for users.
+        error: Error,
+    },
 }

@@ -8,14 +8,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
-use projector::{DiskStoreOptions, RecoveredBucket, recover_source};
+use projector::{DiskStoreOptions, Recovered, RecoveredBucket, recover_source};
 use proto::env::Env;
+use proto::model::history::MissingEnd;
 use proto::{Error, ErrorCode, Result};
 use serde_json::{Map, Value};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::client::{Target, connect, describe, say};
-use super::verify::{lock, nodes};
+use super::verify::nodes;
 
 /// `sextant source`
 #[derive(Debug, clap::Args)]
@@ -34,13 +35,16 @@ enum SourceCommand {
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["accept_loss", "report"])))]
 struct RecoverArgs {
-    /// Give up what is lost: make the data directory of a stopped projector one that opens, and let the indexes go back to
-    /// what is left when it starts
+    /// Give up what is lost: make the damaged buckets of a stopped projector again from what is whole, and accept the losses
+    /// that it was told of at its last start. The indexes go back to what is left when it starts
     #[arg(long, requires = "data")]
     accept_loss: bool,
     /// The data directory of a projector, or of `sextant dev`
     #[arg(long, value_name = "DIR", conflicts_with = "report")]
     data: Option<PathBuf>,
+    /// With --accept-loss: give up all documents of a bucket that cannot be made again, by its name or number
+    #[arg(long, value_name = "BUCKET", conflicts_with = "report")]
+    give_up: Vec<String>,
     /// Write all entries of the bucket's indexes to a file, one JSON object per line, and change nothing
     #[arg(long, value_name = "FILE", requires = "bucket")]
     report: Option<PathBuf>,
@@ -59,14 +63,14 @@ pub async fn run(args: Args) -> Result<()> {
         (_, _, Some(data)) => {
             let env = Env::real();
             let inside = env.clone();
-            env.blocking(move || accept_loss(&inside, &data)).await
+            env.blocking(move || accept_loss(&inside, &data, &args.give_up)).await
         }
         _ => Err(Error::internal("a recovery without a directory and without a report")),
     }
 }
 
 /// Recovers each projector's directory.
-fn accept_loss(env: &Env, data: &Path) -> Result<()> {
+fn accept_loss(env: &Env, data: &Path, given_up: &[String]) -> Result<()> {
     let mut dirs = nodes(env, data)?;
     dirs.retain(|dir| projector::is_source_dir(env, dir));
     if dirs.is_empty() {
@@ -74,51 +78,84 @@ fn accept_loss(env: &Env, data: &Path) -> Result<()> {
         return Err(Error::new(ErrorCode::InvalidParameter, what)
             .with_hint("use the --data of the projector or of `sextant dev`"));
     }
+    let mut unsaved = 0;
     for dir in dirs {
-        let _lock = lock(env, &dir)?;
-        let found = recover_source(env, &dir, &DiskStoreOptions::default())
+        let _lock = env.fs.lock_dir(&dir).map_err(|error| {
+            Error::from(error)
+                .context(format!("locking {}", dir.display()))
+                .with_hint("stop the projector first")
+        })?;
+        let found = recover_source(env, &dir, &DiskStoreOptions::default(), given_up)
             .map_err(|error| error.context(dir.display().to_string()))?;
+        unsaved += found.iter().filter(|b| matches!(b.outcome, Recovered::Unsaved(_))).count();
         say(&text(&dir, &found))?;
     }
-    say(
-        "The loss is accepted. When the projector starts, it serves what it has, and the indexes go back to that: see SHOW \
-         ROLLBACKS.\n",
-    )
+    match unsaved {
+        0 => say(
+            "Start the projector. What it then lacks of a published epoch is told by statements that need the documents; \
+                  stop it and run this command again to accept that.\n",
+        ),
+        _ => Err(Error::new(
+            ErrorCode::Corrupt,
+            format!("buckets that cannot be made again: {unsaved}"),
+        )
+        .with_hint("restore the named files from a copy, or give these buckets up with --give-up")),
+    }
 }
 
 fn text(dir: &Path, found: &[RecoveredBucket]) -> String {
     let mut text = format!("{}: {} buckets\n", dir.display(), found.len());
-    for RecoveredBucket { name, damage, lost, .. } in found {
-        match damage {
-            None => text += &format!("bucket {name:?}: its files are whole\n"),
-            Some(damage) => {
-                text += &format!("bucket {name:?} was made again from what is left: {damage}\n");
+    for RecoveredBucket { bucket, name, outcome } in found {
+        let bucket = format!("bucket {name:?} ({bucket})");
+        text += &match outcome {
+            Recovered::Whole(None) => format!("{bucket}: its files are whole\n"),
+            Recovered::Whole(Some(epoch)) => format!(
+                "{bucket}: its files are whole; that it lacks a part of epoch {epoch} is accepted\n"
+            ),
+            Recovered::GivenUp(old) => {
+                format!("{bucket}: given up; its files stay in {}\n", old.display())
             }
-        }
-        for (vbucket, has, had) in lost {
-            let gone = had.0 - has.0;
-            text += &format!(
-                "  vbucket {vbucket} ends at seqno {has}, not {had}: {gone} mutations are lost\n"
-            );
-        }
+            Recovered::Unsaved(error) => format!("{bucket} cannot be made again: {error}\n"),
+            Recovered::MadeAgain { damage, lost, old } => {
+                let old = old.display();
+                let made = format!(
+                    "{bucket} was made again from what is whole; its old files stay in {old}\n  damage: {damage}\n"
+                );
+                lost.iter().fold(made, |made, MissingEnd { vbucket, has, had }| {
+                    let gone = had.0 - has.0;
+                    made + &format!(
+                        "  vbucket {vbucket} ends at seqno {has}, not {had}: {gone} mutations are lost\n"
+                    )
+                })
+            }
+        };
     }
     text
 }
 
-/// Writes the entries of all indexes of a bucket to a file.
+/// Writes the entries of all indexes of a bucket to a file. An index that cannot be read, because it is being built, holds up no
+/// other one.
 async fn report(target: &Target, bucket: &str, path: &Path) -> Result<()> {
     let client = connect(&target.at).await?;
     let indexes = indexes(&client, bucket).await?;
     let file = std::fs::File::create_new(path)
         .map_err(|error| Error::from(error).context(format!("creating {}", path.display())))?;
     let mut out = std::io::BufWriter::new(file);
-    let mut lines = 0;
+    let (mut lines, mut unread) = (0, Vec::new());
     for index in &indexes {
-        lines += write_entries(&client, index, &mut out).await?;
+        match write_entries(&client, index, &mut out).await {
+            Ok(written) => lines += written,
+            Err(error) if error.code == ErrorCode::Io => return Err(error),
+            Err(error) => unread.push(format!("index {index:?} is not in the report: {error}")),
+        }
     }
     let file = out.into_inner().map_err(|error| Error::from(error.into_error()))?;
     file.sync_all()?;
-    say(&format!("{}: {lines} entries of {} indexes\n", path.display(), indexes.len()))
+    say(&format!("{}: {lines} entries of {} indexes\n", path.display(), indexes.len()))?;
+    match unread.is_empty() {
+        true => Ok(()),
+        false => Err(Error::unavailable(unread.join("; "))),
+    }
 }
 
 fn failed(error: &tokio_postgres::Error) -> Error {

@@ -89,7 +89,7 @@ pub(super) fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Locks the directory, so that no node starts during the check. A copy without a lock file gets none.
-pub(super) fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
+fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
     if !env.fs.exists(&dir.join("LOCK")) {
         return Ok(None);
     }

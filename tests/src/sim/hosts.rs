@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use projector::testing::DocumentStore;
+use projector::{Recovered, RecoveredBucket};
 use proto::env::sim::{InlineSpawner, Interleaving, Processes, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SeededRandom};
 use proto::model::ids::NodeId;
@@ -245,10 +246,16 @@ impl Host {
         self.fs.forget_faults();
         let env = env(0, Arc::clone(&self.clock), self.fs.clone());
         let options = documents::options(self.seed);
-        match projector::recover_source(&env, Path::new(DATA), &options) {
+        match projector::recover_source(&env, Path::new(DATA), &options, &[]) {
             Ok(found) => {
-                let is_whole = found.iter().all(|bucket| bucket.damage.is_none());
-                assert!(is_whole, "{}: damaged without a fault: {found:?}", self.name);
+                let is_whole =
+                    |bucket: &RecoveredBucket| matches!(bucket.outcome, Recovered::Whole(_));
+                assert!(
+                    found.iter().all(is_whole),
+                    "{}: damaged without a fault: {found:?}",
+                    self.name
+                );
+                self.documents.tell_loss(false);
                 true
             }
             Err(error) => {

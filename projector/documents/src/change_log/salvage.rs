@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use proto::env::FileSystem;
-use proto::model::ids::VbucketId;
+use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use storage::log::{
     Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan, segment_bases,
@@ -22,30 +22,38 @@ use super::state::{Change, LogState};
 pub struct Salvaged {
     /// The positions at the end of what is left.
     pub state: LogState,
+    /// The last seqno of each vbucket that any readable part of the log has, also behind the damage.
+    pub seen: Vec<Seqno>,
     /// What ends it; `None` if the log is whole from the checkpoint on.
     pub damage: Option<Error>,
 }
 
-/// Passes the events from a checkpoint on to `replay`, in order, up to the first damage.
+/// Passes the events from a checkpoint on to `replay`, in order, up to the first damage. A segment that cannot be read is damage.
 pub fn salvage(
     fs: &dyn FileSystem,
     dir: &Path,
     checkpoint: &LogState,
     replay: EventReplay<'_>,
 ) -> Result<Salvaged> {
-    let mut reading = Reading { fs, state: checkpoint.clone(), before: None, replay };
+    let seen = checkpoint.vbuckets.iter().map(|state| state.extent.end).collect();
+    let mut reading = Reading { fs, state: checkpoint.clone(), seen, before: None, replay };
     let bases = segment_bases(fs, dir)?;
     let first = bases.partition_point(|base| *base <= checkpoint.from).saturating_sub(1);
+    let mut damage = None;
     for base in bases.into_iter().skip(first) {
-        match reading.segment(&segment_path(dir, base), base) {
-            Ok(()) => {}
-            Err(error) if error.code == ErrorCode::Corrupt => {
-                return Ok(Salvaged { state: reading.state, damage: Some(error) });
-            }
-            Err(error) => return Err(error),
+        let path = segment_path(dir, base);
+        // An error of this look is found again by the next one.
+        let _unreadable = reading.look(&path);
+        if damage.is_none() {
+            damage = match reading.segment(&path, base) {
+                // Not of the file: the replay has failed.
+                Err(error) if error.code == ErrorCode::Internal => return Err(error),
+                read => read.err(),
+            };
         }
     }
-    Ok(Salvaged { state: reading.state, damage: None })
+    let Reading { state, seen, .. } = reading;
+    Ok(Salvaged { state, seen, damage })
 }
 
 /// A log that is being read.
@@ -53,6 +61,7 @@ struct Reading<'a> {
     fs: &'a dyn FileSystem,
     /// The positions behind the last whole group.
     state: LogState,
+    seen: Vec<Seqno>,
     before: Option<SegmentInfo>,
     replay: EventReplay<'a>,
 }
@@ -72,17 +81,33 @@ impl Reading<'_> {
         if self.state.log_id != Some(log_id) {
             return Err(named(corrupt("the segment belongs to another log")));
         }
+        // The chain is compared before anything of the segment counts.
+        let info = scan(self.fs, path, &mut |_, _| ())?;
+        if let Some(what) = self.before.as_ref().and_then(|before| info.contradiction(before)) {
+            return Err(named(corrupt(what)));
+        }
         let mut failed = None;
-        let found = scan(self.fs, path, &mut |record, payload| {
+        self.before = Some(scan(self.fs, path, &mut |record, payload| {
             if failed.is_none() {
                 failed = self.record(log_id, record, payload).err();
             }
-        })?;
-        if let Some(what) = self.before.as_ref().and_then(|before| found.contradiction(before)) {
-            return Err(named(corrupt(what)));
-        }
-        self.before = Some(found);
+        })?);
         failed.map_or(Ok(()), |error| Err(named(error)))
+    }
+
+    /// Notes the seqnos that a segment has, wherever it is whole.
+    fn look(&mut self, path: &Path) -> Result<()> {
+        let log_id = segment_log_id(self.fs, path)?;
+        let seen = &mut self.seen;
+        scan(self.fs, path, &mut |record, payload| {
+            for item in items(log_id, record.lsn + RECORD_OVERHEAD_BYTES, payload).flatten() {
+                let Ok(Some((_, run))) = item.run() else { continue };
+                if let Some(seen) = seen.get_mut(usize::from(run.vbucket.0)) {
+                    *seen = (*seen).max(run.last);
+                }
+            }
+        })?;
+        Ok(())
     }
 
     /// Takes a group as a whole, or fails and takes nothing of it.

@@ -12,7 +12,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};
 use crate::document_store::{
-    Batch, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+    Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, StoredDocument,
 };
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
@@ -34,7 +34,7 @@ struct MemoryState {
     cas: u64,
     unique_ids: BTreeMap<BucketId, StoredId>,
     buckets: BTreeMap<BucketId, Contents>,
-    accepts_loss: bool,
+    losses: BTreeMap<BucketId, KnownLoss>,
     sync_fails: bool,
     listing_fails: bool,
     /// A batch whose sync failed, until the store is opened again.
@@ -133,12 +133,16 @@ impl DocumentStore for MemoryStore {
         Ok(())
     }
 
-    fn accepts_loss(&self) -> Result<bool> {
-        Ok(self.state().accepts_loss)
+    fn losses(&self) -> Result<BTreeMap<BucketId, KnownLoss>> {
+        Ok(self.state().losses.clone())
     }
 
-    fn put_accepts_loss(&self, accepts: bool) -> Result<()> {
-        self.state().accepts_loss = accepts;
+    fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()> {
+        let losses = &mut self.state().losses;
+        match loss {
+            Some(loss) => drop(losses.insert(bucket, loss)),
+            None => drop(losses.remove(&bucket)),
+        }
         Ok(())
     }
 

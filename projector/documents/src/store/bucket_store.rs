@@ -4,7 +4,7 @@
 //! positions and mutations when the group is synced, and documents when the table has them; the service publishes a
 //! group after both.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::env::{Env, create_dir_durably};
@@ -37,6 +37,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// A bucket on disk.
 pub struct BucketStore {
     pub(super) env: Env,
+    pub(super) dir: PathBuf,
     pub(super) log: ChangeLog,
     pub(super) table: DocumentTable,
     changes: Mutex<Changes>,
@@ -125,6 +126,7 @@ impl BucketStore {
         table.reach(log.end());
         Ok(Self {
             env: env.clone(),
+            dir: dir.to_path_buf(),
             log,
             table,
             changes: Mutex::new(Changes {

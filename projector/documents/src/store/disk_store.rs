@@ -23,7 +23,7 @@ use super::source_manifest::{
 use super::walk::StoreWalk;
 use crate::change_log::ChangeLogOptions;
 use crate::document_store::{
-    Batch, DocumentSnapshot, DocumentStore, LogExtent, LogRange, StoredDocument,
+    Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, StoredDocument,
 };
 use crate::record::{BucketRecord, StoredId};
 use crate::rules::no_bucket;
@@ -239,13 +239,20 @@ impl DocumentStore for DiskStore {
         manifest.write(&*self.env.fs, next)
     }
 
-    fn accepts_loss(&self) -> Result<bool> {
-        Ok(lock(&self.manifest).contents.accepts_loss)
+    fn losses(&self) -> Result<BTreeMap<BucketId, KnownLoss>> {
+        Ok(lock(&self.manifest).contents.losses.clone())
     }
 
-    fn put_accepts_loss(&self, accepts: bool) -> Result<()> {
+    fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        let next = SourceManifest { accepts_loss: accepts, ..manifest.contents.clone() };
+        let mut next = manifest.contents.clone();
+        match loss {
+            Some(loss) => drop(next.losses.insert(bucket, loss)),
+            None => drop(next.losses.remove(&bucket)),
+        }
+        if next == manifest.contents {
+            return Ok(());
+        }
         manifest.write(&*self.env.fs, next)
     }
 

@@ -27,7 +27,7 @@ impl BucketStore {
             return Ok(false);
         };
         change.install(|table| self.write_table(Some((log, record)), table))?;
-        tracing::debug!(dir = %self.dir().display(), covered, "wrote documents to a fragment");
+        tracing::debug!(dir = %self.dir.display(), covered, "wrote documents to a fragment");
         self.log.release(covered)?;
         Ok(true)
     }
@@ -40,7 +40,7 @@ impl BucketStore {
         let is_ahead = plant::is(Plant::CheckpointAhead);
         let state = is_ahead.then(|| self.synced_state()).transpose()?;
         change.install(|table| self.write_table(state, table))?;
-        tracing::debug!(dir = %self.dir().display(), "merged fragments of documents");
+        tracing::debug!(dir = %self.dir.display(), "merged fragments of documents");
         Ok(true)
     }
 

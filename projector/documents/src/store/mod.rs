@@ -34,7 +34,7 @@ mod walk;
 
 pub use describe::{PairedContents, describe};
 pub use disk_store::{DiskStore, DiskStoreOptions};
-pub use recover::{RecoveredBucket, recover};
+pub use recover::{Recovered, RecoveredBucket, recover};
 pub use verify::{is_data_dir, verify};
 
 #[cfg(test)]

@@ -3,126 +3,174 @@
 //! A bucket whose log is whole stays as it is; it may still be an older copy, which only the coordinators can tell. Any other
 //! bucket is *made again* from what is left of it, in a new directory, as if a projector had copied it by its documents:
 //!
-//! 1. The fragments of the document table are opened as the checkpoint names them. They are the larger part of the documents, and
-//!    nothing is made of them if they are damaged themselves: `Corrupt` then, since no log has their documents any more.
+//! 1. The fragments of the document table are opened as the checkpoint names them, and read whole. They are the larger part of the
+//!    documents, and no log has these any more: a bucket with a damaged fragment cannot be made again.
 //! 2. The change log is read from the checkpoint on, up to the first damage (`change_log::salvage`). Its groups are replayed into
-//!    the table, as a start does. What the fragments have from behind the damage does not count.
+//!    the table, as a start does. What the fragments have from behind the damage does not count. A vbucket that went back
+//!    behind the damage may lack versions from before, so it is given up as a whole.
 //! 3. A new directory gets the record, the end of each vbucket as its purge point, and all documents. Its log has no mutation, so
 //!    a copy of an index that is behind is resynced.
-//! 4. The manifest names the new directory instead of the old one, which is removed.
+//! 4. When all damaged buckets are made, the manifest names the new directories instead of the old ones, which stay until an
+//!    operator removes them. A crash before leaves everything as it was.
 //!
-//! The manifest also notes that an operator has accepted the loss ([`crate::DocumentStore::accepts_loss`]). A crash before step 4
-//! leaves the old directory as it was.
+//! A bucket that cannot be made again holds up no other one. It can be given up as a whole: the next catalog makes it anew, empty.
+//!
+//! The loss of a whole bucket was told by the coordinators, who compared it with an epoch, and is noted in the manifest with that epoch.
+//! The same write accepts the noted losses ([`crate::DocumentStore::losses`]), and no other ones: a bucket that was made again is
+//! compared first.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use proto::env::{Env, check_version};
-use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
+use proto::env::{Env, FileSystem, check_version};
+use proto::model::history::MissingEnd;
+use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId, vbucket_of};
 use proto::{Error, ErrorCode, Result};
+use storage::verify::Remark;
 
 use super::bucket_store::{BucketStore, Replay};
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use super::disk_store::{DiskStoreOptions, VERSION, check_log_id, entry_of, tables_of};
-use super::paired_file::PairedFile;
+use super::paired_file::{PairedFile, inspect};
 use super::source_manifest::{self, BucketEntry, SourceManifest, directory_path};
 use crate::change_log::{self, LogRemark, salvage};
 use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
-use crate::table::{DeadVersions, DocumentTable, TableOptions};
+use crate::table::{self, DeadVersions, DocumentTable, TableManifest, TableOptions};
 
 /// The documents that are read at once: a group of each vbucket becomes a record of the new log.
 const CHUNK_BYTES: usize = 64 << 20;
 
 /// What became of a bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
+pub enum Recovered {
+    /// Its files are whole. The epoch of the loss that is accepted now, if one was told.
+    Whole(Option<Epoch>),
+    /// It was made again.
+    MadeAgain {
+        /// What was wrong with its files.
+        damage: Error,
+        /// The vbuckets that have less than they had: the last seqno now, and the last one that was ever seen.
+        lost: Vec<MissingEnd>,
+        /// Its old directory.
+        old: PathBuf,
+    },
+    /// It was given up as a whole; its old directory.
+    GivenUp(PathBuf),
+    /// It cannot be made again; why not.
+    Unsaved(Error),
+}
+
+/// A bucket of a recovered directory.
+#[derive(Debug)]
 pub struct RecoveredBucket {
     /// The bucket.
     pub bucket: BucketId,
-    /// Its name.
+    /// Its name; empty if nothing tells it.
     pub name: String,
-    /// What was wrong with its files; `None` if they were whole.
-    pub damage: Option<String>,
-    /// The vbuckets that have less than they had: the last seqno now, and the last one that was known to be synced.
-    pub lost: Vec<(VbucketId, Seqno, Seqno)>,
+    /// What became of it.
+    pub outcome: Recovered,
 }
 
-/// Makes a projector's directory one that opens, from what is left, and notes that the loss is accepted. Nobody else may have the
-/// directory open. Blocks the thread.
-pub fn recover(env: &Env, dir: &Path, options: &DiskStoreOptions) -> Result<Vec<RecoveredBucket>> {
+/// Makes a projector's directory one that opens, from what is left, and accepts the losses that were told. `given_up` are names or
+/// numbers of buckets to give up as a whole. Nobody else may have the directory open. Blocks the thread.
+pub fn recover(
+    env: &Env,
+    dir: &Path,
+    options: &DiskStoreOptions,
+    given_up: &[String],
+) -> Result<Vec<RecoveredBucket>> {
     check_version(&*env.fs, dir, VERSION, true)?;
     let (mut file, mut contents) = source_manifest::open(&*env.fs, dir)?;
+    let tables = tables_of(env, options);
+    let recovery = Recovery { env, dir, options, tables };
     let mut found = Vec::new();
     for (id, entry) in contents.buckets.clone() {
-        let named = |error: Error| error.context(format!("bucket {id}"));
-        let recovery = BucketRecovery { env, dir, options, tables: tables_of(env, options) };
-        let recovered = match recovery.open_whole(&entry).map_err(named)? {
-            Ok(name) => RecoveredBucket { bucket: id, name, damage: None, lost: Vec::new() },
+        let old = directory_path(dir, entry.directory);
+        let name = recovery.name_of(&old);
+        let is_given_up = given_up.iter().any(|given| *given == name || *given == id.to_string());
+        let outcome = match recovery.open_whole(id, &entry) {
+            _ if is_given_up => {
+                contents.buckets.remove(&id);
+                contents.given_up.insert(entry.directory);
+                // The present catalog counts as new, so that it makes the bucket.
+                contents.catalog_cas = 0;
+                Recovered::GivenUp(old)
+            }
+            Ok(()) => Recovered::Whole(accept(&mut contents, id)),
             Err(damage) => {
                 let number = contents.next_directory;
                 contents.next_directory += 1;
                 contents.making.insert(number);
                 file.write(&*env.fs, &contents)?;
-                let made = recovery.make_again(&entry, number).map_err(named)?;
-                let lost = lost(&entry, &made.ends());
-                let name = made.record().info.name;
-                replace(&mut contents, id, entry_of(&made, number));
-                file.write(&*env.fs, &contents)?;
-                let damage = Some(damage.to_string());
-                RecoveredBucket { bucket: id, name, damage, lost }
+                match recovery.make_again(id, &entry, number) {
+                    Ok((made, lost)) => {
+                        contents.buckets.insert(id, made);
+                        contents.given_up.insert(entry.directory);
+                        Recovered::MadeAgain { damage, lost, old }
+                    }
+                    Err(error) => Recovered::Unsaved(error),
+                }
             }
         };
-        found.push(recovered);
+        found.push(RecoveredBucket { bucket: id, name, outcome });
     }
-    contents.accepts_loss = true;
+    let made = contents.buckets.values().map(|entry| entry.directory);
+    let made: Vec<u64> = made.filter(|number| contents.making.contains(number)).collect();
+    contents.making.retain(|number| !made.contains(number));
     file.write(&*env.fs, &contents)?;
-    source_manifest::settle(&*env.fs, dir, &contents)?;
     Ok(found)
 }
 
-/// Names the new directory of a bucket instead of the old one.
-fn replace(contents: &mut SourceManifest, bucket: BucketId, entry: BucketEntry) {
-    contents.making.remove(&entry.directory);
-    if let Some(old) = contents.buckets.insert(bucket, entry) {
-        contents.removing.insert(old.directory);
-    }
+/// Accepts the loss that was told of a bucket.
+fn accept(contents: &mut SourceManifest, bucket: BucketId) -> Option<Epoch> {
+    let loss = contents.losses.get_mut(&bucket)?;
+    loss.is_accepted = true;
+    Some(loss.epoch)
 }
 
-fn lost(entry: &BucketEntry, ends: &[Seqno]) -> Vec<(VbucketId, Seqno, Seqno)> {
-    let had = entry.positions.iter().zip(ends);
-    had.map(|((vbucket, had), has)| (vbucket, *has, had.seqno))
-        .filter(|(_, has, had)| has < had)
-        .collect()
-}
-
-/// The recovery of one bucket.
-struct BucketRecovery<'a> {
+/// The recovery of a directory.
+struct Recovery<'a> {
     env: &'a Env,
     dir: &'a Path,
     options: &'a DiskStoreOptions,
     tables: TableOptions,
 }
 
-impl BucketRecovery<'_> {
-    /// Opens the bucket as a start does, and reads its log; returns its name, or the damage.
-    fn open_whole(&self, entry: &BucketEntry) -> Result<std::result::Result<String, Error>> {
-        let dir = directory_path(self.dir, entry.directory);
-        let opened = BucketStore::open(self.env, &dir, entry.end, self.options, &self.tables)
-            .and_then(|bucket| check_log_id(&bucket, entry).map(|()| bucket.record().info.name))
-            .and_then(|name| self.check_log(&dir).map(|()| name));
-        match opened {
-            Err(error) if error.code == ErrorCode::Corrupt => Ok(Err(error)),
-            opened => opened.map(Ok),
-        }
+/// What is left of a bucket.
+struct Left {
+    record: BucketRecord,
+    table: DocumentTable,
+    /// The end of each vbucket.
+    ends: Vec<Seqno>,
+    /// The last seqno of each vbucket that was ever seen.
+    seen: Vec<Seqno>,
+}
+
+impl Recovery<'_> {
+    /// The name of the bucket in a directory; empty if its checkpoint is not readable.
+    fn name_of(&self, dir: &Path) -> String {
+        let checkpoint: (Option<Checkpoint>, _) = inspect(&*self.env.fs, dir, CHECKPOINT_FILE);
+        checkpoint.0.map_or_else(String::new, |checkpoint| checkpoint.record.info.name)
     }
 
-    /// Checks the part of the log that a start does not read.
-    fn check_log(&self, dir: &Path) -> Result<()> {
-        let fs = &*self.env.fs;
-        let (_, last) = PairedFile::open::<Checkpoint>(fs, dir, CHECKPOINT_FILE)?;
-        let state = last.map(|last| last.log);
-        let survey = change_log::verify(fs, &dir.join("log"), state.as_ref())?;
-        match survey.findings.into_iter().next() {
+    /// Opens the bucket as a start does, and reads the rest of its files.
+    fn open_whole(&self, id: BucketId, entry: &BucketEntry) -> Result<()> {
+        let dir = directory_path(self.dir, entry.directory);
+        let bucket = BucketStore::open(self.env, &dir, entry.end, self.options, &self.tables)?;
+        check_log_id(&bucket, entry)?;
+        check_id(&bucket.record(), id)?;
+        drop(bucket);
+        let fs = &self.env.fs;
+        let (_, last) = PairedFile::open::<Checkpoint>(&**fs, &dir, CHECKPOINT_FILE)?;
+        let Some(Checkpoint { log, table, .. }) = last else { return Ok(()) };
+        check_fragments(fs, &dir, &table)?;
+        let survey = change_log::verify(&**fs, &dir.join("log"), Some(&log))?;
+        // Side files are built again.
+        let is_log =
+            |remark: &LogRemark| remark.path.extension().is_none_or(|kind| kind != "index");
+        match survey.findings.into_iter().find(is_log) {
             None => Ok(()),
             Some(LogRemark { path, message }) => {
                 Err(Error::new(ErrorCode::Corrupt, format!("{}: {message}", path.display())))
@@ -130,13 +178,18 @@ impl BucketRecovery<'_> {
         }
     }
 
-    /// Makes the bucket again in another directory.
-    fn make_again(&self, entry: &BucketEntry, number: u64) -> Result<BucketStore> {
+    /// Makes the bucket again in another directory. Returns its entry, and what it lacks.
+    fn make_again(
+        &self,
+        id: BucketId,
+        entry: &BucketEntry,
+        number: u64,
+    ) -> Result<(BucketEntry, Vec<MissingEnd>)> {
         let from = directory_path(self.dir, entry.directory);
-        let (record, table, ends) = self.left_of(&from)?;
+        let Left { record, table, ends, seen } = self.left_of(id, entry, &from)?;
         let dir = directory_path(self.dir, number);
-        let options = (self.options, &self.tables);
-        let made = BucketStore::create(self.env, &dir, (&record, number), options.0, options.1)?;
+        let made =
+            BucketStore::create(self.env, &dir, (&record, number), self.options, &self.tables)?;
         for (vbucket, end) in (0..).map(VbucketId).zip(&ends) {
             if end.0 > 0 {
                 made.begin_purged(&record, vbucket, *end)?;
@@ -145,36 +198,65 @@ impl BucketRecovery<'_> {
         copy_documents(&table, &made, &record)?;
         while made.flush()? {}
         made.log.mark()?;
-        Ok(made)
+        let had = entry.positions.iter().zip(seen);
+        let had = had.map(|((vbucket, at), seen)| (vbucket, at.seqno.max(seen)));
+        let lost = had.zip(ends).map(|((vbucket, had), has)| MissingEnd { vbucket, has, had });
+        Ok((entry_of(&made, number), lost.filter(|end| end.has < end.had).collect()))
     }
 
     /// The record, the documents and the end of each vbucket, as far as the log is whole.
-    fn left_of(&self, dir: &Path) -> Result<(BucketRecord, DocumentTable, Vec<Seqno>)> {
+    fn left_of(&self, id: BucketId, entry: &BucketEntry, dir: &Path) -> Result<Left> {
         let fs = &self.env.fs;
         let (_, last) = PairedFile::open::<Checkpoint>(&**fs, dir, CHECKPOINT_FILE)?;
-        let Some(Checkpoint { log, record, table }) = last else {
+        let Some(Checkpoint { log, record, table: manifest }) = last else {
             let what = format!("{}: both copies of the checkpoint are missing", dir.display());
-            return Err(Error::new(ErrorCode::Corrupt, what)
-                .with_hint("without it nothing tells what the files of the bucket have; restore it from a copy"));
+            return Err(Error::new(ErrorCode::Corrupt, what));
         };
-        let (vbuckets, covered) = (record.info.vbuckets, table.covered());
-        let table = DocumentTable::open(fs, dir, vbuckets, self.tables.clone(), table)?;
+        check_id(&record, id)?;
+        if log.log_id != Some(entry.log_id) {
+            let what = "the directory has another log than the manifest of the source means";
+            return Err(Error::new(ErrorCode::Corrupt, what)
+                .with_hint("put the directories of the buckets back as they were"));
+        }
+        check_fragments(fs, dir, &manifest)?;
+        let (vbuckets, covered) = (record.info.vbuckets, manifest.covered());
+        let table = DocumentTable::open(fs, dir, vbuckets, self.tables.clone(), manifest.clone())?;
         let mut replay = Replay { table: &table, covered, record, events: 0 };
         let left = salvage(&**fs, &dir.join("log"), &log, &mut |event, place| {
             replay.event(event, &place)
         })?;
-        let record = replay.record;
-        let ends: Vec<Seqno> = left.state.vbuckets.iter().map(|state| state.extent.end).collect();
-        if left.state.from < covered {
-            let beyond = |(vbucket, after): (VbucketId, &Seqno)| DeadVersions {
-                vbucket,
-                before: covered,
-                after: *after,
-            };
-            let dead: Vec<_> = (0..).map(VbucketId).zip(&ends).map(beyond).collect();
-            table.kill(&dead);
+        let mut record = replay.record;
+        let mut ends: Vec<Seqno> = left.state.vbuckets.iter().map(|v| v.extent.end).collect();
+        for vbucket in manifest.went_back_behind(left.state.from) {
+            ends[usize::from(vbucket.0)] = Seqno(0);
+            record.branches[usize::from(vbucket.0)].clear();
         }
-        Ok((record, table, ends))
+        let before = covered.max(left.state.from);
+        let beyond =
+            |(vbucket, after): (VbucketId, &Seqno)| DeadVersions { vbucket, before, after: *after };
+        table.kill(&(0..).map(VbucketId).zip(&ends).map(beyond).collect::<Vec<_>>());
+        Ok(Left { record, table, ends, seen: left.seen })
+    }
+}
+
+fn check_id(record: &BucketRecord, id: BucketId) -> Result<()> {
+    if record.info.id == id {
+        return Ok(());
+    }
+    let what = format!("the directory has bucket {}, not {id}", record.info.id);
+    Err(Error::new(ErrorCode::Corrupt, what)
+        .with_hint("put the directories of the buckets back as they were"))
+}
+
+fn check_fragments(fs: &Arc<dyn FileSystem>, dir: &Path, table: &TableManifest) -> Result<()> {
+    match table::verify(fs, dir, table).into_iter().next() {
+        None => Ok(()),
+        Some(Remark { path, message }) => {
+            let what = format!("{}: {message}", path.display());
+            Err(Error::new(ErrorCode::Corrupt, what).with_hint(
+                "restore the fragment from a copy, or give up all documents of the bucket with --give-up",
+            ))
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `making` | is left of a crash while a bucket was made: it is removed |
 //! | `buckets` | has the bucket |
 //! | `removing` | is left of a crash while a bucket was removed: it is removed |
+//! | `given_up` | is damaged; the bucket was made again in another one. An operator removes it |
 //! | nothing | is newer than the manifest, which is an older copy: an error, nothing is removed |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use storage::log::Lsn;
 
 use super::paired_file::{FileKind, PairedFile};
+use crate::document_store::KnownLoss;
 use crate::record::StoredId;
 
 /// The name and kind of the manifest's file.
@@ -36,14 +38,16 @@ pub struct SourceManifest {
     pub next_directory: u64,
     /// The random ids of buckets.
     pub unique_ids: BTreeMap<BucketId, StoredId>,
-    /// True if an operator has accepted that buckets lack what they had, until the next start has served them.
-    pub accepts_loss: bool,
+    /// The losses of buckets that the projector was told of.
+    pub losses: BTreeMap<BucketId, KnownLoss>,
     /// The stored buckets.
     pub buckets: BTreeMap<BucketId, BucketEntry>,
     /// Directories that are being made.
     pub making: BTreeSet<u64>,
     /// Directories that are being removed.
     pub removing: BTreeSet<u64>,
+    /// Damaged directories of buckets that were made again without them. They stay until an operator removes them.
+    pub given_up: BTreeSet<u64>,
 }
 
 /// A stored bucket.
@@ -83,8 +87,9 @@ impl SourceManifest {
     }
 
     fn has(&self, path: &Path) -> bool {
-        let number = number_of(path);
-        self.buckets.values().any(|bucket| number == Some(bucket.directory))
+        let Some(number) = number_of(path) else { return false };
+        self.given_up.contains(&number)
+            || self.buckets.values().any(|bucket| number == bucket.directory)
     }
 }
 

@@ -99,6 +99,13 @@ impl DeadList {
         self.vbuckets.values().flatten()
     }
 
+    /// The vbuckets with an entry of a rewind or a removal behind a place, ascending.
+    pub fn vbuckets_behind(&self, place: u64) -> BTreeSet<VbucketId> {
+        let is_behind = |entries: &[DeadEntry]| entries.iter().any(|entry| entry.before > place);
+        let behind = self.vbuckets.iter().filter(|(_, entries)| is_behind(entries));
+        behind.map(|(vbucket, _)| *vbucket).collect()
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.vbuckets.values().map(Vec::len).sum()

@@ -2,6 +2,9 @@
 //!
 //! The table returns it, and the caller writes it durably, as a part of the manifest of its bucket.
 
+use std::collections::BTreeSet;
+
+use proto::model::ids::VbucketId;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +51,11 @@ impl TableManifest {
     /// different ids, and the tables can share a block cache.
     pub fn new(number: u64) -> Self {
         Self { next_file: number << FILES_BITS, ..Self::default() }
+    }
+
+    /// The vbuckets that went back at or behind a place, ascending.
+    pub fn went_back_behind(&self, place: u64) -> BTreeSet<VbucketId> {
+        self.dead.vbuckets_behind(place)
     }
 
     /// The place up to which the fragments have everything: the versions and dead versions from there on must be fed to an opened

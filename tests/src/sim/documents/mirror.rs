@@ -79,6 +79,8 @@ pub(super) struct State {
     /// Histories that were left, oldest first.
     pub(super) past: BTreeMap<BucketId, Vec<History>>,
     counts: BTreeMap<&'static str, u64>,
+    /// True if the projector was told of a loss that its operator has not accepted.
+    is_told_of_loss: bool,
     violations: Vec<String>,
 }
 
@@ -227,6 +229,20 @@ impl Mirror {
         let buckets: Vec<BucketId> = state.known.buckets.keys().copied().collect();
         buckets.into_iter().for_each(|bucket| state.keep_history(bucket));
         state.known = known.clone();
+    }
+
+    /// True if the projector was told of a loss that its operator has not accepted.
+    pub fn is_told_of_loss(&self) -> bool {
+        self.state().is_told_of_loss
+    }
+
+    /// Notes whether the projector was told of a loss that its operator has not accepted.
+    pub fn tell_loss(&self, is_told: bool) {
+        let mut state = self.state();
+        if is_told && !state.is_told_of_loss {
+            state.count("losses that a projector was told of");
+        }
+        state.is_told_of_loss = is_told;
     }
 
     /// The violations so far, which are forgotten.

@@ -13,7 +13,7 @@
 //!
 //! An operator copies a projector's disk now and then, between two changes (`copies.rs`). An older copy that is put back comes with
 //! the mirror of its moment, so a store that lost anything else is still found. The only copy of a bucket is then not served until
-//! the operator accepts the loss, at once or some seconds later, with the product's own recovery ([`super::hosts::Host::accept_loss`]).
+//! the operator accepts the loss, some seconds later, with the product's own recovery ([`super::hosts::Host::accept_loss`]).
 
 mod contents;
 pub mod copies;

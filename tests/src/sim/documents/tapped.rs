@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::testing::{
-    Batch, BucketRecord, DocumentSnapshot, DocumentStore, LogExtent, LogRange, Mutation,
+    Batch, BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, Mutation,
     StoredDocument, StoredId,
 };
 use projector::{DiskStore, DiskStoreOptions};
@@ -27,7 +27,16 @@ pub struct TappedStore {
 impl TappedStore {
     /// Opens the store in a directory.
     pub fn open(env: &Env, dir: &Path, options: DiskStoreOptions, mirror: Mirror) -> Result<Self> {
-        Ok(Self { store: DiskStore::open(env, dir, options)?, mirror })
+        let opened = Self { store: DiskStore::open(env, dir, options)?, mirror };
+        opened.tell_losses()?;
+        Ok(opened)
+    }
+
+    /// Tells the operator whether the projector knows of a loss.
+    fn tell_losses(&self) -> Result<()> {
+        let losses = self.store.losses()?;
+        self.mirror.tell_loss(losses.values().any(|loss| !loss.is_accepted));
+        Ok(())
     }
 
     /// Compares the store with its mirror, which settles the changes in doubt. An error is one of a read.
@@ -92,12 +101,13 @@ impl DocumentStore for TappedStore {
         self.change(StoreChange::Ids(ids.to_vec()), |store| store.put_unique_ids(ids))
     }
 
-    fn accepts_loss(&self) -> Result<bool> {
-        self.store.accepts_loss()
+    fn losses(&self) -> Result<BTreeMap<BucketId, KnownLoss>> {
+        self.store.losses()
     }
 
-    fn put_accepts_loss(&self, accepts: bool) -> Result<()> {
-        self.store.put_accepts_loss(accepts)
+    fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()> {
+        self.store.put_loss(bucket, loss)?;
+        self.tell_losses()
     }
 
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {

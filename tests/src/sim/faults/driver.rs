@@ -42,7 +42,7 @@ pub(super) enum Broken {
     CrashInIo(String),
     /// A bit of a disk is wrong; the disk must be replaced.
     Damaged(String),
-    /// A projector lacks what it had, and its operator has not accepted that yet.
+    /// A projector was told that it lacks what it had, and its operator accepts that soon.
     Lacking(String),
     /// The source's log is longer than its bound.
     LongLog,
@@ -73,6 +73,8 @@ pub struct Faults {
     /// The copies of the projectors' disks, and the time of the next ones.
     pub(super) copies: BTreeMap<String, Copies>,
     pub(super) copying: fastrand::Rng,
+    /// The generator of the time that an operator takes.
+    pub(super) operator: fastrand::Rng,
     pub(super) next_copy: Duration,
 }
 
@@ -96,6 +98,7 @@ impl Faults {
             removals: fastrand::Rng::with_seed(seed ^ 0x4e30),
             copies: BTreeMap::new(),
             copying: fastrand::Rng::with_seed(seed ^ 0xc0b1),
+            operator: fastrand::Rng::with_seed(seed ^ 0x0be7),
             next_copy: CALM,
         }
     }
@@ -106,6 +109,7 @@ impl Faults {
         self.move_clocks(now, hosts);
         self.notice_crashes(now, sim, hosts);
         self.mend(now, sim, hosts, summary);
+        self.notice_losses(now, hosts);
         self.note_broken_disks(now, hosts);
         self.start_removed(now, sim, hosts, summary);
         if now >= self.next_copy {

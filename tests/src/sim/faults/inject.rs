@@ -129,7 +129,7 @@ impl Faults {
             _ => {
                 self.crash(name, end, sim, hosts);
                 let mut random = self.random.fork();
-                self.restore_older(sim.elapsed(), name, hosts, &mut random)
+                self.restore_older(name, hosts, &mut random)
             }
         };
         has_lost.then_some("source_failover")

@@ -37,7 +37,7 @@ impl Faults {
             if !self.is_down(&name) {
                 self.crash(&name, end, sim, hosts);
                 if is_loss {
-                    self.restore_older(now, &name, hosts, &mut random);
+                    self.restore_older(&name, hosts, &mut random);
                 }
                 note(summary, if is_loss { "loss_at_stage" } else { "crash_at_stage" }, now, end);
             }
@@ -130,24 +130,26 @@ impl Faults {
         }
     }
 
-    /// Puts an older copy on the disk of a projector that is down; false if that loses nothing. The operator has no newer one, and
-    /// accepts the loss, at once or later.
+    /// Puts an older copy on the disk of a projector that is down; false if that loses nothing.
     pub(super) fn restore_older(
         &mut self,
-        now: Duration,
         name: &str,
         hosts: &Hosts,
         random: &mut fastrand::Rng,
     ) -> bool {
-        let Some(copies) = self.copies.get_mut(name) else { return false };
-        if !copies.put_back(&hosts.all[name], hosts, random) {
-            return false;
+        let copies = self.copies.get_mut(name);
+        copies.is_some_and(|copies| copies.put_back(&hosts.all[name], hosts, random))
+    }
+
+    /// Calls the operator of each projector that was told of a loss. The operator has no newer copy, and accepts the loss some
+    /// seconds later.
+    pub(super) fn notice_losses(&mut self, now: Duration, hosts: &Hosts) {
+        for (name, host) in hosts.all.iter().filter(|(name, _)| is_projector(name)) {
+            if host.documents.is_told_of_loss() && !self.is_lacking(name) {
+                let later = now + Duration::from_millis(self.operator.u64(..ACCEPTED_MS_MAX));
+                let end = later.min(self.until).max(now);
+                self.broken.push((Broken::Lacking(name.clone()), end));
+            }
         }
-        let is_later = random.u8(..3) == 0 || !hosts.all[name].accept_loss();
-        if is_later && !self.is_lacking(name) {
-            let later = now + Duration::from_millis(random.u64(..ACCEPTED_MS_MAX));
-            self.broken.push((Broken::Lacking(name.to_owned()), later.min(self.until)));
-        }
-        true
     }
 }

@@ -52,7 +52,7 @@ impl Model {
         documents
     }
 
-    fn record(&self) -> BucketRecord {
+    pub(super) fn record(&self) -> BucketRecord {
         let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Push, NodeId(1));
         let branch = |has: &bool| if *has { vec![(Vbuuid(7), 0)] } else { Vec::new() };
         BucketRecord {

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use proto::ErrorCode;
 use proto::env::OpenMode;
-use proto::model::ids::VbucketId;
+use proto::model::ids::{BucketId, Epoch, VbucketId};
 
 use super::crashes::{BUCKET, World, documents};
 use super::small;
-use crate::document_store::DocumentStore;
-use crate::store::{DiskStore, RecoveredBucket, recover, verify};
+use crate::document_store::{DocumentStore, KnownLoss};
+use crate::store::{Recovered, recover, source_manifest, verify};
 
 const DIR: &str = "/data";
 const FAULTS: u64 = 300;
@@ -51,27 +51,32 @@ fn damage(world: &World, path: &Path) {
     }
 }
 
-fn recovered(world: &World) -> RecoveredBucket {
-    recover(&world.env, Path::new(DIR), &small()).expect("recovered").remove(0)
+fn recovered(world: &World) -> Recovered {
+    let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
+    assert_eq!((found.bucket, &*found.name), (BUCKET, "b"));
+    found.outcome
 }
 
 /// Opens the store again, and compares it with the first mutations of each vbucket. Returns the number that is lost.
-fn check(world: &mut World, found: &RecoveredBucket) -> u64 {
+fn check(world: &mut World, found: &Recovered) -> u64 {
     world.open();
-    assert!(world.store().accepts_loss().expect("a manifest"));
     let ends = world.store().all()[0].1.ends();
     let (mut left, mut lost) = (world.model.clone(), 0);
+    let told = match found {
+        Recovered::MadeAgain { lost, .. } => lost.clone(),
+        _ => Vec::new(),
+    };
     for (vbucket, (log, end)) in (0..).map(VbucketId).zip(left.logs.iter_mut().zip(&ends)) {
         assert!(end.0 <= log.len() as u64, "nothing is made up");
-        let missing = log.len() as u64 - end.0;
-        // What was committed after the manifest was written last may be lost without a word of it here.
-        let told = found.lost.iter().find(|(of, ..)| *of == vbucket);
-        assert!(told.is_none_or(|(_, has, had)| has == end && had.0 <= log.len() as u64));
-        lost += missing;
+        let told = told.iter().find(|told| told.vbucket == vbucket);
+        assert!(told.is_none_or(|told| told.has == *end && told.had.0 <= log.len() as u64));
+        lost += log.len() as u64 - end.0;
         log.truncate(end.0 as usize);
     }
     assert_eq!(documents(world.store()), left.documents());
-    assert!(found.damage.is_some() || lost == 0, "a whole bucket has lost {lost} mutations");
+    let told: u64 = told.iter().map(|told| told.had.0 - told.has.0).sum();
+    // The seqnos of a damaged last group are in no file.
+    assert!(told <= lost, "{told} are told, {lost} are lost");
     world.model = left;
     lost
 }
@@ -86,10 +91,14 @@ fn damage_of_the_log_leaves_a_moment_of_each_vbucket() {
         eprintln!("seed {seed} {path:?}");
         damage(&world, path);
         let found = recovered(&world);
-        made_again += u64::from(found.damage.is_some());
+        let is_damaged = matches!(found, Recovered::MadeAgain { .. });
+        made_again += u64::from(is_damaged);
         match check(&mut world, &found) {
-            0 => lost_none += u64::from(found.damage.is_some()),
-            _ => lost_some += 1,
+            0 => lost_none += u64::from(is_damaged),
+            lost => {
+                assert!(is_damaged, "a whole bucket has lost {lost} mutations");
+                lost_some += 1;
+            }
         }
         // It goes on as any other bucket.
         world.model.purged = world
@@ -113,28 +122,71 @@ fn damage_of_the_log_leaves_a_moment_of_each_vbucket() {
 }
 
 #[test]
-fn a_whole_directory_stays_as_it_is_and_the_acceptance_is_noted() {
+fn a_whole_directory_stays_as_it_is_and_only_a_loss_that_was_told_is_accepted() {
     let mut world = closed(3);
-    let found = recovered(&world);
-    assert_eq!((found.damage.as_ref(), found.lost.len(), &*found.name), (None, 0, "b"));
-    assert_eq!(check(&mut world, &found), 0);
-    world.store().put_accepts_loss(false).expect("forgotten");
+    assert!(matches!(recovered(&world), Recovered::Whole(None)));
     world.open();
-    assert!(!world.store().accepts_loss().expect("a manifest"));
+    assert_eq!(world.store().losses().expect("a manifest"), [].into());
+    let told = KnownLoss { epoch: Epoch(7), is_accepted: false };
+    world.store().put_loss(BUCKET, Some(told)).expect("noted");
+    world.store = None;
+    let found = recovered(&world);
+    assert!(matches!(found, Recovered::Whole(Some(Epoch(7)))), "{found:?}");
+    assert_eq!(check(&mut world, &found), 0);
+    let accepted = KnownLoss { is_accepted: true, ..told };
+    assert_eq!(world.store().losses().expect("a manifest"), [(BUCKET, accepted)].into());
+    world.store().put_loss(BUCKET, None).expect("forgotten");
+    world.open();
+    assert_eq!(world.store().losses().expect("a manifest"), [].into());
 }
 
-/// The log has no documents that are in fragments, so nothing is made up for them.
+/// The log has no documents that are in fragments, so nothing is made up for them. The operator can give all of them up.
 #[test]
-fn a_damaged_fragment_is_named_and_nothing_is_changed() {
-    let world = closed(4);
-    let fragment = files(&world, "fragments").remove(0);
-    let file = world.env.fs.open(&fragment, OpenMode::ReadWrite).expect("a fragment");
-    file.set_len(file.len().expect("its length") / 2).expect("cut");
-    let error = recover(&world.env, Path::new(DIR), &small()).expect_err("no other copy");
-    assert_eq!(error.code, ErrorCode::Corrupt);
-    assert!(error.message.contains(&*fragment.to_string_lossy()), "{error}");
-    let opened = DiskStore::open(&world.env, Path::new(DIR), small()).map(|_| ());
-    assert_eq!(opened.expect_err("still damaged").code, ErrorCode::Corrupt);
+fn a_bucket_with_a_damaged_fragment_is_named_and_stays_until_it_is_given_up() {
+    for is_cut in [true, false] {
+        let mut world = closed(4);
+        let fragment = files(&world, "fragments").remove(0);
+        let file = world.env.fs.open(&fragment, OpenMode::ReadWrite).expect("a fragment");
+        match is_cut {
+            true => file.set_len(file.len().expect("its length") / 2).expect("cut"),
+            // In a block, which no opening reads.
+            false => file.write_all_at(&[0xff; 4], 30).expect("overwritten"),
+        }
+        let Recovered::Unsaved(error) = recovered(&world) else { panic!("no other copy has it") };
+        assert_eq!(error.code, ErrorCode::Corrupt);
+        assert!(error.message.contains(&*fragment.to_string_lossy()), "{error}");
+        let given_up = ["b".to_owned()];
+        let found = recover(&world.env, Path::new(DIR), &small(), &given_up).expect("given up");
+        assert!(matches!(found[0].outcome, Recovered::GivenUp(_)), "{found:?}");
+        assert!(world.env.fs.exists(&fragment), "the files stay");
+        world.open();
+        assert_eq!(world.store().buckets().expect("buckets"), []);
+        let record = world.model.record();
+        world.store().apply_catalog(1, &[record], &[]).expect("made anew");
+        assert!(documents(world.store()).is_empty());
+    }
+}
+
+/// A directory that was restored to the wrong place is no damage that may be repaired.
+#[test]
+fn the_files_of_another_bucket_are_named_and_stay() {
+    let mut world = World::new(6);
+    let mut other = world.model.record();
+    (other.info.id, other.info.name) = (BucketId(8), "c".into());
+    world.store().apply_catalog(2, &[other], &[]).expect("another bucket");
+    (0..5).for_each(|_| world.commit());
+    world.store = None;
+    let fs = &*world.env.fs;
+    let (mut file, mut contents) = source_manifest::open(fs, Path::new(DIR)).expect("a manifest");
+    for entry in contents.buckets.values_mut() {
+        entry.directory = 1 - entry.directory;
+    }
+    file.write(fs, &contents).expect("exchanged");
+    let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("it ends");
+    for bucket in found {
+        let Recovered::Unsaved(error) = bucket.outcome else { panic!("{bucket:?}") };
+        assert!(error.hint.is_some_and(|hint| hint.contains("back as they were")));
+    }
 }
 
 /// Whatever operation of the recovery a crash comes in: the next try finds the old bucket or the new one.
@@ -151,14 +203,14 @@ fn a_recovery_that_a_crash_cuts_short_begins_again() {
         file.set_len(file.len().expect("its length") - 30).expect("cut");
         file.sync().expect("durable");
         world.fs.crash_at(world.fs.operations() + crash_at * 3);
-        cut_short += u64::from(recover(&world.env, Path::new(DIR), &small()).is_err());
+        cut_short += u64::from(recover(&world.env, Path::new(DIR), &small(), &[]).is_err());
         world.fs.crash();
         world.fs.restart();
         let found = recovered(&world);
         check(&mut world, &found);
-        let left = world.env.fs.list(&Path::new(DIR).join("buckets")).expect("directories");
         while world.store().maintain().expect("maintained") {}
-        assert_eq!(left.len(), 1, "{left:?}");
+        let left = world.env.fs.list(&Path::new(DIR).join("buckets")).expect("directories");
+        assert_eq!(left.len(), 2, "the old one and the new one: {left:?}");
     }
     assert!(cut_short > 30, "{cut_short}");
 }

@@ -1,0 +1,85 @@
+//! Buckets of which the projector has the only copy: they are served once the coordinators have compared them.
+
+use projector::testing::{DocumentStore, KnownLoss};
+use proto::ErrorCode;
+use proto::model::cut::Cut;
+use proto::model::ids::{Epoch, NodeId};
+use proto::rpc::api::*;
+use proto::rpc::mutation::SubscribeRequest;
+
+use crate::common::*;
+use crate::hand_over::until;
+
+async fn code_of(world: &World) -> Option<ErrorCode> {
+    let read = world.projector().get(BUCKET, vec!["a".to_owned()]).await;
+    read.err().map(|error| error.code)
+}
+
+/// A projector with a document that starts again, and then lacks a part of an epoch.
+async fn restarted(epoch: u64) -> World {
+    let mut world = world_with(&[]).await;
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    world.stop();
+    *world.script.lacks.lock().unwrap() = Some(Epoch(epoch));
+    world.script.synced.lock().unwrap().clear();
+    world.start().await;
+    world
+}
+
+#[tokio::test]
+async fn a_bucket_that_lacks_a_part_of_an_epoch_is_told_to_callers_and_to_nobody_else() {
+    let world = restarted(9).await;
+    assert_eq!(code_of(&world).await, Some(ErrorCode::Corrupt));
+    let write = world.write(vec![upsert("b", "1")]).await.expect_err("closed");
+    assert!(write.message.contains("lacks a part"), "{write}");
+    let from = SubscribeRequest {
+        node: NodeId(10),
+        bucket: BUCKET,
+        from: Some(Cut::zero(VBUCKETS)),
+        last_epoch: Epoch(0),
+    };
+    let projector = world.projector();
+    let codes = [
+        projector.subscribe(from).await.err().map(|error| error.code),
+        projector.history(BUCKET).await.err().map(|error| error.code),
+        projector.place(BUCKET).await.err().map(|error| error.code),
+        projector.sample(BUCKET).await.err().map(|error| error.code),
+    ];
+    assert_eq!(codes, [Some(ErrorCode::Corrupt); 4]);
+    until("the other bucket is reported", async || {
+        world.script.synced.lock().unwrap().contains_key(&PUSHED).then_some(())
+    })
+    .await;
+    assert!(!world.script.synced.lock().unwrap().contains_key(&BUCKET), "its positions are not");
+    let loss = KnownLoss { epoch: Epoch(9), is_accepted: false };
+    assert_eq!(world.store.losses().expect("losses"), [(BUCKET, loss)].into());
+}
+
+#[tokio::test]
+async fn a_loss_that_an_operator_has_accepted_is_the_one_that_was_told() {
+    let mut world = restarted(9).await;
+    assert_eq!(code_of(&world).await, Some(ErrorCode::Corrupt));
+    // Of a copy that was made when another loss had been accepted.
+    let other = KnownLoss { epoch: Epoch(8), is_accepted: true };
+    world.store.put_loss(BUCKET, Some(other)).expect("noted");
+    world.start().await;
+    assert_eq!(code_of(&world).await, Some(ErrorCode::Corrupt));
+    let told = KnownLoss { epoch: Epoch(9), is_accepted: false };
+    assert_eq!(world.store.losses().expect("losses"), [(BUCKET, told)].into());
+
+    let accepted = KnownLoss { is_accepted: true, ..told };
+    world.store.put_loss(BUCKET, Some(accepted)).expect("noted");
+    world.start().await;
+    assert_eq!(code_of(&world).await, None, "it is served");
+    assert_eq!(world.store.losses().expect("losses"), [].into(), "the acceptance is used up");
+}
+
+/// A bucket that stays closed holds up no other one.
+#[tokio::test]
+async fn a_bucket_that_is_complete_again_is_served_with_the_next_catalog() {
+    let world = restarted(9).await;
+    assert_eq!(code_of(&world).await, Some(ErrorCode::Corrupt));
+    *world.script.lacks.lock().unwrap() = None;
+    world.script.say(WatchMessage::Catalog(catalog(2, &[]).into()));
+    until("it is served", async || code_of(&world).await.is_none().then_some(())).await;
+}
