@@ -49,13 +49,13 @@ pub struct Bucket {
     changed: watch::Sender<u64>,
 }
 
-struct SourceState {
-    durable: Cut,
+pub(super) struct SourceState {
+    pub(super) durable: Cut,
     /// The failover logs of all stored vbuckets.
-    logs: FailoverLogs,
+    pub(super) logs: FailoverLogs,
     /// The failover logs of the owned vbuckets.
     owned_logs: Arc<FailoverLogs>,
-    ownership: Arc<Ownership>,
+    pub(super) ownership: Arc<Ownership>,
     assignment: Arc<VbucketAssignment>,
     /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
     joined_at: JoinedAt,
@@ -110,7 +110,7 @@ impl Bucket {
         Self { info, state: Mutex::new(state), changed }
     }
 
-    fn state(&self) -> MutexGuard<'_, SourceState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, SourceState> {
         lock(&self.state)
     }
 
@@ -234,15 +234,6 @@ impl Bucket {
     pub fn remove(&self) {
         self.state().removed = true;
         self.wake();
-    }
-
-    /// True if the durable history has all of a cut in some vbuckets, as far as they accept mutations here. It may
-    /// not if a projector's disk has lost what it had reported.
-    pub fn reaches(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
-        let state = self.state();
-        let takes = |vbucket: &VbucketId| state.ownership.is_writable(*vbucket);
-        let has = |vbucket| state.durable.get(vbucket).seqno >= cut.get(vbucket).seqno;
-        vbuckets.iter().filter(takes).all(has)
     }
 
     /// The error for users of a dropped bucket.
@@ -389,43 +380,6 @@ impl Bucket {
     /// The newest stability timestamp.
     pub fn newest_epoch(&self) -> Option<EpochMark> {
         self.state().epochs.back().cloned()
-    }
-
-    /// Checks that a cut is in the bucket's durable history, in the owned vbuckets. `OutOfOrder` names the vbucket
-    /// that disagrees.
-    pub fn check_place(&self, cut: &Cut) -> Result<()> {
-        let state = self.state();
-        if cut.vbuckets() != self.info.vbuckets {
-            return Err(Error::new(
-                ErrorCode::InvalidParameter,
-                format!(
-                    "the cut has {} vbuckets, bucket {} has {}",
-                    cut.vbuckets(),
-                    self.info.name,
-                    self.info.vbuckets
-                ),
-            ));
-        }
-        for (vbucket, position) in cut.iter() {
-            if !state.ownership.owned.contains(vbucket) {
-                continue;
-            }
-            let end = state.durable.get(vbucket).seqno;
-            if position.seqno > end && state.ownership.released.contains(vbucket) {
-                let what = format!("vbucket {vbucket} may have another owner already");
-                return Err(Error::unavailable(what));
-            }
-            if position.seqno > end || !state.logs.includes(vbucket, position) {
-                return Err(Error::new(
-                    ErrorCode::OutOfOrder,
-                    format!(
-                        "vbucket {vbucket} of bucket {}: position {:x}/{} is not in the history, which ends at seqno {end}",
-                        self.info.name, position.vbuuid.0, position.seqno
-                    ),
-                ));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -29,6 +29,7 @@ pub mod head;
 pub mod kind;
 pub mod open;
 mod pending;
+mod place;
 pub mod push;
 pub mod registry;
 pub mod writer;

@@ -28,6 +28,7 @@ mod disk_store;
 mod maintain;
 mod paired_file;
 mod recover;
+mod replay;
 mod source_manifest;
 mod verify;
 mod walk;

@@ -29,10 +29,11 @@ use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId, vbucket_of};
 use proto::{Error, ErrorCode, Result};
 use storage::verify::Remark;
 
-use super::bucket_store::{BucketStore, Replay};
+use super::bucket_store::BucketStore;
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use super::disk_store::{DiskStoreOptions, VERSION, check_log_id, entry_of, tables_of};
 use super::paired_file::{PairedFile, inspect};
+use super::replay::Replay;
 use super::source_manifest::{self, BucketEntry, SourceManifest, directory_path};
 use crate::change_log::{self, LogRemark, salvage};
 use crate::document_store::StoredDocument;

@@ -1,0 +1,56 @@
+//! The places of a bucket's history that callers name.
+
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::Cut;
+use proto::model::ids::VbucketId;
+use proto::{Error, ErrorCode, Result};
+
+use super::bucket::Bucket;
+
+impl Bucket {
+    /// True if the durable history has all of a cut in some vbuckets, as far as they accept mutations here. It may
+    /// not if a projector's disk has lost what it had reported.
+    pub fn reaches(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
+        let state = self.state();
+        let takes = |vbucket: &VbucketId| state.ownership.is_writable(*vbucket);
+        let has = |vbucket| state.durable.get(vbucket).seqno >= cut.get(vbucket).seqno;
+        vbuckets.iter().filter(takes).all(has)
+    }
+
+    /// Checks that a cut is in the bucket's durable history, in the owned vbuckets. `OutOfOrder` names the vbucket
+    /// that disagrees.
+    pub fn check_place(&self, cut: &Cut) -> Result<()> {
+        let state = self.state();
+        if cut.vbuckets() != self.info.vbuckets {
+            return Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!(
+                    "the cut has {} vbuckets, bucket {} has {}",
+                    cut.vbuckets(),
+                    self.info.name,
+                    self.info.vbuckets
+                ),
+            ));
+        }
+        for (vbucket, position) in cut.iter() {
+            if !state.ownership.owned.contains(vbucket) {
+                continue;
+            }
+            let end = state.durable.get(vbucket).seqno;
+            if position.seqno > end && state.ownership.released.contains(vbucket) {
+                let what = format!("vbucket {vbucket} may have another owner already");
+                return Err(Error::unavailable(what));
+            }
+            if position.seqno > end || !state.logs.includes(vbucket, position) {
+                return Err(Error::new(
+                    ErrorCode::OutOfOrder,
+                    format!(
+                        "vbucket {vbucket} of bucket {}: position {:x}/{} is not in the history, which ends at seqno {end}",
+                        self.info.name, position.vbuuid.0, position.seqno
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
