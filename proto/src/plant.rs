@@ -87,7 +87,7 @@ pub enum Plant {
     RollbackBesideFlush,
     /// A group of a change log counts as durable before its sync.
     ChangeLogNotSynced,
-    /// The checkpoint of a merge covers groups whose documents are in memory only.
+    /// The checkpoint of an idle bucket covers groups whose documents are in memory only.
     CheckpointAhead,
     /// Segments of a change log are removed with mutations that were not purged.
     SegmentReleasedEarly,

@@ -11,14 +11,18 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 
+/// Torn tails of the logs of indexers, and of projectors, which have the same line.
+const TORN_TAILS: &str = "torn tails";
+const OF_CHANGE_LOGS: &str = "torn tails of change logs";
+
 /// The lines that tell an effect, each with the effect's name in the summary.
-const LINES: [(&str, &str); 20] = [
+const LINES: [(&str, &str); 19] = [
     ("the copies are compared with a snapshot", "resyncs"),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
     ("going back", "rollbacks of a node"),
     ("a slice that cannot go back is fetched again", "slices that cannot go back"),
-    ("dropped the torn tail of the log", "torn tails"),
+    ("dropped the torn tail of the log", TORN_TAILS),
     ("replayed the commit log", "replays"),
     ("wrote memory to a fragment", "flushes"),
     ("merged fragments", "compactions"),
@@ -26,7 +30,6 @@ const LINES: [(&str, &str); 20] = [
     ("merged fragments of documents", "merges of documents"),
     ("released segments of a change log", "releases of change logs"),
     ("replayed a change log", "replays of change logs"),
-    ("dropped the torn tail of the log", "torn tails of change logs"),
     ("a copy of the file is written again from the other one", "healed manifests and checkpoints"),
     ("a vbucket was handed over", "vbuckets handed over"),
     ("a partial copy of a vbucket is dropped", "partial vbuckets dropped"),
@@ -54,22 +57,33 @@ impl Effects {
 
 impl<S: Subscriber> Layer<S> for Effects {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut line = Line(None);
+        let mut line = Line::default();
         event.record(&mut line);
-        if let Some(name) = line.0 {
+        if let Some(name) = line.effect {
+            let name = if name == TORN_TAILS && line.of_bucket { OF_CHANGE_LOGS } else { name };
             *self.0.lock().expect("not poisoned").entry(name.to_owned()).or_default() += 1;
         }
     }
 }
 
 /// Finds the effect of a line.
-struct Line(Option<&'static str>);
+#[derive(Default)]
+struct Line {
+    effect: Option<&'static str>,
+    /// True if the line names a file of a projector's bucket.
+    of_bucket: bool,
+}
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            let text = format!("{value:?}");
-            self.0 = LINES.iter().find(|(line, _)| text == *line).map(|(_, name)| *name);
+        let text = || format!("{value:?}");
+        match field.name() {
+            "message" => {
+                let text = text();
+                self.effect = LINES.iter().find(|(line, _)| text == *line).map(|(_, name)| *name);
+            }
+            "path" => self.of_bucket = text().contains("/buckets/"),
+            _ => {}
         }
     }
 }

@@ -392,7 +392,7 @@ impl BucketStore {
     }
 
     /// Writes a checkpoint that knows the log, with an unchanged table. The table has everything before.
-    fn write_checkpoint(&self, log: LogState) -> Result<()> {
+    pub(super) fn write_checkpoint(&self, log: LogState) -> Result<()> {
         let table = lock(&self.checkpoint).last.table.clone();
         let record = self.record();
         self.write_table(Some((log, record)), &table)

@@ -37,9 +37,7 @@ impl BucketStore {
         let Some(change) = self.table.prepare_merge(|| self.retention())? else {
             return Ok(false);
         };
-        let is_ahead = plant::is(Plant::CheckpointAhead);
-        let state = is_ahead.then(|| self.synced_state()).transpose()?;
-        change.install(|table| self.write_table(state, table))?;
+        change.install(|table| self.write_table(None, table))?;
         tracing::debug!(dir = %self.dir.display(), "merged fragments of documents");
         Ok(true)
     }
@@ -53,6 +51,9 @@ impl BucketStore {
         }
         if self.table.needs_merge() && self.merge()? {
             return Ok(true);
+        }
+        if plant::is(Plant::CheckpointAhead) {
+            self.write_checkpoint(self.log.state())?;
         }
         self.log.release(self.covered())?;
         self.log.mark()?;
