@@ -152,8 +152,6 @@ fn steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use bytes::Bytes;
     use proto::model::assignment::VbucketSet;
     use proto::model::bucket::{BucketInfo, SourceKind};
@@ -186,7 +184,7 @@ mod tests {
             Arc::new(Mutation::new((vbucket, seqno), id, MutationKind::Upsert, document))
         };
         let mutations = (0..2000).map(entry).collect();
-        let changes = BucketChanges { mutations, last: BTreeMap::new(), record: None };
+        let changes = BucketChanges { mutations, record: None };
         store.commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");
         (store, Bucket::new(record, &[Seqno(1000); 2], 1 << 20))
     }

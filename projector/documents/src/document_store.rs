@@ -23,8 +23,6 @@ pub struct Batch {
 pub struct BucketChanges {
     /// Mutations in commit order; contiguous and ascending in each vbucket.
     pub mutations: Vec<Arc<Mutation>>,
-    /// The index of the last mutation of each id.
-    pub last: BTreeMap<Arc<str>, usize>,
     /// The new record, if a branch began.
     pub record: Option<BucketRecord>,
 }

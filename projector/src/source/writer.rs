@@ -20,12 +20,11 @@ use proto::flow::Reservation;
 use proto::lock::lock;
 use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
-use proto::rpc::api::{PushReply, WriteReply};
+use proto::rpc::api::{CheckedWrites, PushReply, WriteReply};
 use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 
 use super::bucket::Bucket;
-use super::embedded::check::CheckedWrite;
 use super::embedded::numbering;
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
@@ -54,7 +53,7 @@ pub type Exclusive = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
 /// The request of a job.
 pub enum Work {
     /// Documents to number and write, all or none.
-    Write(Vec<CheckedWrite>, oneshot::Sender<Result<WriteReply>>),
+    Write(CheckedWrites, oneshot::Sender<Result<WriteReply>>),
     /// Numbered mutations, up to the first that does not fit, then the error that validation has found in the
     /// request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
@@ -113,21 +112,20 @@ impl Writer {
         for job in jobs {
             answers.push((group.stage(job.bucket, job.work), job.room));
         }
-        let mut batch = Batch::default();
-        let mut publish = Vec::new();
+        let (mut batch, mut buckets) = (Batch::default(), Vec::new());
         for (id, PendingChanges { bucket, changes, .. }) in group.buckets {
             if !changes.mutations.is_empty() {
-                let branches = changes.record.as_ref().map(|record| record.branches.clone());
-                publish.push((bucket, changes.mutations.clone(), branches));
+                buckets.push(bucket);
                 batch.buckets.insert(id, changes);
             }
         }
         let committed = if batch.buckets.is_empty() { Ok(()) } else { self.store.commit(&batch) };
         match &committed {
             Ok(()) => {
-                for (bucket, mutations, branches) in publish {
-                    bucket.publish(mutations, branches);
-                    (self.on_change)(bucket.info.id);
+                for (bucket, (id, changes)) in buckets.iter().zip(batch.buckets) {
+                    let branches = changes.record.map(|record| record.branches);
+                    bucket.publish(changes.mutations, branches);
+                    (self.on_change)(id);
                 }
             }
             Err(error) => {
@@ -170,7 +168,7 @@ impl Group<'_> {
             Work::Write(writes, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
-                    None => numbering::write(pending, self.store, writes),
+                    None => numbering::write(pending, self.store, &writes),
                 };
                 answer(reply, outcome)
             }
