@@ -19,6 +19,7 @@ use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId};
 
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
+use crate::source::writer::Writer;
 use crate::source::{DocumentStore, LogExtent};
 
 /// The interval of measurements. At full load a few per cent of the limit are written in between.
@@ -57,8 +58,11 @@ async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
         tracing::debug!(bucket = %bucket.info.name, steps = steps.len(), "purging the change log");
     }
     for step in steps {
-        let (store, id) = (projector.store(), bucket.info.id);
-        projector.env.blocking(move || store.purge(id, &step)).await?;
+        let remove = move |writer: &Writer, bucket: &Bucket| {
+            let _gate = writer.lock_gate();
+            writer.store.purge(bucket.info.id, &step)
+        };
+        projector.exclusively(Arc::clone(bucket), remove).await?;
     }
     Ok(())
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::flow::byte_channel;
-use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
@@ -154,7 +153,7 @@ impl ProjectorApi for Projector {
         let (snapshot, cut, kept) = self
             .env
             .blocking(move || {
-                let _gate = lock(&gate);
+                let _gate = gate.shown();
                 let (cut, kept) = (at.durable(), at.ownership().owned.clone());
                 store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
             })

@@ -21,10 +21,12 @@
 //! The calls block; callers use `Env::blocking`. The [`writer`] is responsible for numbering, duplicate ids and the
 //! order of writes, and [`bucket`] for what readers see.
 
+mod ahead;
 pub mod backlog;
 pub mod bucket;
 mod check;
 pub mod embedded;
+pub mod gate;
 pub mod head;
 pub mod kind;
 pub mod open;

@@ -1,12 +1,12 @@
 //! The changes of a commit group in one bucket.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::model::cut::Position;
 use proto::model::history::Branches;
 use proto::rpc::mutation::MutationKind;
 
+use super::ahead::{Newest, Positions};
 use super::bucket::Bucket;
 use documents::document_store::BucketChanges;
 use documents::mutation::Mutation;
@@ -19,35 +19,23 @@ pub(super) struct PendingChanges {
     pub(super) branches: Vec<Branches>,
     pub(super) ownership: Arc<Ownership>,
     pub(super) changes: BucketChanges,
-    /// The last mutation of each id among the first `indexed` ones.
-    newest: BTreeMap<Arc<str>, usize>,
-    indexed: usize,
+    newest: Newest,
 }
 
 impl PendingChanges {
-    pub(super) fn new(bucket: Arc<Bucket>) -> Self {
-        Self {
-            next: bucket.durable().iter().map(|(_, position)| position).collect(),
-            branches: bucket.branches(),
-            ownership: bucket.ownership(),
-            changes: BucketChanges::default(),
-            newest: BTreeMap::new(),
-            indexed: 0,
-            bucket,
-        }
+    /// Changes behind everything that was numbered.
+    pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
+        let Positions { next, branches } = behind;
+        let (changes, newest) = (BucketChanges::default(), Newest::default());
+        Self { next, branches, ownership: bucket.ownership(), changes, newest, bucket }
     }
 
     pub(super) fn add(&mut self, mutation: Mutation) {
         self.changes.mutations.push(Arc::new(mutation));
     }
 
-    /// The kind of the group's last mutation of an id. Upserts never ask, so the ids are sorted when somebody does.
+    /// The kind of the group's last mutation of an id.
     pub(super) fn newest(&mut self, id: &str) -> Option<MutationKind> {
-        let mutations = &self.changes.mutations;
-        for (at, mutation) in mutations.iter().enumerate().skip(self.indexed) {
-            self.newest.insert(Arc::clone(&mutation.id), at);
-        }
-        self.indexed = mutations.len();
-        self.newest.get(id).map(|at| mutations[*at].kind)
+        self.newest.of(&self.changes.mutations, id)
     }
 }

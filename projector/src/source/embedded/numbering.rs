@@ -11,17 +11,16 @@ use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::pending::PendingChanges;
-use documents::document_store::DocumentStore;
 use documents::mutation::Mutation;
 
-/// Numbers the writes of a request: all of them or none.
+/// Numbers the writes of a request: all of them or none. `exists` tells if there was a document before the group.
 pub(in crate::source) fn write(
     pending: &mut PendingChanges,
-    store: &dyn DocumentStore,
+    exists: &mut dyn FnMut(&str) -> Result<bool>,
     writes: &CheckedWrites,
 ) -> Result<WriteReply> {
     let writes = writes.writes();
-    let effective = check_writes(pending, store, writes)?;
+    let effective = check_writes(pending, exists, writes)?;
     let mut written: Vec<VbucketId> = Vec::with_capacity(writes.len());
     for (n, write) in writes.iter().enumerate() {
         if effective.as_ref().is_some_and(|effective| !effective[n]) {
@@ -50,7 +49,7 @@ pub(in crate::source) fn write(
 /// if all of them do. `DuplicateId` if an insert finds the document, perhaps from an earlier write of the same request.
 fn check_writes(
     pending: &mut PendingChanges,
-    store: &dyn DocumentStore,
+    exists: &mut dyn FnMut(&str) -> Result<bool>,
     writes: &[CheckedWrite],
 ) -> Result<Option<Vec<bool>>> {
     // A bulk load replaces documents, so it needs no lookups.
@@ -62,7 +61,10 @@ fn check_writes(
     for write in writes {
         let exists = match here.get(&**write.id()) {
             Some(exists) => *exists,
-            None => exists(pending, store, write.id())?,
+            None => match pending.newest(write.id()) {
+                Some(kind) => kind == MutationKind::Upsert,
+                None => exists(write.id())?,
+            },
         };
         effective.push(match write.kind() {
             WriteKind::Insert(_) if exists => {
@@ -82,13 +84,6 @@ fn check_writes(
         here.insert(write.id(), !matches!(write.kind(), WriteKind::Delete));
     }
     Ok(Some(effective))
-}
-
-fn exists(pending: &mut PendingChanges, store: &dyn DocumentStore, id: &str) -> Result<bool> {
-    match pending.newest(id) {
-        Some(kind) => Ok(kind == MutationKind::Upsert),
-        None => store.contains(pending.bucket.info.id, id),
-    }
 }
 
 /// The next position in a vbucket.

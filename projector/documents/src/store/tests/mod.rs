@@ -5,6 +5,7 @@ mod crashes;
 mod differential;
 mod purge;
 mod tamper;
+mod two_steps;
 
 use super::DiskStoreOptions;
 use crate::change_log::ChangeLogOptions;
