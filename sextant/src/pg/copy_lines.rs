@@ -12,6 +12,12 @@ use proto::{Error, Result};
 /// a COPY do not wait long for them.
 pub(super) const PIECE_BYTES: usize = 512 << 10;
 
+/// A usual message of a client.
+const MESSAGE_BYTES: usize = 64 << 10;
+
+/// A short document, to guess how many a piece has.
+const SHORT_DOCUMENT_BYTES: usize = 64;
+
 /// Maximum of documents that are written together: those of a piece, unless they are tiny.
 const BATCH_DOCUMENTS: usize = 8192;
 
@@ -40,6 +46,10 @@ pub(super) struct Piece {
 
 impl Pieces {
     pub(super) fn push(&mut self, data: &[u8]) {
+        if self.has_begun && self.buffer.capacity() - self.buffer.len() < data.len() {
+            // A long COPY fills the next piece as well: it is not copied while it grows.
+            self.buffer.reserve(PIECE_BYTES.max(data.len()) + MESSAGE_BYTES);
+        }
         self.buffer.extend_from_slice(data);
     }
 
@@ -106,7 +116,9 @@ impl Piece {
 
     /// Checks the lines, and takes each document's id from a field.
     pub(super) fn check(&self, id_field: &str) -> CheckedPiece {
-        let (mut checked, mut batch) = (CheckedPiece::default(), Vec::new());
+        let mut checked = CheckedPiece::default();
+        let mut batch =
+            Vec::with_capacity((self.text.len() / SHORT_DOCUMENT_BYTES).min(BATCH_DOCUMENTS));
         let text = self.text.strip_suffix(b"\n").unwrap_or(&self.text);
         if self.text.is_empty() {
             return checked;

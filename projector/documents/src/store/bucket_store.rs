@@ -15,6 +15,7 @@
 //! them; the service publishes a group after both.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::env::{Env, create_dir_durably};
@@ -43,6 +44,8 @@ pub struct BucketStore {
     pub(super) changes: Mutex<Changes>,
     /// Locked after `changes` by those who need both.
     pub(super) shown: Mutex<Shown>,
+    /// True after a failed [`Self::show`]: no further batch is logged. Whether one is shown is decided under the lock.
+    has_failed_show: AtomicBool,
     checkpoint: Mutex<LastCheckpoint>,
     /// Held during a flush: a later one waits for its end, and checkpoints never go back.
     pub(super) flushing: Mutex<()>,
@@ -143,6 +146,7 @@ impl BucketStore {
                 is_broken: false,
             }),
             shown: Mutex::new(shown),
+            has_failed_show: AtomicBool::new(false),
             checkpoint: Mutex::new(LastCheckpoint { file, last }),
             flushing: Mutex::default(),
         })
@@ -166,7 +170,8 @@ impl BucketStore {
     /// Makes mutations and a new record durable. [`Self::show`] follows, in the order of these calls.
     pub(super) fn log_group(&self, changes: &BucketChanges) -> Result<LoggedGroup> {
         let mut this = lock(&self.changes);
-        check_whole(this.is_broken || lock(&self.shown).is_broken)?;
+        // The table may be taking the batch before this one, for which nobody waits here.
+        check_whole(this.is_broken || self.has_failed_show.load(Ordering::Acquire))?;
         let Changes { record, group, .. } = &mut *this;
         group.clear();
         if let Some(next) = &changes.record {
@@ -189,6 +194,14 @@ impl BucketStore {
 
     /// Gives a logged batch to the table.
     pub(super) fn show(&self, changes: &BucketChanges, logged: LoggedGroup) -> Result<()> {
+        let shown = self.show_in_order(changes, logged);
+        if shown.is_err() {
+            self.has_failed_show.store(true, Ordering::Release);
+        }
+        shown
+    }
+
+    fn show_in_order(&self, changes: &BucketChanges, logged: LoggedGroup) -> Result<()> {
         let mut shown = lock(&self.shown);
         check_whole(shown.is_broken)?;
         shown.is_broken = true;

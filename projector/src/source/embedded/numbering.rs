@@ -22,6 +22,7 @@ pub(in crate::source) fn write(
     let writes = writes.writes();
     let effective = check_writes(pending, exists, writes)?;
     let mut written: Vec<VbucketId> = Vec::with_capacity(writes.len());
+    pending.changes.mutations.reserve(writes.len());
     for (n, write) in writes.iter().enumerate() {
         if effective.as_ref().is_some_and(|effective| !effective[n]) {
             continue;

@@ -187,7 +187,7 @@ mod tests {
         };
         let exact = write(r#"{"n":12345678901234567890.10}"#);
         let checked = CheckedWrites::new(vec![exact.clone()], 100).unwrap();
-        assert_eq!(checked.to_writes(), [exact.clone()]);
+        assert_eq!(checked.to_writes(), std::slice::from_ref(&exact));
         assert!(checked.check_lengths(20).is_err());
         assert_eq!(CheckedWrites::new(vec![exact], 20).unwrap_err().code, ErrorCode::OverLimit);
         let error = CheckedWrites::new(vec![write("{}"), write("{\n1")], 100).unwrap_err();
