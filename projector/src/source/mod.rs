@@ -6,7 +6,8 @@
 //!
 //! The following holds at every moment and after any crash:
 //!
-//! - A [`Batch`] is in documents, log and records, or in none of them.
+//! - A [`Batch`] is in log and records, or in neither. Documents follow in the same order; after a crash they have all that
+//!   the log has.
 //! - Nobody reads a batch before it is durable, so streamed mutations cannot be lost.
 //! - The seqnos of a vbucket's log have no gap, and the last one is the vbucket's position.
 //! - A log begins behind its *purge point*. All entries up to the point were removed, so that logs are bounded
