@@ -20,6 +20,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use crate::config::Config;
 use crate::feed::StreamContext;
 use crate::source::bucket::Bucket;
+use crate::source::gate::Gate;
 use crate::source::writer::{Job, Work, Writer};
 use crate::source::{DocumentStore, StoredId};
 
@@ -37,7 +38,7 @@ pub struct Projector {
     pub(crate) catalog_cas: AtomicU64,
     /// The stored buckets, served or not, with their random ids; `None` before the id of an earlier build's bucket was compared.
     pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
-    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
     pub(crate) jobs: Sender<Job>,

@@ -22,6 +22,7 @@ use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId};
 
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
+use crate::source::writer::Writer;
 use crate::source::{DocumentStore, LogExtent};
 
 /// The interval of measurements. At full load a few per cent of the limit are written in between.
@@ -60,8 +61,11 @@ async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
         tracing::debug!(bucket = %bucket.info.name, steps = steps.len(), "purging the change log");
     }
     for step in steps {
-        let (store, id) = (projector.store(), bucket.info.id);
-        projector.env.blocking(move || store.purge(id, &step)).await?;
+        let remove = move |writer: &Writer, bucket: &Bucket| {
+            let _gate = writer.lock_gate();
+            writer.store.purge(bucket.info.id, &step)
+        };
+        projector.exclusively(Arc::clone(bucket), remove).await?;
     }
     Ok(())
 }
@@ -156,8 +160,6 @@ fn steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use bytes::Bytes;
     use proto::model::assignment::VbucketSet;
     use proto::model::bucket::{BucketInfo, SourceKind};
@@ -190,7 +192,7 @@ mod tests {
             Arc::new(Mutation::new((vbucket, seqno), id, MutationKind::Upsert, document))
         };
         let mutations = (0..2000).map(entry).collect();
-        let changes = BucketChanges { mutations, last: BTreeMap::new(), record: None };
+        let changes = BucketChanges { mutations, record: None };
         store.commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");
         (store, Bucket::new(record, &[Seqno(1000); 2], 1 << 20))
     }

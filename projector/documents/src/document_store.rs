@@ -11,20 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
 
+/// Makes a batch visible that its log has.
+pub type ShowBatch = Box<dyn FnOnce() -> Result<()> + Send>;
+
 /// Changes that are committed with one call. Those of a bucket become durable together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// The changes of each bucket.
     pub buckets: BTreeMap<BucketId, BucketChanges>,
 }
 
 /// The changes of a batch in one bucket.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct BucketChanges {
     /// Mutations in commit order; contiguous and ascending in each vbucket.
     pub mutations: Vec<Arc<Mutation>>,
-    /// The index of the last mutation of each id.
-    pub last: BTreeMap<Arc<str>, usize>,
     /// The new record, if a branch began.
     pub record: Option<BucketRecord>,
 }
@@ -139,9 +140,15 @@ pub trait DocumentStore: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Makes a batch durable and then visible. After an error its durability is unknown, and the store accepts no
-    /// more until it is opened again.
-    fn commit(&self, batch: &Batch) -> Result<()>;
+    /// Makes a batch durable, and returns what makes it visible. Batches are made visible in the order in which they were
+    /// made durable. Several may wait; before any other change, all are visible. After an error the batch's durability is
+    /// unknown, and the store accepts no more until it is opened again.
+    fn log(&self, batch: &Arc<Batch>) -> Result<ShowBatch>;
+
+    /// Makes a batch durable and then visible.
+    fn commit(&self, batch: &Batch) -> Result<()> {
+        self.log(&Arc::new(batch.clone()))?()
+    }
 
     /// The current documents of the given ids, all at one moment: all of a batch or nothing of it. `OverLimit` if
     /// they exceed `bytes_max` together.

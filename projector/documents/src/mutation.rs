@@ -35,12 +35,6 @@ impl Mutation {
         Self { vbucket, seqno, id, kind, document, value: OnceLock::new() }
     }
 
-    /// Attaches a document that was parsed already.
-    pub fn with_value(self, value: Value) -> Self {
-        let _first = self.value.set(value);
-        self
-    }
-
     /// The parsed document; MISSING for a deletion.
     pub fn value(&self) -> Result<&Value> {
         if let Some(value) = self.value.get() {
@@ -53,7 +47,7 @@ impl Mutation {
         Ok(self.value.get_or_init(|| value))
     }
 
-    /// The approximate size in memory. A parsed document is a few times as large as its text.
+    /// The approximate size in memory, as if the document were parsed: a few times as large as its text.
     pub fn bytes(&self) -> usize {
         200 + self.id.len() + 4 * self.document.len()
     }

@@ -154,7 +154,7 @@ async fn store_catalog(
     let (made, removed, stored) = projector
         .env
         .blocking(move || {
-            let _gate = lock(&gate);
+            let _gate = gate.close();
             let stored = store.apply_catalog(cas, &made, &removed);
             (made, removed, stored)
         })

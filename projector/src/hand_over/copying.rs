@@ -85,9 +85,8 @@ impl Writer {
         record.given_up.insert(vbucket, given_up);
         let given_up = record.given_up.clone();
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
-        let last = mutations.iter().enumerate().map(|(n, m)| (Arc::clone(&m.id), n)).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
-        let changes = BucketChanges { mutations, last, record: Some(record) };
+        let changes = BucketChanges { mutations, record: Some(record) };
         let batch = Batch { buckets: BTreeMap::from([(bucket.info.id, changes)]) };
         self.store.commit(&batch).inspect_err(|_| self.failed.notify_one())?;
         bucket.set_given_up(given_up);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use proto::lock::lock;
 use proto::model::cut::Position;
 use proto::model::history::{Branches, SourceHistory, branch_of};
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
@@ -151,7 +150,7 @@ async fn documents(
         let extents = store.extents(at.info.id)?;
         let purged = extents.get(usize::from(vbucket.0)).map_or(Seqno(0), |extent| extent.purged);
         let (history, snapshot) = {
-            let _gate = lock(&gate);
+            let _gate = gate.shown();
             (at.history(), store.snapshot_after(at.info.id, behind.as_deref())?)
         };
         let is_wanted = |id: &str| vbucket_of(id, at.info.vbuckets) == vbucket;

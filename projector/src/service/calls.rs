@@ -6,15 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::flow::byte_channel;
-use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
-    HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, Write,
-    WriteKind, WriteReply, WriteRequest,
+    CheckedWrites, HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest,
+    ResultStream, Write, WriteKind, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -24,7 +23,7 @@ use crate::feed::{Backfill, MaintenanceStream, TaskStream};
 use crate::hand_over;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-use crate::source::embedded::check::writes;
+use crate::source::embedded::check::{queue_bytes, writes};
 use crate::source::kind::WriteCall;
 use crate::source::push::branches::begin_branches;
 use crate::source::push::check::pushes;
@@ -59,11 +58,18 @@ impl ProjectorApi for Projector {
         let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
         let limit = self.config.document_bytes_max;
         let sizes = request.writes.iter().map(document_bytes);
-        let (checked, bytes) = match sizes.sum::<usize>() > INLINE_BYTES_MAX {
+        let checked = match sizes.sum::<usize>() > INLINE_BYTES_MAX {
             true => self.env.blocking(move || writes(request.writes, limit)).await?,
             false => writes(request.writes, limit)?,
         };
+        let bytes = queue_bytes(&checked);
         self.submit(bucket, bytes, |reply| Work::Write(checked, reply)).await
+    }
+
+    async fn write_checked(&self, bucket: BucketId, writes: CheckedWrites) -> Result<WriteReply> {
+        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        writes.check_lengths(self.config.document_bytes_max)?;
+        self.submit(bucket, queue_bytes(&writes), |reply| Work::Write(writes, reply)).await
     }
 
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
@@ -147,7 +153,7 @@ impl ProjectorApi for Projector {
         let (snapshot, cut, kept) = self
             .env
             .blocking(move || {
-                let _gate = lock(&gate);
+                let _gate = gate.shown();
                 let (cut, kept) = (at.durable(), at.ownership().owned.clone());
                 store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
             })

@@ -16,6 +16,7 @@ use crate::feed::StreamContext;
 use crate::projector::{ChangedBuckets, Projector};
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
+use crate::source::gate::Gate;
 use crate::source::open::open_buckets;
 use crate::source::writer::Writer;
 use crate::{follow, hand_over, maintenance, purge};
@@ -41,7 +42,7 @@ impl Service {
     ) -> Result<Self> {
         let (jobs, queue) = async_channel::bounded(WRITE_JOBS);
         let (catalog, _) = watch::channel(None);
-        let gate = Arc::new(Mutex::new(()));
+        let gate = Arc::new(Gate::default());
         let changed_buckets = Arc::new(ChangedBuckets::default());
         let (opened, random) = (Arc::clone(&store), Arc::clone(&env.random));
         let open = move || {

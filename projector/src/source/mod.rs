@@ -6,7 +6,8 @@
 //!
 //! The following holds at every moment and after any crash:
 //!
-//! - A [`Batch`] is in documents, log and records, or in none of them.
+//! - A [`Batch`] is in log and records, or in neither. Documents follow in the same order; after a crash they have all that
+//!   the log has.
 //! - Nobody reads a batch before it is durable, so streamed mutations cannot be lost.
 //! - The seqnos of a vbucket's log have no gap, and the last one is the vbucket's position.
 //! - A log begins behind its *purge point*. All entries up to the point were removed, so that logs are bounded
@@ -21,10 +22,12 @@
 //! The calls block; callers use `Env::blocking`. The [`writer`] is responsible for numbering, duplicate ids and the
 //! order of writes, and [`bucket`] for what readers see.
 
+mod ahead;
 pub mod backlog;
 pub mod bucket;
 mod check;
 pub mod embedded;
+pub mod gate;
 pub mod head;
 pub mod kind;
 pub mod open;

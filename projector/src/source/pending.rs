@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use proto::model::cut::Position;
 use proto::model::history::Branches;
+use proto::rpc::mutation::MutationKind;
 
+use super::ahead::{Newest, Positions};
 use super::bucket::Bucket;
 use documents::document_store::BucketChanges;
 use documents::mutation::Mutation;
@@ -17,21 +19,23 @@ pub(super) struct PendingChanges {
     pub(super) branches: Vec<Branches>,
     pub(super) ownership: Arc<Ownership>,
     pub(super) changes: BucketChanges,
+    newest: Newest,
 }
 
 impl PendingChanges {
-    pub(super) fn new(bucket: Arc<Bucket>) -> Self {
-        Self {
-            next: bucket.durable().iter().map(|(_, position)| position).collect(),
-            branches: bucket.branches(),
-            ownership: bucket.ownership(),
-            changes: BucketChanges::default(),
-            bucket,
-        }
+    /// Changes behind everything that was numbered.
+    pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
+        let Positions { next, branches } = behind;
+        let (changes, newest) = (BucketChanges::default(), Newest::default());
+        Self { next, branches, ownership: bucket.ownership(), changes, newest, bucket }
     }
 
     pub(super) fn add(&mut self, mutation: Mutation) {
-        self.changes.last.insert(Arc::clone(&mutation.id), self.changes.mutations.len());
         self.changes.mutations.push(Arc::new(mutation));
+    }
+
+    /// The kind of the group's last mutation of an id.
+    pub(super) fn newest(&mut self, id: &str) -> Option<MutationKind> {
+        self.newest.of(&self.changes.mutations, id)
     }
 }

@@ -1,40 +1,48 @@
 //! Group commit: many writers share one batch and one sync of the store.
 //!
-//! A request is validated and parsed in its caller's task, then waits in one queue. One loop takes all waiting
-//! requests up to a limit, numbers their mutations, commits them as one batch, and then publishes them and answers,
-//! in one step per bucket. While a group is synced the next one gathers. So throughput grows with the number of
-//! writers, and a lone writer waits for one sync only.
+//! A request is checked before it comes here, then waits in one queue. One thread at a time takes all waiting requests
+//! up to a limit, numbers their mutations, and commits them as one batch, in the two turns of [`super::gate`]: first the
+//! log has the group, durably; then the documents have it, the buckets publish it, and its requests are answered. While
+//! a group is synced the next one gathers, and while it is shown the next one is synced. So throughput grows with the
+//! number of writers, and a lone writer waits for one sync only.
 //!
-//! Only this loop numbers mutations, so seqnos have no gaps. A refused request (a duplicate id, a position out of
-//! order) leaves the group before it has changed anything. If the store fails, nothing of the group is published, and
-//! all its requests fail.
+//! Only the thread with the first turn numbers mutations, and it continues from the group before, so seqnos have no gaps. A
+//! refused request (a duplicate id, a position out of order) leaves the group before it has changed anything. If the store
+//! fails, nothing of the group is published, and all its requests fail; so do the groups behind it, because the store
+//! accepts no more.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_channel::Receiver;
-use proto::env::Env;
+use proto::env::{Env, TaskPolicy};
 use proto::flow::Reservation;
-use proto::lock::lock;
 use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
-use proto::rpc::api::{PushReply, WriteReply};
+use proto::rpc::api::{CheckedWrites, PushReply, WriteReply};
+use proto::rpc::mutation::MutationKind;
 use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 
+use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
-use super::embedded::check::CheckedWrite;
 use super::embedded::numbering;
+use super::gate::{Answers, Closed, Gate};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
-use documents::document_store::{Batch, DocumentStore};
+use documents::document_store::{Batch, DocumentStore, ShowBatch};
 
 /// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the
 /// next group does not wait long.
 const GROUP_BYTES_MAX: usize = 4 << 20;
+/// Groups that one thread commits before it gives way.
+const GROUPS_MAX: usize = 64;
+/// Groups between their turns. More would only wait longer.
+const UNSHOWN_MAX: usize = 2;
 
 /// A request on its way to the log, and its room in the queue.
 pub struct Job {
@@ -54,7 +62,7 @@ pub type Exclusive = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
 /// The request of a job.
 pub enum Work {
     /// Documents to number and write, all or none.
-    Write(Vec<CheckedWrite>, oneshot::Sender<Result<WriteReply>>),
+    Write(CheckedWrites, oneshot::Sender<Result<WriteReply>>),
     /// Numbered mutations, up to the first that does not fit, then the error that validation has found in the
     /// request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
@@ -66,9 +74,8 @@ pub enum Work {
 pub struct Writer {
     /// The store that batches go to.
     pub store: Arc<dyn DocumentStore>,
-    /// Held from the first look at a group's buckets until its publication. While it is held, store and buckets
-    /// agree.
-    pub gate: Arc<Mutex<()>>,
+    /// The turns of the groups.
+    pub gate: Arc<Gate>,
     /// Notified when the store has failed. It accepts no more until it is opened again.
     pub failed: Arc<Notify>,
     /// Called for each bucket that has changed.
@@ -77,57 +84,91 @@ pub struct Writer {
 
 impl Writer {
     /// Handles jobs; idle once all senders are gone, which happens while the service stops. Cancelling drops the queued
-    /// jobs, whose callers see their reply channel close; a group that is being committed is finished and answered.
+    /// jobs, whose callers see their reply channel close; the groups that are being committed are finished and answered.
     pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) -> Infallible {
         while let Ok(first) = jobs.recv().await {
-            let mut bytes = 0;
-            let (mut group, mut then) = (Vec::new(), Some(first));
-            while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Exclusive(_))) {
-                bytes += job.bytes;
-                group.push(job);
-                then = if bytes < GROUP_BYTES_MAX { jobs.try_recv().ok() } else { None };
+            let mut next = Some(first);
+            while let Some(first) = next {
+                let (writer, queue, shows) = (Arc::clone(&self), jobs.clone(), env.clone());
+                next = env.blocking(move || writer.work(first, &queue, &shows)).await;
             }
-            let writer = Arc::clone(&self);
-            env.blocking(move || {
-                if !group.is_empty() {
-                    writer.commit_group(group);
-                }
-                if let Some(Job { bucket, work: Work::Exclusive(work), .. }) = then {
-                    work(&writer, &bucket);
-                }
-            })
-            .await;
         }
         pending().await
     }
 
-    /// Locks the gate. While it is held, store and buckets agree.
-    pub(crate) fn lock_gate(&self) -> MutexGuard<'_, ()> {
-        lock(&self.gate)
+    /// Handles jobs as long as there are some, for a while. Returns the next one if there are more.
+    fn work(self: &Arc<Self>, first: Job, jobs: &Receiver<Job>, env: &Env) -> Option<Job> {
+        let mut next = Some(first);
+        for _ in 0..GROUPS_MAX {
+            let first = next.take()?;
+            if let Work::Exclusive(work) = first.work {
+                work(self, &first.bucket);
+                next = jobs.try_recv().ok();
+                continue;
+            }
+            let (group, then) = gather(first, jobs);
+            let waiting = self.log_group(group);
+            next = then.or_else(|| jobs.try_recv().ok());
+            if next.is_some() && waiting < UNSHOWN_MAX {
+                let writer = Arc::clone(self);
+                env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
+                    writer.gate.show_waiting();
+                });
+                continue;
+            }
+            self.gate.show_waiting();
+            next = next.or_else(|| jobs.try_recv().ok());
+        }
+        next
     }
 
-    fn commit_group(&self, jobs: Vec<Job>) {
-        let agree = self.lock_gate();
-        let mut group = Group { store: &*self.store, buckets: BTreeMap::new() };
-        let mut answers = Vec::new();
+    /// Closes the gate: while it is held, store and buckets agree, and no group is on its way.
+    pub(crate) fn lock_gate(&self) -> Closed<'_> {
+        self.gate.close()
+    }
+
+    /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown.
+    fn log_group(self: &Arc<Self>, jobs: Vec<Job>) -> usize {
+        let mut turn = self.gate.log();
+        let mut group = Group { store: &*self.store, ahead: &mut turn, buckets: BTreeMap::new() };
+        let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
             answers.push((group.stage(job.bucket, job.work), job.room));
         }
-        let mut batch = Batch::default();
-        let mut publish = Vec::new();
-        for (id, PendingChanges { bucket, changes, .. }) in group.buckets {
+        let (mut batch, mut buckets) = (Batch::default(), Vec::new());
+        for (id, PendingChanges { bucket, changes, next, branches, .. }) in group.buckets {
+            turn.put(id, Positions { next, branches });
             if !changes.mutations.is_empty() {
-                let branches = changes.record.as_ref().map(|record| record.branches.clone());
-                publish.push((bucket, changes.mutations.clone(), branches));
+                buckets.push(bucket);
                 batch.buckets.insert(id, changes);
             }
         }
-        let committed = if batch.buckets.is_empty() { Ok(()) } else { self.store.commit(&batch) };
-        match &committed {
+        let (batch, is_shown) = (Arc::new(batch), Arc::new(AtomicBool::new(false)));
+        let logged = self.store.log(&batch);
+        turn.push(Arc::clone(&batch), Arc::clone(&is_shown));
+        let writer = Arc::clone(self);
+        let show = move || {
+            let committed = writer.show_group(logged, &batch, &buckets);
+            is_shown.store(true, Ordering::Release);
+            Box::new(move || answer_all(answers, &committed)) as Answers
+        };
+        self.gate.push(&turn, Box::new(show))
+    }
+
+    /// Makes a durable group visible.
+    fn show_group(
+        &self,
+        logged: Result<ShowBatch>,
+        batch: &Batch,
+        buckets: &[Arc<Bucket>],
+    ) -> Result<()> {
+        let shown = logged.and_then(|show| show());
+        match &shown {
             Ok(()) => {
-                for (bucket, mutations, branches) in publish {
-                    bucket.publish(mutations, branches);
-                    (self.on_change)(bucket.info.id);
+                for (bucket, (id, changes)) in buckets.iter().zip(&batch.buckets) {
+                    let branches = changes.record.as_ref().map(|record| record.branches.clone());
+                    bucket.publish(changes.mutations.clone(), branches);
+                    (self.on_change)(*id);
                 }
             }
             Err(error) => {
@@ -135,11 +176,28 @@ impl Writer {
                 self.failed.notify_one();
             }
         }
-        let committed = if plant::is(Plant::AcknowledgedEarly) { Ok(()) } else { committed };
-        drop(agree);
-        for (answer, _room) in answers {
-            answer(committed.clone());
-        }
+        shown
+    }
+}
+
+/// Takes the jobs that are committed together, and the one behind them if it is known.
+fn gather(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
+    let (mut bytes, mut group, mut then) = (0, Vec::new(), Some(first));
+    while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Exclusive(_))) {
+        bytes += job.bytes;
+        group.push(job);
+        then = if bytes < GROUP_BYTES_MAX { jobs.try_recv().ok() } else { None };
+    }
+    (group, then)
+}
+
+fn answer_all(answers: Vec<(Answer, Reservation)>, committed: &Result<()>) {
+    let committed = match plant::is(Plant::AcknowledgedEarly) {
+        true => Ok(()),
+        false => committed.clone(),
+    };
+    for (answer, _room) in answers {
+        answer(committed.clone());
     }
 }
 
@@ -156,21 +214,30 @@ fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<
 /// The batch of a group while it is built.
 struct Group<'s> {
     store: &'s dyn DocumentStore,
+    ahead: &'s mut Ahead,
     buckets: BTreeMap<BucketId, PendingChanges>,
 }
 
 impl Group<'_> {
     fn stage(&mut self, bucket: Arc<Bucket>, work: Work) -> Answer {
-        let pending = self
-            .buckets
-            .entry(bucket.info.id)
-            .or_insert_with(|| PendingChanges::new(Arc::clone(&bucket)));
+        let Self { store, ahead, buckets } = self;
+        let id = bucket.info.id;
+        let pending = buckets.entry(id).or_insert_with(|| {
+            let behind = ahead.take(&bucket);
+            PendingChanges::new(Arc::clone(&bucket), behind)
+        });
         let removed = bucket.is_removed().then(|| bucket.removed_error());
         match work {
             Work::Write(writes, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
-                    None => numbering::write(pending, self.store, writes),
+                    None => {
+                        let mut exists = |document: &str| match ahead.newest(id, document) {
+                            Some(kind) => Ok(kind == MutationKind::Upsert),
+                            None => store.contains(id, document),
+                        };
+                        numbering::write(pending, &mut exists, &writes)
+                    }
                 };
                 answer(reply, outcome)
             }
@@ -186,3 +253,7 @@ impl Group<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

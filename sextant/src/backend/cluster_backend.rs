@@ -16,8 +16,8 @@ use proto::model::ids::{Epoch, IndexId};
 use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, Directory, ProjectorApi, PushReply, PushRequest, Write,
-    WriteReply, WriteRequest,
+    CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, ProjectorApi, PushReply,
+    PushRequest, Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -111,6 +111,28 @@ impl ClusterBackend {
         let catalog = self.router.catalog();
         let bucket = catalog.buckets.get(&bucket.id).map_or(bucket, |now| &**now);
         source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
+    }
+
+    /// Writes to the projector of a bucket, which may not have a new bucket yet.
+    async fn write_to<F: Future<Output = Result<WriteReply>>>(
+        &self,
+        bucket: &BucketInfo,
+        write: impl Fn(Arc<dyn ProjectorApi>) -> F,
+    ) -> Result<WriteReply> {
+        let began = Instant::now();
+        let deadline = began + NEW_BUCKET_WAIT;
+        let reply = loop {
+            match write(self.source(bucket)?).await {
+                // The projector does not have the bucket yet, or is about to give a vbucket away: nothing was written.
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
+                    tokio::time::sleep(NOT_HOME_PAUSE).await;
+                }
+                done => break done.map_err(in_doubt)?,
+            }
+        };
+        self.counters.documents.inc_by(reply.affected);
+        self.counters.write.observe(began.elapsed().as_secs_f64());
+        Ok(reply)
     }
 
     /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
@@ -231,20 +253,23 @@ impl Backend for ClusterBackend {
 
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
         let request = WriteRequest { bucket: bucket.id, writes };
-        let began = Instant::now();
-        let deadline = Instant::now() + NEW_BUCKET_WAIT;
-        let reply = loop {
-            match self.source(bucket)?.write(request.clone()).await {
-                // The projector does not have the bucket yet, or is about to give a vbucket away: nothing was written.
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
-                    tokio::time::sleep(NOT_HOME_PAUSE).await;
-                }
-                done => break done.map_err(in_doubt)?,
-            }
+        let write = |source: Arc<dyn ProjectorApi>| {
+            let request = request.clone();
+            async move { source.write(request).await }
         };
-        self.counters.documents.inc_by(reply.affected);
-        self.counters.write.observe(began.elapsed().as_secs_f64());
-        Ok(reply)
+        self.write_to(bucket, write).await
+    }
+
+    async fn write_checked(
+        &self,
+        bucket: &BucketInfo,
+        writes: CheckedWrites,
+    ) -> Result<WriteReply> {
+        let write = |source: Arc<dyn ProjectorApi>| {
+            let (bucket, writes) = (bucket.id, writes.clone());
+            async move { source.write_checked(bucket, writes).await }
+        };
+        self.write_to(bucket, write).await
     }
 
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {

@@ -4,8 +4,8 @@
 use proto::expr::Expr;
 use proto::expr::cost::CostMeter;
 use proto::model::bucket::BucketInfo;
-use proto::rpc::api::{Write, WriteKind};
-use proto::value::Value;
+use proto::rpc::api::{CheckedWrite, CheckedWrites, Write, WriteKind};
+use proto::value::{DOCUMENT_BYTES_MAX, Value};
 use proto::{Error, ErrorCode, Result};
 
 use super::state::SessionState;
@@ -55,8 +55,8 @@ impl SessionState {
         Ok(format!("DELETE {affected}"))
     }
 
-    async fn write(&mut self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<u64> {
-        let reply = self.backend.write(bucket, writes).await?;
+    async fn write(&mut self, bucket: &BucketInfo, writes: CheckedWrites) -> Result<u64> {
+        let reply = self.backend.write_checked(bucket, writes).await?;
         self.settings.written.add(reply.position);
         Ok(reply.affected)
     }
@@ -76,35 +76,34 @@ fn is_long<'a>(exprs: impl IntoIterator<Item = &'a Expr>, values: &[Value]) -> b
 }
 
 /// The writes of an INSERT, whose documents are JSON.
-fn insertions(insert: &Insert, values: &[Value]) -> Result<Vec<Write>> {
+fn insertions(insert: &Insert, values: &[Value]) -> Result<CheckedWrites> {
     let cost = CostMeter::for_evaluation();
     let mut writes = Vec::with_capacity(insert.rows.len());
     for (id, doc) in &insert.rows {
         let id = text_argument(id, values, &cost, "an id")?;
         proto::value::key::check_id(&id)?;
         let doc = text_argument(doc, values, &cost, "a document")?;
-        Value::parse_json(doc.as_bytes())
-            .map_err(|error| error.context(format!("document {id:?}")))?;
         let kind = match insert.replace {
             true => WriteKind::Upsert(doc.into()),
             false => WriteKind::Insert(doc.into()),
         };
-        writes.push(Write { id, kind });
+        writes.push(CheckedWrite::new(Write { id, kind }, DOCUMENT_BYTES_MAX)?);
     }
-    Ok(writes)
+    Ok(writes.into_iter().collect())
 }
 
 /// The writes of a DELETE.
-fn deletions(ids: &[Expr], values: &[Value]) -> Result<Vec<Write>> {
+fn deletions(ids: &[Expr], values: &[Value]) -> Result<CheckedWrites> {
     let cost = CostMeter::for_evaluation();
     let mut writes = Vec::with_capacity(ids.len());
     for id in ids {
         // Ids are strings. A number stands for its text, which INSERT stores.
         if let Some(id) = proto::value::text(&constant_value(id, values, &cost)?) {
-            writes.push(Write { id: id.into_owned(), kind: WriteKind::Delete });
+            let write = Write { id: id.into_owned(), kind: WriteKind::Delete };
+            writes.push(CheckedWrite::new(write, DOCUMENT_BYTES_MAX)?);
         }
     }
-    Ok(writes)
+    Ok(writes.into_iter().collect())
 }
 
 fn constant_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {

@@ -9,7 +9,7 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{Epoch, IndexId};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
-use proto::rpc::api::{CoordinatorStatus, Write, WriteReply};
+use proto::rpc::api::{CheckedWrites, CoordinatorStatus, Write, WriteReply};
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use router::ScanBatch;
@@ -51,6 +51,15 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Writes documents atomically; they are durable when it returns.
     async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply>;
+
+    /// Writes documents that were checked, as [`Self::write`] does.
+    async fn write_checked(
+        &self,
+        bucket: &BucketInfo,
+        writes: CheckedWrites,
+    ) -> Result<WriteReply> {
+        self.write(bucket, writes.to_writes()).await
+    }
 
     /// Reads documents by id; `None` for missing ones.
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;

@@ -181,6 +181,24 @@ impl GroupBuilder {
         &self.runs[..self.runs_used]
     }
 
+    /// The indexes of the mutations in the order of their places: run by run, and in each run as they came.
+    pub(super) fn order(&self) -> Vec<u32> {
+        let mut begins = vec![0; self.runs_used + 1];
+        for (run, _) in &self.places {
+            begins[*run as usize + 1] += 1;
+        }
+        for run in 0..self.runs_used {
+            begins[run + 1] += begins[run];
+        }
+        let mut order = vec![0; self.places.len()];
+        for (index, (run, _)) in self.places.iter().enumerate() {
+            let next: &mut usize = &mut begins[*run as usize];
+            order[*next] = index as u32;
+            *next += 1;
+        }
+        order
+    }
+
     /// True if the group asks for counters of earlier mutations.
     pub(super) fn looks_back(&self) -> bool {
         self.items.iter().any(|item| matches!(item, Draft::Rewind(..) | Draft::Purge(_)))

@@ -46,6 +46,10 @@ pub struct GroupPlace {
     pub end: Lsn,
     /// The place of each mutation, in the order in which the builder got them.
     pub mutations: Vec<MutationPlace>,
+    /// The indexes of the mutations in the order of their places.
+    pub order: Vec<u32>,
+    /// The vbuckets that the group changes, and their new states.
+    pub states: Vec<(VbucketId, VbucketState)>,
 }
 
 impl ChangeLog {
@@ -59,7 +63,8 @@ impl ChangeLog {
         let payload = self.log.end() + storage::log::RECORD_OVERHEAD_BYTES;
         if group.is_empty() {
             let end = self.log.end();
-            return Ok(GroupPlace { start: end, end, mutations: Vec::new() });
+            let (mutations, order, states) = Default::default();
+            return Ok(GroupPlace { start: end, end, mutations, order, states });
         }
         if group.looks_back() && !writer.unsynced.is_empty() {
             // The counters of earlier mutations are read from the visible part.
@@ -78,8 +83,8 @@ impl ChangeLog {
             MutationPlace { item, item_bytes, offset: MUTATIONS_AT + offset }
         };
         let mutations = group.places.iter().map(place).collect();
-        for (vbucket, state) in staged {
-            states[usize::from(vbucket.0)] = state;
+        for (vbucket, state) in &staged {
+            states[usize::from(vbucket.0)] = *state;
         }
         let changes = encoder.changes.iter();
         let changes: Vec<PlacedChange> = changes
@@ -89,7 +94,7 @@ impl ChangeLog {
             })
             .collect();
         writer.unsynced.extend(changes);
-        Ok(GroupPlace { start, end, mutations })
+        Ok(GroupPlace { start, end, mutations, order: group.order(), states: staged })
     }
 
     /// Makes all appended groups durable and visible.

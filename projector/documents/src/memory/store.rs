@@ -12,7 +12,8 @@ use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};
 use crate::document_store::{
-    Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, StoredDocument,
+    Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, ShowBatch,
+    StoredDocument,
 };
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
@@ -213,7 +214,7 @@ impl DocumentStore for MemoryStore {
         Ok(())
     }
 
-    fn commit(&self, batch: &Batch) -> Result<()> {
+    fn log(&self, batch: &Arc<Batch>) -> Result<ShowBatch> {
         self.wait_for_sync();
         let mut state = self.state();
         state.check_writable()?;
@@ -227,8 +228,11 @@ impl DocumentStore for MemoryStore {
             state.in_doubt = Some(changes);
             return Err(Error::new(ErrorCode::Io, "the document store's sync failed"));
         }
-        state.apply(&changes);
-        Ok(())
+        let this = self.clone();
+        Ok(Box::new(move || {
+            this.state().apply(&changes);
+            Ok(())
+        }))
     }
 
     fn get(

@@ -1,35 +1,39 @@
 //! One bucket: its change log, its table, and the order in which they change.
 //!
-//! All changes of a bucket run under one lock, each as one group: append, sync, then the table. Readers take no part in it. They see
-//! positions and mutations when the group is synced, and documents when the table has them; the service publishes a
-//! group after both.
+//! A batch of mutations changes the bucket in two steps. [`BucketStore::log_group`] appends it to the log as one group, and
+//! syncs; [`BucketStore::show`] gives it to the table. The next batch may be logged before that, and batches are shown
+//! in the order of the log, each by its number. Any other change is one step, and is refused while a batch is between its
+//! steps.
+//!
+//! - The log is ahead of the table, never behind it.
+//! - *Shown* is the state of the log and the record behind the last group that the table has. A flush covers that, so
+//!   that its checkpoint never covers what only the log has.
+//! - A failure between log and table closes the bucket, and no checkpoint is written then: the next opening replays the
+//!   groups.
+//!
+//! Readers take no part in this. They see positions and mutations when a group is synced, and documents when the table has
+//! them; the service publishes a group after both.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::env::{Env, create_dir_durably};
 use proto::lock::lock;
 use proto::model::history::branch_of;
-use proto::model::ids::{Seqno, VbucketId};
-use proto::plant::{self, Plant};
+use proto::model::ids::Seqno;
 use proto::{Error, ErrorCode, Result};
-use storage::log::{Lsn, RECORD_OVERHEAD_BYTES};
+use storage::log::Lsn;
 
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use super::disk_store::DiskStoreOptions;
 use super::paired_file::PairedFile;
-use super::replay::{Replay, copied, version, version_place};
+use super::replay::{Replay, version, version_place};
 use crate::change_log::{ChangeLog, GroupBuilder, GroupPlace, KnownLog, LogState, VbucketRange};
-use crate::document_store::{BucketChanges, LogExtent, LogRange, StoredDocument};
+use crate::document_store::{BucketChanges, LogExtent, LogRange};
 use crate::mutation::Mutation;
 use crate::record::BucketRecord;
-use crate::rules::{check_empty, check_rewind, documents_before};
-use crate::table::{
-    DeadVersions, DocumentTable, Retention, TableManifest, TableOptions, VersionRef,
-};
-
-/// The size of a read of the log.
-const PIECE_BYTES: usize = 1 << 20;
+use crate::table::{DocumentTable, Retention, TableManifest, TableOptions, VersionRef};
 
 /// A bucket on disk.
 pub struct BucketStore {
@@ -37,19 +41,41 @@ pub struct BucketStore {
     pub(super) dir: PathBuf,
     pub(super) log: ChangeLog,
     pub(super) table: DocumentTable,
-    changes: Mutex<Changes>,
+    pub(super) changes: Mutex<Changes>,
+    /// Locked after `changes` by those who need both.
+    pub(super) shown: Mutex<Shown>,
+    /// True after a failed [`Self::show`]: no further batch is logged. Whether one is shown is decided under the lock.
+    has_failed_show: AtomicBool,
     checkpoint: Mutex<LastCheckpoint>,
     /// Held during a flush: a later one waits for its end, and checkpoints never go back.
     pub(super) flushing: Mutex<()>,
 }
 
-/// What a change needs and alters; locked from the first look at a group until the table has it.
-struct Changes {
-    record: BucketRecord,
-    group: GroupBuilder,
-    /// True if a group may be in the log and not in the table. Nothing is accepted and no checkpoint is written then: the next
-    /// opening replays the group.
-    is_broken: bool,
+/// What a change of the log needs and alters; locked from the first look at a group until it is synced.
+pub(super) struct Changes {
+    pub(super) record: BucketRecord,
+    pub(super) group: GroupBuilder,
+    /// Number of batches in the log since the bucket was opened.
+    pub(super) batches: u64,
+    /// True if a group may be in the log that the table never gets. Nothing is accepted then.
+    pub(super) is_broken: bool,
+}
+
+/// What the table has.
+pub(super) struct Shown {
+    /// Number of batches since the bucket was opened.
+    pub(super) batches: u64,
+    /// The state of the log and the record behind the last group that the table has.
+    pub(super) state: LogState,
+    pub(super) record: BucketRecord,
+    /// True if the table may lack a part of a group. No checkpoint is written then.
+    pub(super) is_broken: bool,
+}
+
+/// A batch that the log has and the table has not.
+pub(super) struct LoggedGroup {
+    place: GroupPlace,
+    number: u64,
 }
 
 /// The last checkpoint on disk.
@@ -116,6 +142,8 @@ impl BucketStore {
             tracing::debug!(dir = %dir.display(), events, "replayed a change log");
         }
         table.reach(log.end());
+        let (state, shown_record) = (log.state(), record.clone());
+        let shown = Shown { batches: 0, state, record: shown_record, is_broken: false };
         Ok(Self {
             env: env.clone(),
             dir: dir.to_path_buf(),
@@ -124,8 +152,11 @@ impl BucketStore {
             changes: Mutex::new(Changes {
                 record,
                 group: GroupBuilder::default(),
+                batches: 0,
                 is_broken: false,
             }),
+            shown: Mutex::new(shown),
+            has_failed_show: AtomicBool::new(false),
             checkpoint: Mutex::new(LastCheckpoint { file, last }),
             flushing: Mutex::default(),
         })
@@ -141,9 +172,11 @@ impl BucketStore {
         self.log.extents().iter().map(|extent| extent.end).collect()
     }
 
-    /// Commits mutations and a new record: durable, then in the table.
-    pub fn commit(&self, changes: &BucketChanges) -> Result<()> {
-        let mut this = self.changes()?;
+    /// Makes mutations and a new record durable. [`Self::show`] follows, in the order of these calls.
+    pub(super) fn log_group(&self, changes: &BucketChanges) -> Result<LoggedGroup> {
+        let mut this = lock(&self.changes);
+        // The table may be taking the batch before this one, for which nobody waits here.
+        check_whole(this.is_broken || self.has_failed_show.load(Ordering::Acquire))?;
         let Changes { record, group, .. } = &mut *this;
         group.clear();
         if let Some(next) = &changes.record {
@@ -156,34 +189,51 @@ impl BucketStore {
             group.mutation(vbuuid.unwrap_or_default(), mutation);
         }
         let place = self.append(&mut this)?;
-        self.apply(&changes.mutations, &place)?;
         if let Some(next) = &changes.record {
             this.record = next.clone();
         }
+        this.batches += 1;
         this.is_broken = false;
+        Ok(LoggedGroup { place, number: this.batches })
+    }
+
+    /// Gives a logged batch to the table.
+    pub(super) fn show(&self, changes: &BucketChanges, logged: LoggedGroup) -> Result<()> {
+        let shown = self.show_in_order(changes, logged);
+        if shown.is_err() {
+            self.has_failed_show.store(true, Ordering::Release);
+        }
+        shown
+    }
+
+    fn show_in_order(&self, changes: &BucketChanges, logged: LoggedGroup) -> Result<()> {
+        let mut shown = lock(&self.shown);
+        check_whole(shown.is_broken)?;
+        shown.is_broken = true;
+        if logged.number != shown.batches + 1 {
+            return Err(Error::internal("the batches of a bucket are shown out of order"));
+        }
+        self.apply(&changes.mutations, &logged.place)?;
+        for (vbucket, state) in &logged.place.states {
+            shown.state.vbuckets[usize::from(vbucket.0)] = *state;
+        }
+        shown.state.from = logged.place.end;
+        if let Some(record) = &changes.record {
+            shown.record = record.clone();
+        }
+        shown.batches = logged.number;
+        shown.is_broken = false;
         Ok(())
     }
 
     /// True if nothing is accepted until the bucket is opened again.
     pub fn has_failed(&self) -> bool {
-        self.log.check().is_err() || lock(&self.changes).is_broken
-    }
-
-    /// The changes, unless an earlier one has failed half way.
-    fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
-        let this = lock(&self.changes);
-        match this.is_broken {
-            true => Err(Error::new(
-                ErrorCode::Io,
-                "an earlier change of the bucket has failed half way",
-            )
-            .with_hint("the process ends, and its next start recovers")),
-            false => Ok(this),
-        }
+        let is_broken = lock(&self.changes).is_broken || lock(&self.shown).is_broken;
+        self.log.check().is_err() || is_broken
     }
 
     /// Appends and syncs the group of a change.
-    fn append(&self, this: &mut MutexGuard<'_, Changes>) -> Result<GroupPlace> {
+    pub(super) fn append(&self, this: &mut MutexGuard<'_, Changes>) -> Result<GroupPlace> {
         let place = self.log.append(&this.group)?;
         this.is_broken = true;
         self.log.sync()?;
@@ -192,162 +242,12 @@ impl BucketStore {
 
     /// Adds mutations to the table, in the order of their places.
     fn apply(&self, mutations: &[Arc<Mutation>], place: &GroupPlace) -> Result<()> {
-        let places = place.mutations.iter().map(version_place);
-        let mut versions: Vec<VersionRef<'_>> = mutations
-            .iter()
-            .zip(places)
-            .map(|(mutation, place)| version(mutation, place))
+        let ordered = place.order.iter().map(|index| *index as usize);
+        let versions: Vec<VersionRef<'_>> = ordered
+            .map(|index| version(&mutations[index], version_place(&place.mutations[index])))
             .collect();
-        versions.sort_unstable_by_key(|version| version.place);
         self.table.apply(&versions)?;
         self.table.reach(place.end);
-        Ok(())
-    }
-
-    /// Replaces the record.
-    pub fn put_record(&self, record: &BucketRecord) -> Result<()> {
-        let mut this = self.changes()?;
-        let place = self.change(&mut this, Some(record), |_| {})?;
-        self.table.reach(place.end);
-        this.is_broken = false;
-        Ok(())
-    }
-
-    /// Makes a change without mutations; returns its place. The caller tells the table of it.
-    fn change(
-        &self,
-        this: &mut MutexGuard<'_, Changes>,
-        record: Option<&BucketRecord>,
-        build: impl FnOnce(&mut GroupBuilder),
-    ) -> Result<GroupPlace> {
-        this.group.clear();
-        if let Some(record) = record {
-            this.group.record(record)?;
-        }
-        build(&mut this.group);
-        let place = self.append(this)?;
-        if let Some(record) = record {
-            this.record = record.clone();
-        }
-        Ok(place)
-    }
-
-    /// Takes vbuckets back to earlier positions, with the record that has the new branches.
-    pub fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
-        let mut this = self.changes()?;
-        let mut back = Vec::new();
-        for (vbucket, to) in to {
-            let extent = self.log.extent(*vbucket);
-            check_rewind(*vbucket, extent.purged, *to)?;
-            if *to < extent.end {
-                self.check_versions(*vbucket, &extent, *to)?;
-                back.push((*vbucket, *to));
-            }
-        }
-        let place = self.change(&mut this, Some(record), |group| {
-            back.iter().for_each(|(vbucket, to)| group.rewind(*vbucket, *to));
-        })?;
-        let dead = |(vbucket, after): &(VbucketId, Seqno)| DeadVersions {
-            vbucket: *vbucket,
-            before: place.end,
-            after: *after,
-        };
-        if !plant::is(Plant::RewindKeepsDocuments) {
-            self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
-        }
-        self.table.reach(place.end);
-        this.is_broken = false;
-        Ok(())
-    }
-
-    /// Checks that the log still tells what the documents were at an earlier position. A vbucket that was copied by its documents may
-    /// never have had their versions before the purge point.
-    fn check_versions(&self, vbucket: VbucketId, extent: &LogExtent, to: Seqno) -> Result<()> {
-        if extent.purged.0 == 0 || to.0 == 0 {
-            return Ok(());
-        }
-        let beyond = self.mutations(VbucketRange { vbucket, after: to, to: extent.end });
-        let before = self.mutations(VbucketRange { vbucket, after: extent.purged, to });
-        documents_before(beyond, before, vbucket, extent.purged).map(|_| ())
-    }
-
-    /// The mutations of a range, piece by piece.
-    fn mutations(&self, range: VbucketRange) -> impl Iterator<Item = Result<Arc<Mutation>>> {
-        let mut next = range;
-        let mut piece = Vec::new().into_iter();
-        std::iter::from_fn(move || {
-            if let Some(mutation) = piece.next() {
-                return Some(Ok(mutation));
-            }
-            match self.log.read(next, PIECE_BYTES) {
-                Ok(found) => {
-                    next.after = found.last()?.seqno;
-                    piece = found.into_iter();
-                    piece.next().map(Ok)
-                }
-                Err(error) => {
-                    next.after = next.to;
-                    Some(Err(error))
-                }
-            }
-        })
-    }
-
-    /// Purges the mutations of some vbuckets. The checkpoint keeps the end of a vbucket without any, so that an idle vbucket holds
-    /// no segment of the log.
-    pub fn purge(&self, to: &[(VbucketId, Seqno)]) -> Result<()> {
-        let mut this = self.changes()?;
-        let points: Vec<(VbucketId, Seqno)> = to
-            .iter()
-            .filter_map(|(vbucket, to)| {
-                let extent = self.log.extent(*vbucket);
-                let to = (*to).min(extent.end);
-                (to > extent.purged).then_some((*vbucket, to))
-            })
-            .collect();
-        if !points.is_empty() {
-            let place = self.change(&mut this, None, |group| group.purge(&points))?;
-            self.table.reach(place.end);
-            this.is_broken = false;
-        }
-        Ok(())
-    }
-
-    /// Gives an empty vbucket a purge point.
-    pub fn begin_purged(
-        &self,
-        record: &BucketRecord,
-        vbucket: VbucketId,
-        purged: Seqno,
-    ) -> Result<()> {
-        let mut this = self.changes()?;
-        check_empty(vbucket, &self.log.extent(vbucket))?;
-        let place = self.change(&mut this, Some(record), |group| group.begin(vbucket, purged))?;
-        self.table.reach(place.end);
-        this.is_broken = false;
-        Ok(())
-    }
-
-    /// Adds documents of a vbucket that is being copied.
-    pub fn put_documents(&self, documents: &[StoredDocument]) -> Result<()> {
-        let mut this = self.changes()?;
-        let Some(first) = documents.first() else { return Ok(()) };
-        let vbuckets = this.record.info.vbuckets;
-        let vbucket = proto::model::ids::vbucket_of(&first.id, vbuckets);
-        let place = self.change(&mut this, None, |group| group.documents(vbucket, documents))?;
-        // A copied document is in the log until the checkpoint covers it, so it has a place like any other version.
-        self.table.apply(&copied(documents, place.start + RECORD_OVERHEAD_BYTES))?;
-        self.table.reach(place.end);
-        this.is_broken = false;
-        Ok(())
-    }
-
-    /// Removes all data of a vbucket, and its branches.
-    pub fn remove(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
-        let mut this = self.changes()?;
-        let place = self.change(&mut this, Some(record), |group| group.remove(vbucket))?;
-        self.table.kill(&[DeadVersions { vbucket, before: place.end, after: Seqno(0) }]);
-        this.is_broken = false;
         Ok(())
     }
 
@@ -367,11 +267,11 @@ impl BucketStore {
         Retention { from: self.log.extents().iter().map(|extent| extent.purged).collect() }
     }
 
-    /// The state of the log when the table has everything that it covers.
-    pub(super) fn synced_state(&self) -> Result<(LogState, BucketRecord)> {
-        let this = self.changes()?;
-        self.log.sync()?;
-        Ok((self.log.state(), this.record.clone()))
+    /// The state of the log and the record behind the last group that the table has. It is durable.
+    pub(super) fn shown_state(&self) -> Result<(LogState, BucketRecord)> {
+        let shown = lock(&self.shown);
+        check_whole(shown.is_broken)?;
+        Ok((shown.state.clone(), shown.record.clone()))
     }
 
     /// Writes a checkpoint for a change of the table.
@@ -401,5 +301,16 @@ impl BucketStore {
     /// The place up to which the last checkpoint covers the log.
     pub(super) fn covered(&self) -> Lsn {
         lock(&self.checkpoint).last.log.from
+    }
+}
+
+/// Checks that no change has failed half way.
+pub(super) fn check_whole(is_broken: bool) -> Result<()> {
+    match is_broken {
+        true => {
+            Err(Error::new(ErrorCode::Io, "an earlier change of the bucket has failed half way")
+                .with_hint("the process ends, and its next start recovers"))
+        }
+        false => Ok(()),
     }
 }

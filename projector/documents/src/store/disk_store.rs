@@ -23,7 +23,8 @@ use super::source_manifest::{
 use super::walk::StoreWalk;
 use crate::change_log::ChangeLogOptions;
 use crate::document_store::{
-    Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, StoredDocument,
+    Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, ShowBatch,
+    StoredDocument,
 };
 use crate::record::{BucketRecord, StoredId};
 use crate::rules::no_bucket;
@@ -317,13 +318,19 @@ impl DocumentStore for DiskStore {
         Ok(self.bucket(bucket)?.log.purge_to_hold(bytes))
     }
 
-    fn commit(&self, batch: &Batch) -> Result<()> {
-        for (bucket, changes) in &batch.buckets {
-            let bucket = self.bucket(*bucket)?;
-            bucket.commit(changes)?;
+    fn log(&self, batch: &Arc<Batch>) -> Result<ShowBatch> {
+        let mut logged = Vec::with_capacity(batch.buckets.len());
+        for (id, changes) in &batch.buckets {
+            let bucket = self.bucket(*id)?;
             self.bound_memory(&bucket)?;
+            let group = bucket.log_group(changes)?;
+            logged.push((bucket, group));
         }
-        Ok(())
+        let batch = Arc::clone(batch);
+        Ok(Box::new(move || {
+            let mut groups = logged.into_iter().zip(batch.buckets.values());
+            groups.try_for_each(|((bucket, group), changes)| bucket.show(changes, group))
+        }))
     }
 
     fn get(

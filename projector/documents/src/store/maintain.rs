@@ -21,7 +21,7 @@ impl BucketStore {
     pub fn flush(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.flushing);
         // Order matters: the table has everything of this state, and perhaps more.
-        let (log, record) = self.synced_state()?;
+        let (log, record) = self.shown_state()?;
         let covered = log.from;
         let Some(change) = self.table.prepare_flush(|| self.retention())? else {
             return Ok(false);

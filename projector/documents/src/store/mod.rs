@@ -11,7 +11,8 @@
 //! # How it works
 //!
 //! Each change of a bucket is one group of its change log. After the sync of the group the table gets its versions, and the
-//! readers see them. A *checkpoint* says up to which place the table's fragments have everything, and what the positions and
+//! readers see them. A batch of mutations may wait between the sync and the table, while the log has the next one already
+//! (`bucket_store`). A *checkpoint* says up to which place the table's fragments have everything, and what the positions and
 //! the record of the bucket were there. A start reads the checkpoint and replays the groups behind it.
 //!
 //! # Invariants
@@ -26,6 +27,7 @@ mod checkpoint;
 mod describe;
 mod disk_store;
 mod maintain;
+mod one_step;
 mod paired_file;
 mod recover;
 mod replay;

@@ -1,93 +1,90 @@
 //! Numbers the writes of an embedded bucket.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::model::cut::{Position, WritePosition};
 use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::rpc::api::WriteReply;
+use proto::rpc::api::{CheckedWrite, CheckedWrites, WriteKind, WriteReply};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
-use super::check::{CheckedKind, CheckedWrite};
 use crate::source::pending::PendingChanges;
-use documents::document_store::DocumentStore;
 use documents::mutation::Mutation;
 
-/// Numbers the writes of a request: all of them or none.
+/// Numbers the writes of a request: all of them or none. `exists` tells if there was a document before the group.
 pub(in crate::source) fn write(
     pending: &mut PendingChanges,
-    store: &dyn DocumentStore,
-    writes: Vec<CheckedWrite>,
+    exists: &mut dyn FnMut(&str) -> Result<bool>,
+    writes: &CheckedWrites,
 ) -> Result<WriteReply> {
-    let effective = check_writes(pending, store, &writes)?;
-    let mut positions = BTreeMap::new();
-    let mut affected = 0;
-    for (write, effective) in writes.into_iter().zip(effective) {
-        if !effective {
+    let writes = writes.writes();
+    let effective = check_writes(pending, exists, writes)?;
+    let mut written: Vec<VbucketId> = Vec::with_capacity(writes.len());
+    pending.changes.mutations.reserve(writes.len());
+    for (n, write) in writes.iter().enumerate() {
+        if effective.as_ref().is_some_and(|effective| !effective[n]) {
             continue;
         }
-        affected += 1;
-        let vbucket = vbucket_of(&write.id, pending.bucket.info.vbuckets);
+        let vbucket = vbucket_of(write.id(), pending.bucket.info.vbuckets);
         let position = number(pending, vbucket);
-        positions.insert(vbucket, position);
+        written.push(vbucket);
+        let (kind, document) = match write.document() {
+            Some(document) => (MutationKind::Upsert, document.clone()),
+            None => (MutationKind::Deletion, Bytes::new()),
+        };
         let place = (vbucket, position.seqno);
-        pending.add(match write.kind {
-            CheckedKind::Insert(document, value) | CheckedKind::Upsert(document, value) => {
-                Mutation::new(place, write.id, MutationKind::Upsert, document).with_value(value)
-            }
-            CheckedKind::Delete => {
-                Mutation::new(place, write.id, MutationKind::Deletion, Bytes::new())
-            }
-        });
+        pending.add(Mutation::new(place, Arc::clone(write.id()), kind, document));
     }
+    let affected = written.len() as u64;
+    written.sort_unstable();
+    written.dedup();
+    let last = |vbucket: VbucketId| (vbucket, pending.next[usize::from(vbucket.0)]);
+    let positions = written.into_iter().map(last).collect();
     let bucket = pending.bucket.info.id;
-    let positions = positions.into_iter().collect();
     Ok(WriteReply { affected, position: WritePosition { bucket, positions } })
 }
 
-/// Validates a request as a whole before any of it is executed. Returns for each write whether it changes anything.
-/// `DuplicateId` if an insert finds the document, perhaps from an earlier write of the same request.
+/// Validates a request as a whole before any of it is executed. Returns for each write whether it changes anything; `None`
+/// if all of them do. `DuplicateId` if an insert finds the document, perhaps from an earlier write of the same request.
 fn check_writes(
-    pending: &PendingChanges,
-    store: &dyn DocumentStore,
+    pending: &mut PendingChanges,
+    exists: &mut dyn FnMut(&str) -> Result<bool>,
     writes: &[CheckedWrite],
-) -> Result<Vec<bool>> {
+) -> Result<Option<Vec<bool>>> {
     // A bulk load replaces documents, so it needs no lookups.
-    if writes.iter().all(|write| matches!(write.kind, CheckedKind::Upsert(..))) {
-        return Ok(vec![true; writes.len()]);
+    if writes.iter().all(|write| matches!(write.kind(), WriteKind::Upsert(_))) {
+        return Ok(None);
     }
     let mut here: BTreeMap<&str, bool> = BTreeMap::new();
     let mut effective = Vec::with_capacity(writes.len());
     for write in writes {
-        let exists = match here.get(&*write.id) {
+        let exists = match here.get(&**write.id()) {
             Some(exists) => *exists,
-            None => exists(pending, store, &write.id)?,
+            None => match pending.newest(write.id()) {
+                Some(kind) => kind == MutationKind::Upsert,
+                None => exists(write.id())?,
+            },
         };
-        effective.push(match write.kind {
-            CheckedKind::Insert(..) if exists => {
+        effective.push(match write.kind() {
+            WriteKind::Insert(_) if exists => {
                 return Err(Error::new(
                     ErrorCode::DuplicateId,
                     format!(
                         "bucket {} already has a document {:?}",
-                        pending.bucket.info.name, write.id
+                        pending.bucket.info.name,
+                        write.id()
                     ),
                 )
                 .with_hint("ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces it"));
             }
-            CheckedKind::Delete => exists,
+            WriteKind::Delete => exists,
             _ => true,
         });
-        here.insert(&write.id, !matches!(write.kind, CheckedKind::Delete));
+        here.insert(write.id(), !matches!(write.kind(), WriteKind::Delete));
     }
-    Ok(effective)
-}
-
-fn exists(pending: &PendingChanges, store: &dyn DocumentStore, id: &str) -> Result<bool> {
-    match pending.changes.last.get(id) {
-        Some(at) => Ok(pending.changes.mutations[*at].kind == MutationKind::Upsert),
-        None => store.contains(pending.bucket.info.id, id),
-    }
+    Ok(Some(effective))
 }
 
 /// The next position in a vbucket.

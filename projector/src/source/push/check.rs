@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::{Vbuuid, vbucket_of};
-use proto::rpc::api::PushMutation;
+use proto::rpc::api::{PushMutation, check_document};
 use proto::rpc::mutation::MutationKind;
 use proto::value::key::check_id;
 use proto::{Error, ErrorCode, Result};
 
-use crate::source::check::{WRITE_OVERHEAD_BYTES, document};
+use crate::source::check::WRITE_OVERHEAD_BYTES;
 use documents::mutation::Mutation;
 
 /// A pushed mutation whose id, vbucket and document are valid.
@@ -58,8 +58,8 @@ fn push(
     let place = (vbucket, position.seqno);
     let mutation = match kind {
         MutationKind::Upsert => {
-            let value = document(&id, &json, document_bytes_max)?;
-            Mutation::new(place, Arc::from(id), kind, json).with_value(value)
+            check_document(&id, &json, document_bytes_max)?;
+            Mutation::new(place, Arc::from(id), kind, json)
         }
         MutationKind::Deletion => Mutation::new(place, Arc::from(id), kind, bytes::Bytes::new()),
     };

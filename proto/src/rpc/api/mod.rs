@@ -5,6 +5,7 @@
 //! Every call may fail with a retryable error at any time, and the caller handles it. Streams are bounded: a sender waits
 //! for its reader.
 
+mod checked;
 mod coordinator;
 mod directory;
 mod hand_over;
@@ -13,6 +14,7 @@ mod projector;
 mod streams;
 mod writes;
 
+pub use checked::{CheckedWrite, CheckedWrites, check_document, too_long};
 pub use coordinator::{
     BucketProgress, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs, Heartbeat,
     HeartbeatReply, LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply,

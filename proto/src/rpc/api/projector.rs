@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use super::checked::CheckedWrites;
 use super::hand_over::{HandOverPiece, HandOverRequest};
 use super::streams::ResultStream;
 use super::writes::{PushReply, PushRequest, WriteReply, WriteRequest};
@@ -18,6 +19,12 @@ use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, Subs
 pub trait ProjectorApi: Send + Sync + 'static {
     /// Writes documents atomically: the whole request or nothing. The writes are durable when the call returns.
     async fn write(&self, request: WriteRequest) -> Result<WriteReply>;
+
+    /// Writes documents that this process has checked, as [`Self::write`] does. A projector of another process checks them
+    /// again.
+    async fn write_checked(&self, bucket: BucketId, writes: CheckedWrites) -> Result<WriteReply> {
+        self.write(WriteRequest { bucket, writes: writes.to_writes() }).await
+    }
 
     /// Returns documents by id, `None` for a missing one. All are read at one moment, so a request of [`Self::write`] is seen
     /// whole or not at all. `OverLimit` if they are too long together for one answer; one document never is.

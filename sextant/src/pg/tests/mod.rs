@@ -315,14 +315,17 @@ async fn the_error_of_a_timed_out_copy_says_how_many_documents_are_stored() {
     let (client, _task) = cities(&cluster).await;
     client.batch_execute("SET statement_timeout = '300ms'").await.unwrap();
     let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>("COPY b FROM STDIN").await.unwrap());
-    let lines: String = (0..5000).map(|n| format!("{{\"id\":\"k{n}\"}}\n")).collect();
+    // Five pieces of the data and a little more; the session writes the first two.
+    let pad = "x".repeat(1024 - r#"{"id":"k0000","pad":""}"#.len() - 1);
+    let line = |n: usize| format!("{{\"id\":\"k{n:04}\",\"pad\":\"{pad}\"}}\n");
+    let lines: String = (0..5 * 512 + 100).map(line).collect();
     sink.send(Bytes::from(lines)).await.unwrap();
     sink.flush().await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     let error = sink.as_mut().finish().await.unwrap_err();
     assert_eq!(state(&error), "57014");
     let message = error.as_db_error().unwrap().message().to_owned();
-    assert!(message.contains("2000 documents are stored, and perhaps 2000 more"), "{message}");
+    assert!(message.contains("512 documents are stored, and perhaps 512 more"), "{message}");
 }
 
 #[tokio::test]

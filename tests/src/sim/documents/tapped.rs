@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use projector::testing::{
     Batch, BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, Mutation,
-    StoredDocument, StoredId,
+    ShowBatch, StoredDocument, StoredId,
 };
 use projector::{DiskStore, DiskStoreOptions};
 use proto::env::Env;
@@ -145,21 +145,32 @@ impl DocumentStore for TappedStore {
         self.store.purge_to_hold(bucket, bytes)
     }
 
-    fn commit(&self, batch: &Batch) -> Result<()> {
+    fn log(&self, batch: &Arc<Batch>) -> Result<ShowBatch> {
         let changes = batch.buckets.iter().map(|(bucket, changes)| {
             let (mutations, record) = (changes.mutations.clone(), changes.record.clone());
             StoreChange::Bucket(*bucket, Change::Commit { mutations, record })
         });
         let numbers = self.mirror.begin(changes.collect());
-        let done = self.store.commit(batch);
-        for (number, (bucket, changes)) in numbers.into_iter().zip(&batch.buckets) {
-            match &done {
-                Ok(()) => self.mirror.succeeded(number),
-                Err(_) if self.has(*bucket, &changes.mutations) => self.mirror.succeeded(number),
-                Err(_) => self.mirror.failed(number),
+        let logged = self.store.log(batch);
+        let show = match logged {
+            Ok(show) => show,
+            Err(error) => {
+                for (number, (bucket, changes)) in numbers.into_iter().zip(&batch.buckets) {
+                    match self.has(*bucket, &changes.mutations) {
+                        true => self.mirror.succeeded(number),
+                        false => self.mirror.failed(number),
+                    }
+                }
+                return Err(error);
             }
-        }
-        done
+        };
+        // Readers see the batch from then on. Until then it is in doubt: it is durable, and a crash keeps it.
+        let mirror = self.mirror.clone();
+        Ok(Box::new(move || {
+            show()?;
+            numbers.into_iter().for_each(|number| mirror.succeeded(number));
+            Ok(())
+        }))
     }
 
     fn get(

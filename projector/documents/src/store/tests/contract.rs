@@ -45,7 +45,6 @@ impl Numbers {
             let kind = document.map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
             let document = Bytes::from(document.unwrap_or_default().to_owned());
             let id: Arc<str> = Arc::from(*id);
-            bucket.last.insert(Arc::clone(&id), bucket.mutations.len());
             bucket.mutations.push(Arc::new(Mutation::new(
                 (vbucket, Seqno(*next)),
                 id,

@@ -179,7 +179,6 @@ impl World {
             let (seqno, of) = (Seqno(log.len() as u64 + 1), Arc::<str>::from(&*id));
             let kind = document.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
             let bytes = Bytes::from(document.clone().unwrap_or_default());
-            changes.last.insert(Arc::clone(&of), changes.mutations.len());
             changes.mutations.push(Arc::new(Mutation::new((vbucket, seqno), of, kind, bytes)));
             log.push((id, document));
             next.branches[usize::from(vbucket.0)] = true;
@@ -341,9 +340,7 @@ fn a_bucket_whose_disk_has_failed_says_so_and_holds_up_no_other() {
         let place = (vbucket, Seqno(log.len() as u64));
         let document = Bytes::from_static(b"{\"some\":\"document of the other bucket\"}");
         let mutation = Mutation::new(place, Arc::clone(&id), MutationKind::Upsert, document);
-        let mut changes =
-            BucketChanges { mutations: vec![Arc::new(mutation)], ..Default::default() };
-        changes.last.insert(id, 0);
+        let changes = BucketChanges { mutations: vec![Arc::new(mutation)], ..Default::default() };
         world.store().commit(&Batch { buckets: [(BucketId(8), changes)].into() }).expect("written");
     }
     world.store().maintain().expect_err("the failed bucket is named");

@@ -209,7 +209,6 @@ impl Both {
                 _ => (MutationKind::Upsert, self.any_text()),
             };
             let (id, place) = (Arc::<str>::from(id), (vbucket, Seqno(*end)));
-            changes.last.insert(Arc::clone(&id), changes.mutations.len());
             changes.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
         }
         if self.below(5) == 0 {

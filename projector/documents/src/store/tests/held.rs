@@ -48,7 +48,6 @@ impl World {
                 next += 1;
                 let (id, kind) = (Arc::<str>::from(&**id), MutationKind::Upsert);
                 let document = Bytes::from_static(b"{\"some\":\"document\"}");
-                changes.last.insert(Arc::clone(&id), changes.mutations.len());
                 let mutation = Mutation::new((vbucket, Seqno(next)), id, kind, document);
                 changes.mutations.push(Arc::new(mutation));
             }

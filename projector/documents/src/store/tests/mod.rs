@@ -8,6 +8,7 @@ mod held;
 mod purge;
 mod recover;
 mod tamper;
+mod two_steps;
 
 use super::DiskStoreOptions;
 use crate::change_log::ChangeLogOptions;

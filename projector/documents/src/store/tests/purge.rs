@@ -76,7 +76,6 @@ impl Model {
             let kind = text.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
             let (id, place) = (Arc::<str>::from(&**id), (VbucketId(vbucket), Seqno(seqno)));
             let document = Bytes::from(text.clone().unwrap_or_default());
-            changes.last.insert(Arc::clone(&id), changes.mutations.len());
             changes.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
         }
         Batch { buckets: [(BUCKET, changes)].into() }
@@ -92,7 +91,6 @@ impl Model {
             let kind = text.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
             let document = Bytes::from(text.unwrap_or_default());
             let (id, place) = (Arc::from(id), (vbucket, Seqno(log.len() as u64)));
-            bucket.last.insert(Arc::clone(&id), bucket.mutations.len());
             bucket.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
         }
         Batch { buckets: [(BUCKET, bucket)].into() }

@@ -76,7 +76,6 @@ fn filled(env: &Env) -> Shown {
             let document = Bytes::from(format!("{{\"round\":{round},\"n\":{n}}}"));
             let place = (vbucket, Seqno(*seqno));
             let mutation = Mutation::new(place, Arc::clone(&id), MutationKind::Upsert, document);
-            changes.last.insert(id, changes.mutations.len());
             changes.mutations.push(Arc::new(mutation));
         }
         store.commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");

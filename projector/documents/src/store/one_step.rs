@@ -1,0 +1,191 @@
+//! Changes of a bucket in one step: the log has them, then the table, before anything else happens.
+
+use std::sync::{Arc, MutexGuard};
+
+use proto::lock::lock;
+use proto::model::ids::{Seqno, VbucketId};
+use proto::plant::{self, Plant};
+use proto::{Error, Result};
+use storage::log::RECORD_OVERHEAD_BYTES;
+
+use super::bucket_store::{BucketStore, Changes, check_whole};
+use super::replay::copied;
+use crate::change_log::{GroupBuilder, GroupPlace, VbucketRange};
+use crate::document_store::{LogExtent, StoredDocument};
+use crate::mutation::Mutation;
+use crate::record::BucketRecord;
+use crate::rules::{check_empty, check_rewind, documents_before};
+use crate::table::DeadVersions;
+
+/// The size of a read of the log.
+const PIECE_BYTES: usize = 1 << 20;
+
+impl BucketStore {
+    /// The changes, for one in one step: unless an earlier one has failed half way, or is half way.
+    fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
+        let this = lock(&self.changes);
+        let shown = lock(&self.shown);
+        check_whole(this.is_broken || shown.is_broken)?;
+        match this.batches == shown.batches {
+            true => {
+                drop(shown);
+                Ok(this)
+            }
+            false => Err(Error::internal("a batch of the bucket is in the log and not shown yet")),
+        }
+    }
+
+    /// Ends a change in one step: the table has it.
+    fn complete(&self, this: &mut Changes) {
+        let mut shown = lock(&self.shown);
+        (shown.state, shown.record) = (self.log.state(), this.record.clone());
+        this.is_broken = false;
+    }
+
+    /// Replaces the record.
+    pub fn put_record(&self, record: &BucketRecord) -> Result<()> {
+        let mut this = self.changes()?;
+        let place = self.change(&mut this, Some(record), |_| {})?;
+        self.table.reach(place.end);
+        self.complete(&mut this);
+        Ok(())
+    }
+
+    /// Makes a change without mutations; returns its place. The caller tells the table of it.
+    fn change(
+        &self,
+        this: &mut MutexGuard<'_, Changes>,
+        record: Option<&BucketRecord>,
+        build: impl FnOnce(&mut GroupBuilder),
+    ) -> Result<GroupPlace> {
+        this.group.clear();
+        if let Some(record) = record {
+            this.group.record(record)?;
+        }
+        build(&mut this.group);
+        let place = self.append(this)?;
+        if let Some(record) = record {
+            this.record = record.clone();
+        }
+        Ok(place)
+    }
+
+    /// Takes vbuckets back to earlier positions, with the record that has the new branches.
+    pub fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let mut this = self.changes()?;
+        let mut back = Vec::new();
+        for (vbucket, to) in to {
+            let extent = self.log.extent(*vbucket);
+            check_rewind(*vbucket, extent.purged, *to)?;
+            if *to < extent.end {
+                self.check_versions(*vbucket, &extent, *to)?;
+                back.push((*vbucket, *to));
+            }
+        }
+        let place = self.change(&mut this, Some(record), |group| {
+            back.iter().for_each(|(vbucket, to)| group.rewind(*vbucket, *to));
+        })?;
+        let dead = |(vbucket, after): &(VbucketId, Seqno)| DeadVersions {
+            vbucket: *vbucket,
+            before: place.end,
+            after: *after,
+        };
+        if !plant::is(Plant::RewindKeepsDocuments) {
+            self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
+        }
+        self.table.reach(place.end);
+        self.complete(&mut this);
+        Ok(())
+    }
+
+    /// Checks that the log still tells what the documents were at an earlier position. A vbucket that was copied by its documents may
+    /// never have had their versions before the purge point.
+    fn check_versions(&self, vbucket: VbucketId, extent: &LogExtent, to: Seqno) -> Result<()> {
+        if extent.purged.0 == 0 || to.0 == 0 {
+            return Ok(());
+        }
+        let beyond = self.mutations(VbucketRange { vbucket, after: to, to: extent.end });
+        let before = self.mutations(VbucketRange { vbucket, after: extent.purged, to });
+        documents_before(beyond, before, vbucket, extent.purged).map(|_| ())
+    }
+
+    /// The mutations of a range, piece by piece.
+    fn mutations(&self, range: VbucketRange) -> impl Iterator<Item = Result<Arc<Mutation>>> {
+        let mut next = range;
+        let mut piece = Vec::new().into_iter();
+        std::iter::from_fn(move || {
+            if let Some(mutation) = piece.next() {
+                return Some(Ok(mutation));
+            }
+            match self.log.read(next, PIECE_BYTES) {
+                Ok(found) => {
+                    next.after = found.last()?.seqno;
+                    piece = found.into_iter();
+                    piece.next().map(Ok)
+                }
+                Err(error) => {
+                    next.after = next.to;
+                    Some(Err(error))
+                }
+            }
+        })
+    }
+
+    /// Purges the mutations of some vbuckets. The checkpoint keeps the end of a vbucket without any, so that an idle vbucket holds
+    /// no segment of the log.
+    pub fn purge(&self, to: &[(VbucketId, Seqno)]) -> Result<()> {
+        let mut this = self.changes()?;
+        let points: Vec<(VbucketId, Seqno)> = to
+            .iter()
+            .filter_map(|(vbucket, to)| {
+                let extent = self.log.extent(*vbucket);
+                let to = (*to).min(extent.end);
+                (to > extent.purged).then_some((*vbucket, to))
+            })
+            .collect();
+        if !points.is_empty() {
+            let place = self.change(&mut this, None, |group| group.purge(&points))?;
+            self.table.reach(place.end);
+            self.complete(&mut this);
+        }
+        Ok(())
+    }
+
+    /// Gives an empty vbucket a purge point.
+    pub fn begin_purged(
+        &self,
+        record: &BucketRecord,
+        vbucket: VbucketId,
+        purged: Seqno,
+    ) -> Result<()> {
+        let mut this = self.changes()?;
+        check_empty(vbucket, &self.log.extent(vbucket))?;
+        let place = self.change(&mut this, Some(record), |group| group.begin(vbucket, purged))?;
+        self.table.reach(place.end);
+        self.complete(&mut this);
+        Ok(())
+    }
+
+    /// Adds documents of a vbucket that is being copied.
+    pub fn put_documents(&self, documents: &[StoredDocument]) -> Result<()> {
+        let mut this = self.changes()?;
+        let Some(first) = documents.first() else { return Ok(()) };
+        let vbuckets = this.record.info.vbuckets;
+        let vbucket = proto::model::ids::vbucket_of(&first.id, vbuckets);
+        let place = self.change(&mut this, None, |group| group.documents(vbucket, documents))?;
+        // A copied document is in the log until the checkpoint covers it, so it has a place like any other version.
+        self.table.apply(&copied(documents, place.start + RECORD_OVERHEAD_BYTES))?;
+        self.table.reach(place.end);
+        self.complete(&mut this);
+        Ok(())
+    }
+
+    /// Removes all data of a vbucket, and its branches.
+    pub fn remove(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
+        let mut this = self.changes()?;
+        let place = self.change(&mut this, Some(record), |group| group.remove(vbucket))?;
+        self.table.kill(&[DeadVersions { vbucket, before: place.end, after: Seqno(0) }]);
+        self.complete(&mut this);
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! What the writer has numbered and nobody sees yet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proto::model::cut::Position;
+use proto::model::history::Branches;
+use proto::model::ids::BucketId;
+use proto::rpc::mutation::MutationKind;
+
+use super::bucket::Bucket;
+use documents::document_store::Batch;
+use documents::mutation::Mutation;
+
+/// The positions behind the numbered groups, and the groups that are not shown yet.
+#[derive(Default)]
+pub(super) struct Ahead {
+    positions: BTreeMap<BucketId, Positions>,
+    unshown: VecDeque<Unshown>,
+}
+
+/// The ends of a bucket's vbuckets and their branches, with everything that was numbered.
+pub(super) struct Positions {
+    pub(super) next: Vec<Position>,
+    pub(super) branches: Vec<Branches>,
+}
+
+/// A group between its turns.
+struct Unshown {
+    batch: Arc<Batch>,
+    is_shown: Arc<AtomicBool>,
+    newest: BTreeMap<BucketId, Newest>,
+}
+
+/// The last mutation of each id among some mutations. Upserts never ask, so the ids are sorted when somebody does.
+#[derive(Default)]
+pub(super) struct Newest {
+    places: BTreeMap<Arc<str>, usize>,
+    /// The number of mutations that `places` covers.
+    indexed: usize,
+}
+
+impl Newest {
+    /// The kind of the last mutation of an id. The mutations are those of the last call, and perhaps more behind them.
+    pub(super) fn of(&mut self, mutations: &[Arc<Mutation>], id: &str) -> Option<MutationKind> {
+        for (at, mutation) in mutations.iter().enumerate().skip(self.indexed) {
+            self.places.insert(Arc::clone(&mutation.id), at);
+        }
+        self.indexed = mutations.len();
+        self.places.get(id).map(|at| mutations[*at].kind)
+    }
+}
+
+impl Ahead {
+    /// Forgets everything; the buckets have it all.
+    pub(super) fn clear(&mut self) {
+        self.positions.clear();
+        self.unshown.clear();
+    }
+
+    /// Takes the positions of a bucket, to be put back by [`Self::put`].
+    pub(super) fn take(&mut self, bucket: &Bucket) -> Positions {
+        self.positions.remove(&bucket.info.id).unwrap_or_else(|| Positions {
+            next: bucket.durable().iter().map(|(_, position)| position).collect(),
+            branches: bucket.branches(),
+        })
+    }
+
+    /// Keeps the positions of a bucket behind a group.
+    pub(super) fn put(&mut self, bucket: BucketId, positions: Positions) {
+        self.positions.insert(bucket, positions);
+    }
+
+    /// Adds a group between its turns. `is_shown` becomes true when the documents have it.
+    pub(super) fn push(&mut self, batch: Arc<Batch>, is_shown: Arc<AtomicBool>) {
+        self.unshown.retain(|group| !group.is_shown.load(Ordering::Acquire));
+        self.unshown.push_back(Unshown { batch, is_shown, newest: BTreeMap::new() });
+    }
+
+    /// The kind of the last mutation of an id that is not shown yet. `None` if the documents tell.
+    pub(super) fn newest(&mut self, bucket: BucketId, id: &str) -> Option<MutationKind> {
+        // A group that is shown meanwhile tells the same as the documents.
+        self.unshown.iter_mut().rev().find_map(|group| {
+            let changes = group.batch.buckets.get(&bucket)?;
+            group.newest.entry(bucket).or_default().of(&changes.mutations, id)
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! Writes that were checked in this process.
+//!
+//! A document is checked once, where it comes in: by the session that reads it, on whatever thread has time, or by the
+//! projector if it comes from another process. Only the constructors here make the types, and neither is ever decoded
+//! from a message, so who has one need not look at the text again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::writes::{Write, WriteKind};
+use crate::value::key::check_id;
+use crate::value::{CheckedField, DOCUMENT_BYTES_MAX, Value, check_json, check_json_with_field};
+use crate::{Error, ErrorCode, Result};
+
+/// A write whose id is within its limit, and whose document is JSON.
+#[derive(Clone, Debug)]
+pub struct CheckedWrite {
+    id: Arc<str>,
+    kind: WriteKind,
+}
+
+impl CheckedWrite {
+    /// Checks a write.
+    pub fn new(write: Write, document_bytes_max: usize) -> Result<Self> {
+        let Write { id, kind } = write;
+        check_id(&id)?;
+        if let WriteKind::Insert(document) | WriteKind::Upsert(document) = &kind {
+            check_document(&id, document, document_bytes_max)?;
+        }
+        Ok(Self { id: Arc::from(id), kind })
+    }
+
+    /// Checks a document that replaces the one whose id is in a field of it.
+    pub fn upsert_with_id_in(field: &str, document: Bytes) -> Result<Self> {
+        if document.len() > DOCUMENT_BYTES_MAX {
+            return Err(too_long(document.len()));
+        }
+        let invalid = |message: String| Err(Error::new(ErrorCode::InvalidText, message));
+        let id: Arc<str> = match check_json_with_field(&document, field)? {
+            CheckedField::Text(id) => Arc::from(id),
+            CheckedField::Value(Some(Value::String(id))) => Arc::from(id),
+            CheckedField::Value(Some(Value::Number(number))) if number.as_i128().is_some() => {
+                Arc::from(number.to_string())
+            }
+            CheckedField::Value(Some(_)) => {
+                return invalid(format!("field {field} is neither string nor integer"));
+            }
+            CheckedField::Value(None) => {
+                return invalid(format!("the document has no field {field} for its id")).map_err(
+                    |error| {
+                        error.with_hint(
+                            "COPY b FROM STDIN (FORMAT jsonl, id 'field') names another field",
+                        )
+                    },
+                );
+            }
+            CheckedField::NoObject => {
+                return invalid("the document is not a JSON object, so it has no id".to_owned());
+            }
+        };
+        check_id(&id)?;
+        Ok(Self { id, kind: WriteKind::Upsert(document) })
+    }
+
+    /// The document's id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// The kind of write, with the document.
+    pub fn kind(&self) -> &WriteKind {
+        &self.kind
+    }
+
+    /// The document; `None` for a deletion.
+    pub fn document(&self) -> Option<&Bytes> {
+        match &self.kind {
+            WriteKind::Insert(document) | WriteKind::Upsert(document) => Some(document),
+            WriteKind::Delete => None,
+        }
+    }
+}
+
+/// Checks the text of a document.
+pub fn check_document(id: &str, json: &[u8], bytes_max: usize) -> Result<()> {
+    check_length(id, json, bytes_max)?;
+    check_json(json).map_err(|error| error.context(format!("document {id:?}")))
+}
+
+fn check_length(id: &str, json: &[u8], bytes_max: usize) -> Result<()> {
+    if json.len() <= bytes_max {
+        return Ok(());
+    }
+    let message = format!("document {id:?} takes {} bytes, the limit is {bytes_max}", json.len());
+    Err(Error::new(ErrorCode::OverLimit, message))
+}
+
+/// The error for a document whose end is perhaps not known.
+pub fn too_long(bytes: usize) -> Error {
+    let message =
+        format!("a document has {bytes} bytes or more; the limit is {DOCUMENT_BYTES_MAX} bytes");
+    Error::new(ErrorCode::OverLimit, message)
+}
+
+/// The checked writes of one request, in order. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct CheckedWrites(Arc<[CheckedWrite]>);
+
+impl CheckedWrites {
+    /// Checks the writes of a request.
+    pub fn new(writes: Vec<Write>, document_bytes_max: usize) -> Result<Self> {
+        let check = |write| CheckedWrite::new(write, document_bytes_max);
+        Ok(Self(writes.into_iter().map(check).collect::<Result<_>>()?))
+    }
+
+    /// Checks that no document is longer than a limit.
+    pub fn check_lengths(&self, document_bytes_max: usize) -> Result<()> {
+        let documents = self.0.iter().map(|write| (write, write.document()));
+        documents
+            .filter_map(|(write, document)| Some((write, document?)))
+            .try_for_each(|(write, document)| check_length(&write.id, document, document_bytes_max))
+    }
+
+    /// The writes.
+    pub fn writes(&self) -> &[CheckedWrite] {
+        &self.0
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The bytes of all documents.
+    pub fn document_bytes(&self) -> usize {
+        self.0.iter().filter_map(CheckedWrite::document).map(Bytes::len).sum()
+    }
+
+    /// The writes in the form in which they leave the process.
+    pub fn to_writes(&self) -> Vec<Write> {
+        let write =
+            |write: &CheckedWrite| Write { id: write.id.to_string(), kind: write.kind.clone() };
+        self.0.iter().map(write).collect()
+    }
+}
+
+impl FromIterator<CheckedWrite> for CheckedWrites {
+    fn from_iter<T: IntoIterator<Item = CheckedWrite>>(writes: T) -> Self {
+        Self(writes.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_document_is_read_from_the_given_field() {
+        let id = |line: &str, field: &str| {
+            let write =
+                CheckedWrite::upsert_with_id_in(field, Bytes::copy_from_slice(line.as_bytes()));
+            write.map(|write| write.id.to_string())
+        };
+        assert_eq!(id(r#"{"id":"k"}"#, "id").unwrap(), "k");
+        assert_eq!(id(r#"{"id":"\u006b\"","n":1}"#, "id").unwrap(), "k\"");
+        assert_eq!(id(r#"{"geonameid":42,"id":1}"#, "geonameid").unwrap(), "42");
+        for (line, code) in [
+            (r#"{"id":1.5}"#, ErrorCode::InvalidText),
+            (r#"{"id":null}"#, ErrorCode::InvalidText),
+            (r#"{"a":1}"#, ErrorCode::InvalidText),
+            (r#"["id"]"#, ErrorCode::InvalidText),
+            (r#"{"id":"k""#, ErrorCode::InvalidText),
+            (r#"{"id":""}"#, ErrorCode::InvalidText),
+        ] {
+            assert_eq!(id(line, "id").unwrap_err().code, code, "{line}");
+        }
+        let long = format!(r#"{{"id":"{}"}}"#, "x".repeat(crate::value::key::ID_BYTES_MAX + 1));
+        assert_eq!(id(&long, "id").unwrap_err().code, ErrorCode::OverLimit);
+    }
+
+    #[test]
+    fn writes_are_checked_and_keep_their_text() {
+        let write = |text: &'static str| Write {
+            id: "k".into(),
+            kind: WriteKind::Upsert(Bytes::from_static(text.as_bytes())),
+        };
+        let exact = write(r#"{"n":12345678901234567890.10}"#);
+        let checked = CheckedWrites::new(vec![exact.clone()], 100).unwrap();
+        assert_eq!(checked.to_writes(), std::slice::from_ref(&exact));
+        assert!(checked.check_lengths(20).is_err());
+        assert_eq!(CheckedWrites::new(vec![exact], 20).unwrap_err().code, ErrorCode::OverLimit);
+        let error = CheckedWrites::new(vec![write("{}"), write("{\n1")], 100).unwrap_err();
+        assert!(
+            error.message.contains("document \"k\"") && error.message.contains("line 2 column 1")
+        );
+    }
+}
