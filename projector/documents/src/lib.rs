@@ -28,7 +28,7 @@ pub mod table;
 
 pub use document_store::{
     Batch, BucketChanges, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
-    StoredDocument,
+    ShowBatch, StoredDocument,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
