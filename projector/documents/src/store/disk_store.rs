@@ -277,6 +277,8 @@ impl DocumentStore for DiskStore {
         let gone = removed.iter().filter_map(|bucket| next.buckets.remove(bucket));
         let gone: Vec<u64> = gone.map(|entry| entry.directory).collect();
         next.removing.extend(gone);
+        // Nobody accepts the loss of a bucket that is gone.
+        removed.iter().for_each(|bucket| drop(next.losses.remove(bucket)));
         manifest.write(fs, next)?;
         {
             let mut buckets = write(&self.buckets);

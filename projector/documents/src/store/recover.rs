@@ -120,6 +120,8 @@ pub fn recover(
     let made = contents.buckets.values().map(|entry| entry.directory);
     let made: Vec<u64> = made.filter(|number| contents.making.contains(number)).collect();
     contents.making.retain(|number| !made.contains(number));
+    let SourceManifest { losses, buckets, .. } = &mut contents;
+    losses.retain(|bucket, _| buckets.contains_key(bucket));
     file.write(&*env.fs, &contents)?;
     Ok(found)
 }
