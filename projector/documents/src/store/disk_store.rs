@@ -246,10 +246,8 @@ impl DocumentStore for DiskStore {
     fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let mut next = manifest.contents.clone();
-        match loss {
-            Some(loss) => drop(next.losses.insert(bucket, loss)),
-            None => drop(next.losses.remove(&bucket)),
-        }
+        next.losses.remove(&bucket);
+        next.losses.extend(loss.map(|loss| (bucket, loss)));
         if next == manifest.contents {
             return Ok(());
         }
@@ -278,7 +276,7 @@ impl DocumentStore for DiskStore {
         let gone: Vec<u64> = gone.map(|entry| entry.directory).collect();
         next.removing.extend(gone);
         // Nobody accepts the loss of a bucket that is gone.
-        removed.iter().for_each(|bucket| drop(next.losses.remove(bucket)));
+        next.losses.retain(|bucket, _| !removed.contains(bucket));
         manifest.write(fs, next)?;
         {
             let mut buckets = write(&self.buckets);
