@@ -164,7 +164,7 @@ impl Projector {
                 }
             }
         };
-        // Whatever it waited for: the bucket itself says what became of it.
+        // The bucket itself tells its state, however the wait ended.
         let _in_time = tokio::time::timeout(OPEN_WAIT, is_open).await;
         match found.is_removed() {
             true => Err(found.removed_error()),

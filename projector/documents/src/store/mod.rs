@@ -26,6 +26,7 @@ mod checkpoint;
 mod describe;
 mod disk_store;
 mod maintain;
+mod options;
 mod paired_file;
 mod recover;
 mod replay;
@@ -34,7 +35,8 @@ mod verify;
 mod walk;
 
 pub use describe::{PairedContents, describe};
-pub use disk_store::{DiskStore, DiskStoreOptions};
+pub use disk_store::DiskStore;
+pub use options::DiskStoreOptions;
 pub use recover::{Recovered, RecoveredBucket, recover};
 pub use verify::{is_data_dir, verify};
 
