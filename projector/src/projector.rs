@@ -27,6 +27,10 @@ use crate::source::{DocumentStore, StoredId};
 /// How long a call waits for a bucket or an index that was created a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
 
+/// How long a call waits for a bucket that the coordinators have not compared yet: an election, and the time for which a lone
+/// coordinator waits for the reports of all nodes.
+const OPEN_WAIT: Duration = Duration::from_secs(10);
+
 /// The state that the calls and the tasks of a projector share.
 pub struct Projector {
     pub(crate) config: Config,
@@ -161,8 +165,8 @@ impl Projector {
                 }
             }
         };
-        // Whatever it waited for: the bucket itself says what became of it.
-        let _in_time = tokio::time::timeout(CATALOG_WAIT, is_open).await;
+        // The bucket itself tells its state, however the wait ended.
+        let _in_time = tokio::time::timeout(OPEN_WAIT, is_open).await;
         match found.is_removed() {
             true => Err(found.removed_error()),
             false => found.check_open().map(|()| found),

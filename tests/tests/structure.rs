@@ -9,8 +9,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 7] =
-    ["proto", "coordinator", "projector", "router", "indexer", "indexer/storage", "sextant"];
+const CRATES: [&str; 8] = [
+    "proto",
+    "coordinator",
+    "projector",
+    "projector/documents",
+    "router",
+    "indexer",
+    "indexer/storage",
+    "sextant",
+];
 
 type Module = Vec<String>;
 

@@ -7,8 +7,9 @@
 //! - A history that has everything that the last epoch covers is adopted, with the branches that the projector has begun.
 //! - Another one changes nothing. The answer says what is missing, and names the last epoch. The projector tells nobody else.
 //! - If an operator has accepted the loss that such an answer told, a rollback to the surviving history begins
-//!   ([`proto::model::rollback`]). The acceptance names the epoch of that answer. No epoch is published while the source is
-//!   closed, and the rollback ends with a newer one: so an acceptance is for one loss, also if a copy of it comes back later.
+//!   ([`proto::model::rollback`]). The acceptance names the epoch of that answer. A closed
+//!   source reports no positions, and the rollback ends with a newer epoch: so an acceptance is for one loss, also if a copy of it
+//!   comes back later.
 //!
 //! The question is a command, so its answer comes from the newest state, whoever leads. A projector that restarts during the
 //! rollback asks again. It then needs what was left when the loss was accepted, which the rollback has as its failover timestamp
@@ -74,7 +75,7 @@ impl StateContext {
                 known.logs = Arc::clone(&history.logs);
                 Ok((Outcome::Done, vec![Effect::HistoryChanged(bucket)]))
             }
-            // What was chosen may not be in this history.
+            // The chosen failover timestamp may not be in this history.
             Some(_) => {
                 let survived = known.failover();
                 let started = self.start_rollback(bucket, history)?;

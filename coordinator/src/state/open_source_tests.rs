@@ -68,7 +68,7 @@ fn a_source_with_all_that_the_last_epoch_covers_is_served() {
     done(&mut state, open(&history, None));
     assert_eq!(state.bucket(BUCKET).unwrap().logs, history.logs, "its branches are known");
     assert_eq!(stage(&state), None);
-    // Whoever repeats the question gets the same answer.
+    // The repeated question gets the same answer.
     done(&mut state, open(&history, None));
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Recovery<'a> {
     pub(super) from: Lsn,
     /// The log's id, if known. A log without segments is then damage.
     pub(super) log_id: Option<u64>,
-    /// What the witness of the log tells, if there is one.
+    /// The report of the log's witness, if there is one.
     pub(super) witness: Option<Witness>,
     /// How far the log was synced, as far as its opener knows.
     pub(super) synced: Lsn,

@@ -4,8 +4,7 @@ use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use storage::log::Lsn;
 
 /// The remedy for a damaged change log.
-pub(super) const HINT: &str =
-    "restore the file from a copy, or give up what is lost with `sextant source recover`";
+pub(super) const HINT: &str = "restore the file from a copy, or go on without what is lost: `sextant source recover --accept-loss`";
 
 /// Bytes of an item's header.
 pub(super) const ITEM_HEADER_BYTES: usize = 12;

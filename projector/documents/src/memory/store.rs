@@ -140,10 +140,8 @@ impl DocumentStore for MemoryStore {
 
     fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()> {
         let losses = &mut self.state().losses;
-        match loss {
-            Some(loss) => drop(losses.insert(bucket, loss)),
-            None => drop(losses.remove(&bucket)),
-        }
+        losses.remove(&bucket);
+        losses.extend(loss.map(|loss| (bucket, loss)));
         Ok(())
     }
 

@@ -26,7 +26,7 @@ use proto::{Error, ErrorCode, Result};
 use storage::log::Lsn;
 
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
-use super::disk_store::DiskStoreOptions;
+use super::options::DiskStoreOptions;
 use super::paired_file::PairedFile;
 use super::replay::{Replay, version, version_place};
 use crate::change_log::{ChangeLog, GroupBuilder, GroupPlace, KnownLog, LogState, VbucketRange};

@@ -11,17 +11,15 @@ use proto::lock::{lock, read, write};
 use proto::model::cut::{Cut, Position};
 use proto::model::history::branch_of;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
-use proto::model::index::Compression;
 use proto::{Error, ErrorCode, Result};
-use storage::fragment::{BlockCache, OpenFiles};
 
 use super::bucket_store::BucketStore;
+use super::options::DiskStoreOptions;
 use super::paired_file::PairedFile;
 use super::source_manifest::{
     self, BucketEntry, SourceManifest, directory_path, remove as remove_directory,
 };
 use super::walk::StoreWalk;
-use crate::change_log::ChangeLogOptions;
 use crate::document_store::{
     Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, ShowBatch,
     StoredDocument,
@@ -33,39 +31,8 @@ use crate::table::TableOptions;
 /// The content of the data directory's version file. Another number means another layout.
 pub(super) const VERSION: &str = "sextant documents 4\n";
 
-/// The remedy for a bucket that lacks something.
-const RECOVER_HINT: &str = "put the newest copy of the data directory back; `sextant source recover --accept-loss` goes on without what is lost";
-
-/// Settings of the store.
-#[derive(Clone, Debug)]
-pub struct DiskStoreOptions {
-    /// Settings of the change logs.
-    pub log: ChangeLogOptions,
-    /// Size of the cache for blocks of all tables.
-    pub cache_bytes: u64,
-    /// Bytes of a bucket's versions in memory at which they are flushed.
-    pub memtable_bytes: usize,
-    /// Bytes of all buckets' versions in memory at which the largest are flushed.
-    pub memory_bytes_max: usize,
-    /// Bytes of a bucket's log behind its checkpoint at which it is flushed: the next start replays them.
-    pub replay_bytes_max: u64,
-    /// Maximum number of fragments that are open at once.
-    pub open_files_max: usize,
-}
-
-impl Default for DiskStoreOptions {
-    fn default() -> Self {
-        Self {
-            // Each bucket has its own log. A read opens its segment again in some microseconds.
-            log: ChangeLogOptions { open_files_max: 4, ..ChangeLogOptions::default() },
-            cache_bytes: 64 << 20,
-            memtable_bytes: TableOptions::MEMTABLE_BYTES,
-            memory_bytes_max: 4 * TableOptions::MEMTABLE_BYTES,
-            replay_bytes_max: 128 << 20,
-            open_files_max: 64,
-        }
-    }
-}
+/// The remedy for a directory that has the log of another bucket.
+const FOREIGN_LOG_HINT: &str = "put the directories of the buckets back as they were, or restore the data directory from a copy";
 
 /// The store on disk. All calls block the thread.
 pub struct DiskStore {
@@ -119,7 +86,7 @@ impl DiskStore {
         }
         check_version(&**fs, dir, VERSION, Self::is_in(&**fs, dir))?;
         let (file, contents) = source_manifest::open(&**fs, dir)?;
-        let tables = tables_of(env, &options);
+        let tables = options.tables(env);
         let mut buckets = BTreeMap::new();
         for (id, entry) in &contents.buckets {
             let path = directory_path(dir, entry.directory);
@@ -176,17 +143,6 @@ impl DiskStore {
 /// A new bucket: its number, its entry in the manifest, and itself.
 type MadeBucket = (BucketId, BucketEntry, Arc<BucketStore>);
 
-/// The settings of all tables of a store.
-pub(super) fn tables_of(env: &Env, options: &DiskStoreOptions) -> TableOptions {
-    TableOptions {
-        memtable_bytes: options.memtable_bytes,
-        cache: Arc::new(BlockCache::new(options.cache_bytes)),
-        open_files: OpenFiles::new(&env.fs, options.open_files_max),
-        compression: Compression::Lz4,
-        block_bytes: TableOptions::BLOCK_BYTES,
-    }
-}
-
 /// The entry of a bucket as it is now.
 pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
     let state = bucket.log.state();
@@ -217,7 +173,7 @@ pub(super) fn check_log_id(bucket: &BucketStore, entry: &BucketEntry) -> Result<
         return Ok(());
     }
     let what = "the change log is another one than the manifest of the source means";
-    Err(Error::new(ErrorCode::Corrupt, what).with_hint(RECOVER_HINT))
+    Err(Error::new(ErrorCode::Corrupt, what).with_hint(FOREIGN_LOG_HINT))
 }
 
 impl DocumentStore for DiskStore {
@@ -247,10 +203,8 @@ impl DocumentStore for DiskStore {
     fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let mut next = manifest.contents.clone();
-        match loss {
-            Some(loss) => drop(next.losses.insert(bucket, loss)),
-            None => drop(next.losses.remove(&bucket)),
-        }
+        next.losses.remove(&bucket);
+        next.losses.extend(loss.map(|loss| (bucket, loss)));
         if next == manifest.contents {
             return Ok(());
         }
@@ -278,6 +232,8 @@ impl DocumentStore for DiskStore {
         let gone = removed.iter().filter_map(|bucket| next.buckets.remove(bucket));
         let gone: Vec<u64> = gone.map(|entry| entry.directory).collect();
         next.removing.extend(gone);
+        // Nobody accepts the loss of a bucket that is gone.
+        next.losses.retain(|bucket, _| !removed.contains(bucket));
         manifest.write(fs, next)?;
         {
             let mut buckets = write(&self.buckets);

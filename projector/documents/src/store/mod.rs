@@ -28,6 +28,7 @@ mod describe;
 mod disk_store;
 mod maintain;
 mod one_step;
+mod options;
 mod paired_file;
 mod recover;
 mod replay;
@@ -36,7 +37,8 @@ mod verify;
 mod walk;
 
 pub use describe::{PairedContents, describe};
-pub use disk_store::{DiskStore, DiskStoreOptions};
+pub use disk_store::DiskStore;
+pub use options::DiskStoreOptions;
 pub use recover::{Recovered, RecoveredBucket, recover};
 pub use verify::{is_data_dir, verify};
 

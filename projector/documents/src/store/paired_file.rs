@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 32;
 /// The part of the header before the checksum.
 const SUMMED_BYTES: usize = 28;
-const HINT: &str = "restore the file from a copy of the data directory; if there is none, `sextant source recover` tells what is left";
+const HINT: &str = "restore the file from a copy of the data directory";
 
 /// The kinds of paired files. A file of another kind is damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,8 @@ use storage::verify::Remark;
 
 use super::bucket_store::BucketStore;
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
-use super::disk_store::{DiskStoreOptions, VERSION, check_log_id, entry_of, tables_of};
+use super::disk_store::{VERSION, check_log_id, entry_of};
+use super::options::DiskStoreOptions;
 use super::paired_file::{PairedFile, inspect};
 use super::replay::Replay;
 use super::source_manifest::{self, BucketEntry, SourceManifest, directory_path};
@@ -84,7 +85,7 @@ pub fn recover(
 ) -> Result<Vec<RecoveredBucket>> {
     check_version(&*env.fs, dir, VERSION, true)?;
     let (mut file, mut contents) = source_manifest::open(&*env.fs, dir)?;
-    let tables = tables_of(env, options);
+    let tables = options.tables(env);
     let recovery = Recovery { env, dir, options, tables };
     let mut found = Vec::new();
     for (id, entry) in contents.buckets.clone() {
@@ -120,6 +121,8 @@ pub fn recover(
     let made = contents.buckets.values().map(|entry| entry.directory);
     let made: Vec<u64> = made.filter(|number| contents.making.contains(number)).collect();
     contents.making.retain(|number| !made.contains(number));
+    let SourceManifest { losses, buckets, .. } = &mut contents;
+    losses.retain(|bucket, _| buckets.contains_key(bucket));
     file.write(&*env.fs, &contents)?;
     Ok(found)
 }

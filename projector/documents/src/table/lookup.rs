@@ -8,8 +8,7 @@ use proto::model::ids::{Seqno, VbucketId, hash_id};
 use storage::layers::Table;
 
 use crate::table::dead::DeadList;
-use crate::table::memory::SLICE;
-use crate::table::version::{RowView, vbucket_of_hash};
+use crate::table::version::{RowView, SLICE, vbucket_of_hash};
 
 /// A document that is looked up, and the versions of it that count.
 #[derive(Clone, Copy, Debug)]

@@ -11,17 +11,14 @@
 use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
-use proto::model::ids::{Epoch, Seqno, SliceNo};
+use proto::model::ids::{Epoch, Seqno};
 use proto::rpc::varint::put_varint;
 use proto::{Error, Result};
 use storage::layers::{BackMemtable, RowVersion, Table, TableBuilder};
 
 use crate::table::dead::DeadList;
 use crate::table::lookup::{Answer, Wanted, find_in_table};
-use crate::table::version::{VersionRef, seqno_of};
-
-/// The slice of all rows: a table has one bucket's documents, and no slices.
-pub(super) const SLICE: SliceNo = SliceNo(0);
+use crate::table::version::{SLICE, VersionRef, seqno_of};
 
 /// Smallest and largest place of some versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,6 +58,7 @@ mod tables;
 mod verify;
 mod version;
 mod walk;
+mod write;
 mod yielding_lock;
 
 pub use change::TableChange;

@@ -6,9 +6,8 @@ use storage::fragment::filter_hash;
 use storage::layers::{Block, BlockSink, Merge, RowVersion, Source, TableBuilder};
 
 use crate::table::dead::DeadList;
-use crate::table::memory::SLICE;
 use crate::table::retention::{NeededVersions, Retention};
-use crate::table::version::{RowView, vbucket_of_hash};
+use crate::table::version::{RowView, SLICE, vbucket_of_hash};
 
 /// A merge of neighbouring tables.
 #[derive(Debug)]

@@ -10,9 +10,10 @@ use proto::Result;
 use storage::layers::{MemorySink, RUNS_MIN, Source, Table, TableBuilder, choose};
 
 use crate::table::document_table::{DocumentTable, State};
-use crate::table::memory::{Run, SLICE};
+use crate::table::memory::Run;
 use crate::table::rewrite::Rewrite;
 use crate::table::tables::Tables;
+use crate::table::version::SLICE;
 
 /// All rows of some tables, newest table first; the tables come oldest first.
 pub(super) fn sources<'a>(tables: impl DoubleEndedIterator<Item = &'a Arc<Table>>) -> Vec<Source> {

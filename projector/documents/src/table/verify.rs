@@ -16,8 +16,7 @@ use storage::verify::Remark;
 
 use crate::table::files::open_fragment;
 use crate::table::manifest::{FragmentEntry, TableManifest};
-use crate::table::memory::SLICE;
-use crate::table::version::{RowView, id_text};
+use crate::table::version::{RowView, SLICE, id_text};
 
 /// Checks the files of a table. Returns what is damaged or missing.
 pub fn verify(fs: &Arc<dyn FileSystem>, dir: &Path, manifest: &TableManifest) -> Vec<Remark> {

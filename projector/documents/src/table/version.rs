@@ -6,13 +6,16 @@
 //! ```
 
 use bytes::Bytes;
-use proto::model::ids::{Seqno, VbucketId};
+use proto::model::ids::{Seqno, SliceNo, VbucketId};
 use proto::rpc::varint::take_varint;
 use proto::{Error, ErrorCode, Result};
 use storage::layers::Block;
 
 /// Largest size of a varint.
 const VARINT_BYTES_MAX: usize = 10;
+
+/// The slice of all rows: a table has one bucket's documents, and no slices.
+pub(super) const SLICE: SliceNo = SliceNo(0);
 
 /// One version of a document, to be added to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

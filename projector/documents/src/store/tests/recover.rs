@@ -140,6 +140,24 @@ fn a_whole_directory_stays_as_it_is_and_only_a_loss_that_was_told_is_accepted() 
     assert_eq!(world.store().losses().expect("a manifest"), [].into());
 }
 
+/// Nobody could accept it, and the projector would be told to ask for ever.
+#[test]
+fn the_loss_of_a_bucket_that_is_gone_is_forgotten() {
+    let mut world = closed(5);
+    world.open();
+    let loss = KnownLoss { epoch: Epoch(7), is_accepted: false };
+    for bucket in [BUCKET, BucketId(99)] {
+        world.store().put_loss(bucket, Some(loss)).expect("noted");
+    }
+    world.store = None;
+    recovered(&world);
+    world.open();
+    let left: Vec<_> = world.store().losses().expect("losses").into_keys().collect();
+    assert_eq!(left, [BUCKET]);
+    world.store().apply_catalog(9, &[], &[BUCKET]).expect("dropped");
+    assert_eq!(world.store().losses().expect("losses"), [].into());
+}
+
 /// The log has no documents that are in fragments, so nothing is made up for them. The operator can give all of them up.
 #[test]
 fn a_bucket_with_a_damaged_fragment_is_named_and_stays_until_it_is_given_up() {

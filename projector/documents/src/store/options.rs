@@ -1,0 +1,54 @@
+//! Settings of the store on disk.
+
+use std::sync::Arc;
+
+use proto::env::Env;
+use proto::model::index::Compression;
+use storage::fragment::{BlockCache, OpenFiles};
+
+use crate::change_log::ChangeLogOptions;
+use crate::table::TableOptions;
+
+/// Settings of the store.
+#[derive(Clone, Debug)]
+pub struct DiskStoreOptions {
+    /// Settings of the change logs.
+    pub log: ChangeLogOptions,
+    /// Size of the cache for blocks of all tables.
+    pub cache_bytes: u64,
+    /// Bytes of a bucket's versions in memory at which they are flushed.
+    pub memtable_bytes: usize,
+    /// Bytes of all buckets' versions in memory at which the largest are flushed.
+    pub memory_bytes_max: usize,
+    /// Bytes of a bucket's log behind its checkpoint at which it is flushed: the next start replays them.
+    pub replay_bytes_max: u64,
+    /// Maximum number of fragments that are open at once.
+    pub open_files_max: usize,
+}
+
+impl Default for DiskStoreOptions {
+    fn default() -> Self {
+        Self {
+            // Each bucket has its own log. A read opens its segment again in some microseconds.
+            log: ChangeLogOptions { open_files_max: 4, ..ChangeLogOptions::default() },
+            cache_bytes: 64 << 20,
+            memtable_bytes: TableOptions::MEMTABLE_BYTES,
+            memory_bytes_max: 4 * TableOptions::MEMTABLE_BYTES,
+            replay_bytes_max: 128 << 20,
+            open_files_max: 64,
+        }
+    }
+}
+
+impl DiskStoreOptions {
+    /// The settings of all tables of a store.
+    pub(super) fn tables(&self, env: &Env) -> TableOptions {
+        TableOptions {
+            memtable_bytes: self.memtable_bytes,
+            cache: Arc::new(BlockCache::new(self.cache_bytes)),
+            open_files: OpenFiles::new(&env.fs, self.open_files_max),
+            compression: Compression::Lz4,
+            block_bytes: TableOptions::BLOCK_BYTES,
+        }
+    }
+}
