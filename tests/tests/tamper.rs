@@ -265,7 +265,10 @@ fn violation(outcome: &Outcome, right: &[Rows], path: &Path) -> Option<String> {
         Outcome::Refused(told) => {
             let name = path.file_name()?.to_str()?;
             let dir = path.parent()?.to_str()?;
-            let named = told.contains(name) || told.contains(dir);
+            // A damaged log of a coordinator may end earlier than it did: the other processes know that.
+            let is_older = dir.starts_with("coordinator")
+                && told.contains("the coordinator was restored from an older copy");
+            let named = told.contains(name) || told.contains(dir) || is_older;
             (!named).then(|| format!("the file is not named: {told}"))
         }
     }

@@ -8,6 +8,7 @@
 //! | done | is served |
 //! | it lacks something | stays closed, and tells callers what it lacks. The loss is noted in the data directory with its epoch |
 //! | it lacks something, and an operator has accepted this loss (`sextant source recover --accept-loss`) | asks again with that; the bucket is rolled back and served |
+//! | an error that an operator must mend | stays closed, and tells callers the error; asked again |
 //! | anything else | stays closed for now; asked again |
 
 use std::convert::Infallible;
@@ -39,20 +40,38 @@ pub async fn open_sources(projector: Arc<Projector>) -> Infallible {
             wait_for_change(&mut catalogs).await;
             continue;
         };
-        let closed = closed(&projector, &catalog);
-        let mut failed = 0;
-        for bucket in &closed {
-            failed += usize::from(!open_reported(&projector, bucket).await);
+        let mut asks_again = AsksAgain::Never;
+        for bucket in closed(&projector, &catalog) {
+            asks_again = asks_again.max(open_reported(&projector, &bucket).await);
         }
-        if failed == 0 {
+        if asks_again != AsksAgain::Soon {
             retry.reset();
-            wait_for_change(&mut catalogs).await;
-            continue;
         }
         tokio::select! {
             biased;
             () = wait_for_change(&mut catalogs) => {}
-            () = pause(&closed, &mut retry) => {}
+            () = asks_again.pause(&mut retry) => {}
+        }
+    }
+}
+
+/// The time of the next question about a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum AsksAgain {
+    /// The bucket is open.
+    Never,
+    /// An operator must do something, and restarts the projector then.
+    Later,
+    /// The coordinators could not answer.
+    Soon,
+}
+
+impl AsksAgain {
+    async fn pause(self, retry: &mut Retry) {
+        match self {
+            Self::Never => std::future::pending().await,
+            Self::Later => tokio::time::sleep(REFUSED_PAUSE).await,
+            Self::Soon => retry.pause().await,
         }
     }
 }
@@ -61,15 +80,6 @@ async fn wait_for_change(catalogs: &mut tokio::sync::watch::Receiver<Option<Arc<
     if catalogs.changed().await.is_err() {
         // The channel lives as long as the projector.
         std::future::pending::<()>().await;
-    }
-}
-
-/// Waits before the next questions: long if every open question needs an operator.
-async fn pause(closed: &[Arc<Bucket>], retry: &mut Retry) {
-    let waits = |bucket: &Arc<Bucket>| bucket.check_open().is_err_and(|why| why.is_retry());
-    match closed.iter().any(waits) {
-        true => retry.pause().await,
-        false => tokio::time::sleep(REFUSED_PAUSE).await,
     }
 }
 
@@ -85,23 +95,29 @@ enum Answer {
     Lacks(KnownLoss, Error),
 }
 
-/// Asks for a bucket, and tells its callers why it stays closed. True if it is open now.
-async fn open_reported(projector: &Projector, bucket: &Arc<Bucket>) -> bool {
+/// Asks for a bucket, and tells its callers why it stays closed.
+async fn open_reported(projector: &Projector, bucket: &Arc<Bucket>) -> AsksAgain {
     match open(projector, bucket).await {
         Ok(Answer::Open) => {
             bucket.open();
             projector.changed_buckets.add(bucket.info.id);
-            return true;
+            AsksAgain::Never
         }
         Ok(Answer::Lacks(_, error)) => {
             if bucket.check_open().is_err_and(|known| known != error) {
                 tracing::error!(%error, "a bucket is not served");
             }
             bucket.refuse(error);
+            AsksAgain::Later
         }
-        Err(error) => report("opening a bucket", &error),
+        Err(error) => {
+            report("opening a bucket", &error);
+            if !error.is_retry() {
+                bucket.refuse(error);
+            }
+            AsksAgain::Soon
+        }
     }
-    false
 }
 
 async fn open(projector: &Projector, bucket: &Bucket) -> Result<Answer> {

@@ -113,12 +113,12 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     mut look: impl FnMut() -> F,
 ) -> T {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         if let Some(found) = look().await {
             return found;
         }
-        assert!(Instant::now() < deadline, "not within 20 seconds: {what}");
+        assert!(Instant::now() < deadline, "not within 30 seconds: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
