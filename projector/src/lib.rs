@@ -61,5 +61,5 @@ pub mod testing {
     pub use documents::change_log::ChangeLogOptions;
     pub use documents::mutation::entry_bytes;
     pub use documents::ownership::Ownership;
-    pub use documents::{Batch, BucketChanges, ShowBatch};
+    pub use documents::{Batch, ShowBatch};
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_channel::Sender;
-use proto::env::Env;
+use proto::env::{Env, Task};
 use proto::flow::Budget;
 use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
@@ -20,7 +20,6 @@ use tokio::sync::{Notify, oneshot, watch};
 use crate::config::Config;
 use crate::feed::StreamContext;
 use crate::source::bucket::Bucket;
-use crate::source::gate::Gate;
 use crate::source::writer::{Job, Work, Writer};
 use crate::source::{DocumentStore, StoredId};
 
@@ -30,6 +29,17 @@ const CATALOG_WAIT: Duration = Duration::from_secs(2);
 /// How long a call waits for a bucket that the coordinators have not compared yet: an election, and the time for which a lone
 /// coordinator waits for the reports of all nodes.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
+
+/// Jobs in the queue of a bucket's writer. In practice their bytes are the limit.
+const WRITE_JOBS: usize = 4096;
+
+/// A bucket and its writer.
+pub(crate) struct Written {
+    bucket: Arc<Bucket>,
+    jobs: Sender<Job>,
+    /// `None` while the service stops.
+    writer: Option<Task>,
+}
 
 /// The state that the calls and the tasks of a projector share.
 pub struct Projector {
@@ -42,10 +52,9 @@ pub struct Projector {
     pub(crate) catalog_cas: AtomicU64,
     /// The stored buckets, served or not, with their random ids; `None` before the id of an earlier build's bucket was compared.
     pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
-    pub(crate) gate: Arc<Gate>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
-    pub(crate) buckets: Mutex<BTreeMap<BucketId, Arc<Bucket>>>,
-    pub(crate) jobs: Sender<Job>,
+    pub(crate) buckets: Mutex<BTreeMap<BucketId, Written>>,
+    pub(crate) writer: Arc<Writer>,
     pub(crate) write_budget: Budget,
 }
 
@@ -86,7 +95,7 @@ impl Projector {
         self.catalog_cas.fetch_max(cas, Ordering::Relaxed);
     }
 
-    fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Arc<Bucket>>> {
+    fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Written>> {
         lock(&self.buckets)
     }
 
@@ -95,7 +104,7 @@ impl Projector {
     }
 
     pub(crate) fn find(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
-        self.buckets().get(&bucket).cloned()
+        self.buckets().get(&bucket).map(|found| Arc::clone(&found.bucket))
     }
 
     pub(crate) fn bucket_ids(&self) -> BTreeSet<BucketId> {
@@ -109,14 +118,24 @@ impl Projector {
 
     pub(crate) fn add(&self, bucket: Bucket) {
         let id = bucket.info.id;
-        self.buckets().insert(id, Arc::new(bucket));
+        let (bucket, (jobs, queue)) = (Arc::new(bucket), async_channel::bounded(WRITE_JOBS));
+        // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
+        let run = Arc::clone(&self.writer).run(Arc::clone(&bucket), self.env.clone(), queue);
+        let task = self.env.spawn_service("projector writer", run);
+        self.buckets().insert(id, Written { bucket, jobs, writer: Some(task) });
         self.changed_buckets.add(id);
     }
 
-    pub(crate) fn remove(&self, bucket: BucketId) {
-        if let Some(removed) = self.buckets().remove(&bucket) {
-            removed.remove();
-        }
+    /// Ends a bucket's readers, and its writer after the group that is on its way.
+    pub(crate) fn remove(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
+        let removed = self.buckets().remove(&bucket)?.bucket;
+        removed.remove();
+        Some(removed)
+    }
+
+    /// Ends the writers of all buckets.
+    pub(crate) fn end_writers(&self) {
+        self.buckets().values_mut().for_each(|written| written.writer = None);
     }
 
     /// Waits a little until the catalog shows what the caller expects.
@@ -232,9 +251,13 @@ impl Projector {
     ) -> Result<T> {
         let room = self.write_budget.reserve(bytes).await;
         let (reply, answer) = oneshot::channel();
-        let ending = || Error::unavailable("the projector is stopping");
-        let job = Job { bucket, bytes, work: work(reply), room };
-        self.jobs.send(job).await.map_err(|_| ending())?;
+        let ending = || match bucket.is_removed() {
+            true => bucket.removed_error(),
+            false => Error::unavailable("the projector is stopping"),
+        };
+        let jobs = self.buckets().get(&bucket.info.id).map(|found| found.jobs.clone());
+        let job = Job { bytes, work: work(reply), room };
+        jobs.ok_or_else(ending)?.send(job).await.map_err(|_| ending())?;
         answer.await.map_err(|_| ending())?
     }
 }

@@ -62,7 +62,7 @@ async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
     }
     for step in steps {
         let remove = move |writer: &Writer, bucket: &Bucket| {
-            let _gate = writer.lock_gate();
+            let _gate = bucket.gate.close();
             writer.store.purge(bucket.info.id, &step)
         };
         projector.exclusively(Arc::clone(bucket), remove).await?;
@@ -168,7 +168,7 @@ mod tests {
     use proto::rpc::mutation::MutationKind;
 
     use super::*;
-    use crate::source::{Batch, BucketChanges, BucketRecord, MemoryStore, Mutation};
+    use crate::source::{Batch, BucketRecord, MemoryStore, Mutation};
     use documents::ownership::Ownership;
 
     const BUCKET: BucketId = BucketId(1);
@@ -192,8 +192,8 @@ mod tests {
             Arc::new(Mutation::new((vbucket, seqno), id, MutationKind::Upsert, document))
         };
         let mutations = (0..2000).map(entry).collect();
-        let changes = BucketChanges { mutations, record: None };
-        store.commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");
+        let changes = Batch { mutations, record: None };
+        store.commit(BUCKET, changes).expect("a batch");
         (store, Bucket::new(record, &[Seqno(1000); 2], 1 << 20))
     }
 

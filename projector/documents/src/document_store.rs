@@ -14,16 +14,9 @@ use crate::record::{BucketRecord, StoredId};
 /// Makes a batch visible that its log has.
 pub type ShowBatch = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Changes that are committed with one call. Those of a bucket become durable together.
+/// Changes of one bucket that are committed with one call: all of them become durable, or none.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// The changes of each bucket.
-    pub buckets: BTreeMap<BucketId, BucketChanges>,
-}
-
-/// The changes of a batch in one bucket.
-#[derive(Clone, Debug, Default)]
-pub struct BucketChanges {
     /// Mutations in commit order; contiguous and ascending in each vbucket.
     pub mutations: Vec<Arc<Mutation>>,
     /// The new record, if a branch began.
@@ -140,14 +133,14 @@ pub trait DocumentStore: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Makes a batch durable, and returns what makes it visible. Batches are made visible in the order in which they were
-    /// made durable. Several may wait; before any other change, all are visible. After an error the batch's durability is
-    /// unknown, and the store accepts no more until it is opened again.
-    fn log(&self, batch: &Arc<Batch>) -> Result<ShowBatch>;
+    /// Makes a batch of a bucket durable, and returns what makes it visible. The batches of a bucket are made visible in the order
+    /// in which they were made durable. Several may wait; before any other change of the bucket, all are visible. After an error
+    /// the batch's durability is unknown, and the bucket accepts no more until the store is opened again.
+    fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch>;
 
-    /// Makes a batch durable and then visible.
-    fn commit(&self, batch: &Batch) -> Result<()> {
-        self.log(&Arc::new(batch.clone()))?()
+    /// Makes a batch of a bucket durable and then visible.
+    fn commit(&self, bucket: BucketId, batch: Batch) -> Result<()> {
+        self.log(bucket, &Arc::new(batch))?()
     }
 
     /// The current documents of the given ids, all at one moment: all of a batch or nothing of it. `OverLimit` if

@@ -91,7 +91,7 @@ mod tests {
     use proto::rpc::routing::{MutationRouter, Route};
 
     use super::*;
-    use crate::source::{Batch, BucketChanges, BucketRecord, DocumentStore, MemoryStore};
+    use crate::source::{Batch, BucketRecord, DocumentStore, MemoryStore};
 
     struct NoRouter;
 
@@ -124,8 +124,8 @@ mod tests {
             Arc::new(Mutation::new(place, id, kind, Bytes::from_static(b"1")))
         };
         let mutations = (0..20).map(entry).collect();
-        let changes = BucketChanges { mutations, ..BucketChanges::default() };
-        store.commit(&Batch { buckets: [(BucketId(1), changes)].into() }).expect("a batch");
+        let changes = Batch { mutations, ..Batch::default() };
+        store.commit(BucketId(1), changes).expect("a batch");
         let half = [0, 1].map(|n| (VbucketId(n), Seqno(5)));
         store.purge(BucketId(1), &half).expect("purged");
         let context = StreamContext {

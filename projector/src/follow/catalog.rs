@@ -146,15 +146,14 @@ async fn store_catalog(
     removed: Vec<BucketId>,
 ) -> Result<()> {
     // Readers of a removed bucket end before its data goes.
-    for bucket in &removed {
-        projector.remove(*bucket);
-    }
+    let gone: Vec<_> = removed.iter().filter_map(|bucket| projector.remove(*bucket)).collect();
     let store = Arc::clone(&projector.streams.store);
-    let (cas, gate) = (catalog.cas, Arc::clone(&projector.gate));
+    let cas = catalog.cas;
     let (made, removed, stored) = projector
         .env
         .blocking(move || {
-            let _gate = gate.close();
+            // A group that is on its way ends first, and no further one begins.
+            let _gates: Vec<_> = gone.iter().map(|bucket| bucket.gate.close()).collect();
             let stored = store.apply_catalog(cas, &made, &removed);
             (made, removed, stored)
         })

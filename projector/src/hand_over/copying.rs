@@ -7,7 +7,6 @@
 //! read. The batch that reaches it gives the vbucket its branches. Until then the vbucket is partial
 //! ([`is_partial`]), and a process that finds it partial starts again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::model::assignment::HandOver;
@@ -17,7 +16,7 @@ use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
-use documents::document_store::{Batch, BucketChanges, StoredDocument};
+use documents::document_store::{Batch, StoredDocument};
 use documents::mutation::Mutation;
 use documents::record::is_partial;
 
@@ -39,7 +38,7 @@ impl Writer {
         transfer: &HandOver,
         purged: Seqno,
     ) -> Result<()> {
-        let _gate = self.lock_gate();
+        let _gate = bucket.gate.close();
         check_joining(bucket, transfer)?;
         let vbucket = transfer.vbucket;
         let mut branches = bucket.branches();
@@ -57,7 +56,7 @@ impl Writer {
         transfer: &HandOver,
         documents: &[StoredDocument],
     ) -> Result<()> {
-        let _gate = self.lock_gate();
+        let _gate = bucket.gate.close();
         check_joining(bucket, transfer)?;
         let end = bucket.durable().get(transfer.vbucket).seqno;
         if !is_partial(&bucket.branches()[usize::from(transfer.vbucket.0)], end) {
@@ -68,7 +67,7 @@ impl Writer {
 
     /// Stores a piece of the log.
     pub fn copy(&self, bucket: &Bucket, transfer: &HandOver, piece: LogPiece) -> Result<()> {
-        let _gate = self.lock_gate();
+        let _gate = bucket.gate.close();
         check_joining(bucket, transfer)?;
         let vbucket = transfer.vbucket;
         let LogPiece { mutations, branches: of_vbucket, given_up } = piece;
@@ -86,9 +85,8 @@ impl Writer {
         let given_up = record.given_up.clone();
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
-        let changes = BucketChanges { mutations, record: Some(record) };
-        let batch = Batch { buckets: BTreeMap::from([(bucket.info.id, changes)]) };
-        self.store.commit(&batch).inspect_err(|_| self.failed.notify_one())?;
+        let batch = Batch { mutations, record: Some(record) };
+        self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
         bucket.set_given_up(given_up);
         bucket.set_copied(branches, (vbucket, end));
         Ok(())

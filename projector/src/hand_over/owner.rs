@@ -144,13 +144,13 @@ async fn documents(
     vbucket: VbucketId,
     behind: Option<String>,
 ) -> Result<(SourceHistory, HandOverDocuments)> {
-    let (store, gate, at) = (projector.store(), Arc::clone(&projector.gate), Arc::clone(bucket));
+    let (store, at) = (projector.store(), Arc::clone(bucket));
     let read = move || {
         // Order matters: the log still has everything after the documents, unless it is purged later.
         let extents = store.extents(at.info.id)?;
         let purged = extents.get(usize::from(vbucket.0)).map_or(Seqno(0), |extent| extent.purged);
         let (history, snapshot) = {
-            let _gate = gate.shown();
+            let _gate = at.gate.shown();
             (at.history(), store.snapshot_after(at.info.id, behind.as_deref())?)
         };
         let is_wanted = |id: &str| vbucket_of(id, at.info.vbuckets) == vbucket;

@@ -30,7 +30,7 @@ impl Writer {
         assignment: &Arc<VbucketAssignment>,
         projector: NodeId,
     ) -> Result<()> {
-        let _gate = self.lock_gate();
+        let _gate = bucket.gate.close();
         if bucket.is_removed() {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl Writer {
 
     /// Makes a vbucket refuse mutations while its hand-over lasts.
     pub fn release(&self, bucket: &Bucket, transfer: &HandOver) -> Result<()> {
-        let _gate = self.lock_gate();
+        let _gate = bucket.gate.close();
         if bucket.is_removed() {
             return Err(bucket.removed_error());
         }

@@ -43,7 +43,7 @@ pub fn is_joining(assignment: &VbucketAssignment, vbucket: VbucketId, projector:
 impl Writer {
     /// Removes the vbucket's branches, documents and log, as far as anything of it is stored.
     pub fn remove_vbucket(&self, bucket: &Bucket, removal: Removal) -> Result<()> {
-        let _gate = self.lock_gate();
+        let _gate = bucket.gate.close();
         removal.check(bucket)?;
         let vbucket = removal.vbucket;
         let mut branches = bucket.branches();

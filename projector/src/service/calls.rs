@@ -148,12 +148,11 @@ impl ProjectorApi for Projector {
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
         let index = self.index(&request).await?;
         let bucket = self.bucket(index.bucket).await?;
-        let (store, gate) = (Arc::clone(&self.streams.store), Arc::clone(&self.gate));
-        let at = Arc::clone(&bucket);
+        let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
         let (snapshot, cut, kept) = self
             .env
             .blocking(move || {
-                let _gate = gate.shown();
+                let _gate = at.gate.shown();
                 let (cut, kept) = (at.durable(), at.ownership().owned.clone());
                 store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
             })

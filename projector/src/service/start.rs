@@ -16,13 +16,9 @@ use crate::feed::StreamContext;
 use crate::projector::{ChangedBuckets, Projector};
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
-use crate::source::gate::Gate;
 use crate::source::open::open_buckets;
 use crate::source::writer::Writer;
 use crate::{follow, hand_over, maintenance, purge};
-
-/// Jobs in the writer's queue. In practice their bytes are the limit.
-const WRITE_JOBS: usize = 4096;
 
 /// A running projector. Dropping it ends its tasks and streams.
 pub struct Service {
@@ -40,9 +36,7 @@ impl Service {
         directory: Arc<dyn Directory>,
         router: Arc<dyn MutationRouter>,
     ) -> Result<Self> {
-        let (jobs, queue) = async_channel::bounded(WRITE_JOBS);
         let (catalog, _) = watch::channel(None);
-        let gate = Arc::new(Gate::default());
         let changed_buckets = Arc::new(ChangedBuckets::default());
         let (opened, random) = (Arc::clone(&store), Arc::clone(&env.random));
         let open = move || {
@@ -56,10 +50,12 @@ impl Service {
             .collect();
         // A foreign bucket is not served, from the first moment on.
         found.retain(|(record, _)| !stored[&record.info.id].is_some_and(|id| id.is_foreign));
-        let buckets = found.into_iter().map(|(record, ends)| {
-            let id = record.info.id;
-            (id, Arc::new(Bucket::new(record, &ends, config.head_bytes_max)))
-        });
+        let on_change = {
+            let changed_buckets = Arc::clone(&changed_buckets);
+            Box::new(move |bucket| changed_buckets.add(bucket))
+        };
+        let failed = Arc::new(Notify::new());
+        let writer = Writer { store: Arc::clone(&store), failed: Arc::clone(&failed), on_change };
         let projector = Arc::new(Projector {
             streams: Arc::new(StreamContext {
                 env: env.clone(),
@@ -68,7 +64,7 @@ impl Service {
                 frames_ahead_bytes_max: config.frames_ahead_bytes_max,
                 left_out: Default::default(),
             }),
-            buckets: Mutex::new(buckets.collect()),
+            buckets: Mutex::default(),
             stored: Mutex::new(stored),
             write_budget: Budget::new(config.write_queue_bytes_max),
             config,
@@ -76,16 +72,13 @@ impl Service {
             directory,
             catalog,
             catalog_cas: AtomicU64::new(known),
-            gate: Arc::clone(&gate),
-            changed_buckets: Arc::clone(&changed_buckets),
-            jobs,
+            changed_buckets,
+            writer: Arc::new(writer),
         });
-        let on_change = Box::new(move |bucket| changed_buckets.add(bucket));
-        let failed = Arc::new(Notify::new());
-        let writer = Arc::new(Writer { store, gate, failed: Arc::clone(&failed), on_change });
-        let mut tasks = spawn_tasks(&env, &projector, Arc::clone(&failed));
-        // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
-        tasks.push(env.spawn_service("projector writer", writer.run(env.clone(), queue)));
+        for (record, ends) in found {
+            projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
+        }
+        let tasks = spawn_tasks(&env, &projector, Arc::clone(&failed));
         Ok(Self { projector, failed, _tasks: tasks })
     }
 
@@ -100,7 +93,13 @@ impl Service {
     }
 }
 
-/// Starts the tasks of a projector, except its writer.
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.projector.end_writers();
+    }
+}
+
+/// Starts the tasks of a projector, except the writers of its buckets.
 fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Vec<Task> {
     let own = || Arc::clone(projector);
     let [registration, openings, sync, purge, maintained] = [own(), own(), own(), own(), own()];

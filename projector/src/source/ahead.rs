@@ -1,4 +1,4 @@
-//! What the writer has numbered and nobody sees yet.
+//! The groups of a bucket that are numbered, and that nobody sees yet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,21 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proto::model::cut::Position;
 use proto::model::history::Branches;
-use proto::model::ids::BucketId;
 use proto::rpc::mutation::MutationKind;
 
 use super::bucket::Bucket;
 use documents::document_store::Batch;
 use documents::mutation::Mutation;
 
-/// The positions behind the numbered groups, and the groups that are not shown yet.
+/// The positions of a bucket behind the numbered groups, and the groups that are not shown yet.
 #[derive(Default)]
 pub(super) struct Ahead {
-    positions: BTreeMap<BucketId, Positions>,
+    positions: Option<Positions>,
     unshown: VecDeque<Unshown>,
 }
 
-/// The ends of a bucket's vbuckets and their branches, with everything that was numbered.
+/// The ends of the vbuckets and their branches, with everything that was numbered.
 pub(super) struct Positions {
     pub(super) next: Vec<Position>,
     pub(super) branches: Vec<Branches>,
@@ -30,7 +29,7 @@ pub(super) struct Positions {
 struct Unshown {
     batch: Arc<Batch>,
     is_shown: Arc<AtomicBool>,
-    newest: BTreeMap<BucketId, Newest>,
+    newest: Newest,
 }
 
 /// The last mutation of each id among some mutations. Upserts never ask, so the ids are sorted when somebody does.
@@ -53,37 +52,35 @@ impl Newest {
 }
 
 impl Ahead {
-    /// Forgets everything; the buckets have it all.
+    /// Forgets everything; the bucket has it all.
     pub(super) fn clear(&mut self) {
-        self.positions.clear();
+        self.positions = None;
         self.unshown.clear();
     }
 
-    /// Takes the positions of a bucket, to be put back by [`Self::put`].
+    /// Takes the positions, to be put back by [`Self::put`].
     pub(super) fn take(&mut self, bucket: &Bucket) -> Positions {
-        self.positions.remove(&bucket.info.id).unwrap_or_else(|| Positions {
+        self.positions.take().unwrap_or_else(|| Positions {
             next: bucket.durable().iter().map(|(_, position)| position).collect(),
             branches: bucket.branches(),
         })
     }
 
-    /// Keeps the positions of a bucket behind a group.
-    pub(super) fn put(&mut self, bucket: BucketId, positions: Positions) {
-        self.positions.insert(bucket, positions);
+    /// Keeps the positions behind a group.
+    pub(super) fn put(&mut self, positions: Positions) {
+        self.positions = Some(positions);
     }
 
     /// Adds a group between its turns. `is_shown` becomes true when the documents have it.
     pub(super) fn push(&mut self, batch: Arc<Batch>, is_shown: Arc<AtomicBool>) {
         self.unshown.retain(|group| !group.is_shown.load(Ordering::Acquire));
-        self.unshown.push_back(Unshown { batch, is_shown, newest: BTreeMap::new() });
+        self.unshown.push_back(Unshown { batch, is_shown, newest: Newest::default() });
     }
 
     /// The kind of the last mutation of an id that is not shown yet. `None` if the documents tell.
-    pub(super) fn newest(&mut self, bucket: BucketId, id: &str) -> Option<MutationKind> {
+    pub(super) fn newest(&mut self, id: &str) -> Option<MutationKind> {
         // A group that is shown meanwhile tells the same as the documents.
-        self.unshown.iter_mut().rev().find_map(|group| {
-            let changes = group.batch.buckets.get(&bucket)?;
-            group.newest.entry(bucket).or_default().of(&changes.mutations, id)
-        })
+        let mut unshown = self.unshown.iter_mut().rev();
+        unshown.find_map(|group| group.newest.of(&group.batch.mutations, id))
     }
 }

@@ -19,6 +19,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
+use super::gate::Gate;
 use super::head::{Head, HeadPosition};
 use documents::mutation::Mutation;
 use documents::ownership::Ownership;
@@ -45,6 +46,8 @@ fn awaits_coordinators() -> Error {
 pub struct Bucket {
     /// The bucket's definition.
     pub info: BucketInfo,
+    /// The turns of its groups.
+    pub gate: Gate,
     state: Mutex<SourceState>,
     changed: watch::Sender<u64>,
 }
@@ -107,7 +110,7 @@ impl Bucket {
             closed: info.source.is_only_copy().then(awaits_coordinators),
         };
         let (changed, _) = watch::channel(0);
-        Self { info, state: Mutex::new(state), changed }
+        Self { info, gate: Gate::default(), state: Mutex::new(state), changed }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SourceState> {

@@ -1,14 +1,14 @@
 //! The order in which groups become durable and visible.
 //!
-//! A group takes two turns. In the first it is numbered, and its bucket's log takes it and is synced. In the second the
-//! document table takes it, and its bucket publishes it. While a group has its second turn the next one has its first. Both
+//! A group of a bucket takes two turns. In the first it is numbered, and the bucket's log takes it and is synced. In the second
+//! the document table takes it, and the bucket publishes it. While a group has its second turn the next one has its first. Both
 //! turns are taken in one order, so a group is published before all that were numbered after it.
 //!
 //! What is between the turns waits in a queue. Whoever has the second turn takes the oldest from it, on any thread, so
 //! a thread that needs all of them shown shows them itself and waits for nobody.
 //!
-//! - While [`Gate::shown`] is held, documents and buckets agree: every table has exactly what its bucket has published.
-//! - While [`Gate::close`] is held, no group is on its way either, so the logs agree with both.
+//! - While [`Gate::shown`] is held, documents and bucket agree: the table has exactly what the bucket has published.
+//! - While [`Gate::close`] is held, no group is on its way either, so the log agrees with both.
 //!
 //! The numbers that were given to groups on their way are kept in [`Ahead`], under the first turn.
 
@@ -24,7 +24,7 @@ pub(super) type Show = Box<dyn FnOnce() -> Answers + Send>;
 /// Answers the requests of a group.
 pub(super) type Answers = Box<dyn FnOnce() + Send>;
 
-/// The turns of the writer's groups.
+/// The turns of a bucket's groups.
 #[derive(Default)]
 pub struct Gate {
     log: Mutex<Ahead>,

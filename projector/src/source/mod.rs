@@ -37,10 +37,10 @@ pub mod push;
 pub mod registry;
 pub mod writer;
 
+#[cfg(test)]
+pub use documents::Batch;
 #[cfg(any(test, feature = "testing"))]
 pub use documents::MemoryStore;
-#[cfg(test)]
-pub use documents::{Batch, BucketChanges};
 pub use documents::{
     BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, Mutation,
     StoredDocument, StoredId, parse_stored,

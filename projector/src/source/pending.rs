@@ -1,4 +1,4 @@
-//! The changes of a commit group in one bucket.
+//! The changes of a commit group.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use proto::rpc::mutation::MutationKind;
 
 use super::ahead::{Newest, Positions};
 use super::bucket::Bucket;
-use documents::document_store::BucketChanges;
+use documents::document_store::Batch;
 use documents::mutation::Mutation;
 use documents::ownership::Ownership;
 
-/// The changes of a commit group in one bucket.
+/// The changes of a commit group.
 pub(super) struct PendingChanges {
     pub(super) bucket: Arc<Bucket>,
     pub(super) next: Vec<Position>,
     pub(super) branches: Vec<Branches>,
     pub(super) ownership: Arc<Ownership>,
-    pub(super) changes: BucketChanges,
+    pub(super) changes: Batch,
     newest: Newest,
 }
 
@@ -26,7 +26,7 @@ impl PendingChanges {
     /// Changes behind everything that was numbered.
     pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
         let Positions { next, branches } = behind;
-        let (changes, newest) = (BucketChanges::default(), Newest::default());
+        let (changes, newest) = (Batch::default(), Newest::default());
         Self { next, branches, ownership: bucket.ownership(), changes, newest, bucket }
     }
 

@@ -1,8 +1,8 @@
-//! Group commit: many writers share one batch and one sync of the store.
+//! Group commit: many writers share one batch and one sync of a bucket's log.
 //!
-//! A request is checked before it comes here, then waits in one queue. One thread at a time takes all waiting requests
-//! up to a limit, numbers their mutations, and commits them as one batch, in the two turns of [`super::gate`]: first the
-//! log has the group, durably; then the documents have it, the buckets publish it, and its requests are answered. While
+//! A request is checked before it comes here, then waits in the queue of its bucket. One thread at a time takes all waiting
+//! requests up to a limit, numbers their mutations, and commits them as one batch, in the two turns of [`super::gate`]: first
+//! the log has the group, durably; then the documents have it, the bucket publishes it, and its requests are answered. While
 //! a group is synced the next one gathers, and while it is shown the next one is synced. So throughput grows with the
 //! number of writers, and a lone writer waits for one sync only.
 //!
@@ -11,7 +11,6 @@
 //! fails, nothing of the group is published, and all its requests fail; so do the groups behind it, because the store
 //! accepts no more.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ use tokio::sync::{Notify, oneshot};
 use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
 use super::embedded::numbering;
-use super::gate::{Answers, Closed, Gate};
+use super::gate::Answers;
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
@@ -46,8 +45,6 @@ const UNSHOWN_MAX: usize = 2;
 
 /// A request on its way to the log, and its room in the queue.
 pub struct Job {
-    /// The bucket to write.
-    pub bucket: Arc<Bucket>,
     /// The approximate size.
     pub bytes: usize,
     /// The request.
@@ -70,12 +67,10 @@ pub enum Work {
     Exclusive(Exclusive),
 }
 
-/// The commit loop's components.
+/// What the writers of all buckets share.
 pub struct Writer {
     /// The store that batches go to.
     pub store: Arc<dyn DocumentStore>,
-    /// The turns of the groups.
-    pub gate: Arc<Gate>,
     /// Notified when the store has failed. It accepts no more until it is opened again.
     pub failed: Arc<Notify>,
     /// Called for each bucket that has changed.
@@ -83,93 +78,91 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Handles jobs; idle once all senders are gone, which happens while the service stops. Cancelling drops the queued
-    /// jobs, whose callers see their reply channel close; the groups that are being committed are finished and answered.
-    pub async fn run(self: Arc<Self>, env: Env, jobs: Receiver<Job>) -> Infallible {
+    /// Handles the jobs of a bucket; idle once all senders are gone, which happens while the service stops. Cancelling drops the
+    /// queued jobs, whose callers see their reply channel close; the groups that are being committed are finished and
+    /// answered.
+    pub async fn run(
+        self: Arc<Self>,
+        bucket: Arc<Bucket>,
+        env: Env,
+        jobs: Receiver<Job>,
+    ) -> Infallible {
         while let Ok(first) = jobs.recv().await {
             let mut next = Some(first);
             while let Some(first) = next {
-                let (writer, queue, shows) = (Arc::clone(&self), jobs.clone(), env.clone());
-                next = env.blocking(move || writer.work(first, &queue, &shows)).await;
+                let (writer, bucket) = (Arc::clone(&self), Arc::clone(&bucket));
+                let (queue, shows) = (jobs.clone(), env.clone());
+                next = env.blocking(move || writer.work(&bucket, first, &queue, &shows)).await;
             }
         }
         pending().await
     }
 
     /// Handles jobs as long as there are some, for a while. Returns the next one if there are more.
-    fn work(self: &Arc<Self>, first: Job, jobs: &Receiver<Job>, env: &Env) -> Option<Job> {
+    fn work(
+        self: &Arc<Self>,
+        bucket: &Arc<Bucket>,
+        first: Job,
+        jobs: &Receiver<Job>,
+        env: &Env,
+    ) -> Option<Job> {
         let mut next = Some(first);
         for _ in 0..GROUPS_MAX {
             let first = next.take()?;
             if let Work::Exclusive(work) = first.work {
-                work(self, &first.bucket);
+                work(self, bucket);
                 next = jobs.try_recv().ok();
                 continue;
             }
             let (group, then) = gather(first, jobs);
-            let waiting = self.log_group(group);
+            let waiting = self.log_group(bucket, group);
             next = then.or_else(|| jobs.try_recv().ok());
             if next.is_some() && waiting < UNSHOWN_MAX {
-                let writer = Arc::clone(self);
+                let bucket = Arc::clone(bucket);
                 env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
-                    writer.gate.show_waiting();
+                    bucket.gate.show_waiting();
                 });
                 continue;
             }
-            self.gate.show_waiting();
+            bucket.gate.show_waiting();
             next = next.or_else(|| jobs.try_recv().ok());
         }
         next
     }
 
-    /// Closes the gate: while it is held, store and buckets agree, and no group is on its way.
-    pub(crate) fn lock_gate(&self) -> Closed<'_> {
-        self.gate.close()
-    }
-
     /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown.
-    fn log_group(self: &Arc<Self>, jobs: Vec<Job>) -> usize {
-        let mut turn = self.gate.log();
-        let mut group = Group { store: &*self.store, ahead: &mut turn, buckets: BTreeMap::new() };
+    fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> usize {
+        let mut turn = bucket.gate.log();
+        let behind = turn.take(bucket);
+        let pending = PendingChanges::new(Arc::clone(bucket), behind);
+        let mut group = Group { store: &*self.store, ahead: &mut turn, pending };
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
-            answers.push((group.stage(job.bucket, job.work), job.room));
+            answers.push((group.stage(job.work), job.room));
         }
-        let (mut batch, mut buckets) = (Batch::default(), Vec::new());
-        for (id, PendingChanges { bucket, changes, next, branches, .. }) in group.buckets {
-            turn.put(id, Positions { next, branches });
-            if !changes.mutations.is_empty() {
-                buckets.push(bucket);
-                batch.buckets.insert(id, changes);
-            }
-        }
-        let (batch, is_shown) = (Arc::new(batch), Arc::new(AtomicBool::new(false)));
-        let logged = self.store.log(&batch);
+        let PendingChanges { changes, next, branches, .. } = group.pending;
+        turn.put(Positions { next, branches });
+        let (batch, is_shown) = (Arc::new(changes), Arc::new(AtomicBool::new(false)));
+        let has_changes = !batch.mutations.is_empty();
+        let logged = has_changes.then(|| self.store.log(bucket.info.id, &batch));
         turn.push(Arc::clone(&batch), Arc::clone(&is_shown));
-        let writer = Arc::clone(self);
+        let (writer, at) = (Arc::clone(self), Arc::clone(bucket));
         let show = move || {
-            let committed = writer.show_group(logged, &batch, &buckets);
+            let committed = logged.map_or(Ok(()), |logged| writer.show_group(&at, logged, &batch));
             is_shown.store(true, Ordering::Release);
             Box::new(move || answer_all(answers, &committed)) as Answers
         };
-        self.gate.push(&turn, Box::new(show))
+        bucket.gate.push(&turn, Box::new(show))
     }
 
     /// Makes a durable group visible.
-    fn show_group(
-        &self,
-        logged: Result<ShowBatch>,
-        batch: &Batch,
-        buckets: &[Arc<Bucket>],
-    ) -> Result<()> {
+    fn show_group(&self, bucket: &Bucket, logged: Result<ShowBatch>, batch: &Batch) -> Result<()> {
         let shown = logged.and_then(|show| show());
         match &shown {
             Ok(()) => {
-                for (bucket, (id, changes)) in buckets.iter().zip(&batch.buckets) {
-                    let branches = changes.record.as_ref().map(|record| record.branches.clone());
-                    bucket.publish(changes.mutations.clone(), branches);
-                    (self.on_change)(*id);
-                }
+                let branches = batch.record.as_ref().map(|record| record.branches.clone());
+                bucket.publish(batch.mutations.clone(), branches);
+                (self.on_change)(bucket.info.id);
             }
             Err(error) => {
                 tracing::error!(%error, "the commit of a group failed");
@@ -211,30 +204,26 @@ fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<
     })
 }
 
-/// The batch of a group while it is built.
+/// A group while it is built.
 struct Group<'s> {
     store: &'s dyn DocumentStore,
     ahead: &'s mut Ahead,
-    buckets: BTreeMap<BucketId, PendingChanges>,
+    pending: PendingChanges,
 }
 
 impl Group<'_> {
-    fn stage(&mut self, bucket: Arc<Bucket>, work: Work) -> Answer {
-        let Self { store, ahead, buckets } = self;
-        let id = bucket.info.id;
-        let pending = buckets.entry(id).or_insert_with(|| {
-            let behind = ahead.take(&bucket);
-            PendingChanges::new(Arc::clone(&bucket), behind)
-        });
+    fn stage(&mut self, work: Work) -> Answer {
+        let Self { store, ahead, pending } = self;
+        let bucket = Arc::clone(&pending.bucket);
         let removed = bucket.is_removed().then(|| bucket.removed_error());
         match work {
             Work::Write(writes, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
                     None => {
-                        let mut exists = |document: &str| match ahead.newest(id, document) {
+                        let mut exists = |document: &str| match ahead.newest(document) {
                             Some(kind) => Ok(kind == MutationKind::Upsert),
-                            None => store.contains(id, document),
+                            None => store.contains(bucket.info.id, document),
                         };
                         numbering::write(pending, &mut exists, &writes)
                     }

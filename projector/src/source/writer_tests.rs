@@ -25,13 +25,12 @@ impl World {
         let info = BucketInfo::new(BUCKET, "b", 1, SourceKind::Embedded, NodeId(1));
         let ownership = Ownership { owned: VbucketSet::all(1), ..Ownership::default() };
         let branches = vec![vec![(Vbuuid(5), 0)]];
-        let record = BucketRecord { info, branches, ownership, given_up: BTreeMap::new() };
+        let record = BucketRecord { info, branches, ownership, given_up: Default::default() };
         let store = Arc::new(MemoryStore::default());
         store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
         let bucket = Arc::new(Bucket::new(record, &[Seqno(0)], 1 << 20));
         let writer = Arc::new(Writer {
             store: Arc::clone(&store) as Arc<dyn DocumentStore>,
-            gate: Arc::default(),
             failed: Arc::default(),
             on_change: Box::new(|_| ()),
         });
@@ -42,8 +41,7 @@ impl World {
         let (reply, answer) = oneshot::channel();
         let writes = CheckedWrites::new(vec![Write { id: id.into(), kind }], 100).expect("valid");
         let room = Budget::new(1 << 20).try_reserve(1).expect("room");
-        let bucket = Arc::clone(&self.bucket);
-        (Job { bucket, bytes: 1, work: Work::Write(writes, reply), room }, answer)
+        (Job { bytes: 1, work: Work::Write(writes, reply), room }, answer)
     }
 
     fn end(&self) -> u64 {
@@ -65,16 +63,16 @@ fn seqno(mut answer: oneshot::Receiver<Result<WriteReply>>) -> Result<u64> {
 fn a_group_is_numbered_and_checked_behind_those_that_nobody_sees_yet() {
     let world = World::new();
     let (insert, mut inserted) = world.job("a", WriteKind::Insert(document()));
-    assert_eq!(world.writer.log_group(vec![insert]), 1);
+    assert_eq!(world.writer.log_group(&world.bucket, vec![insert]), 1);
     let (again, refused) = world.job("a", WriteKind::Insert(document()));
     let (upsert, upserted) = world.job("b", WriteKind::Upsert(document()));
     let (delete, deleted) = world.job("a", WriteKind::Delete);
-    assert_eq!(world.writer.log_group(vec![again, upsert, delete]), 2);
+    assert_eq!(world.writer.log_group(&world.bucket, vec![again, upsert, delete]), 2);
     let (anew, inserted_anew) = world.job("a", WriteKind::Insert(document()));
-    assert_eq!(world.writer.log_group(vec![anew]), 3);
+    assert_eq!(world.writer.log_group(&world.bucket, vec![anew]), 3);
     assert!(inserted.try_recv().is_err(), "no answer before a reader sees the write");
     assert_eq!((world.store.contains(BUCKET, "a"), world.end()), (Ok(false), 0));
-    world.writer.gate.show_waiting();
+    world.bucket.gate.show_waiting();
     assert_eq!(seqno(inserted), Ok(1));
     assert_eq!(seqno(refused).map_err(|error| error.code), Err(ErrorCode::DuplicateId));
     assert_eq!((seqno(upserted), seqno(deleted), seqno(inserted_anew)), (Ok(2), Ok(3), Ok(4)));
@@ -85,14 +83,14 @@ fn a_group_is_numbered_and_checked_behind_those_that_nobody_sees_yet() {
 fn a_closed_gate_has_no_group_on_its_way() {
     let world = World::new();
     let (upsert, upserted) = world.job("a", WriteKind::Upsert(document()));
-    world.writer.log_group(vec![upsert]);
-    let closed = world.writer.lock_gate();
+    world.writer.log_group(&world.bucket, vec![upsert]);
+    let closed = world.bucket.gate.close();
     assert_eq!((world.store.contains(BUCKET, "a"), world.end()), (Ok(true), 1));
     assert_eq!(seqno(upserted), Ok(1));
     drop(closed);
     let (delete, deleted) = world.job("a", WriteKind::Delete);
-    world.writer.log_group(vec![delete]);
-    world.writer.gate.show_waiting();
+    world.writer.log_group(&world.bucket, vec![delete]);
+    world.bucket.gate.show_waiting();
     assert_eq!(seqno(deleted), Ok(2));
 }
 
@@ -100,13 +98,13 @@ fn a_closed_gate_has_no_group_on_its_way() {
 fn a_failed_sync_fails_its_group_and_those_behind_it_and_none_before_it() {
     let world = World::new();
     let (first, written) = world.job("a", WriteKind::Upsert(document()));
-    world.writer.log_group(vec![first]);
+    world.writer.log_group(&world.bucket, vec![first]);
     world.store.fail_next_sync();
     let (second, failed) = world.job("b", WriteKind::Upsert(document()));
     let (third, behind) = world.job("c", WriteKind::Upsert(document()));
-    world.writer.log_group(vec![second]);
-    world.writer.log_group(vec![third]);
-    world.writer.gate.show_waiting();
+    world.writer.log_group(&world.bucket, vec![second]);
+    world.writer.log_group(&world.bucket, vec![third]);
+    world.bucket.gate.show_waiting();
     assert_eq!(seqno(written), Ok(1));
     assert!(seqno(failed).is_err() && seqno(behind).is_err());
     assert_eq!(world.end(), 1, "nothing of them is published");

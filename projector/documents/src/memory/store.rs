@@ -212,16 +212,13 @@ impl DocumentStore for MemoryStore {
         Ok(())
     }
 
-    fn log(&self, batch: &Arc<Batch>) -> Result<ShowBatch> {
+    fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {
         self.wait_for_sync();
         let mut state = self.state();
         state.check_writable()?;
-        let mut changes = Vec::new();
-        for (bucket, change) in &batch.buckets {
-            state.bucket(*bucket)?;
-            let (mutations, record) = (change.mutations.clone(), change.record.clone());
-            changes.push((*bucket, Doubtful { mutations, record }));
-        }
+        state.bucket(bucket)?;
+        let (mutations, record) = (batch.mutations.clone(), batch.record.clone());
+        let changes = vec![(bucket, Doubtful { mutations, record })];
         if std::mem::take(&mut state.sync_fails) {
             state.in_doubt = Some(changes);
             return Err(Error::new(ErrorCode::Io, "the document store's sync failed"));

@@ -30,7 +30,7 @@ use super::options::DiskStoreOptions;
 use super::paired_file::PairedFile;
 use super::replay::{Replay, version, version_place};
 use crate::change_log::{ChangeLog, GroupBuilder, GroupPlace, KnownLog, LogState, VbucketRange};
-use crate::document_store::{BucketChanges, LogExtent, LogRange};
+use crate::document_store::{Batch, LogExtent, LogRange};
 use crate::mutation::Mutation;
 use crate::record::BucketRecord;
 use crate::table::{DocumentTable, Retention, TableManifest, TableOptions, VersionRef};
@@ -173,7 +173,7 @@ impl BucketStore {
     }
 
     /// Makes mutations and a new record durable. [`Self::show`] follows, in the order of these calls.
-    pub(super) fn log_group(&self, changes: &BucketChanges) -> Result<LoggedGroup> {
+    pub(super) fn log_group(&self, changes: &Batch) -> Result<LoggedGroup> {
         let mut this = lock(&self.changes);
         // The table may be taking the batch before this one, for which nobody waits here.
         check_whole(this.is_broken || self.has_failed_show.load(Ordering::Acquire))?;
@@ -198,7 +198,7 @@ impl BucketStore {
     }
 
     /// Gives a logged batch to the table.
-    pub(super) fn show(&self, changes: &BucketChanges, logged: LoggedGroup) -> Result<()> {
+    pub(super) fn show(&self, changes: &Batch, logged: LoggedGroup) -> Result<()> {
         let shown = self.show_in_order(changes, logged);
         if shown.is_err() {
             self.has_failed_show.store(true, Ordering::Release);
@@ -206,7 +206,7 @@ impl BucketStore {
         shown
     }
 
-    fn show_in_order(&self, changes: &BucketChanges, logged: LoggedGroup) -> Result<()> {
+    fn show_in_order(&self, changes: &Batch, logged: LoggedGroup) -> Result<()> {
         let mut shown = lock(&self.shown);
         check_whole(shown.is_broken)?;
         shown.is_broken = true;

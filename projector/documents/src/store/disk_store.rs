@@ -274,19 +274,12 @@ impl DocumentStore for DiskStore {
         Ok(self.bucket(bucket)?.log.purge_to_hold(bytes))
     }
 
-    fn log(&self, batch: &Arc<Batch>) -> Result<ShowBatch> {
-        let mut logged = Vec::with_capacity(batch.buckets.len());
-        for (id, changes) in &batch.buckets {
-            let bucket = self.bucket(*id)?;
-            self.bound_memory(&bucket)?;
-            let group = bucket.log_group(changes)?;
-            logged.push((bucket, group));
-        }
+    fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {
+        let bucket = self.bucket(bucket)?;
+        self.bound_memory(&bucket)?;
+        let group = bucket.log_group(batch)?;
         let batch = Arc::clone(batch);
-        Ok(Box::new(move || {
-            let mut groups = logged.into_iter().zip(batch.buckets.values());
-            groups.try_for_each(|((bucket, group), changes)| bucket.show(changes, group))
-        }))
+        Ok(Box::new(move || bucket.show(&batch, group)))
     }
 
     fn get(

@@ -20,7 +20,7 @@ pub fn begin_branches(
     bucket: &Bucket,
     begun: &[(VbucketId, Position)],
 ) -> Result<()> {
-    let _gate = writer.lock_gate();
+    let _gate = bucket.gate.close();
     if bucket.is_removed() {
         return Err(bucket.removed_error());
     }

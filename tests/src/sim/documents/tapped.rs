@@ -145,18 +145,17 @@ impl DocumentStore for TappedStore {
         self.store.purge_to_hold(bucket, bytes)
     }
 
-    fn log(&self, batch: &Arc<Batch>) -> Result<ShowBatch> {
-        let changes = batch.buckets.iter().map(|(bucket, changes)| {
-            let (mutations, record) = (changes.mutations.clone(), changes.record.clone());
-            StoreChange::Bucket(*bucket, Change::Commit { mutations, record })
-        });
-        let numbers = self.mirror.begin(changes.collect());
-        let logged = self.store.log(batch);
+    fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {
+        let (mutations, record) = (batch.mutations.clone(), batch.record.clone());
+        let change = StoreChange::Bucket(bucket, Change::Commit { mutations, record });
+        let numbers = self.mirror.begin(vec![change]);
+        let logged = self.store.log(bucket, batch);
         let show = match logged {
             Ok(show) => show,
             Err(error) => {
-                for (number, (bucket, changes)) in numbers.into_iter().zip(&batch.buckets) {
-                    match self.has(*bucket, &changes.mutations) {
+                let has = self.has(bucket, &batch.mutations);
+                for number in numbers {
+                    match has {
                         true => self.mirror.succeeded(number),
                         false => self.mirror.failed(number),
                     }

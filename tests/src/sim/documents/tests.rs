@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::DiskStore;
-use projector::testing::{
-    Batch, BucketChanges, BucketRecord, DocumentStore, Mutation, Ownership, StoredDocument,
-};
+use projector::testing::{Batch, BucketRecord, DocumentStore, Mutation, Ownership, StoredDocument};
 use proto::env::Env;
 use proto::env::sim::{self, SimFs};
 use proto::model::assignment::VbucketSet;
@@ -43,7 +41,7 @@ impl World {
         let (branches, given_up) = (vec![vec![(Vbuuid(7), 0)]], BTreeMap::new());
         let record = BucketRecord { info, branches, ownership, given_up };
         store.apply_catalog(1, &[record], &[]).expect("a bucket");
-        store.commit(&batch(1..3)).expect("two mutations");
+        store.commit(BUCKET, batch(1..3)).expect("two mutations");
         (world, store)
     }
 
@@ -73,8 +71,7 @@ fn batch(seqnos: std::ops::Range<u64>) -> Batch {
         let document = Bytes::from(format!("{{\"n\":{seqno}}}"));
         Arc::new(Mutation::new(place, id, MutationKind::Upsert, document))
     };
-    let changes = BucketChanges { mutations: seqnos.map(mutation).collect(), ..Default::default() };
-    Batch { buckets: [(BUCKET, changes)].into() }
+    Batch { mutations: seqnos.map(mutation).collect(), ..Default::default() }
 }
 
 fn position(seqno: u64) -> Position {
@@ -86,7 +83,7 @@ fn a_store_that_has_everything_is_accepted() {
     let (world, store) = World::new(1);
     let store = world.restart(store);
     store.purge(BUCKET, &[(VBUCKET, Seqno(1))]).expect("purged");
-    store.commit(&batch(3..9)).expect("committed");
+    store.commit(BUCKET, batch(3..9)).expect("committed");
     drop(world.restart(store));
     assert_eq!(world.mirror.take_violations(), Vec::<String>::new());
     assert_eq!(world.end(), 8);
@@ -96,7 +93,7 @@ fn a_store_that_has_everything_is_accepted() {
 fn a_lost_mutation_is_named() {
     let (world, store) = World::new(2);
     let older = world.fs.copy();
-    store.commit(&batch(3..5)).expect("committed");
+    store.commit(BUCKET, batch(3..5)).expect("committed");
     world.fs.crash();
     drop(store);
     world.fs.put_back(&older);
@@ -112,7 +109,7 @@ fn mutations_and_documents_that_nobody_wrote_are_named() {
     let (world, store) = World::new(3);
     drop(store);
     let plain = DiskStore::open(&world.env, Path::new(DIR), options(world.seed)).expect("opened");
-    plain.commit(&batch(3..4)).expect("committed");
+    plain.commit(BUCKET, batch(3..4)).expect("committed");
     drop(plain);
     drop(world.open());
     let found = world.mirror.take_violations();
@@ -135,7 +132,7 @@ fn a_commit_in_doubt_is_there_or_not() {
     for seed in 0..60 {
         let (world, store) = World::new(seed);
         world.fs.crash_at(world.fs.operations() + 1 + seed % 3);
-        let is_done = store.commit(&batch(3..5)).is_ok();
+        let is_done = store.commit(BUCKET, batch(3..5)).is_ok();
         assert_eq!(world.mirror.known().is_some(), is_done, "seed {seed}: in doubt or not");
         drop(world.restart(store));
         assert_eq!(world.mirror.take_violations(), Vec::<String>::new(), "seed {seed}");
@@ -149,8 +146,7 @@ fn a_commit_in_doubt_is_there_or_not() {
 #[test]
 fn a_purge_of_mutations_whose_commit_has_not_returned_confirms_them() {
     let (world, _store) = World::new(6);
-    let mut batch = batch(3..5);
-    let mutations = batch.buckets.remove(&BUCKET).expect("changes").mutations;
+    let mutations = batch(3..5).mutations;
     let commit = Change::Commit { mutations, record: None };
     let purge = Change::Purge(vec![(VBUCKET, Seqno(4))]);
     let begun = [commit, purge].map(|change| StoreChange::Bucket(BUCKET, change)).to_vec();
@@ -167,7 +163,7 @@ fn a_purge_of_mutations_whose_commit_has_not_returned_confirms_them() {
 fn an_older_copy_is_another_history() {
     let (world, store) = World::new(5);
     let (copy, known) = (world.fs.copy(), world.mirror.known().expect("no doubt"));
-    store.commit(&batch(3..6)).expect("committed");
+    store.commit(BUCKET, batch(3..6)).expect("committed");
     world.fs.crash();
     drop(store);
     world.fs.put_back(&copy);

@@ -37,7 +37,7 @@ struct Numbers([u64; VBUCKETS as usize]);
 
 impl Numbers {
     fn batch(&mut self, changes: &[(&str, Option<&str>)]) -> Batch {
-        let mut bucket = BucketChanges::default();
+        let mut bucket = Batch::default();
         for (id, document) in changes {
             let vbucket = vbucket_of(id, VBUCKETS);
             let next = &mut self.0[usize::from(vbucket.0)];
@@ -52,7 +52,7 @@ impl Numbers {
                 document,
             )));
         }
-        Batch { buckets: [(BUCKET, bucket)].into() }
+        bucket
     }
 }
 
@@ -108,10 +108,10 @@ fn keeps_its_promises(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
     store.put_unique_ids(&[unique_id(u128::MAX, true)]).expect("an id");
     store.apply_catalog(5, &[record()], &[]).expect("a new bucket");
     let first = [("a", Some("1")), ("b", Some("2")), ("a", Some("3"))];
-    store.commit(&numbers.batch(&first)).expect("a batch");
+    store.commit(BUCKET, numbers.batch(&first)).expect("a batch");
     let mut earlier = store.snapshot(BUCKET).expect("a snapshot");
     let second = [("b", None), ("c", Some("4")), ("c", None), ("d", Some("5"))];
-    store.commit(&numbers.batch(&second)).expect("a batch");
+    store.commit(BUCKET, numbers.batch(&second)).expect("a batch");
     let documents =
         |chunk: Vec<StoredDocument>| chunk.into_iter().map(|s| s.id).collect::<Vec<_>>();
     let seen = earlier.next_chunk(1 << 20).map(documents);
@@ -173,7 +173,7 @@ fn a_bucket_that_was_made_after_another_was_dropped_survives_restarts() {
     let mut numbers = Numbers::default();
     open().apply_catalog(1, &[record()], &[]).expect("a new bucket");
     let store = open();
-    store.commit(&numbers.batch(&[("a", Some("1"))])).expect("a batch");
+    store.commit(BUCKET, numbers.batch(&[("a", Some("1"))])).expect("a batch");
     store.apply_catalog(2, &[], &[BUCKET]).expect("a bucket goes");
     // A task that does not know yet that its bucket was dropped.
     store.put_records(&[record()]).expect("ignored");
@@ -183,10 +183,8 @@ fn a_bucket_that_was_made_after_another_was_dropped_survives_restarts() {
     let store = open();
     assert_eq!(store.buckets(), Ok(Vec::new()), "a late record brings no bucket back");
     store.apply_catalog(3, &[other], &[]).expect("a new bucket");
-    let mut batch = Numbers::default().batch(&[("b", Some("2"))]);
-    let changes = batch.buckets.remove(&BUCKET).expect("the changes");
-    batch.buckets.insert(BucketId(8), changes);
-    store.commit(&batch).expect("a batch");
+    let batch = Numbers::default().batch(&[("b", Some("2"))]);
+    store.commit(BucketId(8), batch).expect("a batch");
     drop(store);
     for _ in 0..2 {
         let found = open().get(BucketId(8), &["b".into()], 100);
@@ -208,7 +206,7 @@ fn the_store_on_disk_reads_many_documents_at_one_moment() {
             for round in 0..100 {
                 let text = round.to_string();
                 let changes: Vec<_> = ids.iter().map(|id| (&**id, Some(&*text))).collect();
-                store.commit(&numbers.batch(&changes)).expect("a batch");
+                store.commit(BUCKET, numbers.batch(&changes)).expect("a batch");
             }
             done.store(true, std::sync::atomic::Ordering::Relaxed);
         });
@@ -252,12 +250,15 @@ fn a_batch_whose_sync_failed_is_stored_completely_or_not_at_all() {
         let store = MemoryStore::default();
         let mut numbers = Numbers::default();
         store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
-        store.commit(&numbers.batch(&[("a", Some("1"))])).expect("a batch");
+        store.commit(BUCKET, numbers.batch(&[("a", Some("1"))])).expect("a batch");
         store.fail_next_sync();
         let doubtful = numbers.batch(&[("a", None), ("b", Some("2"))]);
-        assert_eq!(store.commit(&doubtful).map_err(|e| e.code), Err(ErrorCode::Io));
+        assert_eq!(store.commit(BUCKET, doubtful).map_err(|e| e.code), Err(ErrorCode::Io));
         assert_eq!(all_documents(&store).len(), 1, "an unsynced write is invisible");
-        assert!(store.commit(&numbers.batch(&[("c", Some("3"))])).is_err(), "no write after it");
+        assert!(
+            store.commit(BUCKET, numbers.batch(&[("c", Some("3"))])).is_err(),
+            "no write after it"
+        );
         store.lose_unsynced(reached_disk);
         let expected = if reached_disk { ("b", "2") } else { ("a", "1") };
         assert_eq!(all_documents(&store), [(expected.0.to_owned(), expected.1.to_owned())]);

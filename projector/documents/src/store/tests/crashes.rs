@@ -15,7 +15,7 @@ use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
 use super::small;
-use crate::document_store::{Batch, BucketChanges, DocumentStore, LogRange};
+use crate::document_store::{Batch, DocumentStore, LogRange};
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::BucketRecord;
@@ -168,7 +168,7 @@ impl World {
     }
 
     pub(super) fn commit(&mut self) {
-        let (mut next, mut changes) = (self.model.clone(), BucketChanges::default());
+        let (mut next, mut changes) = (self.model.clone(), Batch::default());
         let had = next.branches;
         for _ in 0..1 + self.below(12) {
             let id = format!("d{}", self.below(20));
@@ -184,7 +184,7 @@ impl World {
             next.branches[usize::from(vbucket.0)] = true;
         }
         changes.record = (next.branches != had).then(|| next.record());
-        self.run(next, |store| store.commit(&Batch { buckets: [(BUCKET, changes)].into() }));
+        self.run(next, |store| store.commit(BUCKET, changes));
     }
 
     fn rewind(&mut self) {
@@ -340,8 +340,8 @@ fn a_bucket_whose_disk_has_failed_says_so_and_holds_up_no_other() {
         let place = (vbucket, Seqno(log.len() as u64));
         let document = Bytes::from_static(b"{\"some\":\"document of the other bucket\"}");
         let mutation = Mutation::new(place, Arc::clone(&id), MutationKind::Upsert, document);
-        let changes = BucketChanges { mutations: vec![Arc::new(mutation)], ..Default::default() };
-        world.store().commit(&Batch { buckets: [(BucketId(8), changes)].into() }).expect("written");
+        let changes = Batch { mutations: vec![Arc::new(mutation)], ..Default::default() };
+        world.store().commit(BucketId(8), changes).expect("written");
     }
     world.store().maintain().expect_err("the failed bucket is named");
     assert!(world.store().all()[1].1.covered() > 0, "the other one was flushed");

@@ -195,10 +195,10 @@ impl Both {
     }
 
     /// Changes of a bucket, numbered as the writer does.
-    fn changes(&mut self, bucket: BucketId) -> BucketChanges {
+    fn changes(&mut self, bucket: BucketId) -> Batch {
         let mut ends: Vec<u64> =
             (0..VBUCKETS).map(|v| self.end(bucket, VbucketId(v)).end.0).collect();
-        let mut changes = BucketChanges::default();
+        let mut changes = Batch::default();
         for _ in 0..self.below(12) {
             let id = format!("d{}", self.below(IDS));
             let vbucket = vbucket_of(&id, VBUCKETS);
@@ -264,16 +264,15 @@ impl Both {
     }
 
     fn commit(&mut self) {
-        let mut batch = Batch::default();
         let ids: Vec<BucketId> = self.records.keys().copied().collect();
         for bucket in ids {
             if self.below(3) > 0 {
-                batch.buckets.insert(bucket, self.changes(bucket));
+                let batch = self.changes(bucket);
+                self.trace.push(format!("commit {} {}", bucket.0, batch.mutations.len()));
+                self.both("a batch", |store| store.commit(bucket, batch.clone()))
+                    .expect("committed");
             }
         }
-        let changed = batch.buckets.iter().map(|(id, changes)| (id.0, changes.mutations.len()));
-        self.trace.push(format!("commit {:?}", changed.collect::<Vec<_>>()));
-        self.both("a batch", |store| store.commit(&batch)).expect("committed");
         self.effects.commits += 1;
     }
 
@@ -358,9 +357,8 @@ impl Both {
     fn call_a_dropped_bucket(&mut self) {
         let Some(record) = self.gone.last().cloned() else { return };
         let (id, vbucket) = (record.info.id, VbucketId(0));
-        let batch = || Batch { buckets: [(id, BucketChanges::default())].into() };
         let called = [
-            self.both("a late batch", |store| store.commit(&batch())),
+            self.both("a late batch", |store| store.commit(id, Batch::default())),
             self.both("a late purge", |store| store.purge(id, &[(vbucket, Seqno(1))])),
             self.both("a late rewind", |store| store.rewind(&record, &[(vbucket, Seqno(0))])),
             self.both("a late copy", |store| store.begin_purged(&record, vbucket, Seqno(1))),

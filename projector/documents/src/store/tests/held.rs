@@ -11,7 +11,7 @@ use proto::rpc::mutation::MutationKind;
 
 use super::crashes::{BUCKET, VBUCKETS, World};
 use super::small;
-use crate::document_store::{Batch, BucketChanges, DocumentStore};
+use crate::document_store::{Batch, DocumentStore};
 use crate::mutation::Mutation;
 use crate::store::DiskStore;
 
@@ -43,7 +43,7 @@ impl World {
         let ids: Vec<_> = (0..).map(|n| format!("e{n}")).filter(is_there).take(9).collect();
         for _ in 0..groups {
             let mut next = self.ends()[usize::from(vbucket.0)].0;
-            let mut changes = BucketChanges::default();
+            let mut changes = Batch::default();
             for id in &ids {
                 next += 1;
                 let (id, kind) = (Arc::<str>::from(&**id), MutationKind::Upsert);
@@ -51,7 +51,7 @@ impl World {
                 let mutation = Mutation::new((vbucket, Seqno(next)), id, kind, document);
                 changes.mutations.push(Arc::new(mutation));
             }
-            self.store().commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");
+            self.store().commit(BUCKET, changes).expect("a batch");
             self.settle();
         }
     }

@@ -70,7 +70,7 @@ impl Model {
 
     /// The entries of a vbucket's log after a position, as a batch.
     fn rest(&self, vbucket: u16, after: u64) -> Batch {
-        let mut changes = BucketChanges::default();
+        let mut changes = Batch::default();
         let rest = (1..).zip(&self.logs[usize::from(vbucket)]).skip(after as usize);
         for (seqno, (id, text)) in rest {
             let kind = text.as_ref().map_or(MutationKind::Deletion, |_| MutationKind::Upsert);
@@ -78,11 +78,11 @@ impl Model {
             let document = Bytes::from(text.clone().unwrap_or_default());
             changes.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
         }
-        Batch { buckets: [(BUCKET, changes)].into() }
+        changes
     }
 
     fn batch(&mut self, changes: &[(u8, Option<u8>)]) -> Batch {
-        let mut bucket = BucketChanges::default();
+        let mut bucket = Batch::default();
         for (n, length) in changes {
             let (id, text) = (format!("d{n}"), length.map(|length| "7".repeat(length.into())));
             let vbucket = vbucket_of(&id, VBUCKETS);
@@ -93,7 +93,7 @@ impl Model {
             let (id, place) = (Arc::from(id), (vbucket, Seqno(log.len() as u64)));
             bucket.mutations.push(Arc::new(Mutation::new(place, id, kind, document)));
         }
-        Batch { buckets: [(BUCKET, bucket)].into() }
+        bucket
     }
 
     fn percent(&self, vbucket: u16, percent: u8) -> u64 {
@@ -166,7 +166,7 @@ fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>
     store.apply_catalog(1, &[record()], &[]).expect("a new bucket");
     for step in steps {
         match step {
-            Step::Commit(changes) => store.commit(&model.batch(&changes)).expect("a batch"),
+            Step::Commit(changes) => store.commit(BUCKET, model.batch(&changes)).expect("a batch"),
             Step::Purge(percents) => {
                 let to = |n: u16| (VbucketId(n), Seqno(model.percent(n, percents[usize::from(n)])));
                 let to: Vec<_> = (0..VBUCKETS).map(to).collect();
@@ -206,7 +206,7 @@ fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>
                     store.put_documents(BUCKET, &documents).expect("documents");
                 }
                 model.absent[n] = purged;
-                store.commit(&model.rest(vbucket, purged)).expect("the log");
+                store.commit(BUCKET, model.rest(vbucket, purged)).expect("the log");
             }
             Step::Reopen => {
                 drop(store);
@@ -254,7 +254,7 @@ fn dropping_a_bucket_removes_its_purge_points() {
         store.apply_catalog(cas, &[record()], &[]).expect("a new bucket");
         let mut model = Model::default();
         let changes: Vec<_> = (0..12).map(|n| (n, Some(1))).collect();
-        store.commit(&model.batch(&changes)).expect("a batch");
+        store.commit(BUCKET, model.batch(&changes)).expect("a batch");
         model.check(&store);
         store.purge(BUCKET, &[(VbucketId(0), Seqno(2))]).expect("purged");
         store.apply_catalog(cas + 1, &[], &[BUCKET]).expect("it goes");

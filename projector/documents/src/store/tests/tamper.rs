@@ -14,7 +14,7 @@ use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
 use super::small;
-use crate::document_store::{Batch, BucketChanges, DocumentStore, LogRange};
+use crate::document_store::{Batch, DocumentStore, LogRange};
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::BucketRecord;
@@ -67,7 +67,7 @@ fn filled(env: &Env) -> Shown {
     store.apply_catalog(1, &[record], &[]).expect("a bucket");
     let mut next = [0; VBUCKETS as usize];
     for round in 0..60 {
-        let mut changes = BucketChanges::default();
+        let mut changes = Batch::default();
         for n in 0..12 {
             let id: Arc<str> = format!("d{}", (round * 7 + n * 5) % 90).into();
             let vbucket = vbucket_of(&id, VBUCKETS);
@@ -78,7 +78,7 @@ fn filled(env: &Env) -> Shown {
             let mutation = Mutation::new(place, Arc::clone(&id), MutationKind::Upsert, document);
             changes.mutations.push(Arc::new(mutation));
         }
-        store.commit(&Batch { buckets: [(BUCKET, changes)].into() }).expect("a batch");
+        store.commit(BUCKET, changes).expect("a batch");
         match round {
             20 => store.purge(BUCKET, &[(VbucketId(0), Seqno(30))]).expect("purged"),
             50.. => {}

@@ -33,8 +33,7 @@ fn batch(seqno: u64) -> Arc<Batch> {
     let (place, id) = ((VbucketId(0), Seqno(seqno)), Arc::from(seqno.to_string()));
     let document = Bytes::from(vec![b'1'; 100]);
     let mutation = Mutation::new(place, id, MutationKind::Upsert, document);
-    let changes = BucketChanges { mutations: vec![Arc::new(mutation)], record: None };
-    Arc::new(Batch { buckets: [(BUCKET, changes)].into() })
+    Arc::new(Batch { mutations: vec![Arc::new(mutation)], record: None })
 }
 
 fn has(store: &dyn DocumentStore, seqno: u64) -> bool {
@@ -49,14 +48,14 @@ fn a_logged_batch_is_invisible_until_it_is_shown() {
     for store in stores {
         store.apply_catalog(1, &[record()], &[]).expect("a bucket");
         let shows: Vec<ShowBatch> =
-            (1..=3).map(|n| store.log(&batch(n)).expect("logged")).collect();
+            (1..=3).map(|n| store.log(BUCKET, &batch(n)).expect("logged")).collect();
         assert!((1..=3).all(|n| !has(store, n)));
         for (n, show) in (1..).zip(shows) {
             show().expect("shown");
             assert!(has(store, n) && !has(store, n + 1));
         }
         store.purge(BUCKET, &[(VbucketId(0), Seqno(1))]).expect("no batch is on its way");
-        store.commit(&batch(4)).expect("a batch in one step");
+        store.commit(BUCKET, Batch::clone(&batch(4))).expect("a batch in one step");
         assert!(has(store, 4));
     }
 }
@@ -66,15 +65,15 @@ fn other_changes_and_a_wrong_order_are_refused() {
     let (env, _, _) = sim::world(1);
     let store = DiskStore::open(&env, Path::new("/d"), small()).expect("a new store");
     store.apply_catalog(1, &[record()], &[]).expect("a bucket");
-    let first = store.log(&batch(1)).expect("logged");
-    let second = store.log(&batch(2)).expect("logged");
+    let first = store.log(BUCKET, &batch(1)).expect("logged");
+    let second = store.log(BUCKET, &batch(2)).expect("logged");
     let refused = |done: proto::Result<()>| done.map_err(|error| error.code);
     let purge = || store.purge(BUCKET, &[(VbucketId(0), Seqno(1))]);
     assert_eq!(refused(purge()), Err(ErrorCode::Internal));
     assert_eq!(refused(store.put_records(&[record()])), Err(ErrorCode::Internal));
     assert!(!store.has_failed());
     assert_eq!(refused(second()), Err(ErrorCode::Internal));
-    assert!(store.has_failed() && first().is_err() && store.log(&batch(3)).is_err());
+    assert!(store.has_failed() && first().is_err() && store.log(BUCKET, &batch(3)).is_err());
 }
 
 /// A flush between the steps covers what the table has, and nothing that only the log has.
@@ -86,7 +85,7 @@ fn a_flush_between_the_steps_loses_nothing_that_is_logged() {
     store.apply_catalog(1, &[record()], &[]).expect("a bucket");
     let mut waiting = None;
     for n in 1..=400 {
-        let show = store.log(&batch(n)).expect("logged");
+        let show = store.log(BUCKET, &batch(n)).expect("logged");
         if let Some(show) = waiting.replace(show) {
             show().expect("shown");
         }
@@ -100,5 +99,5 @@ fn a_flush_between_the_steps_loses_nothing_that_is_logged() {
     assert!((1..=400).all(|n| has(&store, n)), "the last one was logged and not shown");
     let (_, ends) = store.buckets().expect("the buckets").remove(0);
     assert_eq!(ends, [Seqno(400)]);
-    store.commit(&batch(401)).expect("the next batch");
+    store.commit(BUCKET, Batch::clone(&batch(401))).expect("the next batch");
 }
