@@ -16,7 +16,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `source` | buckets, their writer, and the document store; `embedded` and `push` have what differs between the two kinds |
+//! | `source` | buckets, their writers, and the document store; `embedded` and `push` have what differs between the two kinds |
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
 //! | `projector` | the state that calls and tasks share |

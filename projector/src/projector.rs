@@ -128,9 +128,10 @@ impl Projector {
 
     /// Ends a bucket's readers, and its writer after the group that is on its way.
     pub(crate) fn remove(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
-        let removed = self.buckets().remove(&bucket)?.bucket;
-        removed.remove();
-        Some(removed)
+        let written = self.buckets().remove(&bucket)?;
+        // Callers whose jobs go with the writer are told why, so the mark comes before its end.
+        written.bucket.remove();
+        Some(written.bucket)
     }
 
     /// Ends the writers of all buckets.
@@ -228,7 +229,7 @@ impl Projector {
         newest.is_none_or(|newest| bucket > *newest)
     }
 
-    /// Runs `work` in the writer, between two groups.
+    /// Runs `work` in the bucket's writer, between two groups.
     pub(crate) async fn exclusively<T: Send + 'static>(
         &self,
         bucket: Arc<Bucket>,

@@ -9,7 +9,7 @@
 //! A log is on disk in segments, and the mutations of a vbucket that seldom changes hold segments in which all others are
 //! purged. A log that takes twice its limit on disk gives up all that its oldest segments have.
 //!
-//! Entries are removed in small batches, off the async threads, and the writer commits its groups between them. A
+//! Entries are removed in small batches, off the async threads, and the bucket's writer commits its groups between them. A
 //! stream that still reads purged entries notices by itself (`crate::feed`).
 
 use std::convert::Infallible;

@@ -1,7 +1,7 @@
 //! The open files of the process: sockets and files share one limit, and each use gets a share of it.
 //!
 //! Without shares, idle sessions would take all descriptors, and then no file can be opened: a failed write of
-//! documents ends the writer. Sessions get three eighths, and connections that are logging in a sixteenth. Fragments and
+//! documents ends the projector. Sessions get three eighths, and connections that are logging in a sixteenth. Fragments and
 //! document files get an eighth each, connections of gRPC and of other processes a sixteenth each, and those of HTTP half of that.
 //! The rest is for logs, calls to other processes, and what is open for a moment.
 

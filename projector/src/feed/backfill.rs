@@ -1,6 +1,6 @@
 //! A backfill stream: a consistent snapshot of a bucket as key-versions of one index, for one node.
 //!
-//! The snapshot is taken together with the bucket's durable cut, under the writer's gate, so that it holds exactly
+//! The snapshot is taken together with the bucket's durable cut, under the bucket's gate, so that it holds exactly
 //! what the cut covers. The index joined the node's maintenance stream before the backfill was requested, so that
 //! stream carries everything newer than the cut. Nothing is lost between the two. A mutation in both is the same or,
 //! by its seqno, older.

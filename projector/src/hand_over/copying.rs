@@ -1,4 +1,4 @@
-//! The writer's part in receiving a vbucket from another projector.
+//! The part of a bucket's writer in receiving a vbucket from another projector.
 //!
 //! Mutations are appended to what is here. If the owner's log was purged, the documents are needed too. They are read
 //! from the owner piece by piece, each piece as of its own moment, while the log is copied from the purge point on. A

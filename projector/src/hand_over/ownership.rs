@@ -1,4 +1,4 @@
-//! The writer's part in changing the ownership of vbuckets ([`proto::model::assignment`] has the steps of a hand-over).
+//! The part of a bucket's writer in changing the ownership of vbuckets ([`proto::model::assignment`] has the steps of a hand-over).
 //!
 //! The set of *owned* vbuckets follows from the catalog alone. It is durable in the bucket's record, so that a
 //! projector that starts without a coordinator continues with its last ownership. A *released* vbucket is the
@@ -9,7 +9,7 @@
 //! owned: streams, snapshots and histories cover only owned vbuckets. Abandoned copies, and vbuckets that moved away,
 //! are removed when the catalog allows it (`removing.rs`).
 //!
-//! All of this runs exclusively, between the writer's groups.
+//! All of this runs exclusively, between two groups of the bucket.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The writer's part in removing a vbucket: one that has another owner now, an abandoned copy, or one that is copied
-//! again.
+//! The part of a bucket's writer in removing a vbucket: one that has another owner now, an abandoned copy, or one that
+//! is copied again.
 //!
 //! The vbucket loses its branches, its documents and its log in one step.
 

@@ -1,7 +1,7 @@
 //! A bucket as its readers see it: the end of its durable history, its newest mutations (the *head*, which all
 //! streams that keep up share), and its stability timestamps.
 //!
-//! The writer publishes each committed group in one step: positions, head and wake-up together. So a cut that is read
+//! The bucket's writer publishes each committed group in one step: positions, head and wake-up together. So a cut that is read
 //! here never splits a statement, and a reader that takes the cut and the head's end in one step misses nothing
 //! between them. The head is bounded in bytes. A reader that falls behind it continues from the store's log, which
 //! has everything.

@@ -19,7 +19,7 @@
 //! Everything that depends on the kind of a source (embedded or pushed) lies behind [`kind::Source`]; [`registry`] lists
 //! the kinds.
 //!
-//! The calls block; callers use `Env::blocking`. The [`writer`] is responsible for numbering, duplicate ids and the
+//! The calls block; callers use `Env::blocking`. The [`writer`] of each bucket is responsible for numbering, duplicate ids and the
 //! order of writes, and [`bucket`] for what readers see.
 
 mod ahead;
