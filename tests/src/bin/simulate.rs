@@ -84,7 +84,7 @@ fn switch_in(name: &str) -> Result<(), String> {
 }
 
 fn one(args: &Args, seed: u64) -> ExitCode {
-    let effects = Effects::default();
+    let effects = Effects::of_process();
     let printed = std::env::var("SEXTANT_LOG").ok().map(|filter| {
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         lines.with_filter(EnvFilter::new(filter))

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -15,9 +15,12 @@ use tracing_subscriber::layer::Context;
 const TORN_TAILS: &str = "torn tails";
 const OF_CHANGE_LOGS: &str = "torn tails of change logs";
 
+/// Copies that were compared with a snapshot because they lacked history.
+const RESYNCS: &str = "resyncs";
+
 /// The lines that tell an effect, each with the effect's name in the summary.
 const LINES: [(&str, &str); 19] = [
-    ("the copies are compared with a snapshot", "resyncs"),
+    ("the copies are compared with a snapshot", RESYNCS),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
     ("going back", "rollbacks of a node"),
@@ -43,6 +46,12 @@ const LINES: [(&str, &str); 19] = [
 pub struct Effects(Arc<Mutex<BTreeMap<String, u64>>>);
 
 impl Effects {
+    /// The effects of this process. They stay empty unless the subscriber of its lines has this layer.
+    pub fn of_process() -> Self {
+        static OF_PROCESS: OnceLock<Effects> = OnceLock::new();
+        OF_PROCESS.get_or_init(Self::default).clone()
+    }
+
     /// The services whose lines count.
     pub fn filter() -> Targets {
         let services = ["coordinator", "indexer", "storage", "documents", "projector", "router"];
@@ -52,6 +61,11 @@ impl Effects {
     /// The counts so far.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         self.0.lock().expect("not poisoned").clone()
+    }
+
+    /// True if a copy was compared with a snapshot because it lacked history.
+    pub fn has_resyncs(&self) -> bool {
+        self.0.lock().expect("not poisoned").contains_key(RESYNCS)
     }
 }
 

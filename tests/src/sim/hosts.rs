@@ -46,6 +46,12 @@ const LOG_BYTES: u64 = 2 << 10;
 /// The limit of an indexer's queues in an eighth of the seeds, so that slow indexers bound the epochs.
 const QUEUE_BYTES_MAX: u64 = 1 << 9;
 
+/// True if the queues of this seed's indexers are limited to [`QUEUE_BYTES_MAX`]. A copy that has to gather much more for one epoch
+/// is resynced.
+pub(super) fn has_small_queues(seed: u64) -> bool {
+    seed % 8 == 3
+}
+
 /// The software of a host, in turmoil's terms.
 pub type HostResult = turmoil::Result;
 
@@ -318,7 +324,7 @@ impl Host {
                     // Flushes for the log's sake. With little memory instead, epochs would wait for the end of each flush.
                     config.store.log_bytes = LOG_BYTES;
                 }
-                if self.seed % 8 == 3 {
+                if has_small_queues(self.seed) {
                     config.queue_bytes_max = Some(QUEUE_BYTES_MAX);
                 }
                 config.scan_batch_bytes = self.batch_bytes();

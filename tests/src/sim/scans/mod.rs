@@ -23,6 +23,8 @@ use tokio::time::{sleep, timeout};
 
 pub use self::query::Query;
 use self::read::{Pace, Read, read};
+use super::effects::Effects;
+use super::hosts::has_small_queues;
 use super::oracle::{INDEXES, SimIndex};
 use super::session::{Gone, Session};
 use super::truth::Truth;
@@ -314,7 +316,8 @@ impl Reader {
     }
 
     /// True if a scan's epoch had to stay readable: leases and tokens of this age are promised, the bucket was not rolled
-    /// back, and no copy of this run has lost its past.
+    /// back, and no copy of this run has lost its past. A copy that had to gather more for one epoch than its queue may take
+    /// is resynced, and loses its past as well.
     fn is_broken_lease(&self, session: &Session, asked: &Asked<'_>) -> bool {
         let catalog = session.router.catalog();
         let bucket = catalog.buckets.get(&asked.info.bucket);
@@ -323,7 +326,8 @@ impl Reader {
         let last = summary.rolled_back.iter().map(|(_, _, heard)| *heard).max();
         let rolled_back = last.is_some_and(|heard| asked.began < heard + ROLLBACK_REACHES_NODES)
             || bucket.is_some_and(|bucket| bucket.rollback.is_some());
-        !rolled_back && !LOSSES_OF_PAST.iter().any(lost_past)
+        let overflowed = has_small_queues(summary.seed) && Effects::of_process().has_resyncs();
+        !rolled_back && !overflowed && !LOSSES_OF_PAST.iter().any(lost_past)
     }
 
     /// True if a broken disk excuses an error: the statement began before the disk was repaired.
