@@ -8,7 +8,6 @@ use proto::model::cut::Position;
 use proto::model::history::Branches;
 use proto::rpc::mutation::MutationKind;
 
-use super::bucket::Bucket;
 use documents::document_store::Batch;
 use documents::mutation::Mutation;
 
@@ -58,12 +57,10 @@ impl Ahead {
         self.unshown.clear();
     }
 
-    /// Takes the positions, to be put back by [`Self::put`].
-    pub(super) fn take(&mut self, bucket: &Bucket) -> Positions {
-        self.positions.take().unwrap_or_else(|| Positions {
-            next: bucket.durable().iter().map(|(_, position)| position).collect(),
-            branches: bucket.branches(),
-        })
+    /// Takes the positions, to be put back by [`Self::put`]. `published` are those of the bucket, which count if no group is
+    /// ahead of it.
+    pub(super) fn take(&mut self, published: impl FnOnce() -> Positions) -> Positions {
+        self.positions.take().unwrap_or_else(published)
     }
 
     /// Keeps the positions behind a group.

@@ -133,7 +133,7 @@ impl Writer {
     /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown.
     fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> usize {
         let mut turn = bucket.gate.log();
-        let behind = turn.take(bucket);
+        let behind = turn.take(|| published(bucket));
         let pending = PendingChanges::new(Arc::clone(bucket), behind);
         let mut group = Group { store: &*self.store, ahead: &mut turn, pending };
         let mut answers = Vec::with_capacity(jobs.len());
@@ -171,6 +171,12 @@ impl Writer {
         }
         shown
     }
+}
+
+/// The positions and branches of a bucket as its readers see them.
+fn published(bucket: &Bucket) -> Positions {
+    let next = bucket.durable().iter().map(|(_, position)| position).collect();
+    Positions { next, branches: bucket.branches() }
 }
 
 /// Takes the jobs that are committed together, and the one behind them if it is known.
