@@ -4,7 +4,7 @@
 //!
 //! Checked for each seed: each scan shows exactly the entries of its epoch, in order
 //! (I1, I3, I4); the source's log has exactly what the client wrote, and keeps what was acknowledged (`statements`, I7);
-//! the store of each projector has at each opening what it must have ([`documents`]); documents are read as they are; no
+//! the store of each projector has at each opening what it must have (`documents`); documents are read as they are; no
 //! epoch splits a statement (I1); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
 //! agree; the files of indexers and projectors are intact; and after the faults the cluster serves again within a bounded
 //! time.
