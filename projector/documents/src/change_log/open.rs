@@ -45,7 +45,7 @@ pub struct EventPlace {
     pub item: Lsn,
 }
 
-/// What the opener of a change log knows of it.
+/// The opener's knowledge of a change log.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownLog<'a> {
     /// The checkpoint: it knows everything before its place.

@@ -17,14 +17,14 @@ use super::item::{LogEvent, items};
 use super::open::{EventPlace, EventReplay};
 use super::state::{Change, LogState};
 
-/// What is left of a log.
+/// The readable rest of a log.
 #[derive(Debug)]
 pub struct Salvaged {
     /// The positions at the end of what is left.
     pub state: LogState,
     /// The last seqno of each vbucket that any readable part of the log has, also behind the damage.
     pub seen: Vec<Seqno>,
-    /// What ends it; `None` if the log is whole from the checkpoint on.
+    /// The damage at its end; `None` if the log is whole from the checkpoint on.
     pub damage: Option<Error>,
 }
 

@@ -161,7 +161,7 @@ pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
     }
 }
 
-/// What a bucket had when the manifest was written.
+/// The contents of a bucket when the manifest was written, for errors.
 fn had(entry: &BucketEntry) -> String {
     let mutations: u64 = entry.positions.iter().map(|(_, position)| position.seqno.0).sum();
     format!("which had {mutations} mutations")

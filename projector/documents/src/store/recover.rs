@@ -44,14 +44,14 @@ use crate::table::{self, DeadVersions, DocumentTable, TableManifest, TableOption
 /// The documents that are read at once: a group of each vbucket becomes a record of the new log.
 const CHUNK_BYTES: usize = 64 << 20;
 
-/// What became of a bucket.
+/// The outcome of a recovery for one bucket.
 #[derive(Debug)]
 pub enum Recovered {
     /// Its files are whole. The epoch of the loss that is accepted now, if one was told.
     Whole(Option<Epoch>),
     /// It was made again.
     MadeAgain {
-        /// What was wrong with its files.
+        /// The damage of its files.
         damage: Error,
         /// The vbuckets that have less than they had: the last seqno now, and the last one that was ever seen.
         lost: Vec<MissingEnd>,
@@ -71,7 +71,7 @@ pub struct RecoveredBucket {
     pub bucket: BucketId,
     /// Its name; empty if nothing tells it.
     pub name: String,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Recovered,
 }
 
@@ -142,7 +142,7 @@ struct Recovery<'a> {
     tables: TableOptions,
 }
 
-/// What is left of a bucket.
+/// The readable rest of a bucket.
 struct Left {
     record: BucketRecord,
     table: DocumentTable,
