@@ -18,9 +18,9 @@ use proto::model::index::IndexState;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
-    BucketProgress, CoordinatorApi, HandOverPiece, HandOverRequest, Heartbeat, IndexerApi,
-    ProjectorApi, PushReply, PushRequest, ResultStream, SliceProgress, SyncReport, WatchMessage,
-    WriteReply, WriteRequest,
+    BucketProgress, CoordinatorApi, CopyAnswer, CopyRequest, HandOverPiece, HandOverRequest,
+    Heartbeat, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SliceProgress,
+    SyncReport, WatchMessage, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -105,6 +105,10 @@ impl ProjectorApi for Projector {
     }
 
     async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
+        no()
+    }
+
+    async fn copy(&self, _: CopyRequest) -> Result<CopyAnswer> {
         no()
     }
 }

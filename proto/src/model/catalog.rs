@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::bucket::BucketInfo;
+use crate::model::copies::Copies;
 use crate::model::identity::{ClusterId, UniqueId};
 use crate::model::ids::{BucketId, IndexId, LocalIndexId, NodeId};
 use crate::model::index::IndexInfo;
@@ -41,6 +42,8 @@ pub struct Catalog {
     pub removed: Vec<Arc<NodeInfo>>,
     /// Moves that have ended, oldest first; a bounded number of them.
     pub ended_moves: Vec<EndedMove>,
+    /// The copies of the embedded buckets. The leader owns all vbuckets of its bucket.
+    pub copies: BTreeMap<BucketId, Copies>,
 }
 
 impl Catalog {

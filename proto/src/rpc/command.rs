@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::model::bucket::SourceKind;
+use crate::model::copies::{Copies, CopiesChange};
 use crate::model::cut::Position;
 use crate::model::history::SourceHistory;
 use crate::model::identity::{ClusterId, JoinRequest, UniqueId};
@@ -214,6 +215,36 @@ pub enum Command {
         /// The epoch of an earlier [`Outcome::Lacks`] whose loss an operator has accepted.
         accepted: Option<Epoch>,
     },
+    /// CREATE BUCKET … WITH (copies = n).
+    CreateCopied {
+        /// The number of copies.
+        copies: u8,
+        /// [`Command::CreateBucket`].
+        command: Box<Command>,
+    },
+    /// ALTER BUCKET … SET (copies = n): the leading coordinator makes more copies of an embedded bucket, or gives some up.
+    SetCopies {
+        /// The bucket's name.
+        bucket: String,
+        /// The number of copies.
+        copies: u8,
+    },
+    /// ALTER BUCKET … MOVE TO 'n': a projector gets a copy of an embedded bucket and then leads it.
+    MoveBucket {
+        /// The bucket's name.
+        bucket: String,
+        /// The projector.
+        to: NodeId,
+    },
+    /// A change of a bucket's copies: compare-and-set. The answer is [`Outcome::Copies`], whether it was made or not.
+    ChangeCopies {
+        /// The bucket.
+        bucket: BucketId,
+        /// [`Copies::revision`] before the change.
+        revision: u64,
+        /// The change.
+        change: CopiesChange,
+    },
 }
 
 /// A new stability timestamp of one bucket.
@@ -251,4 +282,8 @@ pub enum Outcome {
         /// What is missing, for users.
         error: Error,
     },
+    /// The projector has what the last epoch covers, and leads its bucket.
+    Opened(Copies),
+    /// The copies of a bucket as they are now.
+    Copies(Copies),
 }

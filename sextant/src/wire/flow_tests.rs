@@ -46,6 +46,9 @@ impl ProjectorApi for Flood {
     async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
         Err(Error::unavailable("not here"))
     }
+    async fn copy(&self, _: CopyRequest) -> Result<CopyAnswer> {
+        Err(Error::unavailable("not here"))
+    }
     async fn place(&self, _: BucketId) -> Result<SourcePlace> {
         Ok(SourcePlace { durable: Cut::zero(1), history: 0, kept: VbucketSet::all(1) })
     }

@@ -18,9 +18,9 @@ pub(super) use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, To
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, CoveringEpochs, HandOverPiece, HandOverRequest, Heartbeat,
-    HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply,
-    SyncReport, WatchMessage, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, HandOverPiece,
+    HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest,
+    ResultStream, SyncReply, SyncReport, WatchMessage, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -64,6 +64,7 @@ macro_rules! projector_methods {
                 10 history(bucket: BucketId) -> SourceHistory;
                 11 hand_over(request: HandOverRequest) -> HandOverPiece;
                 15 sample(bucket: BucketId) -> Vec<Bytes>;
+                16 copy(request: CopyRequest) -> CopyAnswer;
             }
             streams {
                 1 subscribe(request: SubscribeRequest) -> StreamMessage;

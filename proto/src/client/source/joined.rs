@@ -17,8 +17,8 @@ use crate::model::history::{Branches, FailoverLogs, SourceHistory, SourcePlace};
 use crate::model::ids::{BucketId, NodeId, VbucketId, vbucket_of};
 use crate::model::node::NodeInfo;
 use crate::rpc::api::{
-    Directory, HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream,
-    WriteReply, WriteRequest,
+    CopyAnswer, CopyRequest, Directory, HandOverPiece, HandOverRequest, ProjectorApi, PushReply,
+    PushRequest, ResultStream, WriteReply, WriteRequest,
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
@@ -209,5 +209,10 @@ impl ProjectorApi for Source {
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
         let owner = self.owner(request.transfer.vbucket)?;
         self.parts[&owner].hand_over(request).await
+    }
+
+    async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer> {
+        let what = format!("bucket {} is pushed and has no copies", request.bucket);
+        Err(Error::new(ErrorCode::Unsupported, what))
     }
 }

@@ -7,6 +7,7 @@
 
 mod checked;
 mod coordinator;
+mod copies;
 mod directory;
 mod hand_over;
 mod indexer;
@@ -20,6 +21,7 @@ pub use coordinator::{
     HeartbeatReply, LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply,
     SyncReport, WatchMessage,
 };
+pub use copies::{CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest};
 pub use directory::Directory;
 pub use hand_over::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,

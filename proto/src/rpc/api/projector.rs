@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::checked::CheckedWrites;
+use super::copies::{CopyAnswer, CopyRequest};
 use super::hand_over::{HandOverPiece, HandOverRequest};
 use super::streams::ResultStream;
 use super::writes::{PushReply, PushRequest, WriteReply, WriteRequest};
@@ -63,4 +64,7 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// Returns the next piece of a vbucket to the target of its hand-over, or the last piece if asked for it. `HistoryPurged`
     /// if the requested mutations were purged.
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece>;
+
+    /// Answers a follower of an embedded bucket, as its leading copy.
+    async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer>;
 }

@@ -220,6 +220,10 @@ impl ProjectorApi for CountingProjector {
         self.inner.hand_over(request).await
     }
 
+    async fn copy(&self, request: CopyRequest) -> proto::Result<CopyAnswer> {
+        self.inner.copy(request).await
+    }
+
     async fn history(&self, bucket: BucketId) -> proto::Result<SourceHistory> {
         self.inner.history(bucket).await
     }

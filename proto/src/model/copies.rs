@@ -1,0 +1,314 @@
+//! The copies of an embedded bucket: which projectors have all of it, and which one of them leads.
+//!
+//! The scheme is PacificA's (Lin, Yang, Zhang, Zhou: "PacificA: Replication in Log-Based Distributed Storage Systems", 2008):
+//! the coordinators keep the configuration of each bucket, and the copies replicate among themselves. A configuration changes
+//! only by compare-and-set on its `revision`.
+//!
+//! ```text
+//!            Join                    Grow (by the leader)               Promote (by the copy)
+//!   nothing ──────▶ joining: copies ──────────────────────▶ in sync ──────────────────────────▶ leader
+//!      ▲                │  Leave                             │  Shrink (by the leader), Leave
+//!      └────────────────┴────────────────────────────────────┘
+//! ```
+//!
+//! - **A write is durable when every copy in sync has it.** So each of them has everything that was ever acknowledged, and any
+//!   of them may lead.
+//! - *Grow* is proposed by the leader alone, which waits for that copy from before the proposal on. *Shrink* takes effect before
+//!   the leader stops waiting. So at any moment the leader waits for at least the copies in sync.
+//! - *Promote* begins a term. The leader serves under a lease that its followers grant, and a follower asks for its promotion only
+//!   when its last grant has ended. So two terms never answer at the same time.
+//! - A move to another projector adds that one as a copy, then the leader gives its place to it.
+//!
+//! Every transition here is pure. Its error is a refusal, which leaves the configuration as it was.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::model::ids::NodeId;
+
+/// The most copies that a bucket may have.
+pub const COPIES_MAX: u8 = 3;
+
+/// The copies of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copies {
+    /// The number of copies that the bucket should have.
+    pub wanted: u8,
+    /// Grows with each change of the leader.
+    pub term: u64,
+    /// Grows with each change.
+    pub revision: u64,
+    /// The copy that numbers the mutations and answers.
+    pub leader: NodeId,
+    /// The copies that have everything acknowledged, ascending; the leader is one of them.
+    pub in_sync: Vec<NodeId>,
+    /// Projectors that are copying the bucket, ascending.
+    pub joining: Vec<NodeId>,
+    /// The projector that shall lead.
+    pub move_to: Option<NodeId>,
+}
+
+/// A change of the copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CopiesChange {
+    /// A projector begins to copy the bucket. From the leading coordinator.
+    Join(NodeId),
+    /// A joining copy has everything. From the leading copy.
+    Grow(NodeId),
+    /// A copy in sync does not answer any more. From the leading copy.
+    Shrink(NodeId),
+    /// A copy in sync leads from now on. From that copy, or from the leading copy, which gives its place to it.
+    Promote(NodeId),
+    /// A copy that does not lead goes. From the leading coordinator.
+    Leave(NodeId),
+}
+
+impl CopiesChange {
+    /// The projector that the change is about.
+    pub fn node(self) -> NodeId {
+        match self {
+            Self::Join(node)
+            | Self::Grow(node)
+            | Self::Shrink(node)
+            | Self::Promote(node)
+            | Self::Leave(node) => node,
+        }
+    }
+}
+
+/// A projector's part in a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyRole {
+    /// It numbers the mutations and answers.
+    Leader,
+    /// It has everything acknowledged.
+    InSync,
+    /// It is copying the bucket.
+    Joining,
+    /// It has no part.
+    None,
+}
+
+impl CopyRole {
+    /// The name of the role in SHOW COPIES.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Leader => "leader",
+            Self::InSync => "in sync",
+            Self::Joining => "joining",
+            Self::None => "none",
+        }
+    }
+}
+
+fn insert(nodes: &mut Vec<NodeId>, node: NodeId) {
+    if let Err(at) = nodes.binary_search(&node) {
+        nodes.insert(at, node);
+    }
+}
+
+fn remove(nodes: &mut Vec<NodeId>, node: NodeId) {
+    nodes.retain(|known| *known != node);
+}
+
+impl Copies {
+    /// The copies of a bucket that one projector has.
+    pub fn single(leader: NodeId) -> Self {
+        Self {
+            wanted: 1,
+            term: 1,
+            revision: 1,
+            leader,
+            in_sync: vec![leader],
+            joining: Vec::new(),
+            move_to: None,
+        }
+    }
+
+    /// A projector's part.
+    pub fn role(&self, node: NodeId) -> CopyRole {
+        match (node == self.leader, self.in_sync.contains(&node), self.joining.contains(&node)) {
+            (true, ..) => CopyRole::Leader,
+            (_, true, _) => CopyRole::InSync,
+            (.., true) => CopyRole::Joining,
+            _ => CopyRole::None,
+        }
+    }
+
+    /// All copies, also those that are not complete: the leader first, then those in sync, then the joining ones.
+    pub fn members(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let others = self.in_sync.iter().copied().filter(|node| *node != self.leader);
+        std::iter::once(self.leader).chain(others).chain(self.joining.iter().copied())
+    }
+
+    /// The copies in sync besides the leader.
+    pub fn followers(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.in_sync.iter().copied().filter(|node| *node != self.leader)
+    }
+
+    /// Sets the number of copies.
+    pub fn set_wanted(&mut self, wanted: u8) {
+        self.wanted = wanted;
+        self.revision += 1;
+    }
+
+    /// Sets the projector that shall lead, or none. Returns false if nothing has changed.
+    pub fn set_move_to(&mut self, node: Option<NodeId>) -> bool {
+        let node = node.filter(|node| *node != self.leader);
+        if self.move_to == node {
+            return false;
+        }
+        self.move_to = node;
+        self.revision += 1;
+        true
+    }
+
+    /// Makes a change that was decided on at a revision.
+    pub fn change(&mut self, revision: u64, change: CopiesChange) -> Result<()> {
+        let refused = |what: String| Err(Error::new(ErrorCode::Unavailable, what));
+        if revision != self.revision {
+            let now = self.revision;
+            return refused(format!("the copies have changed: revision {now}, not {revision}"));
+        }
+        let node = change.node();
+        match (change, self.role(node)) {
+            (CopiesChange::Join(_), CopyRole::None) => insert(&mut self.joining, node),
+            (CopiesChange::Grow(_), CopyRole::Joining) => {
+                remove(&mut self.joining, node);
+                insert(&mut self.in_sync, node);
+            }
+            (CopiesChange::Shrink(_), CopyRole::InSync) => remove(&mut self.in_sync, node),
+            (CopiesChange::Leave(_), CopyRole::InSync | CopyRole::Joining) => {
+                remove(&mut self.in_sync, node);
+                remove(&mut self.joining, node);
+                self.move_to = self.move_to.filter(|to| *to != node);
+            }
+            (CopiesChange::Promote(_), CopyRole::InSync) => self.promote(node),
+            (_, role) => {
+                let role = role.name();
+                return refused(format!("projector {node} is {role}: {change:?} is not possible"));
+            }
+        }
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// The old leader stays in sync: it has all that was acknowledged, and what it has beyond that goes when it follows. After a
+    /// move it leaves if there are enough copies without it.
+    fn promote(&mut self, node: NodeId) {
+        let old = std::mem::replace(&mut self.leader, node);
+        self.term += 1;
+        if self.move_to != Some(node) {
+            return;
+        }
+        self.move_to = None;
+        if self.in_sync.len() > usize::from(self.wanted) {
+            remove(&mut self.in_sync, old);
+        }
+    }
+
+    /// Checks the invariants; an error names the broken one.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        let sorted = |nodes: &[NodeId]| nodes.is_sorted_by(|one, next| one < next);
+        let rules = [
+            (self.in_sync.contains(&self.leader), "the leader is in sync"),
+            (sorted(&self.in_sync) && sorted(&self.joining), "copies are in order, each once"),
+            (
+                !self.joining.iter().any(|node| self.in_sync.contains(node)),
+                "a joining copy is not in sync",
+            ),
+            (self.move_to != Some(self.leader), "a bucket does not move to its leader"),
+            ((1..=COPIES_MAX).contains(&self.wanted), "a bucket has one to three copies"),
+        ];
+        match rules.into_iter().find(|(holds, _)| !holds) {
+            None => Ok(()),
+            Some((_, rule)) => Err(format!("broken: {rule}: {self:?}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: NodeId = NodeId(1);
+    const TWO: NodeId = NodeId(2);
+    const THREE: NodeId = NodeId(3);
+
+    fn changed(copies: &Copies, change: CopiesChange) -> Copies {
+        let mut next = copies.clone();
+        next.change(copies.revision, change).unwrap_or_else(|error| panic!("{change:?}: {error}"));
+        next.check().unwrap_or_else(|broken| panic!("{change:?}: {broken}"));
+        assert!(next.revision > copies.revision);
+        next
+    }
+
+    fn refused(copies: &Copies, change: CopiesChange) {
+        let mut next = copies.clone();
+        assert!(next.change(copies.revision, change).is_err(), "{change:?} of {copies:?}");
+        assert_eq!(next, *copies, "a refusal changes nothing");
+    }
+
+    fn of_two() -> Copies {
+        let joining = changed(&Copies::single(ONE), CopiesChange::Join(TWO));
+        let mut two = changed(&joining, CopiesChange::Grow(TWO));
+        two.set_wanted(2);
+        two
+    }
+
+    #[test]
+    fn a_copy_joins_grows_and_leads() {
+        let joining = changed(&Copies::single(ONE), CopiesChange::Join(TWO));
+        assert_eq!(joining.role(TWO), CopyRole::Joining);
+        refused(&joining, CopiesChange::Promote(TWO));
+        refused(&joining, CopiesChange::Shrink(TWO));
+        let grown = changed(&joining, CopiesChange::Grow(TWO));
+        assert_eq!(grown.followers().collect::<Vec<_>>(), [TWO]);
+        let led = changed(&grown, CopiesChange::Promote(TWO));
+        assert_eq!((led.leader, led.term, led.role(ONE)), (TWO, 2, CopyRole::InSync));
+    }
+
+    #[test]
+    fn only_a_copy_in_sync_leads_and_the_leader_never_goes() {
+        let shrunk = changed(&of_two(), CopiesChange::Shrink(TWO));
+        assert_eq!(shrunk.role(TWO), CopyRole::None);
+        for change in [CopiesChange::Promote(TWO), CopiesChange::Grow(TWO)] {
+            refused(&shrunk, change);
+        }
+        for change in [CopiesChange::Leave(ONE), CopiesChange::Shrink(ONE), CopiesChange::Join(ONE)]
+        {
+            refused(&shrunk, change);
+        }
+    }
+
+    #[test]
+    fn a_change_of_an_older_revision_is_refused() {
+        let mut two = of_two();
+        let revision = two.revision;
+        two.change(revision, CopiesChange::Shrink(TWO)).expect("shrunk");
+        two.change(two.revision, CopiesChange::Join(TWO)).expect("back");
+        let late = two.change(revision - 1, CopiesChange::Grow(TWO));
+        assert!(late.is_err(), "the copy that grew was another one");
+    }
+
+    #[test]
+    fn a_bucket_moves_and_leaves_its_old_projector_if_there_are_enough_copies() {
+        let mut one = Copies::single(ONE);
+        assert!(one.set_move_to(Some(TWO)) && !one.set_move_to(Some(TWO)));
+        let joining = changed(&one, CopiesChange::Join(TWO));
+        let grown = changed(&joining, CopiesChange::Grow(TWO));
+        let moved = changed(&grown, CopiesChange::Promote(TWO));
+        assert_eq!((moved.in_sync.as_slice(), moved.move_to), (&[TWO][..], None));
+        let mut two = of_two();
+        two.set_move_to(Some(TWO));
+        let moved = changed(&two, CopiesChange::Promote(TWO));
+        assert_eq!(moved.in_sync, [ONE, TWO], "two copies are wanted");
+        let mut three = of_two();
+        three.set_move_to(Some(THREE));
+        let joining = changed(&three, CopiesChange::Join(THREE));
+        let taken_over = changed(&joining, CopiesChange::Promote(TWO));
+        assert_eq!(taken_over.move_to, Some(THREE), "another take-over does not end the move");
+        let left = changed(&taken_over, CopiesChange::Leave(THREE));
+        assert_eq!(left.move_to, None);
+    }
+}
