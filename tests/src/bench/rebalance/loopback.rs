@@ -14,8 +14,8 @@ use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, NodeId};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
-    CoordinatorApi, Directory, HandOverPiece, HandOverRequest, IndexerApi, ProjectorApi, PushReply,
-    PushRequest, ResultStream, WriteReply, WriteRequest,
+    CoordinatorApi, CopyAnswer, CopyRequest, Directory, HandOverPiece, HandOverRequest, IndexerApi,
+    ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
