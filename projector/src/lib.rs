@@ -20,12 +20,13 @@
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
 //! | `projector` | the state that calls and tasks share |
-//! | `follow`, `hand_over`, `purge` | the tasks |
+//! | `follow`, `hand_over`, `copies`, `purge` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
 //! A module imports only modules above it in this table.
 
 mod config;
+mod copies;
 mod feed;
 mod follow;
 mod hand_over;

@@ -6,16 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_channel::Sender;
+use futures::FutureExt;
 use proto::env::{Env, Task};
 use proto::flow::Budget;
 use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
 use proto::model::identity::ClusterId;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::feed::StreamContext;
@@ -29,6 +32,9 @@ const CATALOG_WAIT: Duration = Duration::from_secs(2);
 /// How long a call waits for a bucket that the coordinators have not compared yet: an election, and the time for which a lone
 /// coordinator waits for the reports of all nodes.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a call waits for the other copies of a bucket: longer than a take-over.
+const COPIES_WAIT: Duration = Duration::from_secs(10);
 
 /// Jobs in the queue of a bucket's writer. In practice their bytes are the limit.
 const WRITE_JOBS: usize = 4096;
@@ -56,6 +62,39 @@ pub struct Projector {
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Written>>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) write_budget: Budget,
+    pub(crate) roles: Roles,
+}
+
+/// What this projector knows of its part in the embedded buckets.
+pub(crate) struct Roles {
+    /// The newest configuration of each bucket.
+    copies: Mutex<BTreeMap<BucketId, Copies>>,
+    /// Counts the changes of configurations.
+    changed: watch::Sender<u64>,
+    /// The buckets that were compared with their leader by this process.
+    compared: Mutex<BTreeSet<BucketId>>,
+    /// The start of this process.
+    pub(crate) began: Instant,
+}
+
+impl Roles {
+    pub(crate) fn new() -> Self {
+        let (changed, _) = watch::channel(0);
+        let (copies, compared) = (Mutex::default(), Mutex::default());
+        Self { copies, changed, compared, began: Instant::now() }
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    pub(crate) fn has_compared(&self, bucket: BucketId) -> bool {
+        lock(&self.compared).contains(&bucket)
+    }
+
+    pub(crate) fn compared(&self, bucket: BucketId) {
+        lock(&self.compared).insert(bucket);
+    }
 }
 
 /// The buckets that have changed since the last look.
@@ -117,13 +156,71 @@ impl Projector {
     }
 
     pub(crate) fn add(&self, bucket: Bucket) {
+        self.add_to(&mut self.buckets(), bucket);
+    }
+
+    fn add_to(&self, buckets: &mut BTreeMap<BucketId, Written>, bucket: Bucket) {
         let id = bucket.info.id;
         let (bucket, (jobs, queue)) = (Arc::new(bucket), async_channel::bounded(WRITE_JOBS));
         // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
         let run = Arc::clone(&self.writer).run(Arc::clone(&bucket), self.env.clone(), queue);
         let task = self.env.spawn_service("projector writer", run);
-        self.buckets().insert(id, Written { bucket, jobs, writer: Some(task) });
+        buckets.insert(id, Written { bucket, jobs, writer: Some(task) });
         self.changed_buckets.add(id);
+        self.roles.changed.send_modify(|count| *count += 1);
+    }
+
+    /// This projector's number.
+    pub(crate) fn me(&self) -> NodeId {
+        self.config.node.id
+    }
+
+    /// The newest known configuration of an embedded bucket; `None` before the first catalog.
+    pub(crate) fn copies_of(&self, bucket: BucketId) -> Option<Copies> {
+        lock(&self.roles.copies).get(&bucket).cloned()
+    }
+
+    /// Learns a configuration, unless a newer one is known. A leader that has lost its place takes no more from now on.
+    pub(crate) fn learn_copies(&self, bucket: BucketId, copies: &Copies) {
+        {
+            let mut known = lock(&self.roles.copies);
+            if known.get(&bucket).is_some_and(|known| known.revision >= copies.revision) {
+                return;
+            }
+            known.insert(bucket, copies.clone());
+        }
+        if let Some(found) = self.find(bucket)
+            && let Some(led) = found.links.copies()
+            && !found.links.lead(copies, self.me(), Instant::now())
+            && led.term < copies.term
+        {
+            found.end_leading(found.led_elsewhere(copies.leader));
+        }
+        self.roles.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Forgets the configurations of buckets that are gone.
+    pub(crate) fn keep_copies(&self, is_kept: impl Fn(BucketId) -> bool) {
+        lock(&self.roles.copies).retain(|bucket, _| is_kept(*bucket));
+        lock(&self.roles.compared).retain(|bucket| is_kept(*bucket));
+    }
+
+    /// True if this projector leads the bucket as far as it knows, and the bucket here was made for that.
+    pub(crate) fn leads(&self, bucket: &Bucket) -> bool {
+        let leader = self.copies_of(bucket.info.id).map(|copies| copies.leader);
+        bucket.is_leader() && leader.is_none_or(|leader| leader == self.me())
+    }
+
+    /// Puts a bucket in the place of an earlier state of it, whose readers end. Timestamps that come meanwhile are in one of
+    /// them.
+    pub(crate) fn replace(&self, old: &Bucket, why: Error, new: Bucket) {
+        let mut buckets = self.buckets();
+        old.retire(why);
+        old.epochs_after(Epoch(0)).into_iter().for_each(|mark| {
+            new.add_epoch(mark);
+        });
+        buckets.remove(&new.info.id);
+        self.add_to(&mut buckets, new);
     }
 
     /// Ends a bucket's readers, and its writer after the group that is on its way.
@@ -178,8 +275,10 @@ impl Projector {
             return Ok(found);
         }
         let mut changes = found.watch();
+        // Another projector may lead already, so its callers go there at once.
+        let may_open = |why: Error| why.is_retry() && why.code != ErrorCode::NotOwner;
         let is_open = async {
-            while found.check_open().is_err_and(|why| why.is_retry()) && !found.is_removed() {
+            while found.check_open().is_err_and(may_open) && !found.is_removed() {
                 if changes.changed().await.is_err() {
                     return;
                 }
@@ -219,7 +318,8 @@ impl Projector {
     /// The vbuckets that this projector owns, by bucket.
     pub(crate) fn owned_vbuckets(&self) -> Vec<(BucketId, VbucketSet)> {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
-        buckets.map(|bucket| (bucket.info.id, bucket.ownership().owned.clone())).collect()
+        let owned = buckets.map(|bucket| (bucket.info.id, bucket.ownership().owned.clone()));
+        owned.filter(|(_, owned)| !owned.is_empty()).collect()
     }
 
     /// True if the bucket may be newer than the catalog that this projector has carried out: numbers of buckets only grow.
@@ -259,6 +359,11 @@ impl Projector {
         let jobs = self.buckets().get(&bucket.info.id).map(|found| found.jobs.clone());
         let job = Job { bytes, work: work(reply), room };
         jobs.ok_or_else(ending)?.send(job).await.map_err(|_| ending())?;
-        answer.await.map_err(|_| ending())?
+        let answer = answer.map(|answer| answer.map_err(|_| ending())?);
+        if bucket.links.is_alone() {
+            return answer.await;
+        }
+        let late = || Err(bucket.in_doubt());
+        tokio::time::timeout(COPIES_WAIT, answer).await.unwrap_or_else(|_| late())
     }
 }

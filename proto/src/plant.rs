@@ -93,10 +93,20 @@ pub enum Plant {
     SegmentReleasedEarly,
     /// A rewind leaves the documents as they are.
     RewindKeepsDocuments,
+    /// A leading copy acknowledges a write before the other copies have it.
+    CopiesNotAwaited,
+    /// A leading copy whose followers are silent goes on without them before the coordinators know.
+    SilentCopyIgnored,
+    /// A leading copy answers although its lease has ended.
+    LeaseUnchecked,
+    /// A returning copy keeps what it has beyond the history of the leader.
+    CopyKeepsTail,
+    /// A returning copy does not notice that the leader has purged what it lacks.
+    CopyPurgeUnnoticed,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 42] = [
+pub const PLANTS: [(Plant, &str, &str); 47] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -202,6 +212,27 @@ pub const PLANTS: [(Plant, &str, &str); 42] = [
         Plant::RewindKeepsDocuments,
         "rewind-keeps-documents",
         "documents of a lost history stay after a rewind",
+    ),
+    (
+        Plant::CopiesNotAwaited,
+        "copies-not-awaited",
+        "a write is acknowledged before every copy in sync has it",
+    ),
+    (
+        Plant::SilentCopyIgnored,
+        "silent-copy-ignored",
+        "a leading copy drops a silent one before the coordinators know",
+    ),
+    (Plant::LeaseUnchecked, "lease-unchecked", "a leading copy answers after its lease has ended"),
+    (
+        Plant::CopyKeepsTail,
+        "copy-keeps-tail",
+        "a returning copy keeps what the leader does not have",
+    ),
+    (
+        Plant::CopyPurgeUnnoticed,
+        "copy-purge-unnoticed",
+        "a returning copy misses what the leader has purged",
     ),
 ];
 

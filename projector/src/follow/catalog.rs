@@ -9,14 +9,15 @@ use proto::client::{CatalogFollower, CatalogSink};
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
+use proto::model::copies::{Copies, CopyRole};
 use proto::model::cut::EpochMark;
+use proto::model::history::Branches;
 use proto::model::ids::BucketId;
 
 use super::bucket_ids::{compare_ids, dropped};
 use super::retry::new_retry;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-use crate::source::registry::source_of_kind;
 use crate::source::{BucketRecord, StoredId};
 use documents::ownership::Ownership;
 
@@ -64,10 +65,13 @@ impl CatalogSink for ProjectorCatalog {
 }
 
 fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
-    // The bucket may belong to other projectors.
-    let Some(bucket) = projector.find(bucket) else { return };
     for mark in marks {
-        bucket.add_epoch(mark);
+        // The bucket may belong to other projectors. A retired one is replaced, or it is gone.
+        while let Some(bucket) = projector.find(bucket) {
+            if bucket.add_epoch(mark.clone()) {
+                break;
+            }
+        }
     }
 }
 
@@ -84,9 +88,14 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
         tracing::debug!(cas = catalog.cas, known, "an older catalog is ignored");
         return Ok(());
     }
+    learn_copies(projector, &catalog);
     if catalog.cas > known {
         let stored: BTreeSet<_> = lock(&projector.stored).keys().copied().collect();
-        let mine = |bucket: &BucketInfo| bucket.assignment.concerns(projector.config.node.id);
+        let me = projector.me();
+        let mine = |bucket: &BucketInfo| match catalog.copies.get(&bucket.id) {
+            Some(copies) => copies.role(me) != CopyRole::None,
+            None => bucket.assignment.concerns(me),
+        };
         let made: Vec<_> = catalog
             .buckets
             .values()
@@ -94,7 +103,9 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
             .map(|bucket| new_record(projector, bucket))
             .collect();
         put_ids(projector, &catalog, &made).await?;
-        store_catalog(projector, &catalog, made, dropped(projector, &catalog)).await?;
+        let mut gone = dropped(projector, &catalog);
+        gone.extend(surplus(projector, &catalog));
+        store_catalog(projector, &catalog, made, gone).await?;
     }
     for bucket in catalog.buckets.values() {
         keep(projector, bucket).await?;
@@ -103,11 +114,34 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     Ok(())
 }
 
+/// Learns which projectors have which copies. A bucket of an earlier build's coordinators is at its owner.
+fn learn_copies(projector: &Projector, catalog: &Catalog) {
+    projector.keep_copies(|bucket| catalog.buckets.contains_key(&bucket));
+    for (bucket, copies) in &catalog.copies {
+        projector.learn_copies(*bucket, copies);
+    }
+}
+
+/// The stored buckets in which this projector has no part any more, while enough other copies are complete. A copy that was
+/// given up because it was silent stays: it joins again, and then lacks little.
+fn surplus(projector: &Projector, catalog: &Catalog) -> Vec<BucketId> {
+    let is_surplus = |(_, copies): &(&BucketId, &Copies)| {
+        copies.role(projector.me()) == CopyRole::None
+            && copies.in_sync.len() >= usize::from(copies.wanted)
+    };
+    let stored = lock(&projector.stored);
+    let known = catalog.copies.iter().filter(|(bucket, _)| {
+        stored.get(bucket).is_some_and(|id| id.is_none_or(|id| !id.is_foreign))
+    });
+    known.filter(is_surplus).map(|(bucket, _)| *bucket).collect()
+}
+
 /// Applies the catalog's dead epochs and vbucket owners to a bucket.
 async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
     let Some(bucket) = projector.find(info.id) else { return Ok(()) };
     bucket.drop_dead_epochs(info);
-    if bucket.assignment() == info.assignment {
+    // The part in an embedded bucket follows from its copies (`crate::copies`).
+    if !info.source.can_span_projectors() || bucket.assignment() == info.assignment {
         return Ok(());
     }
     let (assignment, node) = (Arc::clone(&info.assignment), projector.config.node.id);
@@ -153,7 +187,7 @@ async fn store_catalog(
         .env
         .blocking(move || {
             // A group that is on its way ends first, and no further one begins.
-            let _gates: Vec<_> = gone.iter().map(|bucket| bucket.gate.close()).collect();
+            let _gates: Vec<_> = gone.iter().map(|bucket| bucket.gate.abandon()).collect();
             let stored = store.apply_catalog(cas, &made, &removed);
             (made, removed, stored)
         })
@@ -173,12 +207,10 @@ async fn store_catalog(
     Ok(())
 }
 
-/// The record of a new bucket.
+/// The record of a new bucket. Its source, or its leading copy, begins the branches.
 fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
-    let branches =
-        source_of_kind(info.source).first_branches(info.vbuckets, &*projector.env.random);
     let ownership =
         Ownership::default().with_assignment(&info.assignment, projector.config.node.id);
-    let info = info.clone();
+    let (info, branches) = (info.clone(), vec![Branches::new(); usize::from(info.vbuckets)]);
     BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
 }

@@ -1,11 +1,13 @@
-//! Opens the buckets of which this projector has the only copy.
+//! Opens the embedded buckets that this projector leads.
 //!
 //! Such a bucket is closed at first, also a new one: its directory may be an older copy, or the disk may be a new one. The
-//! projector asks the coordinators with a command (`Command::OpenSource`), which compares its history with the last epoch:
+//! projector asks the coordinators with a command (`Command::OpenSource`), which compares its history with the last epoch. The question
+//! has the branches that it will begin, and the projector stores them when it has the answer. So it begins no branch in a bucket
+//! that another copy leads. If it ends in between, the next one asks with other branches, and nothing was written on these:
 //!
 //! | answer | the bucket |
 //! |---|---|
-//! | done | is served |
+//! | opened | begins its branches, and is served |
 //! | it lacks something | stays closed, and tells callers what it lacks. The loss is noted in the data directory with its epoch |
 //! | it lacks something, and an operator has accepted this loss (`sextant source recover --accept-loss`) | asks again with that; the bucket is rolled back and served |
 //! | an error that an operator must mend | stays closed, and tells callers the error; asked again |
@@ -17,14 +19,18 @@ use std::time::Duration;
 
 use proto::client::Retry;
 use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
+use proto::model::history::{Branches, FailoverLogs};
 use proto::model::ids::{BucketId, Epoch};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, Result};
+use tokio::time::Instant;
 
 use super::retry::{new_retry, report};
 use crate::projector::Projector;
 use crate::source::KnownLoss;
 use crate::source::bucket::Bucket;
+use crate::source::registry::source_of_kind;
 
 /// The interval of questions about a bucket that lacks something. Meanwhile only an operator changes anything, who restarts the
 /// projector.
@@ -47,9 +53,11 @@ pub async fn open_sources(projector: Arc<Projector>) -> Infallible {
         if asks_again != AsksAgain::Soon {
             retry.reset();
         }
+        let mut roles = projector.roles.watch();
         tokio::select! {
             biased;
             () = wait_for_change(&mut catalogs) => {}
+            _changed = roles.changed() => {}
             () = asks_again.pause(&mut retry) => {}
         }
     }
@@ -86,22 +94,27 @@ async fn wait_for_change(catalogs: &mut tokio::sync::watch::Receiver<Option<Arc<
 /// The closed buckets of a catalog.
 fn closed(projector: &Projector, catalog: &Catalog) -> Vec<Arc<Bucket>> {
     let here = catalog.buckets.keys().filter_map(|bucket| projector.find(*bucket));
-    here.filter(|bucket| bucket.check_open().is_err()).collect()
+    here.filter(|bucket| bucket.is_closed() && projector.leads(bucket)).collect()
 }
 
 /// The answer to a question.
 enum Answer {
-    Open,
+    /// Under this configuration, with these branches.
+    Opened(Option<Copies>, Vec<Branches>),
     Lacks(KnownLoss, Error),
 }
 
 /// Asks for a bucket, and tells its callers why it stays closed.
 async fn open_reported(projector: &Projector, bucket: &Arc<Bucket>) -> AsksAgain {
     match open(projector, bucket).await {
-        Ok(Answer::Open) => {
-            bucket.open();
-            projector.changed_buckets.add(bucket.info.id);
-            AsksAgain::Never
+        Ok(Answer::Opened(copies, branches)) => {
+            match begin(projector, bucket, copies, branches).await {
+                Ok(()) => AsksAgain::Never,
+                Err(error) => {
+                    report("beginning a term", &error);
+                    AsksAgain::Soon
+                }
+            }
         }
         Ok(Answer::Lacks(_, error)) => {
             if bucket.check_open().is_err_and(|known| known != error) {
@@ -120,15 +133,37 @@ async fn open_reported(projector: &Projector, bucket: &Arc<Bucket>) -> AsksAgain
     }
 }
 
+/// Begins to lead, unless another copy does by now.
+async fn begin(
+    projector: &Projector,
+    bucket: &Arc<Bucket>,
+    copies: Option<Copies>,
+    branches: Vec<Branches>,
+) -> Result<()> {
+    let (id, me) = (bucket.info.id, projector.me());
+    let copies = copies.unwrap_or_else(|| Copies::single(me));
+    projector.learn_copies(id, &copies);
+    projector
+        .exclusively(Arc::clone(bucket), move |writer, bucket| writer.begin_term(bucket, branches))
+        .await?;
+    let newest = projector.copies_of(id).unwrap_or(copies);
+    if !projector.leads(bucket) || !bucket.links.lead(&newest, me, Instant::now()) {
+        return Err(bucket.led_elsewhere(newest.leader));
+    }
+    bucket.open();
+    projector.changed_buckets.add(id);
+    Ok(())
+}
+
 async fn open(projector: &Projector, bucket: &Bucket) -> Result<Answer> {
     let id = bucket.info.id;
     let store = projector.store();
     let known = projector.env.blocking(move || store.losses()).await?.get(&id).copied();
     let (loss, error) = match ask(projector, bucket, None).await? {
         Answer::Lacks(loss, error) => (loss, error),
-        Answer::Open => {
+        opened => {
             note(projector, id, known, None).await?;
-            return Ok(Answer::Open);
+            return Ok(opened);
         }
     };
     if known != Some(KnownLoss { is_accepted: true, ..loss }) {
@@ -137,7 +172,7 @@ async fn open(projector: &Projector, bucket: &Bucket) -> Result<Answer> {
     }
     tracing::warn!(lost = %error.message, "the loss is accepted: the bucket goes back to what is left");
     let answer = ask(projector, bucket, Some(loss.epoch)).await?;
-    if matches!(answer, Answer::Open) {
+    if matches!(answer, Answer::Opened(..)) {
         note(projector, id, known, None).await?;
     }
     Ok(answer)
@@ -158,10 +193,15 @@ async fn note(
 }
 
 async fn ask(projector: &Projector, bucket: &Bucket, accepted: Option<Epoch>) -> Result<Answer> {
+    let mut history = bucket.history();
+    let known = history.logs.iter().map(|(_, branches)| branches.clone()).collect();
+    let source = source_of_kind(bucket.info.source);
+    let branches = source.begin(known, &history.durable, &*projector.env.random);
+    history.logs = Arc::new(FailoverLogs::new(branches.clone()));
     let command = Command::OpenSource {
         bucket: bucket.info.id,
-        projector: projector.config.node.id,
-        history: Box::new(bucket.history()),
+        projector: projector.me(),
+        history: Box::new(history),
         accepted,
     };
     let request = CommandRequest { request: None, command };
@@ -170,6 +210,7 @@ async fn ask(projector: &Projector, bucket: &Bucket, accepted: Option<Epoch>) ->
         Outcome::Lacks { epoch, error } => {
             Ok(Answer::Lacks(KnownLoss { epoch, is_accepted: false }, error))
         }
-        _ => Ok(Answer::Open),
+        Outcome::Opened(copies) => Ok(Answer::Opened(Some(copies), branches)),
+        _ => Ok(Answer::Opened(None, branches)),
     }
 }

@@ -12,6 +12,7 @@
 mod copying;
 mod owner;
 mod ownership;
+pub mod pieces;
 mod remove;
 mod removing;
 mod target;

@@ -6,22 +6,15 @@ use proto::model::cut::Position;
 use proto::model::history::{Branches, SourceHistory, branch_of};
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::api::{
-    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument, PushMutation,
+    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, PushMutation,
 };
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, Result};
 
+use super::pieces::{check_kept, check_place, mutations, next_documents};
 use crate::projector::Projector;
+use crate::source::Mutation;
 use crate::source::bucket::Bucket;
-use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
 use documents::ownership::Ownership;
-
-/// The approximate size of a piece.
-const PIECE_BYTES: usize = 4 << 20;
-
-/// The limit of documents of all vbuckets that are read for one piece, in bytes.
-const LOOK_AT_BYTES: usize = 16 << 20;
-/// The size of one read of documents.
-const CHUNK_BYTES: usize = 512 << 10;
 
 /// Serves the next piece.
 pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
@@ -95,48 +88,6 @@ fn check_unchanged(
     Ok(())
 }
 
-/// Checks that a position of the target is still in the history. Both sides use branch 0 for branches that are no
-/// longer known.
-fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) -> Result<()> {
-    let end = history.durable.get(vbucket).seqno;
-    let is_there = at.seqno.0 == 0
-        || (at.seqno <= end && history.logs.branch_of(vbucket, at.seqno) == at.vbuuid);
-    if is_there {
-        return Ok(());
-    }
-    let what = format!(
-        "position {:x}/{} is not in the history of vbucket {vbucket}",
-        at.vbuuid.0, at.seqno
-    );
-    Err(Error::new(ErrorCode::OutOfOrder, what))
-}
-
-async fn mutations(
-    projector: &Projector,
-    bucket: &Bucket,
-    (vbucket, after, to): (VbucketId, Seqno, Seqno),
-) -> Result<Vec<Arc<Mutation>>> {
-    if after >= to {
-        return Ok(Vec::new());
-    }
-    let store = projector.store();
-    let range = LogRange { bucket: bucket.info.id, vbucket, after, to };
-    projector.env.blocking(move || store.read_log(range, PIECE_BYTES)).await
-}
-
-/// Checks that mutations begin right after a position, unless that is the end. A log may be purged up to its end.
-fn check_kept(
-    read: &[Arc<Mutation>],
-    (vbucket, after, end): (VbucketId, Seqno, Seqno),
-) -> Result<()> {
-    let is_kept = read.first().map_or(after >= end, |first| first.seqno.0 == after.0 + 1);
-    if is_kept {
-        return Ok(());
-    }
-    let what = format!("the log of vbucket {vbucket} was purged behind seqno {after}");
-    Err(Error::new(ErrorCode::HistoryPurged, what))
-}
-
 /// The next documents, and the history at the moment of their snapshot.
 async fn documents(
     projector: &Projector,
@@ -158,26 +109,4 @@ async fn documents(
         Ok((history, HandOverDocuments { documents, next, purged }))
     };
     projector.env.blocking(read).await
-}
-
-/// Collects wanted documents, and the id to continue after.
-fn next_documents(
-    mut snapshot: Box<dyn DocumentSnapshot>,
-    is_wanted: impl Fn(&str) -> bool,
-) -> Result<(Vec<HandedDocument>, Option<String>)> {
-    let (mut found, mut found_bytes, mut looked_at, mut last) = (Vec::new(), 0, 0, None);
-    while found_bytes < PIECE_BYTES && looked_at < LOOK_AT_BYTES {
-        let chunk = snapshot.next_chunk(CHUNK_BYTES)?;
-        let Some(end) = chunk.last() else { return Ok((found, None)) };
-        last = Some(end.id.clone());
-        for StoredDocument { id, seqno, document } in chunk {
-            let bytes = id.len() + document.len();
-            looked_at += bytes;
-            if is_wanted(&id) {
-                found_bytes += bytes;
-                found.push(HandedDocument { id, seqno, document });
-            }
-        }
-    }
-    Ok((found, last))
 }

@@ -30,6 +30,10 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
     let me = projector.config.node.id;
     for bucket in projector.bucket_ids() {
         let Some(bucket) = projector.find(bucket) else { continue };
+        // An embedded bucket stays and goes as a whole.
+        if !bucket.info.source.can_span_projectors() {
+            continue;
+        }
         for vbucket in (0..bucket.info.vbuckets).map(VbucketId) {
             let assignment = bucket.assignment();
             let is_elsewhere = assignment.owner(vbucket).is_some_and(|owner| owner != me);

@@ -12,13 +12,14 @@ use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
-    CheckedWrites, HandOverPiece, HandOverRequest, ProjectorApi, PushReply, PushRequest,
-    ResultStream, Write, WriteKind, WriteReply, WriteRequest,
+    CheckedWrites, CopyAnswer, CopyRequest, HandOverPiece, HandOverRequest, ProjectorApi,
+    PushReply, PushRequest, ResultStream, Write, WriteKind, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
 
+use crate::copies;
 use crate::feed::{Backfill, MaintenanceStream, TaskStream};
 use crate::hand_over;
 use crate::projector::Projector;
@@ -78,6 +79,8 @@ impl ProjectorApi for Projector {
         let wanted = ids.clone();
         let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
         let found = self.env.blocking(read).await?;
+        // A leader whose lease has ended meanwhile may have read what is no longer the newest.
+        bucket.check_open()?;
         // A vbucket is disowned before its data is removed.
         let ownership = bucket.ownership();
         let vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
@@ -122,6 +125,8 @@ impl ProjectorApi for Projector {
         let bucket = self.bucket(bucket).await?;
         let ownership = bucket.ownership();
         let SourceHistory { durable, logs, mut kept } = bucket.history();
+        // Another copy may have led before this was read.
+        bucket.check_open()?;
         if ownership.released.is_empty() {
             return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
         }
@@ -132,7 +137,10 @@ impl ProjectorApi for Projector {
     }
 
     async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
-        Ok(self.bucket(bucket).await?.history())
+        let bucket = self.bucket(bucket).await?;
+        let history = bucket.history();
+        bucket.check_open()?;
+        Ok(history)
     }
 
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
@@ -181,6 +189,10 @@ impl ProjectorApi for Projector {
 
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
         hand_over::serve(self, request).await
+    }
+
+    async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer> {
+        copies::serve(self, request).await
     }
 }
 

@@ -13,12 +13,11 @@ use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
 use crate::feed::StreamContext;
-use crate::projector::{ChangedBuckets, Projector};
+use crate::projector::{ChangedBuckets, Projector, Roles};
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
-use crate::source::open::open_buckets;
 use crate::source::writer::Writer;
-use crate::{follow, hand_over, maintenance, purge};
+use crate::{copies, follow, hand_over, maintenance, purge};
 
 /// A running projector. Dropping it ends its tasks and streams.
 pub struct Service {
@@ -38,10 +37,10 @@ impl Service {
     ) -> Result<Self> {
         let (catalog, _) = watch::channel(None);
         let changed_buckets = Arc::new(ChangedBuckets::default());
-        let (opened, random) = (Arc::clone(&store), Arc::clone(&env.random));
+        let opened = Arc::clone(&store);
         let open = move || {
             let (ids, known) = (opened.unique_ids()?, opened.catalog_cas()?);
-            Ok::<_, Error>((open_buckets(&*opened, &*random)?, ids, known))
+            Ok::<_, Error>((opened.buckets()?, ids, known))
         };
         let (mut found, unique_ids, known) = env.blocking(open).await?;
         let stored: BTreeMap<_, _> = found
@@ -74,6 +73,7 @@ impl Service {
             catalog_cas: AtomicU64::new(known),
             changed_buckets,
             writer: Arc::new(writer),
+            roles: Roles::new(),
         });
         for (record, ends) in found {
             projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
@@ -108,6 +108,7 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
         env.spawn_service("projector catalog", follow::follow_catalog(own())),
         env.spawn_service("projector hand-overs", hand_over::take_over_all(own())),
         env.spawn_service("projector removals", hand_over::remove_gone(own())),
+        env.spawn_service("projector copies", copies::keep_roles(own())),
         // They begin with what they find: what was registered, reported or purged stays so.
         env.spawn_restarted("projector registration", move || {
             follow::stay_registered(Arc::clone(&registration))

@@ -15,12 +15,13 @@ use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::model::ids::{Epoch, Seqno, VbucketId};
-use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::backlog::{self, Unpublished};
 use super::gate::Gate;
 use super::head::{Head, HeadPosition};
+use super::links::Links;
+use super::serving::Serving;
 use documents::mutation::Mutation;
 use documents::ownership::Ownership;
 use documents::record::{BucketRecord, is_partial};
@@ -36,18 +37,14 @@ const EPOCHS_MIN: usize = 256;
 /// The positions at which vbuckets joined that were not always owned, or were released once.
 pub type JoinedAt = BTreeMap<VbucketId, Position>;
 
-/// The error for callers of a bucket that was not compared yet.
-fn awaits_coordinators() -> Error {
-    let what = "the projector waits for the coordinators, which know what the bucket must have";
-    Error::unavailable(what).with_hint("a majority of the coordinators must run; try again")
-}
-
 /// A bucket in memory.
 pub struct Bucket {
     /// The bucket's definition.
     pub info: BucketInfo,
     /// The turns of its groups.
     pub gate: Gate,
+    /// The other copies, if this one leads.
+    pub links: Arc<Links>,
     state: Mutex<SourceState>,
     changed: watch::Sender<u64>,
 }
@@ -68,9 +65,7 @@ pub(super) struct SourceState {
     head: Head,
     epochs: VecDeque<EpochMark>,
     unpublished: Unpublished,
-    removed: bool,
-    /// Why the bucket is not served yet; `None` if it is.
-    closed: Option<Error>,
+    pub(super) serving: Serving,
 }
 
 impl SourceState {
@@ -106,19 +101,28 @@ impl Bucket {
             head: Head::new(head_bytes_max),
             epochs: VecDeque::new(),
             unpublished: Unpublished::default(),
-            removed: false,
-            closed: info.source.is_only_copy().then(awaits_coordinators),
+            serving: Serving::new(info.source),
         };
         let (changed, _) = watch::channel(0);
-        Self { info, gate: Gate::default(), state: Mutex::new(state), changed }
+        let links = Arc::new(Links::default());
+        let gate = Gate::new(Arc::clone(&links));
+        Self { info, gate, links, state: Mutex::new(state), changed }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SourceState> {
         lock(&self.state)
     }
 
-    fn wake(&self) {
+    /// Wakes those who watch the bucket.
+    pub fn wake(&self) {
         self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Wakes the followers that wait for a group.
+    pub(super) fn wake_copies(&self, has_changes: bool) {
+        if has_changes && !self.links.is_alone() {
+            self.wake();
+        }
     }
 
     /// A receiver that wakes at every change: mutations, stability timestamps, removal.
@@ -210,50 +214,6 @@ impl Bucket {
         self.state().given_up = given_up;
     }
 
-    /// Checks that the bucket is served. The only copy of a bucket is served once the coordinators have compared it with the last
-    /// epoch ([`crate::follow`]).
-    pub fn check_open(&self) -> Result<()> {
-        self.state().closed.clone().map_or(Ok(()), Err)
-    }
-
-    /// Serves the bucket from now on.
-    pub fn open(&self) {
-        self.state().closed = None;
-        self.wake();
-    }
-
-    /// Says why the bucket is not served.
-    pub fn refuse(&self, why: Error) {
-        self.state().closed = Some(why);
-        self.wake();
-    }
-
-    /// True if the bucket is gone from the catalog.
-    pub fn is_removed(&self) -> bool {
-        self.state().removed
-    }
-
-    /// Marks the bucket as gone from the catalog. Its streams end.
-    pub fn remove(&self) {
-        self.state().removed = true;
-        self.wake();
-    }
-
-    /// The error for users of a dropped bucket.
-    pub fn removed_error(&self) -> Error {
-        Error::new(ErrorCode::Unknown, format!("bucket {} was dropped", self.info.name))
-    }
-
-    /// The error for a vbucket that another projector owns, or soon will.
-    pub fn not_owned(&self, vbucket: VbucketId) -> Error {
-        let what = format!(
-            "vbucket {vbucket} of bucket {} is not owned by this projector",
-            self.info.name
-        );
-        Error::new(ErrorCode::NotOwner, what)
-            .with_hint("retry: another projector owns the vbucket, or soon will")
-    }
-
     /// Publishes a committed group.
     pub fn publish(&self, mutations: Vec<Arc<Mutation>>, branches: Option<Vec<Branches>>) {
         let bytes = mutations.iter().map(|mutation| mutation.bytes()).sum();
@@ -304,6 +264,20 @@ impl Bucket {
         self.wake();
     }
 
+    /// Begins the branches of a term, or takes over those of the leading copy.
+    pub fn set_branches(&self, branches: Vec<Branches>) {
+        let mut state = self.state();
+        state.set_logs(branches);
+        let ends: Vec<_> = state.durable.iter().map(|(v, position)| (v, position.seqno)).collect();
+        ends.into_iter().for_each(|(vbucket, seqno)| state.set_end(vbucket, seqno));
+    }
+
+    /// Adds mutations that the leading copy has numbered. Nobody reads them here.
+    pub fn extend(&self, mutations: &[Arc<Mutation>]) {
+        let mut state = self.state();
+        mutations.iter().for_each(|mutation| state.set_end(mutation.vbucket, mutation.seqno));
+    }
+
     /// Sets the end of a vbucket that is not owned.
     pub fn set_copied(&self, branches: Vec<Branches>, (vbucket, end): (VbucketId, Seqno)) {
         let mut state = self.state();
@@ -323,11 +297,15 @@ impl Bucket {
 
     /// Adds a stability timestamp unless it is known. Drops those that a rollback has removed, thins those below the
     /// horizon, and drops the oldest beyond a limit. A stream that begins before the retained timestamps has a gap in
-    /// them, which its reader sees by the parent of the next.
-    pub fn add_epoch(&self, mark: EpochMark) {
+    /// them, which its reader sees by the parent of the next. Returns false if the bucket is retired: another one may have its
+    /// place.
+    pub fn add_epoch(&self, mark: EpochMark) -> bool {
         let mut state = self.state();
+        if state.serving.is_retired() {
+            return false;
+        }
         if state.epochs.back().is_some_and(|newest| newest.epoch >= mark.epoch) {
-            return;
+            return true;
         }
         while state.epochs.back().is_some_and(|newest| newest.epoch > mark.parent) {
             state.epochs.pop_back();
@@ -341,6 +319,7 @@ impl Bucket {
         backlog::forget(epochs, horizon, epochs_max);
         drop(state);
         self.wake();
+        true
     }
 
     /// Drops the stability timestamps that a rollback has undone, as the catalog tells. The timestamp that follows the rollback

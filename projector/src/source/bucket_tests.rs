@@ -9,6 +9,8 @@ use proto::model::bucket::SourceKind;
 use proto::model::ids::{BucketId, NodeId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
+use proto::ErrorCode;
+
 use super::*;
 
 const BUCKET: BucketId = BucketId(7);

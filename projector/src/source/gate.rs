@@ -11,25 +11,46 @@
 //! - While [`Gate::close`] is held, no group is on its way either, so the log agrees with both.
 //!
 //! The numbers that were given to groups on their way are kept in [`Ahead`], under the first turn.
+//!
+//! **Copies.** A group of a bucket with several copies waits before its second turn until every copy that the leader awaits has it
+//! ([`super::links`]). So the gate is closed only when no group waits for another copy ([`Gate::is_settled`]). A leader that lost
+//! its place *abandons* the groups that wait: the document table takes them, since it follows the log, but nobody sees them, and their
+//! callers learn that the writes are in doubt.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use proto::Result;
 use proto::lock::lock;
+use proto::model::cut::Position;
+use proto::model::history::Branches;
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Positions};
+use super::bucket::Bucket;
+use super::links::Links;
 
-/// Shows a group; returns the work that needs no turn: its answers.
-pub(super) type Show = Box<dyn FnOnce() -> Answers + Send>;
+/// Shows a group, or abandons it; returns the work that needs no turn: its answers.
+pub(super) type Show = Box<dyn FnOnce(Fate) -> Answers + Send>;
 /// Answers the requests of a group.
 pub(super) type Answers = Box<dyn FnOnce() + Send>;
+
+/// What becomes of a group that the log has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Readers see it.
+    Shown,
+    /// Nobody sees it: this projector does not lead the bucket any more.
+    Abandoned,
+}
 
 /// The turns of a bucket's groups.
 #[derive(Default)]
 pub struct Gate {
     log: Mutex<Ahead>,
     show: Mutex<()>,
-    waiting: Mutex<VecDeque<Show>>,
+    /// The groups between their turns, with their numbers.
+    waiting: Mutex<VecDeque<(u64, Show)>>,
+    links: Arc<Links>,
 }
 
 /// Nothing is on its way while this is held.
@@ -39,7 +60,23 @@ pub struct Closed<'g> {
 }
 
 impl Gate {
-    /// Waits until every group is shown, and lets no further one begin.
+    /// The gate of a bucket with these copies.
+    pub fn new(links: Arc<Links>) -> Self {
+        Self { links, ..Self::default() }
+    }
+
+    /// True if no group waits for another copy.
+    pub fn is_settled(&self) -> bool {
+        let durable = self.links.durable();
+        lock(&self.waiting).back().is_none_or(|(number, _)| *number <= durable)
+    }
+
+    /// The number of groups between their turns.
+    pub fn waiting(&self) -> usize {
+        lock(&self.waiting).len()
+    }
+
+    /// Waits until every group is shown, and lets no further one begin. The gate is settled, or the bucket is retired.
     pub fn close(&self) -> Closed<'_> {
         let mut ahead = lock(&self.log);
         self.show_waiting();
@@ -54,27 +91,67 @@ impl Gate {
         lock(&self.show)
     }
 
+    /// The positions and branches behind everything that the log has, and what `also` does at that place.
+    pub fn logged(
+        &self,
+        bucket: &Bucket,
+        also: impl FnOnce() -> Result<()>,
+    ) -> Result<(Vec<Position>, Vec<Branches>)> {
+        let mut ahead = lock(&self.log);
+        also()?;
+        let behind = ahead.take(|| Positions::published(bucket));
+        let found = (behind.next.clone(), behind.branches.clone());
+        ahead.put(behind);
+        Ok(found)
+    }
+
     /// Takes the first turn of a group.
     pub(super) fn log(&self) -> MutexGuard<'_, Ahead> {
         lock(&self.log)
     }
 
     /// Adds a group that has had its first turn; its caller still holds that turn. Returns the number of groups that wait.
-    pub(super) fn push(&self, _first_turn: &MutexGuard<'_, Ahead>, show: Show) -> usize {
+    pub(super) fn push(
+        &self,
+        _first_turn: &MutexGuard<'_, Ahead>,
+        number: u64,
+        show: Show,
+    ) -> usize {
         let mut waiting = lock(&self.waiting);
-        waiting.push_back(show);
+        waiting.push_back((number, show));
         waiting.len()
     }
 
-    /// Shows all groups that wait.
-    pub(super) fn show_waiting(&self) {
+    /// Shows all groups that wait for no other copy.
+    pub fn show_waiting(&self) {
+        self.take_waiting(Fate::Shown);
+    }
+
+    /// Abandons all groups that wait. The bucket is retired, so that no further one begins. Closes the gate.
+    pub fn abandon(&self) -> Closed<'_> {
+        let mut ahead = lock(&self.log);
+        self.take_waiting(Fate::Abandoned);
+        ahead.clear();
+        Closed { _shown: lock(&self.show), _ahead: ahead }
+    }
+
+    fn take_waiting(&self, fate: Fate) {
         loop {
             let answers = {
                 let _turn = lock(&self.show);
+                let durable = match fate {
+                    Fate::Shown => self.links.durable(),
+                    Fate::Abandoned => u64::MAX,
+                };
                 // The queue is looked at within the turn, so that groups are shown in their order.
-                let next = lock(&self.waiting).pop_front();
-                let Some(show) = next else { return };
-                show()
+                let mut waiting = lock(&self.waiting);
+                if waiting.front().is_none_or(|(number, _)| *number > durable) {
+                    return;
+                }
+                let next = waiting.pop_front();
+                drop(waiting);
+                let Some((_, show)) = next else { return };
+                show(fate)
             };
             answers();
         }

@@ -7,9 +7,6 @@ use proto::env::Random;
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::Cut;
 use proto::model::history::Branches;
-use proto::model::ids::Seqno;
-
-use documents::record::BucketRecord;
 
 /// A call that brings mutations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +19,8 @@ pub enum WriteCall {
 
 /// The party that numbers the mutations of a bucket.
 pub trait Source: Send + Sync {
-    /// The branches of each vbucket of a new bucket.
-    fn first_branches(&self, vbuckets: u16, random: &dyn Random) -> Vec<Branches>;
-
-    /// Prepares the record of a bucket whose logs end at `ends` for a new process. Returns true if the record has changed
-    /// and must be stored.
-    fn reopen(&self, record: &mut BucketRecord, ends: &[Seqno], random: &dyn Random) -> bool;
+    /// The branches with which a projector begins to serve vbuckets that end at a cut: `branches` are those of the history there.
+    fn begin(&self, branches: Vec<Branches>, ends: &Cut, random: &dyn Random) -> Vec<Branches>;
 
     /// Checks that a bucket accepts a call. The error names the right call.
     fn check_call(&self, bucket: &BucketInfo, call: WriteCall) -> Result<()>;

@@ -30,11 +30,12 @@ pub mod embedded;
 pub mod gate;
 pub mod head;
 pub mod kind;
-pub mod open;
+pub mod links;
 mod pending;
 mod place;
 pub mod push;
 pub mod registry;
+mod serving;
 pub mod writer;
 
 #[cfg(test)]

@@ -10,6 +10,9 @@
 //! refused request (a duplicate id, a position out of order) leaves the group before it has changed anything. If the store
 //! fails, nothing of the group is published, and all its requests fail; so do the groups behind it, because the store
 //! accepts no more.
+//!
+//! If other copies are awaited ([`super::links`]), a group is shown by whoever hears that the last of them has it. Meanwhile the next
+//! groups are logged, up to a limit. Exclusive work waits until no group waits for another copy.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -29,7 +32,7 @@ use tokio::sync::{Notify, oneshot};
 use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
 use super::embedded::numbering;
-use super::gate::Answers;
+use super::gate::{Answers, Fate};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
@@ -42,6 +45,8 @@ const GROUP_BYTES_MAX: usize = 4 << 20;
 const GROUPS_MAX: usize = 64;
 /// Groups between their turns. More would only wait longer.
 const UNSHOWN_MAX: usize = 2;
+/// Groups that wait for other copies: one on its way there, one that is synced there, and those that gather meanwhile.
+const AWAITED_MAX: usize = 4;
 
 /// A request on its way to the log, and its room in the queue.
 pub struct Job {
@@ -51,6 +56,12 @@ pub struct Job {
     pub work: Work,
     /// Released when the request is answered.
     pub room: Reservation,
+}
+
+impl Job {
+    fn is_exclusive(&self) -> bool {
+        matches!(self.work, Work::Exclusive(_))
+    }
 }
 
 /// Work that runs between two groups.
@@ -90,6 +101,7 @@ impl Writer {
         while let Ok(first) = jobs.recv().await {
             let mut next = Some(first);
             while let Some(first) = next {
+                wait_for_copies(&bucket, first.is_exclusive()).await;
                 let (writer, bucket) = (Arc::clone(&self), Arc::clone(&bucket));
                 let (queue, shows) = (jobs.clone(), env.clone());
                 next = env.blocking(move || writer.work(&bucket, first, &queue, &shows)).await;
@@ -109,6 +121,9 @@ impl Writer {
         let mut next = Some(first);
         for _ in 0..GROUPS_MAX {
             let first = next.take()?;
+            if !may_begin(bucket, first.is_exclusive()) {
+                return Some(first);
+            }
             if let Work::Exclusive(work) = first.work {
                 work(self, bucket);
                 next = jobs.try_recv().ok();
@@ -117,6 +132,11 @@ impl Writer {
             let (group, then) = gather(first, jobs);
             let waiting = self.log_group(bucket, group);
             next = then.or_else(|| jobs.try_recv().ok());
+            if !bucket.links.is_alone() && !bucket.gate.is_settled() {
+                // Whoever hears of the other copies shows it.
+                next = next.or_else(|| jobs.try_recv().ok());
+                continue;
+            }
             if next.is_some() && waiting < UNSHOWN_MAX {
                 let bucket = Arc::clone(bucket);
                 env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
@@ -133,7 +153,7 @@ impl Writer {
     /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown.
     fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> usize {
         let mut turn = bucket.gate.log();
-        let behind = turn.take(|| published(bucket));
+        let behind = turn.take(|| Positions::published(bucket));
         let pending = PendingChanges::new(Arc::clone(bucket), behind);
         let mut group = Group { store: &*self.store, ahead: &mut turn, pending };
         let mut answers = Vec::with_capacity(jobs.len());
@@ -144,21 +164,35 @@ impl Writer {
         turn.put(Positions { next, branches });
         let (batch, is_shown) = (Arc::new(changes), Arc::new(AtomicBool::new(false)));
         let has_changes = !batch.mutations.is_empty();
+        // The other copies write the group while it is synced here.
+        let number = match has_changes || bucket.gate.waiting() > 0 {
+            true => bucket.links.add(has_changes.then_some(&batch)),
+            // It waits for nobody, also after the end of a term.
+            false => 0,
+        };
+        bucket.wake_copies(has_changes);
         let logged = has_changes.then(|| self.store.log(bucket.info.id, &batch));
         turn.push(Arc::clone(&batch), Arc::clone(&is_shown));
         let (writer, at) = (Arc::clone(self), Arc::clone(bucket));
-        let show = move || {
-            let committed = logged.map_or(Ok(()), |logged| writer.show_group(&at, logged, &batch));
+        let show = move |fate| {
+            let shown = |logged| writer.show_group((&at, fate), logged, &batch);
+            let committed = logged.map_or(Ok(()), shown);
             is_shown.store(true, Ordering::Release);
             Box::new(move || answer_all(answers, &committed)) as Answers
         };
-        bucket.gate.push(&turn, Box::new(show))
+        bucket.gate.push(&turn, number, Box::new(show))
     }
 
-    /// Makes a durable group visible.
-    fn show_group(&self, bucket: &Bucket, logged: Result<ShowBatch>, batch: &Batch) -> Result<()> {
+    /// Makes a durable group visible, unless it is abandoned.
+    fn show_group(
+        &self,
+        (bucket, fate): (&Bucket, Fate),
+        logged: Result<ShowBatch>,
+        batch: &Batch,
+    ) -> Result<()> {
         let shown = logged.and_then(|show| show());
         match &shown {
+            Ok(()) if fate == Fate::Abandoned => return Err(bucket.in_doubt()),
             Ok(()) => {
                 let branches = batch.record.as_ref().map(|record| record.branches.clone());
                 bucket.publish(batch.mutations.clone(), branches);
@@ -173,10 +207,25 @@ impl Writer {
     }
 }
 
-/// The positions and branches of a bucket as its readers see them.
-fn published(bucket: &Bucket) -> Positions {
-    let next = bucket.durable().iter().map(|(_, position)| position).collect();
-    Positions { next, branches: bucket.branches() }
+/// True if a job may begin: work that is exclusive waits for groups that other copies lack, and so does a group behind many.
+fn may_begin(bucket: &Bucket, is_exclusive: bool) -> bool {
+    if bucket.links.is_alone() || bucket.is_removed() {
+        return true;
+    }
+    match is_exclusive {
+        true => bucket.gate.is_settled(),
+        false => bucket.gate.waiting() < AWAITED_MAX,
+    }
+}
+
+/// Waits until a job may begin.
+async fn wait_for_copies(bucket: &Bucket, is_exclusive: bool) {
+    let mut changes = bucket.watch();
+    while !may_begin(bucket, is_exclusive) {
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Takes the jobs that are committed together, and the one behind them if it is known.
@@ -221,7 +270,7 @@ impl Group<'_> {
     fn stage(&mut self, work: Work) -> Answer {
         let Self { store, ahead, pending } = self;
         let bucket = Arc::clone(&pending.bucket);
-        let removed = bucket.is_removed().then(|| bucket.removed_error());
+        let removed = bucket.refusal();
         match work {
             Work::Write(writes, reply) => {
                 let outcome = match removed {

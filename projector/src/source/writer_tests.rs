@@ -29,6 +29,7 @@ impl World {
         let store = Arc::new(MemoryStore::default());
         store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
         let bucket = Arc::new(Bucket::new(record, &[Seqno(0)], 1 << 20));
+        bucket.open();
         let writer = Arc::new(Writer {
             store: Arc::clone(&store) as Arc<dyn DocumentStore>,
             failed: Arc::default(),

@@ -39,8 +39,8 @@ pub fn begin_branch(branches: &mut Branches, vbuuid: Vbuuid, seqno: Seqno) {
     branches.truncate(BRANCHES_MAX);
 }
 
-/// The last seqno of the newest branch that two histories have in common, as far as both have it.
-fn common_end(one: &Branches, other: &Branches) -> Seqno {
+/// The last seqno of the newest branch that two histories have in common, as far as both have it; their ends may be earlier.
+pub fn common_end(one: &Branches, other: &Branches) -> Seqno {
     let end = |branches: &Branches, at: usize| match at.checked_sub(1) {
         Some(next) => branches[next].1,
         None => u64::MAX,

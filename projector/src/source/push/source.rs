@@ -4,23 +4,17 @@ use proto::env::Random;
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::Cut;
 use proto::model::history::Branches;
-use proto::model::ids::Seqno;
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::kind::{Source, WriteCall};
-use documents::record::BucketRecord;
 
 /// The producer numbers the mutations.
 pub struct Pushed;
 
 impl Source for Pushed {
     /// The producer names the branches.
-    fn first_branches(&self, vbuckets: u16, _: &dyn Random) -> Vec<Branches> {
-        vec![Branches::new(); usize::from(vbuckets)]
-    }
-
-    fn reopen(&self, _: &mut BucketRecord, _: &[Seqno], _: &dyn Random) -> bool {
-        false
+    fn begin(&self, branches: Vec<Branches>, _: &Cut, _: &dyn Random) -> Vec<Branches> {
+        branches
     }
 
     fn check_call(&self, bucket: &BucketInfo, call: WriteCall) -> Result<()> {

@@ -3,11 +3,18 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::hand_over::{HandOverPiece, HandOverWanted};
-use crate::model::cut::Position;
+use super::hand_over::HandedDocument;
+use crate::model::assignment::VbucketSet;
+use crate::model::cut::{Cut, Position};
 use crate::model::history::SourceHistory;
 use crate::model::ids::{BucketId, NodeId, Seqno, VbucketId};
 use crate::rpc::mutation::MutationKind;
+
+/// The time for which a leader serves after an answer that its follower has heard, in milliseconds.
+pub const COPY_LEASE_MS: u64 = 1_000;
+/// The time without an answer after which a follower asks to lead, in milliseconds. Clocks of two machines that run at rates as
+/// different as this and [`COPY_LEASE_MS`] are broken.
+pub const COPY_GRACE_MS: u64 = 1_500;
 
 /// A follower's request to the leading copy of a bucket. `NotOwner` if the called projector does not lead in that term.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,20 +34,22 @@ pub struct CopyRequest {
 pub enum CopyQuestion {
     /// Begins a session: the leader keeps the groups behind its present end for this follower. An earlier session of the follower
     /// ends.
-    Begin {
-        /// The end of what the follower has, in all vbuckets.
-        has: SourceHistory,
-    },
-    /// A piece of a vbucket, for a follower that is far behind.
-    Piece {
+    Begin,
+    /// A part of a vbucket's log. `HistoryPurged` if it begins later.
+    Log {
         /// The vbucket.
         vbucket: VbucketId,
         /// The end of the log that the follower has. `OutOfOrder` if this is not a place in the leader's history.
         after: Position,
-        /// The vbucket's end when its documents were last read; its beginning if none were.
-        seen: Position,
-        /// The kind of piece.
-        wanted: HandOverWanted,
+        /// The last seqno that the follower wants.
+        to: Seqno,
+    },
+    /// Documents of some vbuckets, each piece as of its own moment.
+    Documents {
+        /// The vbuckets.
+        vbuckets: VbucketSet,
+        /// The id behind which they begin; `None` for the first ones.
+        behind: Option<String>,
     },
     /// Everything up to a group is durable at the follower, which wants the next ones. Waits a moment if there are none.
     Next {
@@ -48,6 +57,10 @@ pub enum CopyQuestion {
         session: u64,
         /// The number of the last group that is durable here; zero if it is none of this session.
         durable: u64,
+        /// The number of the last answer that has come; zero if none has. The follower asks for no promotion for some time after
+        /// that moment ([`COPY_GRACE_MS`]), so the leader may serve for a shorter time from the moment when it sent that answer
+        /// ([`COPY_LEASE_MS`]).
+        heard: u64,
     },
 }
 
@@ -61,11 +74,24 @@ pub enum CopyAnswer {
         /// The leader's history up to the place at which the groups of the session begin. A follower has exactly this before it
         /// takes the first group.
         base: SourceHistory,
+        /// The last purged seqno of each vbucket: the log begins behind it.
+        purged: Vec<Seqno>,
     },
-    /// The piece of a vbucket.
-    Piece(HandOverPiece),
+    /// A part of a vbucket's log: about 4 MiB, at least one mutation.
+    Log(Vec<CopiedMutation>),
+    /// Documents.
+    Documents {
+        /// The documents, ordered by id, at most a few megabytes.
+        documents: Vec<HandedDocument>,
+        /// The id behind which more may follow; `None` after the last ones.
+        next: Option<String>,
+        /// The end of the history when they were read: they include everything up to there.
+        seen: Cut,
+    },
     /// The groups behind the last one; perhaps none.
     Groups {
+        /// The number of this answer, from one on.
+        answer: u64,
         /// The number of the first group.
         first: u64,
         /// The groups, in the order of their numbers: about 4 MiB, or one group.

@@ -21,7 +21,9 @@ pub use coordinator::{
     HeartbeatReply, LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply,
     SyncReport, WatchMessage,
 };
-pub use copies::{CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest};
+pub use copies::{
+    COPY_GRACE_MS, COPY_LEASE_MS, CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest,
+};
 pub use directory::Directory;
 pub use hand_over::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,

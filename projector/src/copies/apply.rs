@@ -1,0 +1,221 @@
+//! The part of a bucket's writer in following the leading copy: everything that changes a copy.
+//!
+//! A copy is at a *group boundary*, and so at a cut that splits no statement, whenever it is complete: it begins at the place of a
+//! session, and takes whole groups from there on. On the way to that place it may have more of one vbucket than of another, and
+//! vbuckets in part ([`documents::record::is_partial`]).
+
+use std::sync::Arc;
+
+use proto::model::history::{Branches, SourceHistory, common_end};
+use proto::model::ids::{Seqno, VbucketId};
+use proto::plant::{self, Plant};
+use proto::rpc::api::CopiedMutation;
+use proto::{Error, ErrorCode, Result};
+
+use crate::source::bucket::Bucket;
+use crate::source::writer::Writer;
+use crate::source::{Mutation, StoredDocument};
+use documents::document_store::{Batch, ShowBatch};
+use documents::record::is_partial;
+
+fn at(vbucket: VbucketId) -> usize {
+    usize::from(vbucket.0)
+}
+
+fn mutation(copied: CopiedMutation) -> Arc<Mutation> {
+    let CopiedMutation { vbucket, seqno, id, kind, document } = copied;
+    Arc::new(Mutation::new((vbucket, seqno), Arc::from(id), kind, document))
+}
+
+/// Checks that this projector follows in the bucket.
+fn check_follows(bucket: &Bucket) -> Result<()> {
+    match bucket.is_removed() || bucket.is_leader() {
+        true => Err(Error::unavailable("this projector does not follow in the bucket any more")),
+        false => Ok(()),
+    }
+}
+
+/// Mutations that the log has and the documents have not.
+pub struct Appended {
+    mutations: Vec<Arc<Mutation>>,
+    show: ShowBatch,
+}
+
+impl Writer {
+    /// Begins the branches of a term in a bucket that this projector leads.
+    pub fn begin_term(&self, bucket: &Bucket, branches: Vec<Branches>) -> Result<()> {
+        let _gate = bucket.gate.close();
+        if bucket.is_removed() {
+            return Err(bucket.removed_error());
+        }
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        self.store.put_records(&[record])?;
+        bucket.set_branches(branches);
+        (self.on_change)(bucket.info.id);
+        Ok(())
+    }
+
+    /// Takes a copy back to the history of its leader: nothing stays that the leader does not have. A vbucket whose earlier documents
+    /// were purged loses everything, and so does a vbucket in part.
+    pub fn rewind_copy(&self, bucket: &Bucket, leader: &SourceHistory) -> Result<()> {
+        let _gate = bucket.gate.close();
+        check_follows(bucket)?;
+        let (durable, branches) = (bucket.durable(), bucket.branches());
+        for (vbucket, position) in durable.iter() {
+            let end = position.seqno;
+            let (mine, theirs) = (&branches[at(vbucket)], leader.logs.get(vbucket));
+            let Some(theirs) = theirs else { continue };
+            let last = leader.durable.get(vbucket).seqno;
+            let common = common_end(mine, theirs).min(end).min(last);
+            if is_partial(mine, end) {
+                self.empty_vbucket(bucket, vbucket)?;
+            } else if common < end && !plant::is(Plant::CopyKeepsTail) {
+                let mut kept = theirs.clone();
+                kept.retain(|(_, began)| Seqno(*began) <= common);
+                self.rewind_vbucket(bucket, (vbucket, common), kept)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rewind_vbucket(
+        &self,
+        bucket: &Bucket,
+        to: (VbucketId, Seqno),
+        kept: Branches,
+    ) -> Result<()> {
+        let mut branches = bucket.branches();
+        branches[at(to.0)] = kept;
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        match self.store.rewind(&record, &[to]) {
+            Ok(()) => {
+                bucket.lose_history(branches, &[to]);
+                Ok(())
+            }
+            Err(error) if error.code == ErrorCode::OutOfOrder => self.empty_vbucket(bucket, to.0),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn empty_vbucket(&self, bucket: &Bucket, vbucket: VbucketId) -> Result<()> {
+        let mut branches = bucket.branches();
+        branches[at(vbucket)].clear();
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        self.store.remove_vbucket(&record, vbucket)?;
+        bucket.set_copied(branches, (vbucket, Seqno(0)));
+        Ok(())
+    }
+
+    /// Begins vbuckets whose logs the leader has purged up to these seqnos. Their documents follow.
+    pub fn begin_parts(&self, bucket: &Bucket, purged: &[(VbucketId, Seqno)]) -> Result<()> {
+        let _gate = bucket.gate.close();
+        check_follows(bucket)?;
+        for (vbucket, purged) in purged {
+            if bucket.has_data(*vbucket) {
+                self.empty_vbucket(bucket, *vbucket)?;
+            }
+            let branches = bucket.branches();
+            let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+            self.store.begin_purged(&record, *vbucket, *purged)?;
+            bucket.set_copied(branches, (*vbucket, *purged));
+        }
+        Ok(())
+    }
+
+    /// Stores documents of vbuckets in part.
+    pub fn put_copied(&self, bucket: &Bucket, documents: &[StoredDocument]) -> Result<()> {
+        let _gate = bucket.gate.close();
+        check_follows(bucket)?;
+        self.store.put_documents(bucket.info.id, documents)
+    }
+
+    /// Stores a part of a vbucket's log, and its branches unless the vbucket stays in part.
+    pub fn put_log(
+        &self,
+        bucket: &Bucket,
+        vbucket: VbucketId,
+        log: Vec<CopiedMutation>,
+        known: Option<&Branches>,
+    ) -> Result<()> {
+        let _gate = bucket.gate.close();
+        check_follows(bucket)?;
+        let end = bucket.durable().get(vbucket).seqno;
+        let mutations: Vec<_> = log.into_iter().map(mutation).collect();
+        let follows =
+            |(m, seqno): (&Arc<Mutation>, u64)| m.seqno.0 == seqno && m.vbucket == vbucket;
+        if !mutations.iter().zip(end.0 + 1..).all(follows) {
+            return Err(out_of_order(vbucket, end));
+        }
+        let end = mutations.last().map_or(end, |mutation| mutation.seqno);
+        let mut branches = bucket.branches();
+        branches[at(vbucket)] = known.cloned().unwrap_or_default();
+        branches[at(vbucket)].retain(|(_, began)| Seqno(*began) <= end);
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        let batch = Batch { mutations, record: Some(record) };
+        self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
+        bucket.set_copied(branches, (vbucket, end));
+        Ok(())
+    }
+
+    /// Takes over the branches of the leader at the beginning of a session. The copy has exactly what the leader has there.
+    pub fn take_branches(&self, bucket: &Bucket, base: &SourceHistory) -> Result<()> {
+        let _gate = bucket.gate.close();
+        check_follows(bucket)?;
+        let is_there = |(vbucket, position): (VbucketId, proto::model::cut::Position)| {
+            base.durable.get(vbucket).seqno == position.seqno
+        };
+        if let Some((vbucket, position)) = bucket.durable().iter().find(|end| !is_there(*end))
+            && !plant::is(Plant::CopyKeepsTail)
+        {
+            return Err(out_of_order(vbucket, position.seqno));
+        }
+        let branches: Vec<Branches> = base.logs.iter().map(|(_, known)| known.clone()).collect();
+        if branches != bucket.branches() {
+            let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+            self.store.put_records(&[record])?;
+            bucket.set_branches(branches);
+        }
+        Ok(())
+    }
+
+    /// Makes groups durable. [`Self::show_groups`] follows.
+    pub fn append_groups(
+        &self,
+        bucket: &Bucket,
+        groups: Vec<Vec<CopiedMutation>>,
+    ) -> Result<Appended> {
+        let _gate = bucket.gate.close();
+        check_follows(bucket)?;
+        let mut ends: Vec<Seqno> = bucket.durable().iter().map(|(_, end)| end.seqno).collect();
+        let mutations: Vec<_> = groups.into_iter().flatten().map(mutation).collect();
+        for mutation in &mutations {
+            let Some(end) = ends.get_mut(at(mutation.vbucket)) else {
+                return Err(out_of_order(mutation.vbucket, Seqno(0)));
+            };
+            if mutation.seqno.0 != end.0 + 1 && !plant::is(Plant::CopyKeepsTail) {
+                return Err(out_of_order(mutation.vbucket, *end));
+            }
+            *end = mutation.seqno;
+        }
+        let batch = Arc::new(Batch { mutations, record: None });
+        let show = self.store.log(bucket.info.id, &batch);
+        let show = show.inspect_err(|_| self.failed.notify_one())?;
+        bucket.extend(&batch.mutations);
+        Ok(Appended { mutations: batch.mutations.clone(), show })
+    }
+
+    /// Gives appended groups to the documents.
+    pub fn show_groups(&self, bucket: &Bucket, appended: Appended) {
+        let shown = (appended.show)();
+        if let Err(error) = shown {
+            let count = appended.mutations.len();
+            tracing::error!(bucket = %bucket.info.name, count, %error, "a copy could not take its groups");
+            self.failed.notify_one();
+        }
+    }
+}
+
+fn out_of_order(vbucket: VbucketId, end: Seqno) -> Error {
+    let what = format!("vbucket {vbucket}: what the leader sends does not follow seqno {end}");
+    Error::new(ErrorCode::OutOfOrder, what)
+}

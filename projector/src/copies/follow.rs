@@ -1,0 +1,135 @@
+//! A follower: it follows the leader of the newest configuration, and asks to lead when that one is silent.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::lock::lock;
+use proto::model::copies::{Copies, CopiesChange, CopyRole};
+use proto::rpc::api::COPY_GRACE_MS;
+use proto::{Error, Result};
+use tokio::time::Instant;
+
+use super::lead::ask;
+use super::session::Follower;
+use crate::projector::Projector;
+use crate::source::bucket::Bucket;
+
+/// The pause after a session that failed.
+const RETRY: Duration = Duration::from_millis(50);
+/// The time for which a leader that the coordinators have confirmed is asked again.
+const CONFIRMED: Duration = Duration::from_millis(500);
+/// The time after which a process that was never compared with a leader may lead: its directory may be an older copy, and the other copy
+/// may come back. Then the comparison with the last epoch decides.
+const UNCOMPARED_WAIT: Duration = Duration::from_secs(30);
+
+/// Follows until cancelled, or until this projector leads.
+pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
+    let id = bucket.info.id;
+    let heard_at = Mutex::new(Instant::now());
+    let follower = Follower { projector: Arc::clone(&projector), bucket, heard_at };
+    let mut changes = projector.roles.watch();
+    let mut not_before = Instant::now();
+    while !follower.bucket.is_removed() {
+        changes.borrow_and_update();
+        let Some(copies) = projector.copies_of(id) else { return };
+        let role = copies.role(projector.me());
+        if role == CopyRole::Leader {
+            return;
+        }
+        follower.bucket.refuse(follower.bucket.led_elsewhere(copies.leader));
+        let session = async {
+            match role {
+                CopyRole::None => std::future::pending::<Result<_>>().await,
+                _ => follower.session(&copies).await,
+            }
+        };
+        let other = async {
+            while projector.copies_of(id).is_some_and(|now| is_same(&now, &copies, &projector)) {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = other => {}
+            () = patience_ends(&follower, not_before) => {
+                // The session is over before the question, so this projector grants and acknowledges nothing from now on.
+                ask_to_lead(&projector, &follower).await;
+                not_before = Instant::now() + CONFIRMED;
+            }
+            ended = session => {
+                let Err(error) = ended;
+                {
+                    tracing::debug!(%id, leader = %copies.leader, %error, "a copy's session has ended");
+                }
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+/// True if a session under one configuration goes on under another.
+fn is_same(one: &Copies, other: &Copies, projector: &Projector) -> bool {
+    let has_part = |copies: &Copies| copies.role(projector.me()) != CopyRole::None;
+    one.term == other.term && has_part(one) == has_part(other)
+}
+
+/// Ends when this projector may ask to lead.
+async fn patience_ends(follower: &Follower, not_before: Instant) {
+    let Follower { projector, bucket, heard_at } = follower;
+    let mut changes = projector.roles.watch();
+    loop {
+        changes.borrow_and_update();
+        let copies = projector.copies_of(bucket.info.id);
+        let is_in_sync = copies.is_some_and(|now| now.role(projector.me()) == CopyRole::InSync);
+        let at = is_in_sync.then(|| {
+            let heard = *lock(heard_at) + Duration::from_millis(COPY_GRACE_MS);
+            let compared = match projector.roles.has_compared(bucket.info.id) {
+                true => heard,
+                false => projector.roles.began + UNCOMPARED_WAIT,
+            };
+            heard.max(compared).max(not_before)
+        });
+        if at.is_some_and(|at| Instant::now() >= at) {
+            return;
+        }
+        let ends = async {
+            match at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = ends => {}
+            changed = changes.changed() => if changed.is_err() { std::future::pending::<()>().await },
+        }
+    }
+}
+
+/// Asks the coordinators until they answer: whether this projector leads is unknown until then.
+async fn ask_to_lead(projector: &Arc<Projector>, follower: &Follower) {
+    let (id, me) = (follower.bucket.info.id, projector.me());
+    let in_sync = || projector.copies_of(id).filter(|now| now.role(me) == CopyRole::InSync);
+    while let Some(copies) = in_sync() {
+        let revision = copies.revision;
+        match ask(projector, id, (revision, CopiesChange::Promote(me))).await {
+            Ok(now) if now.leader == me => {
+                tracing::warn!(%id, term = now.term, "the leader is silent: this copy takes over");
+                return;
+            }
+            // Another leader, or the old one has changed something and lives.
+            Ok(_) => return,
+            Err(error) if error.is_retry() => {
+                tracing::debug!(%id, %error, "asking to lead has no answer yet");
+                tokio::time::sleep(RETRY).await;
+            }
+            Err(error) => return report(&error),
+        }
+    }
+}
+
+fn report(error: &Error) {
+    tracing::warn!(%error, "this copy may not lead");
+}

@@ -1,0 +1,32 @@
+//! Copies of embedded buckets on several projectors ([`proto::model::copies`] has the scheme).
+//!
+//! ```text
+//!  leader                                         follower
+//!    log_group ─▶ links (groups) ◀── Next ─────── session ─▶ append ─▶ Next (durable)
+//!        │             │                                        └▶ show
+//!      sync        all have it ─▶ show, answer
+//! ```
+//!
+//! - The **leader** keeps each group for its followers ([`crate::source::links`]), and shows and acknowledges it when all awaited copies
+//!   have it. [`lead`] asks the coordinators to shrink and grow the set, and gives the place away for a move. [`serve`] answers.
+//! - A **follower** asks, and each question says what it has ([`follow`], [`session`]). It goes back to what both have, fills what it lacks
+//!   from the leader's log, or from its documents if the log was purged ([`fill`]), and then takes group after group ([`apply`]). It refuses
+//!   older terms because it asks only the leader of the newest configuration that it knows.
+//! - **Take-over**: a follower in sync that has heard nothing for [`COPY_GRACE_MS`](proto::rpc::api::COPY_GRACE_MS) asks the
+//!   coordinators to lead, and asks the old leader nothing from then on. The lease of that one has ended by then. A process that was just
+//!   started may have an older copy of its directory, so it asks only after it was compared with a leader, or after half a
+//!   minute, when the comparison with the last epoch must do.
+//! - **Roles** ([`roles`]): a change from leading to following, or back, puts a new [`Bucket`](crate::source::bucket::Bucket) in the place of
+//!   the old one, made from the store. So no state of one role is left in the other. A leader is closed until the coordinators have
+//!   compared it (`crate::follow`), and begins its branches with their answer.
+
+mod apply;
+mod fill;
+mod follow;
+mod lead;
+mod roles;
+mod serve;
+mod session;
+
+pub use roles::keep_roles;
+pub use serve::serve;

@@ -1,0 +1,163 @@
+//! The leader's answers to its followers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::env::TaskPolicy;
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::{Cut, Position};
+use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::model::ids::{NodeId, Seqno, VbucketId, vbucket_of};
+use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use crate::hand_over::pieces::{check_kept, check_place, mutations, next_documents};
+use crate::projector::Projector;
+use crate::source::Mutation;
+use crate::source::bucket::Bucket;
+
+/// The approximate size of an answer with groups.
+const GROUPS_BYTES: usize = 4 << 20;
+/// How long a follower waits for the next group. An answer without groups keeps the lease alive.
+const IDLE: Duration = Duration::from_millis(250);
+
+/// Answers a follower.
+pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAnswer> {
+    let CopyRequest { bucket: id, term, node, question } = request;
+    let not_leader = || {
+        let what = format!("this projector does not lead bucket {id} in term {term}");
+        Error::new(ErrorCode::NotOwner, what).with_hint("the catalog names the leader; try again")
+    };
+    let bucket = projector.find(id).ok_or_else(not_leader)?;
+    let leads = || bucket.links.copies().is_some_and(|copies| copies.term == term);
+    if !leads() || bucket.is_removed() {
+        return Err(not_leader());
+    }
+    let answer = match question {
+        CopyQuestion::Begin => begin(projector, &bucket, node).await?,
+        CopyQuestion::Log { vbucket, after, to } => {
+            log(projector, &bucket, (vbucket, after, to)).await?
+        }
+        CopyQuestion::Documents { vbuckets, behind } => {
+            documents(projector, &bucket, vbuckets, behind).await?
+        }
+        CopyQuestion::Next { session, durable, heard } => {
+            next(projector, &bucket, (node, session), (durable, heard)).await?
+        }
+    };
+    match bucket.is_removed() {
+        true => Err(not_leader()),
+        false => Ok(answer),
+    }
+}
+
+/// The history with everything that the log has, also what nobody may see yet.
+async fn logged(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
+    let at = Arc::clone(bucket);
+    projector.env.blocking(move || at.logged()).await
+}
+
+async fn begin(projector: &Projector, bucket: &Arc<Bucket>, node: NodeId) -> Result<CopyAnswer> {
+    let (session, at, store) =
+        (projector.env.random.next_u64(), Arc::clone(bucket), projector.store());
+    let now = Instant::now();
+    let begun = move || {
+        let base = at.logged_with(|| at.links.begin(node, session, now))?;
+        let extents = store.extents(at.info.id)?;
+        let purged = extents.iter().map(|extent| extent.purged).collect();
+        Ok(CopyAnswer::Begun { session, base, purged })
+    };
+    projector.env.blocking(begun).await
+}
+
+async fn log(
+    projector: &Projector,
+    bucket: &Arc<Bucket>,
+    (vbucket, after, to): (VbucketId, Position, Seqno),
+) -> Result<CopyAnswer> {
+    let history = logged(projector, bucket).await;
+    check_place(&history, vbucket, after)?;
+    let to = to.min(history.durable.get(vbucket).seqno);
+    let read = mutations(projector, bucket, (vbucket, after.seqno, to)).await?;
+    check_kept(&read, (vbucket, after.seqno, to))?;
+    Ok(CopyAnswer::Log(read.iter().map(|mutation| copied(mutation)).collect()))
+}
+
+async fn documents(
+    projector: &Projector,
+    bucket: &Arc<Bucket>,
+    vbuckets: VbucketSet,
+    behind: Option<String>,
+) -> Result<CopyAnswer> {
+    let (store, at) = (projector.store(), Arc::clone(bucket));
+    let read = move || {
+        let (seen, snapshot) = {
+            let _gate = at.gate.shown();
+            (at.durable(), store.snapshot_after(at.info.id, behind.as_deref())?)
+        };
+        let is_wanted = |id: &str| vbuckets.contains(vbucket_of(id, at.info.vbuckets));
+        let (documents, next) = next_documents(snapshot, is_wanted)?;
+        Ok(CopyAnswer::Documents { documents, next, seen })
+    };
+    projector.env.blocking(read).await
+}
+
+async fn next(
+    projector: &Projector,
+    bucket: &Arc<Bucket>,
+    (node, session): (NodeId, u64),
+    said: (u64, u64),
+) -> Result<CopyAnswer> {
+    let mut changes = bucket.watch();
+    if bucket.links.heard(node, session, said, Instant::now())? {
+        let at = Arc::clone(bucket);
+        projector.env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
+            at.gate.show_waiting();
+            at.wake();
+        });
+    }
+    let idle = tokio::time::sleep(IDLE);
+    tokio::pin!(idle);
+    while !bucket.links.has_next(node, session)? && !bucket.is_removed() {
+        tokio::select! {
+            biased;
+            changed = changes.changed() => if changed.is_err() { break },
+            () = &mut idle => break,
+        }
+    }
+    let next = bucket.links.next(node, session, GROUPS_BYTES, Instant::now())?;
+    let group = |batch: &Arc<documents::Batch>| {
+        batch.mutations.iter().map(|mutation| copied(mutation)).collect()
+    };
+    let groups = next.groups.iter().map(group).collect();
+    Ok(CopyAnswer::Groups { answer: next.answer, first: next.first, groups })
+}
+
+fn copied(mutation: &Mutation) -> CopiedMutation {
+    CopiedMutation {
+        vbucket: mutation.vbucket,
+        seqno: mutation.seqno,
+        id: mutation.id.to_string(),
+        kind: mutation.kind,
+        document: mutation.document.clone(),
+    }
+}
+
+impl Bucket {
+    /// The history with everything that the log has. Waits for the group that is being logged.
+    fn logged(&self) -> SourceHistory {
+        let Ok(history) = self.logged_with(|| Ok(())) else { return self.history() };
+        history
+    }
+
+    /// The history with everything that the log has, and what `also` does at that place.
+    fn logged_with(&self, also: impl FnOnce() -> Result<()>) -> Result<SourceHistory> {
+        let (next, branches) = self.gate.logged(self, also)?;
+        Ok(SourceHistory {
+            durable: Cut::from_positions(next),
+            logs: Arc::new(FailoverLogs::new(branches)),
+            kept: VbucketSet::all(self.info.vbuckets),
+        })
+    }
+}

@@ -1,0 +1,363 @@
+//! What the leading copy of a bucket knows of the other copies: which of them it waits for, which groups they have, and how long it
+//! may answer.
+//!
+//! - **Groups** are numbered as the log takes them. A group may be shown when each *awaited* copy has it durably. Awaited are
+//!   the copies in sync, and a joining one from the moment at which its growth is proposed.
+//! - **Sessions.** A follower's session begins at a place of the log, and keeps the groups behind it until the follower has them. It
+//!   is bounded in bytes: beyond that it ends, and the follower begins again nearer to the end.
+//! - **The lease.** Each answer to a follower has a number. When the follower names an answer as heard, the leader may serve for
+//!   [`COPY_LEASE_MS`] from the moment at which it sent that answer. The follower heard it later than that, and asks for its
+//!   promotion only [`COPY_GRACE_MS`] after what it heard last. So no clock is compared with another one. The leader needs such a grant
+//!   of every awaited copy, and none if it awaits nobody.
+//!
+//! A bucket without other copies, and a pushed bucket, is *alone*: all of this costs one load of an atomic.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use proto::lock::lock;
+use proto::model::copies::{Copies, CopiesChange};
+use proto::model::ids::NodeId;
+use proto::plant::{self, Plant};
+use proto::rpc::api::{COPY_GRACE_MS, COPY_LEASE_MS};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use documents::document_store::Batch;
+
+/// The limit of the groups that a session keeps, in bytes. The groups of a copy in sync are bounded by the room of the writers
+/// that wait for it.
+const SESSION_BYTES_MAX: usize = 96 << 20;
+/// A joining copy that lacks at most this many bytes grows into the set: some milliseconds of work.
+const NEAR_BYTES: usize = 8 << 20;
+/// The time after which a silent copy is given up. It is less than a follower's patience, so a leader that still reaches the
+/// coordinators goes on.
+const SILENCE: Duration = Duration::from_millis(COPY_LEASE_MS);
+/// Answers whose moments are remembered. A follower has one question under way.
+const ANSWERS_MAX: usize = 16;
+
+const _: () = assert!(COPY_LEASE_MS < COPY_GRACE_MS);
+
+/// The other copies of a bucket, as its leader knows them.
+#[derive(Default)]
+pub struct Links {
+    state: Mutex<LinksState>,
+    /// True while nobody is awaited and nobody has a session, as a mark for readers that have no time.
+    has_others: AtomicBool,
+}
+
+#[derive(Default)]
+struct LinksState {
+    /// The newest configuration that this leader knows; `None` if it does not lead.
+    copies: Option<Copies>,
+    last_group: u64,
+    others: BTreeMap<NodeId, Link>,
+}
+
+/// Another copy.
+#[derive(Default)]
+struct Link {
+    session: Option<Session>,
+    /// Since when the leader waits for this copy; `None` if it does not.
+    awaited_since: Option<Instant>,
+    /// Since when the copy lacks what is behind the beginning of its sessions; `None` if it lacks nothing.
+    unfilled_since: Option<Instant>,
+}
+
+struct Session {
+    number: u64,
+    /// The groups that the follower may lack, in order.
+    groups: VecDeque<(u64, Arc<Batch>)>,
+    bytes: usize,
+    /// The last group that the follower has; the one at which the session begins until it has said so.
+    durable: u64,
+    /// True once the follower has everything up to the beginning of the session.
+    is_filled: bool,
+    last_answer: u64,
+    /// The newest answers and their moments.
+    answers: VecDeque<(u64, Instant)>,
+    heard_at: Option<Instant>,
+    lease_until: Option<Instant>,
+}
+
+/// Groups for a follower.
+pub struct NextGroups {
+    /// The number of the answer.
+    pub answer: u64,
+    /// The number of the first group.
+    pub first: u64,
+    /// The groups.
+    pub groups: Vec<Arc<Batch>>,
+}
+
+fn bytes_of(batch: &Batch) -> usize {
+    batch.mutations.iter().map(|mutation| mutation.bytes()).sum()
+}
+
+fn no_session() -> Error {
+    Error::new(ErrorCode::OutOfOrder, "the session of this copy has ended")
+}
+
+impl Links {
+    fn state(&self) -> MutexGuard<'_, LinksState> {
+        lock(&self.state)
+    }
+
+    fn changed(&self, state: &LinksState) {
+        self.has_others.store(!state.others.is_empty(), Ordering::Release);
+    }
+
+    /// True if no other copy follows or is awaited.
+    pub fn is_alone(&self) -> bool {
+        !self.has_others.load(Ordering::Acquire)
+    }
+
+    /// Leads the bucket, or learns a newer configuration of the same term. Returns false if the configuration has another leader: then
+    /// nothing changes.
+    pub fn lead(&self, copies: &Copies, me: NodeId, now: Instant) -> bool {
+        let mut state = self.state();
+        let is_same_term = state.copies.as_ref().is_none_or(|known| known.term == copies.term);
+        if copies.leader != me || !is_same_term {
+            return false;
+        }
+        if state.copies.as_ref().is_some_and(|known| known.revision >= copies.revision) {
+            return true;
+        }
+        state.copies = Some(copies.clone());
+        let members: Vec<NodeId> = copies.members().filter(|node| *node != me).collect();
+        state.others.retain(|node, _| members.contains(node));
+        for node in copies.followers() {
+            let link = state.others.entry(node).or_default();
+            link.awaited_since.get_or_insert(now);
+        }
+        self.changed(&state);
+        true
+    }
+
+    /// The configuration under which this projector leads.
+    pub fn copies(&self) -> Option<Copies> {
+        self.state().copies.clone()
+    }
+
+    /// Numbers a group, and keeps it for the followers. The caller has the first turn of the group. A group without changes has the
+    /// number of the one before it.
+    pub fn add(&self, batch: Option<&Arc<Batch>>) -> u64 {
+        let mut state = self.state();
+        let Some(batch) = batch else { return state.last_group };
+        state.last_group += 1;
+        let number = state.last_group;
+        if state.others.is_empty() {
+            return number;
+        }
+        let bytes = bytes_of(batch);
+        for link in state.others.values_mut() {
+            let Some(session) = &mut link.session else { continue };
+            session.groups.push_back((number, Arc::clone(batch)));
+            session.bytes += bytes;
+            if session.bytes > SESSION_BYTES_MAX && link.awaited_since.is_none() {
+                link.session = None;
+            }
+        }
+        number
+    }
+
+    /// The last group that every awaited copy has.
+    pub fn durable(&self) -> u64 {
+        if self.is_alone() || plant::is(Plant::CopiesNotAwaited) {
+            return u64::MAX;
+        }
+        let state = self.state();
+        let awaited = state.others.values().filter(|link| link.awaited_since.is_some());
+        let has = awaited.map(|link| match &link.session {
+            Some(session) if session.is_filled => session.durable,
+            _ => 0,
+        });
+        has.min().unwrap_or(u64::MAX)
+    }
+
+    /// True if this projector may answer for the bucket at this moment.
+    pub fn may_answer(&self, now: Instant) -> bool {
+        if self.is_alone() || plant::is(Plant::LeaseUnchecked) {
+            return true;
+        }
+        let state = self.state();
+        let mut awaited = state.others.values().filter(|link| link.awaited_since.is_some());
+        awaited.all(|link| {
+            let lease = link.session.as_ref().and_then(|session| session.lease_until);
+            lease.is_some_and(|until| now < until)
+        })
+    }
+
+    /// Begins a follower's session behind everything that was numbered. The caller has the first turn of the next group.
+    pub fn begin(&self, node: NodeId, number: u64, now: Instant) -> Result<()> {
+        let mut state = self.state();
+        let is_member = |copies: &Copies| copies.members().any(|member| member == node);
+        if !state.copies.as_ref().is_some_and(is_member) {
+            let what = format!("projector {node} is not a copy of the bucket (yet)");
+            return Err(Error::new(ErrorCode::NotOwner, what));
+        }
+        let durable = state.last_group;
+        let session = Session {
+            number,
+            groups: VecDeque::new(),
+            bytes: 0,
+            durable,
+            is_filled: false,
+            last_answer: 0,
+            answers: VecDeque::new(),
+            heard_at: None,
+            lease_until: None,
+        };
+        let link = state.others.entry(node).or_default();
+        link.session = Some(session);
+        link.unfilled_since.get_or_insert(now);
+        self.changed(&state);
+        Ok(())
+    }
+
+    /// Learns what a follower has and which answer it has heard. Returns true if that may let a group be shown, or the leader answer.
+    pub fn heard(
+        &self,
+        node: NodeId,
+        number: u64,
+        (durable, answer): (u64, u64),
+        now: Instant,
+    ) -> Result<bool> {
+        let mut state = self.state();
+        state.session(node, number)?;
+        let Some(link) = state.others.get_mut(&node) else { return Err(no_session()) };
+        link.unfilled_since = None;
+        let Some(session) = &mut link.session else { return Err(no_session()) };
+        session.heard_at = Some(now);
+        let mut has_news = !session.is_filled;
+        session.is_filled = true;
+        if durable > session.durable {
+            session.durable = durable;
+            has_news = true;
+            while session.groups.front().is_some_and(|(number, _)| *number <= durable) {
+                let gone = session.groups.pop_front();
+                session.bytes -= gone.map_or(0, |(_, batch)| bytes_of(&batch));
+            }
+        }
+        let sent = session.answers.iter().find(|(sent, _)| *sent == answer);
+        if let Some((_, at)) = sent {
+            let until = *at + Duration::from_millis(COPY_LEASE_MS);
+            has_news |= session.lease_until.is_none_or(|known| known <= now);
+            session.lease_until = session.lease_until.max(Some(until));
+        }
+        Ok(has_news)
+    }
+
+    /// The next groups of a follower, about the given number of bytes but at least one if there is one. They are answered at
+    /// once.
+    pub fn next(
+        &self,
+        node: NodeId,
+        number: u64,
+        bytes_max: usize,
+        now: Instant,
+    ) -> Result<NextGroups> {
+        let mut state = self.state();
+        let session = state.session(node, number)?;
+        session.last_answer += 1;
+        session.answers.push_back((session.last_answer, now));
+        if session.answers.len() > ANSWERS_MAX {
+            session.answers.pop_front();
+        }
+        let mut bytes = 0;
+        let fitting = session.groups.iter().take_while(|(_, batch)| {
+            let fits = bytes < bytes_max;
+            bytes += bytes_of(batch);
+            fits
+        });
+        let groups = fitting.map(|(_, batch)| Arc::clone(batch)).collect();
+        let first = session.groups.front().map_or(session.durable + 1, |(first, _)| *first);
+        Ok(NextGroups { answer: session.last_answer, first, groups })
+    }
+
+    /// True if a follower is answered at once: there are groups for it, or it has granted nothing yet.
+    pub fn has_next(&self, node: NodeId, number: u64) -> Result<bool> {
+        let mut state = self.state();
+        let session = state.session(node, number)?;
+        Ok(!session.groups.is_empty() || session.lease_until.is_none())
+    }
+
+    /// The change that the leader asks for next. A copy that shall grow is awaited from this moment on.
+    pub fn plan(&self, now: Instant) -> Option<(u64, CopiesChange)> {
+        let mut state = self.state();
+        let copies = state.copies.clone()?;
+        let silent = copies.followers().find(|node| {
+            let last = state.others.get(node).and_then(Link::last_sign);
+            last.is_some_and(|last| now.duration_since(last) > SILENCE)
+        });
+        if let Some(node) = silent {
+            return Some((copies.revision, CopiesChange::Shrink(node)));
+        }
+        let grown = copies.joining.iter().find(|node| {
+            let session = state.others.get(node).and_then(|link| link.session.as_ref());
+            session.is_some_and(|session| session.is_near(now))
+        })?;
+        state.others.entry(*grown).or_default().awaited_since.get_or_insert(now);
+        Some((copies.revision, CopiesChange::Grow(*grown)))
+    }
+
+    /// Drops a copy without the coordinators.
+    pub fn forget(&self, node: NodeId) {
+        let mut state = self.state();
+        state.others.remove(&node);
+        self.changed(&state);
+    }
+
+    /// Ends the wait for a copy whose growth the coordinators have refused for good.
+    pub fn not_grown(&self, node: NodeId) {
+        let mut state = self.state();
+        let is_in_sync = state.copies.as_ref().is_some_and(|copies| copies.in_sync.contains(&node));
+        if !is_in_sync && let Some(link) = state.others.get_mut(&node) {
+            link.awaited_since = None;
+        }
+    }
+
+    /// True if a copy lacks so little that it may lead in a moment.
+    pub fn has_few(&self, node: NodeId) -> bool {
+        let state = self.state();
+        let session = state.others.get(&node).and_then(|link| link.session.as_ref());
+        session.is_some_and(|session| session.is_filled && session.bytes <= NEAR_BYTES)
+    }
+
+    /// True if a copy in sync has everything that was numbered.
+    pub fn has_all(&self, node: NodeId) -> bool {
+        let state = self.state();
+        let session = state.others.get(&node).and_then(|link| link.session.as_ref());
+        session.is_some_and(|session| session.is_filled && session.durable == state.last_group)
+    }
+}
+
+impl LinksState {
+    fn session(&mut self, node: NodeId, number: u64) -> Result<&mut Session> {
+        let session = self.others.get_mut(&node).and_then(|link| link.session.as_mut());
+        session.filter(|session| session.number == number).ok_or_else(no_session)
+    }
+}
+
+impl Link {
+    /// The last sign of life since the leader waits for the copy.
+    fn last_sign(&self) -> Option<Instant> {
+        let heard = self.session.as_ref().and_then(|session| session.heard_at);
+        // A copy that begins again and again is not alive.
+        heard.or(self.unfilled_since).max(self.awaited_since)
+    }
+}
+
+impl Session {
+    /// True if the follower is alive and lacks little.
+    fn is_near(&self, now: Instant) -> bool {
+        let is_alive = self.heard_at.is_some_and(|at| now.duration_since(at) <= SILENCE);
+        self.is_filled && is_alive && self.bytes <= NEAR_BYTES
+    }
+}
+
+#[cfg(test)]
+#[path = "links_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! Groups, sessions and leases, step by step.
+
+use proto::model::copies::CopiesChange;
+
+use super::*;
+
+const ME: NodeId = NodeId(1);
+const OTHER: NodeId = NodeId(2);
+
+fn leased() -> Duration {
+    Duration::from_millis(COPY_LEASE_MS)
+}
+
+/// A leader with another copy that is in sync, or is joining.
+fn world(now: Instant, is_in_sync: bool) -> (Links, Copies) {
+    let mut copies = Copies::single(ME);
+    copies.change(copies.revision, CopiesChange::Join(OTHER)).expect("joins");
+    if is_in_sync {
+        copies.change(copies.revision, CopiesChange::Grow(OTHER)).expect("grows");
+    }
+    let links = Links::default();
+    assert!(links.lead(&copies, ME, now));
+    (links, copies)
+}
+
+fn group(links: &Links) -> u64 {
+    links.add(Some(&Arc::new(Batch::default())))
+}
+
+#[test]
+fn a_group_is_durable_when_the_copy_in_sync_has_it_in_this_session() {
+    let now = Instant::now();
+    let (links, _) = world(now, true);
+    let first = group(&links);
+    assert!(links.durable() < first, "the copy has no session");
+    links.begin(OTHER, 7, now).expect("a session");
+    assert!(links.durable() < first, "the copy has not said that it has the beginning");
+    links.heard(OTHER, 7, (0, 0), now).expect("filled");
+    assert_eq!(links.durable(), first, "the session began behind the group");
+    let second = group(&links);
+    let next = links.next(OTHER, 7, 1 << 20, now).expect("an answer");
+    assert_eq!((next.first, next.groups.len()), (second, 1));
+    assert!(links.durable() < second, "the copy was told and has not answered");
+    links.heard(OTHER, 7, (second, 1), now).expect("acknowledged");
+    assert_eq!(links.durable(), second);
+    links.begin(OTHER, 8, now).expect("another session");
+    assert!(links.durable() < second, "whoever begins again may have lost it");
+    let late = links.heard(OTHER, 7, (second, 1), now).expect_err("an old session");
+    assert_eq!(late.code, ErrorCode::OutOfOrder);
+}
+
+#[test]
+fn the_lease_is_counted_from_an_answer_that_was_heard() {
+    let now = Instant::now();
+    let (links, _) = world(now, true);
+    assert!(!links.may_answer(now), "nobody has granted anything");
+    links.begin(OTHER, 7, now).expect("a session");
+    links.heard(OTHER, 7, (0, 0), now).expect("the first question");
+    assert!(!links.may_answer(now), "a question grants nothing by itself");
+    links.next(OTHER, 7, 1, now).expect("the first answer");
+    let later = now + Duration::from_millis(900);
+    // The first answer was lost, and the follower asks again.
+    links.next(OTHER, 7, 1, later).expect("the second answer");
+    links.heard(OTHER, 7, (0, 0), later).expect("heard nothing");
+    assert!(!links.may_answer(later));
+    links.heard(OTHER, 7, (0, 1), later).expect("heard the first answer late");
+    assert!(links.may_answer(later));
+    assert!(!links.may_answer(now + leased()), "counted from the moment of that answer");
+    links.heard(OTHER, 7, (0, 2), later).expect("heard the second answer");
+    assert!(links.may_answer(now + leased()));
+    assert!(!links.may_answer(later + leased()));
+}
+
+#[test]
+fn a_silent_copy_is_awaited_until_the_coordinators_have_shrunk_the_set() {
+    let now = Instant::now();
+    let (links, mut copies) = world(now, true);
+    let number = group(&links);
+    assert_eq!(links.plan(now + leased()), None, "not silent for long enough");
+    let late = now + leased() + Duration::from_millis(1);
+    let (revision, change) = links.plan(late).expect("a change");
+    assert_eq!(change, CopiesChange::Shrink(OTHER));
+    assert!(links.durable() < number && !links.may_answer(late));
+    copies.change(revision, change).expect("shrunk");
+    assert!(links.lead(&copies, ME, late));
+    assert!(links.is_alone() && links.durable() >= number && links.may_answer(late));
+}
+
+#[test]
+fn a_joining_copy_is_awaited_from_the_moment_at_which_its_growth_is_proposed() {
+    let now = Instant::now();
+    let (links, mut copies) = world(now, false);
+    links.begin(OTHER, 7, now).expect("a session");
+    assert_eq!(links.plan(now), None, "it has not said that it has the beginning");
+    group(&links);
+    assert_eq!(links.durable(), u64::MAX, "nobody waits for it");
+    links.heard(OTHER, 7, (0, 0), now).expect("filled");
+    let (revision, change) = links.plan(now).expect("a change");
+    assert_eq!(change, CopiesChange::Grow(OTHER));
+    assert!(!links.may_answer(now) && links.durable() == 0);
+    links.not_grown(OTHER);
+    assert_eq!(links.durable(), u64::MAX, "the coordinators have refused it");
+    links.plan(now).expect("again");
+    copies.change(revision, change).expect("grown");
+    assert!(links.lead(&copies, ME, now));
+    links.not_grown(OTHER);
+    assert_eq!(links.durable(), 0, "a copy in sync is awaited");
+    assert!(!links.has_all(OTHER));
+    links.heard(OTHER, 7, (1, 0), now).expect("acknowledged");
+    assert!(links.has_all(OTHER));
+}
+
+#[test]
+fn a_leader_takes_no_configuration_of_another_term_or_an_older_one() {
+    let now = Instant::now();
+    let (links, copies) = world(now, true);
+    let mut lost = copies.clone();
+    lost.change(lost.revision, CopiesChange::Promote(OTHER)).expect("promoted");
+    assert!(!links.lead(&lost, ME, now));
+    let mut back = lost.clone();
+    back.change(back.revision, CopiesChange::Promote(ME)).expect("promoted");
+    assert!(!links.lead(&back, ME, now), "the term is another one");
+    assert!(links.lead(&Copies::single(ME), ME, now), "an older one changes nothing");
+    assert_eq!(links.copies(), Some(copies));
+    assert!(links.begin(NodeId(3), 1, now).is_err(), "it is no copy");
+}
