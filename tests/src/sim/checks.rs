@@ -63,6 +63,10 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
         for bucket in router.catalog().buckets.values() {
             let now: Vec<_> =
                 (0..bucket.vbuckets).map(|v| bucket.assignment.owner(VbucketId(v))).collect();
+            if !bucket.source.can_span_projectors() {
+                // A copy of an embedded bucket takes over all of its vbuckets.
+                continue;
+            }
             let before = assignment.insert(bucket.id, now.clone()).unwrap_or_else(|| now.clone());
             let changed = before.iter().zip(&now).filter(|(before, now)| before != now).count();
             summary.lock().expect("not poisoned").hand_overs += changed as u64;

@@ -17,7 +17,8 @@ use proto::{ErrorCode, Result};
 use sextant::roles::services;
 use sextant::wire::{PeerDirectory, Peers};
 
-use super::documents::{self, Mirror, TappedStore};
+use super::copied::Copied;
+use super::documents::{self, Ledger, Mirror, TappedStore};
 use super::net::{PORT, WINDOW_BYTES, connect, incoming};
 use super::producer::Producer;
 use super::purges::{Purges, has_purges};
@@ -31,6 +32,14 @@ pub const DATA: &str = "/data";
 pub const VBUCKETS: u16 = 8;
 /// The projectors of a pushed bucket.
 pub const PROJECTORS: [u64; 2] = [100, 101];
+
+/// The projectors of a bucket with copies.
+pub const COPYING: [u64; 3] = [100, 101, 102];
+
+/// True if the embedded bucket of this seed has copies.
+pub fn has_copies(seed: u64) -> bool {
+    seed % 3 == 1
+}
 
 /// The indexers.
 pub const INDEXERS: [u64; 3] = [201, 202, 203];
@@ -93,6 +102,8 @@ pub struct Hosts {
     pub all: BTreeMap<String, Host>,
     /// The producer if the bucket is pushed; the bucket then has two projectors.
     pub producer: Option<Arc<Producer>>,
+    /// The copies of an embedded bucket that has several.
+    pub copied: Option<Arc<Copied>>,
     /// The stages in progress.
     pub stages: Stages,
     /// The time of the last disk fault, in simulated milliseconds.
@@ -104,29 +115,37 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Three coordinators, three indexers, and a projector; or in every third seed two.
+    /// Three coordinators, three indexers, and a projector; or two for a pushed bucket, or three for one with copies.
     pub fn new(seed: u64) -> Self {
         let is_pushed = seed % 3 == 2;
-        let projectors: &[u64] = if is_pushed { &PROJECTORS } else { &PROJECTORS[..1] };
+        let projectors: &[u64] = match (is_pushed, has_copies(seed)) {
+            (true, _) => &PROJECTORS,
+            (_, true) => &COPYING,
+            _ => &PROJECTORS[..1],
+        };
         let mut hosts = Self::with(seed, 3, projectors, &INDEXERS);
         let has_short_logs = has_purges(seed) && seed % 4 == 3;
         hosts.all.values_mut().for_each(|host| host.has_short_logs = has_short_logs);
         hosts.producer = is_pushed.then(|| Arc::new(Producer::new(seed, VBUCKETS)));
+        let projectors = hosts.all.values().filter(|host| host.info.role == Role::Projector);
+        let mirrors = projectors.map(|host| (host.info.id, host.documents.clone())).collect();
+        hosts.copied = has_copies(seed).then(|| Arc::new(Copied::new(mirrors)));
         hosts
     }
 
     /// The true history.
     pub fn truth(&self) -> Truth {
-        match &self.producer {
-            Some(producer) => Truth::Pushed(Arc::clone(producer)),
-            None => Truth::Embedded(self.all["projector"].documents.clone()),
+        match (&self.producer, &self.copied) {
+            (Some(producer), _) => Truth::Pushed(Arc::clone(producer)),
+            (None, Some(copied)) => Truth::Copied(Arc::clone(copied)),
+            (None, None) => Truth::Embedded(self.all["projector"].documents.clone()),
         }
     }
 
     /// Hosts with this many coordinators, and projectors and indexers with these numbers. The first projector's host is
     /// named `projector`.
     pub fn with(seed: u64, coordinators: u64, projectors: &[u64], indexers: &[u64]) -> Self {
-        let mut all = BTreeMap::new();
+        let (mut all, ledger) = (BTreeMap::new(), Ledger::default());
         let members =
             (1..=coordinators).map(|n| (format!("coordinator-{n}"), n, Role::Coordinator));
         let projectors = projectors.iter().enumerate().map(|(n, id)| {
@@ -155,7 +174,7 @@ impl Hosts {
                 clock: Arc::new(SimClock::new(1_700_000_000_000)),
                 excused: Arc::default(),
                 ended: Arc::default(),
-                documents: Mirror::default(),
+                documents: Mirror::with_ledger(&ledger),
                 purges: Purges::default(),
             };
             all.insert(name, host);
@@ -163,6 +182,7 @@ impl Hosts {
         Self {
             all,
             producer: None,
+            copied: None,
             stages: Stages::default(),
             disks_broken_at_ms: Arc::default(),
             parts_read: Arc::default(),

@@ -1,9 +1,10 @@
-//! The simulation: the whole cluster (three coordinators, three indexers, one or two projectors, a router) with its real
+//! The simulation: the whole cluster (three coordinators, three indexers, one to three projectors, a router) with its real
 //! transport, in one thread, from one seed, under crashes, restarts from synced data, and cut connections. A model that
 //! shares no code with the product judges every scan.
 //!
 //! Checked for each seed: each scan shows exactly the entries of its epoch, in order
 //! (I1, I3, I4); the source's log has exactly what the client wrote, and keeps what was acknowledged (`statements`, I7);
+//! a bucket with copies shows everything acknowledged whichever copy leads (`copied`, `bucket_copies`);
 //! the store of each projector has at each opening what it must have (`documents`); documents are read as they are; no
 //! epoch splits a statement (I1); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
 //! agree; the files of indexers and projectors are intact; and after the faults the cluster serves again within a bounded
@@ -14,8 +15,10 @@
 //! One seed is one process, because thread-locals and the address space influence a run.
 
 mod beside;
+mod bucket_copies;
 mod checks;
 pub mod client;
+mod copied;
 mod ddl;
 mod disks;
 mod documents;

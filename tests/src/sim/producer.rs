@@ -385,7 +385,7 @@ impl Producer {
         let feed = &self.feeds()[usize::from(vbucket.0)];
         let is_known = !feed.unsure && feed.lost_behind.is_none() && feed.lacks_behind.is_none();
         let lost = feed.past.len() as u64 + feed.losses;
-        is_known.then(|| Readable { log: feed.log.clone(), from: feed.taken, lost })
+        is_known.then(|| Readable { logs: vec![feed.log.clone()], from: feed.taken, lost })
     }
 
     /// The mutations of a vbucket up to a position, in the present or a lost history.

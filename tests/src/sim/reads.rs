@@ -1,6 +1,9 @@
 //! Documents read by id, and refusals of inserts: each is judged by the source's log. A reader that begins at one place of
 //! the log and ends at a later one sees the document of a place between them.
 
+use std::sync::Arc;
+
+use projector::testing::Mutation;
 use proto::model::ids::{VbucketId, vbucket_of};
 use proto::rpc::api::{Write, WriteKind};
 use proto::rpc::mutation::MutationKind;
@@ -10,7 +13,7 @@ use tokio::time::timeout;
 
 use super::hosts::VBUCKETS;
 use super::session::Session;
-use super::truth::Readable;
+use super::truth::{Readable, Truth};
 use super::violation;
 use super::workload::{STATEMENT, Workload, now};
 
@@ -99,29 +102,44 @@ impl Workload {
         id: &str,
         before: &Readable,
     ) -> Option<Vec<Option<Value>>> {
-        let after = self.readable(session, id)?;
-        if after.lost != before.lost {
-            return None;
-        }
-        let mut states = vec![None];
-        for (n, mutation) in after.log.iter().enumerate() {
-            if n == before.from {
-                states.drain(..states.len() - 1);
-            }
-            if *mutation.id == *id {
-                states.push(match mutation.kind {
-                    MutationKind::Upsert => serde_json::from_slice(&mutation.document).ok(),
-                    MutationKind::Deletion => None,
-                });
-            }
-        }
-        if before.from >= after.log.len() {
-            states.drain(..states.len() - 1);
-        }
-        Some(states)
+        states_between(&self.truth, session, id, before)
     }
 }
 
-fn vbucket(id: &str) -> VbucketId {
+/// The states of a document from a place of the log up to now; `None` if the log was rewound in the meantime.
+pub(super) fn states_between(
+    truth: &Truth,
+    session: &Session,
+    id: &str,
+    before: &Readable,
+) -> Option<Vec<Option<Value>>> {
+    let after = truth.readable(session.bucket.id, vbucket(id))?;
+    let is_same = after.lost == before.lost;
+    let states = after.logs.iter().flat_map(|log| states_from(log, id, before.from));
+    is_same.then(|| states.collect())
+}
+
+/// The states of a document from a place of a log on.
+fn states_from(log: &[Arc<Mutation>], id: &str, from: usize) -> Vec<Option<Value>> {
+    let mut states = vec![None];
+    for (n, mutation) in log.iter().enumerate() {
+        if n == from {
+            states.drain(..states.len() - 1);
+        }
+        if *mutation.id == *id {
+            states.push(match mutation.kind {
+                MutationKind::Upsert => serde_json::from_slice(&mutation.document).ok(),
+                MutationKind::Deletion => None,
+            });
+        }
+    }
+    if from >= log.len() {
+        states.drain(..states.len() - 1);
+    }
+    states
+}
+
+/// The vbucket of a document.
+pub(super) fn vbucket(id: &str) -> VbucketId {
     vbucket_of(id, VBUCKETS)
 }

@@ -101,6 +101,15 @@ pub struct Summary {
     /// Vbuckets that changed their owner.
     #[serde(default)]
     pub hand_overs: u64,
+    /// Statements that change the number of a bucket's copies, or move it.
+    #[serde(default)]
+    pub copies_asked: u64,
+    /// Buckets that moved to another projector.
+    #[serde(default)]
+    pub buckets_moved: u64,
+    /// Answers of single copies of a bucket that were judged.
+    #[serde(default)]
+    pub copies_read: u64,
     /// Copies of slices compared with each other at the end.
     pub copies_compared: u64,
     /// Data directories of indexers verified at the end.
@@ -146,6 +155,9 @@ impl Summary {
             ("scans at a pinned epoch", self.pinned_scans),
             ("scans by text", self.scans_by_text),
             ("nodes removed", self.nodes_removed),
+            ("changes of copies asked for", self.copies_asked),
+            ("buckets moved", self.buckets_moved),
+            ("answers of single copies", self.copies_read),
         ];
         let refusals = self.refusals.iter();
         let refusals = refusals.map(|(code, count)| (format!("refused: {code}"), *count));

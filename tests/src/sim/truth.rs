@@ -6,14 +6,15 @@ use projector::testing::Mutation;
 use proto::model::cut::Position;
 use proto::model::ids::{BucketId, VbucketId};
 
+use super::copied::Copied;
 use super::documents::Mirror;
 use super::producer::Producer;
 use super::statements::History;
 
-/// A log that can be read.
+/// The logs that a read may show.
 pub struct Readable {
-    /// The log.
-    pub log: Vec<Arc<Mutation>>,
+    /// The log; of a bucket with copies each one that an answer may come from.
+    pub logs: Vec<Vec<Arc<Mutation>>>,
     /// The number of its mutations that every reader sees.
     pub from: usize,
     /// The number of lost histories.
@@ -25,6 +26,8 @@ pub struct Readable {
 pub enum Truth {
     /// The projector of an embedded bucket numbered it.
     Embedded(Mirror),
+    /// The leading one of several projectors did.
+    Copied(Arc<Copied>),
     /// The producer of a pushed one did.
     Pushed(Arc<Producer>),
 }
@@ -32,7 +35,15 @@ pub enum Truth {
 impl Truth {
     /// True if a projector numbers the mutations.
     pub fn is_embedded(&self) -> bool {
-        matches!(self, Self::Embedded(_))
+        matches!(self, Self::Embedded(_) | Self::Copied(_))
+    }
+
+    /// The copies, if the bucket has several.
+    pub fn copied(&self) -> Option<&Arc<Copied>> {
+        match self {
+            Self::Copied(copied) => Some(copied),
+            Self::Embedded(_) | Self::Pushed(_) => None,
+        }
     }
 
     /// The mutations of a vbucket up to a position, in the present or a lost history.
@@ -44,6 +55,7 @@ impl Truth {
     ) -> Option<Vec<Arc<Mutation>>> {
         match self {
             Self::Embedded(mirror) => mirror.log_at(bucket, vbucket, position),
+            Self::Copied(copied) => copied.log_at(bucket, vbucket, position),
             Self::Pushed(producer) => producer.log_at(vbucket, position),
         }
     }
@@ -57,6 +69,7 @@ impl Truth {
     ) -> Option<Vec<Arc<Mutation>>> {
         match self {
             Self::Embedded(mirror) => mirror.present_log(bucket, vbucket, position),
+            Self::Copied(copied) => copied.present_log(bucket, vbucket, position),
             Self::Pushed(producer) => producer.present_log(vbucket, position),
         }
     }
@@ -65,6 +78,7 @@ impl Truth {
     pub fn histories(&self, bucket: BucketId) -> Option<Vec<History>> {
         match self {
             Self::Embedded(mirror) => Some(mirror.histories(bucket)),
+            Self::Copied(copied) => Some(copied.histories(bucket)),
             Self::Pushed(_) => None,
         }
     }
@@ -74,6 +88,7 @@ impl Truth {
     pub fn readable(&self, bucket: BucketId, vbucket: VbucketId) -> Option<Readable> {
         match self {
             Self::Embedded(mirror) => mirror.readable(bucket, vbucket),
+            Self::Copied(copied) => copied.readable(bucket, vbucket),
             Self::Pushed(producer) => producer.readable(vbucket),
         }
     }
@@ -82,7 +97,7 @@ impl Truth {
     /// never lost.
     pub fn losses(&self) -> Vec<u64> {
         match self {
-            Self::Embedded(_) => Vec::new(),
+            Self::Embedded(_) | Self::Copied(_) => Vec::new(),
             Self::Pushed(producer) => producer.losses(),
         }
     }
@@ -97,6 +112,7 @@ impl Truth {
     ) -> bool {
         match self {
             Self::Embedded(mirror) => mirror.is_before(bucket, vbucket, position, end),
+            Self::Copied(copied) => copied.is_before(bucket, vbucket, position, end),
             Self::Pushed(producer) => producer.is_before(vbucket, position, end),
         }
     }

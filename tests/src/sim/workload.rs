@@ -17,6 +17,7 @@ use sextant::sql::parse::parse;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::beside::Beside;
+use super::bucket_copies::{BucketCopies, WANTED};
 use super::checks::{Acknowledged, check_writes, is_lossy, watch_members};
 use super::client::Client;
 use super::ddl::{self, History};
@@ -96,6 +97,9 @@ impl Workload {
         let client = Client::start(self.seed, 3);
         let (env, directory) = (client.env.clone(), Arc::clone(&client.directory));
         let (router, backend) = (Arc::clone(&client.routers[0]), Arc::clone(&client.backend));
+        if let Some(copied) = self.truth.copied() {
+            copied.ask(&router);
+        }
         let marks = Marks::default();
         let watching_marks =
             marks::watch(Arc::clone(&directory), Arc::clone(&marks), self.summary.clone());
@@ -131,12 +135,22 @@ impl Workload {
             let removing = removals.run(random, session.clone(), Arc::clone(&self.summary));
             env.spawn_request("removals", removing)
         });
+        let copies = BucketCopies::of(&self.truth, self.seed, &self.summary);
+        let copying = copies.clone().map(|copies| {
+            let (one, other) = (session.clone(), session.clone());
+            let (changing, watching) = (copies.clone().change(one), copies.clone().watch(other));
+            let tasks = [
+                env.spawn_request("copies", changing),
+                env.spawn_request("watch of copies", watching),
+            ];
+            (tasks, env.spawn_request("reads of copies", copies.read(session.clone())))
+        });
         let end = Instant::now() + self.faults_for + CALM;
         while Instant::now() < end {
             self.step(&mut session).await;
         }
-        drop((readers, beside, tenant, removals));
-        self.heal(&mut session).await;
+        drop((readers, beside, tenant, removals, copying));
+        self.heal(&mut session, copies).await;
         Ok(())
     }
 
@@ -151,13 +165,16 @@ impl Workload {
     ) -> Arc<proto::model::bucket::BucketInfo> {
         let is_pushed = self.producer.is_some();
         loop {
-            let command = Command::CreateBucket {
+            let mut command = Command::CreateBucket {
                 name: "b".into(),
                 vbuckets: VBUCKETS,
                 source: if is_pushed { SourceKind::Push } else { SourceKind::Embedded },
                 projectors: if is_pushed { PROJECTORS.len() as u16 } else { 1 },
                 if_not_exists: true,
             };
+            if self.truth.copied().is_some() {
+                command = Command::CreateCopied { copies: WANTED, command: Box::new(command) };
+            }
             if let Ok(Outcome::Bucket(_)) = backend.command(command).await {
                 let catalog = router.wait_catalog(|catalog| catalog.bucket("b").is_some()).await;
                 return Arc::clone(catalog.bucket("b").expect("it was there"));
@@ -272,8 +289,11 @@ impl Workload {
     }
 
     /// Checks after the faults: everything is served again within a bounded time, new writes included.
-    async fn heal(&mut self, session: &mut Session) {
+    async fn heal(&mut self, session: &mut Session, copies: Option<BucketCopies>) {
         sleep(super::CALM).await;
+        if let Some(copies) = &copies {
+            copies.settle(session).await;
+        }
         self.removals.settle(session, &self.summary).await;
         super::moves::stop_draining(session).await;
         self.serve_all(session).await;
@@ -292,6 +312,9 @@ impl Workload {
             }
         }
         self.serve_all(session).await;
+        if let Some(copies) = copies {
+            copies.compare(session).await;
+        }
         if let Some(what) = self.history.lock().expect("not poisoned").judge() {
             violation(&self.summary, what);
         }

@@ -124,6 +124,9 @@ impl Workload {
                 });
                 self.statements.end(statement, Outcome::Acknowledged(reply.clone()));
                 self.acknowledged.push((reply.position.clone(), ids));
+                if let Some(copied) = self.truth.copied() {
+                    copied.acknowledge(&reply.position);
+                }
                 return Some(reply.position);
             }
             Ok(Err(error)) if error.code == ErrorCode::DuplicateId => {

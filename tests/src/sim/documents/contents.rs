@@ -25,11 +25,12 @@ pub enum Change {
 }
 
 impl Change {
-    /// The branches that the change brings, if it may end a history.
+    /// True if the change may end a history.
     pub(super) fn ends_history(&self, before: &[Branches]) -> bool {
         match self {
             Self::Record(record) => record.branches != before,
             Self::Rewind { .. } => true,
+            Self::Remove { record, .. } => record.info.source.is_only_copy(),
             _ => false,
         }
     }

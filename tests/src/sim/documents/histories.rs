@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use projector::testing::Mutation;
 use proto::model::cut::Position;
-use proto::model::history::branch_of;
+use proto::model::history::{Branches, branch_of};
 use proto::model::ids::{BucketId, VbucketId};
 
-use super::contents::Change;
+use super::contents::{Change, Contents};
 use super::mirror::{Mirror, State};
 use crate::sim::statements::History;
 use crate::sim::truth::Readable;
@@ -16,6 +16,16 @@ impl State {
     fn present(&self, bucket: BucketId) -> Option<History> {
         let contents = self.known.buckets.get(&bucket)?;
         Some((contents.record.branches.clone(), contents.log.clone()))
+    }
+
+    /// A history with the mutations that the copy never had. A vbucket that was in part is left out: it is no history.
+    fn whole(&self, bucket: BucketId, (branches, mut logs): History) -> History {
+        for ((vbucket, log), branches) in (0..).map(VbucketId).zip(&mut logs).zip(&branches) {
+            let is_part = branches.is_empty();
+            let known = self.ledger.completed((bucket, vbucket), branches, log);
+            *log = known.filter(|_| !is_part).unwrap_or_default();
+        }
+        (branches, logs)
     }
 
     fn past_of(&self, bucket: BucketId) -> &[History] {
@@ -28,7 +38,7 @@ impl State {
         bucket: BucketId,
         vbucket: VbucketId,
         position: Position,
-        take: impl FnOnce(&proto::model::history::Branches, &[Arc<Mutation>]) -> T,
+        take: impl FnOnce(&Branches, &[Arc<Mutation>]) -> T,
     ) -> Option<T> {
         let at = usize::from(vbucket.0);
         let present = self.known.buckets.get(&bucket);
@@ -52,8 +62,12 @@ impl Mirror {
         vbucket: VbucketId,
         position: Position,
     ) -> Option<Vec<Arc<Mutation>>> {
-        let upto = |log: &[Arc<Mutation>]| log[..position.seqno.0 as usize].to_vec();
-        self.state().in_history(bucket, vbucket, position, |_, log| upto(log))
+        let state = self.state();
+        let upto = |branches: &Branches, log: &[Arc<Mutation>]| {
+            let log = &log[..position.seqno.0 as usize];
+            state.ledger.completed((bucket, vbucket), branches, log)
+        };
+        state.in_history(bucket, vbucket, position, upto)?
     }
 
     /// The mutations of a vbucket up to a position, in the present history only.
@@ -67,15 +81,48 @@ impl Mirror {
         let contents = state.known.buckets.get(&bucket)?;
         let at = usize::from(vbucket.0);
         let log = contents.log[at].get(..position.seqno.0 as usize)?;
-        let branch = branch_of(&contents.record.branches[at], position.seqno);
-        (branch == position.vbuuid).then(|| log.to_vec())
+        let branches = &contents.record.branches[at];
+        let is_here = branch_of(branches, position.seqno) == position.vbuuid;
+        is_here.then(|| state.ledger.completed((bucket, vbucket), branches, log))?
+    }
+
+    /// True if the store has a bucket.
+    pub fn knows(&self, bucket: BucketId) -> bool {
+        self.state().known.buckets.contains_key(&bucket)
+    }
+
+    /// True if the store has a position in its present history.
+    pub fn has(&self, bucket: BucketId, vbucket: VbucketId, position: Position) -> bool {
+        self.present_log(bucket, vbucket, position).is_some()
+    }
+
+    /// Describes how the bucket of this store differs from that of another one.
+    pub fn differs_from(&self, other: &Self, bucket: BucketId) -> Option<String> {
+        let contents = |mirror: &Self| mirror.state().known.buckets.get(&bucket).cloned();
+        let (Some(mine), Some(theirs)) = (contents(self), contents(other)) else {
+            return Some("one of them does not have the bucket".into());
+        };
+        let ends = |of: &Contents| of.log.iter().map(Vec::len).collect::<Vec<_>>();
+        if ends(&mine) != ends(&theirs) {
+            return Some(format!("the logs end at {:?}, not {:?}", ends(&mine), ends(&theirs)));
+        }
+        if mine.record.branches != theirs.record.branches {
+            let (mine, theirs) = (mine.record.branches, theirs.record.branches);
+            return Some(format!("the branches are {mine:?}, not {theirs:?}"));
+        }
+        let all = mine.documents.keys().chain(theirs.documents.keys());
+        let mut differing = all.filter(|id| mine.documents.get(*id) != theirs.documents.get(*id));
+        let id = differing.next()?;
+        let (mine, theirs) = (mine.documents.get(id), theirs.documents.get(id));
+        Some(format!("document {id} is {mine:?}, not {theirs:?}"))
     }
 
     /// All histories of a bucket: its branches and its log, by vbucket; the present history first, then the lost ones.
     pub fn histories(&self, bucket: BucketId) -> Vec<History> {
         let state = self.state();
         let past = state.past_of(bucket).iter().cloned();
-        state.present(bucket).into_iter().chain(past).collect()
+        let all = state.present(bucket).into_iter().chain(past);
+        all.map(|history| state.whole(bucket, history)).collect()
     }
 
     /// The log of a vbucket, with mutations that are being committed, and the part of it that every reader sees.
@@ -90,7 +137,9 @@ impl Mirror {
                 log.extend(mine.cloned());
             }
         }
-        Some(Readable { log, from, lost: 1 + state.past_of(bucket).len() as u64 })
+        let branches = &contents.record.branches[usize::from(vbucket.0)];
+        let logs = vec![state.ledger.completed((bucket, vbucket), branches, &log)?];
+        Some(Readable { logs, from, lost: 1 + state.past_of(bucket).len() as u64 })
     }
 
     /// True if a position is at or before `end` in the history that has `end`.

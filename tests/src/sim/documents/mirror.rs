@@ -11,6 +11,7 @@ use projector::testing::{BucketRecord, Mutation, StoredId};
 use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use super::contents::{Change, Contents};
+use super::ledger::Ledger;
 use super::reconcile::{Found, Settled, settle};
 use crate::sim::statements::History;
 
@@ -74,6 +75,7 @@ pub struct Mirror(Arc<Mutex<State>>);
 #[derive(Default)]
 pub(super) struct State {
     pub(super) known: Known,
+    pub(super) ledger: Ledger,
     doubts: Vec<Doubt>,
     next: u64,
     /// Histories that were left, oldest first.
@@ -105,8 +107,41 @@ impl State {
         {
             self.keep_history(*bucket);
         }
+        if let StoreChange::Catalog { removed, .. } = change {
+            // A copy that is not needed any more may be the only one that has all of its log.
+            removed.iter().for_each(|bucket| self.keep_history(*bucket));
+        }
         if let Err(why) = self.known.apply(change) {
             self.violations.push(format!("the store accepted a change that does not fit: {why}"));
+        }
+        if let StoreChange::Bucket(bucket, of_bucket) = change {
+            self.note_change(*bucket, of_bucket);
+        }
+    }
+
+    /// Counts what happens to a copy of an embedded bucket, and adds its mutations to the ledger.
+    fn note_change(&mut self, bucket: BucketId, change: &Change) {
+        let Some(contents) = self.known.buckets.get(&bucket) else { return };
+        if !contents.record.info.source.is_only_copy() {
+            return;
+        }
+        let counted = match change {
+            Change::Commit { mutations, record } => {
+                let branches = &contents.record.branches;
+                let differ = mutations.iter().filter_map(|mutation| {
+                    let of_vbucket = &branches[usize::from(mutation.vbucket.0)];
+                    self.ledger.add(bucket, of_vbucket, mutation)
+                });
+                self.violations.extend(differ.take(1));
+                // Only a copy that is being filled changes its branches with mutations.
+                record.is_some().then_some("copies filled by log")
+            }
+            Change::BeginPurged { .. } => Some("copies filled by documents"),
+            Change::Rewind { .. } => Some("copies rewound"),
+            _ => None,
+        };
+        if let Some(counted) = counted {
+            self.count(counted);
         }
     }
 
@@ -138,6 +173,12 @@ impl State {
 }
 
 impl Mirror {
+    /// The mirror of a projector that shares a ledger with others.
+    pub fn with_ledger(ledger: &Ledger) -> Self {
+        let ledger = ledger.clone();
+        Self(Arc::new(Mutex::new(State { ledger, ..State::default() })))
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().expect("not poisoned")
     }

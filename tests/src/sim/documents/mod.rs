@@ -11,6 +11,9 @@
 //! The mirror also remembers the histories that were left by rewinds, new branches and older copies (`histories.rs`), by which the
 //! judge knows what a scan from before the loss has to show.
 //!
+//! A bucket may have copies on several projectors. The mirrors of all projectors share a *ledger* (`ledger.rs`), which has every mutation
+//! by its place, so that two copies that differ are found at once, and a log that begins late can be completed.
+//!
 //! An operator copies a projector's disk now and then, between two changes (`copies.rs`). An older copy that is put back comes with
 //! the mirror of its moment, so a store that lost anything else is still found. The only copy of a bucket is then not served until
 //! the operator accepts the loss, some seconds later, with the product's own recovery ([`super::hosts::Host::accept_loss`]).
@@ -18,6 +21,7 @@
 mod contents;
 pub mod copies;
 mod histories;
+mod ledger;
 mod mirror;
 mod options;
 mod reconcile;
@@ -26,6 +30,7 @@ mod tapped;
 #[cfg(test)]
 mod tests;
 
+pub use ledger::Ledger;
 pub use mirror::Mirror;
 pub use options::options;
 pub use tapped::TappedStore;

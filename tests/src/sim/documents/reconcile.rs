@@ -224,7 +224,8 @@ fn documents_differ(must: &Contents, has: &FoundBucket) -> Option<String> {
     extra.map(|id| format!("document {id} is there, which must not be"))
 }
 
-fn is_same(one: &Mutation, other: &Mutation) -> bool {
+/// True if two mutations are equal.
+pub(super) fn is_same(one: &Mutation, other: &Mutation) -> bool {
     (one.seqno, one.kind, &one.id, &one.document)
         == (other.seqno, other.kind, &other.id, &other.document)
 }
