@@ -107,13 +107,18 @@ impl<'a> Projectors<'a> {
         gone.next().filter(|_| self.free(copies).next().is_some())
     }
 
-    /// The copy that is least needed, if there are too many.
+    /// The copy that is least needed, if there are too many. While the leader is silent each copy in sync may have to take its place.
     fn surplus(&self, copies: &Copies) -> Option<NodeId> {
         let moves = copies.move_to.is_some_and(|to| copies.role(to) != CopyRole::None);
         if copies.members().count() <= usize::from(copies.wanted) + usize::from(moves) {
             return None;
         }
-        let may_go = |node: &NodeId| *node != copies.leader && copies.move_to != Some(*node);
+        let leader_is_alive = self.is_alive(copies.leader);
+        let may_go = |node: &NodeId| match copies.role(*node) {
+            CopyRole::Leader | CopyRole::None => false,
+            CopyRole::InSync => leader_is_alive && copies.move_to != Some(*node),
+            CopyRole::Joining => copies.move_to != Some(*node),
+        };
         copies.members().filter(may_go).max_by_key(|node| {
             let is_joining = copies.role(*node) == CopyRole::Joining;
             (is_joining, !self.is_alive(*node), self.count(*node), *node)

@@ -193,6 +193,19 @@ fn a_silent_copy_in_sync_stays_until_its_leader_has_shrunk_the_copies() {
 }
 
 #[test]
+fn no_copy_in_sync_leaves_while_it_may_have_to_take_the_place_of_a_silent_leader() {
+    let mut state = cluster();
+    set(&mut state, "b", 2);
+    all_alive(&mut state);
+    change(&mut state, 1, Grow(NodeId(11)));
+    set(&mut state, "b", 1);
+    let mut heartbeats = Heartbeats::new(0);
+    assert_eq!(planned(&mut state, &mut heartbeats, &[11, 12], 60 * SECOND), []);
+    let leaves = planned(&mut state, &mut heartbeats, &[10, 11, 12], 61 * SECOND);
+    assert_eq!(leaves, [(1, Leave(NodeId(11)))]);
+}
+
+#[test]
 fn the_buckets_that_are_copied_at_once_are_bounded() {
     let mut state = cluster();
     for n in 2..=20 {
