@@ -1,6 +1,8 @@
 //! The projector's service interface.
 
 mod common;
+#[path = "service/copies.rs"]
+mod copies;
 #[path = "service/hand_over.rs"]
 mod hand_over;
 #[path = "service/openings.rs"]

@@ -1,6 +1,6 @@
 //! A projector in a scripted environment: a scripted coordinator, and a store in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +14,9 @@ use proto::env::Env;
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::*;
 use proto::model::catalog::*;
+use proto::model::copies::Copies;
 use proto::model::cut::{Cut, EpochMark};
+use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -47,7 +49,16 @@ pub struct Script {
     projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
     /// The last epoch of the embedded bucket, of which a projector that asks lacks a part.
     pub lacks: Arc<Mutex<Option<Epoch>>>,
+    /// The copies of the embedded bucket, if the test has several.
+    pub copies: Arc<Mutex<Option<Copies>>>,
+    /// Projectors that do not reach each other, or the coordinator (node 0).
+    pub cuts: Arc<Mutex<BTreeSet<(NodeId, NodeId)>>>,
+    /// The projector that has this clone.
+    me: NodeId,
 }
+
+/// The number of the coordinator in [`Script::cuts`].
+pub const COORDINATOR: NodeId = NodeId(0);
 
 impl Script {
     pub fn say(&self, message: WatchMessage) {
@@ -57,6 +68,54 @@ impl Script {
     /// Takes back what was said, for later watches.
     pub fn forget(&self) {
         self.messages.send_modify(Vec::clear);
+    }
+
+    fn check_reached(&self, to: NodeId) -> Result<()> {
+        match self.cuts.lock().unwrap().contains(&(self.me, to)) {
+            true => Err(Error::unavailable(format!("{to} is cut off"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Says the catalog with the copies as they are now.
+    pub fn say_copies(&self) {
+        let copies = self.copies.lock().unwrap().clone().expect("copies");
+        let mut next = catalog(copies.revision, &[]);
+        let bucket = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, copies.leader);
+        next.buckets = [(BUCKET, Arc::new(bucket))].into();
+        next.nodes = (1..=3).map(|n| (NodeId(n), Arc::new(projector_info(NodeId(n))))).collect();
+        next.copies = [(BUCKET, copies)].into();
+        self.say(WatchMessage::Catalog(next.into()));
+    }
+
+    /// Changes the copies as the coordinators do.
+    pub fn change_copies(&self, change: impl FnOnce(&mut Copies)) {
+        change(self.copies.lock().unwrap().as_mut().expect("copies"));
+        self.say_copies();
+    }
+
+    /// Answers a command about copies.
+    fn of_copies(&self, command: &Command) -> Option<Outcome> {
+        let mut copies = self.copies.lock().unwrap();
+        let known = copies.as_mut()?;
+        match command {
+            Command::OpenSource { projector, .. } if *projector == known.leader => {
+                Some(Outcome::Opened(known.clone()))
+            }
+            Command::OpenSource { .. } => {
+                Some(Outcome::Refused(Error::new(ErrorCode::NotOwner, "it does not lead")))
+            }
+            Command::ChangeCopies { revision, change, .. } => {
+                let is_changed = known.change(*revision, *change).is_ok();
+                let now = known.clone();
+                drop(copies);
+                if is_changed {
+                    self.say_copies();
+                }
+                Some(Outcome::Copies(now))
+            }
+            _ => None,
+        }
     }
 
     /// Publishes a stability timestamp at a cut.
@@ -80,6 +139,10 @@ pub fn mark(epoch: u64, parent: u64, cut: &Cut) -> EpochMark {
 #[async_trait]
 impl CoordinatorApi for Script {
     async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+        self.check_reached(COORDINATOR)?;
+        if let Some(outcome) = self.of_copies(&request.command) {
+            return Ok(outcome);
+        }
         if let Command::OpenSource { accepted, .. } = request.command {
             let lacks = *self.lacks.lock().unwrap();
             let refused = lacks.filter(|epoch| accepted != Some(*epoch));
@@ -141,10 +204,58 @@ impl Directory for Script {
         Ok(Arc::new(self.clone()))
     }
     fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
-        Arc::clone(&self.projectors.lock().unwrap()[&node.id]) as Arc<dyn ProjectorApi>
+        Arc::new(Reached { script: self.clone(), node: node.id })
     }
     fn indexer(&self, _: &NodeInfo) -> Arc<dyn IndexerApi> {
         unreachable!("a projector calls no indexer")
+    }
+}
+
+/// A projector as another one reaches it.
+struct Reached {
+    script: Script,
+    node: NodeId,
+}
+
+impl Reached {
+    /// The projector, if it runs.
+    fn target(&self) -> Result<Arc<Projector>> {
+        let running = self.script.projectors.lock().unwrap();
+        running.get(&self.node).cloned().ok_or_else(|| Error::unavailable("it does not run"))
+    }
+}
+
+#[async_trait]
+impl ProjectorApi for Reached {
+    async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
+        self.target()?.write(request).await
+    }
+    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        self.target()?.get(bucket, ids).await
+    }
+    async fn push(&self, request: PushRequest) -> Result<PushReply> {
+        self.target()?.push(request).await
+    }
+    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
+        self.target()?.place(bucket).await
+    }
+    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
+        self.target()?.history(bucket).await
+    }
+    async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        self.target()?.subscribe(request).await
+    }
+    async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        self.target()?.backfill(request).await
+    }
+    async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
+        self.target()?.hand_over(request).await
+    }
+    async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer> {
+        self.script.check_reached(self.node)?;
+        let answer = self.target()?.copy(request).await;
+        self.script.check_reached(self.node)?;
+        answer
     }
 }
 
@@ -233,7 +344,9 @@ impl World {
     pub async fn new(change: impl FnOnce(&mut Config)) -> Self {
         let (messages, _) = watch::channel(Vec::new());
         let (synced, proposed, projectors, lacks) = Default::default();
-        let script = Script { messages, synced, proposed, projectors, lacks };
+        let (copies, cuts) = Default::default();
+        let me = PROJECTOR;
+        let script = Script { messages, synced, proposed, projectors, lacks, copies, cuts, me };
         Self::of(script, PROJECTOR, change).await
     }
 
@@ -242,7 +355,8 @@ impl World {
         Self::of(other.script.clone(), id, |_| ()).await
     }
 
-    async fn of(script: Script, id: NodeId, change: impl FnOnce(&mut Config)) -> Self {
+    async fn of(mut script: Script, id: NodeId, change: impl FnOnce(&mut Config)) -> Self {
+        script.me = id;
         let mut config = Config::new(projector_info(id));
         change(&mut config);
         let store = MemoryStore::default();
@@ -254,6 +368,7 @@ impl World {
     /// Ends the projector as a crash does.
     pub fn stop(&mut self) {
         drop(self.service.take());
+        self.script.projectors.lock().unwrap().remove(&self.config.node.id);
     }
 
     /// Starts the projector, over the same store if it ran before.
