@@ -114,6 +114,13 @@ pub fn is_lossy(summary: &Shared) -> bool {
     ["source_failover", "loss_at_stage"].iter().any(|kind| faults.contains_key(*kind))
 }
 
+/// True if a projector has lost parts of the history of a bucket that no other one has.
+pub fn is_lossy_without_copies(summary: &Shared) -> bool {
+    let faults = &summary.lock().expect("not poisoned").faults;
+    let of_one = ["source_failover", "loss_at_stage", "older_copy", "lost_disk"];
+    of_one.iter().any(|kind| faults.contains_key(*kind))
+}
+
 /// An acknowledged statement stays in the source's history unless a failover takes it, and each epoch has all of it or nothing.
 pub fn check_writes(
     writes: &[Acknowledged],

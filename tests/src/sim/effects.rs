@@ -18,8 +18,13 @@ const OF_CHANGE_LOGS: &str = "torn tails of change logs";
 /// Copies that were compared with a snapshot because they lacked history.
 const RESYNCS: &str = "resyncs";
 
+/// Changes of a bucket's copies, by kind.
+const CHANGED_COPIES: &str = "changes of copies";
+const SHRINKS: &str = "copies given up";
+const GROWTHS: &str = "copies in sync again";
+
 /// The lines that tell an effect, each with the effect's name in the summary.
-const LINES: [(&str, &str); 19] = [
+const LINES: [(&str, &str); 22] = [
     ("the copies are compared with a snapshot", RESYNCS),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
@@ -38,6 +43,9 @@ const LINES: [(&str, &str); 19] = [
     ("a partial copy of a vbucket is dropped", "partial vbuckets dropped"),
     ("purging the change log", "purges"),
     ("slow indexers bound the next epoch", "choices bounded by slow indexers"),
+    ("the leader is silent: this copy takes over", "take-overs"),
+    ("the copies have changed", CHANGED_COPIES),
+    ("a bucket has another part", "changes of part"),
     ("a node failed a shard scan; trying another node", "fail-overs of shard scans"),
 ];
 
@@ -74,7 +82,11 @@ impl<S: Subscriber> Layer<S> for Effects {
         let mut line = Line::default();
         event.record(&mut line);
         if let Some(name) = line.effect {
-            let name = if name == TORN_TAILS && line.of_bucket { OF_CHANGE_LOGS } else { name };
+            let name = match (name, line.change) {
+                (TORN_TAILS, _) if line.of_bucket => OF_CHANGE_LOGS,
+                (CHANGED_COPIES, Some(change)) => change,
+                _ => name,
+            };
             *self.0.lock().expect("not poisoned").entry(name.to_owned()).or_default() += 1;
         }
     }
@@ -86,6 +98,8 @@ struct Line {
     effect: Option<&'static str>,
     /// True if the line names a file of a projector's bucket.
     of_bucket: bool,
+    /// The effect of a change of copies.
+    change: Option<&'static str>,
 }
 
 impl Visit for Line {
@@ -95,6 +109,9 @@ impl Visit for Line {
             "message" => {
                 let text = text();
                 self.effect = LINES.iter().find(|(line, _)| text == *line).map(|(_, name)| *name);
+            }
+            "change" => {
+                self.change = Some(if text().starts_with("Shrink") { SHRINKS } else { GROWTHS });
             }
             "path" => self.of_bucket = text().contains("/buckets/"),
             _ => {}

@@ -15,7 +15,7 @@ use serde_json::json;
 use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
-use super::checks::is_lossy;
+use super::checks::is_lossy_without_copies;
 use super::hosts::VBUCKETS;
 use super::oracle::SimIndex;
 use super::scans::{Query, Reader};
@@ -83,7 +83,7 @@ impl Tenant {
             sleep(Duration::from_millis(self.0.random.u64(..100))).await;
         }
         let Some(histories) = self.0.truth.histories(session.bucket.id) else { return };
-        if let Some(what) = statements.judge(&histories, is_lossy(&self.0.summary)) {
+        if let Some(what) = statements.judge(&histories, is_lossy_without_copies(&self.0.summary)) {
             violation(&self.0.summary, format!("{BUCKET}: {what}"));
         }
     }

@@ -272,6 +272,12 @@ impl Mirror {
         state.known = known.clone();
     }
 
+    /// Loses everything: the disk is a new one.
+    pub fn lose_all(&self) {
+        self.go_back(&Known::default());
+        self.tell_loss(false);
+    }
+
     /// True if the projector was told of a loss that its operator has not accepted.
     pub fn is_told_of_loss(&self) -> bool {
         self.state().is_told_of_loss

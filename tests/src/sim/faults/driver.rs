@@ -76,6 +76,11 @@ pub struct Faults {
     /// The generator of the time that an operator takes.
     pub(super) operator: fastrand::Rng,
     pub(super) next_copy: Duration,
+    /// The generator of faults of a bucket's copies, and the time of the next one.
+    pub(super) of_copies: fastrand::Rng,
+    pub(super) next_of_copies: Duration,
+    /// The projectors whose disks were replaced, and the time at which they start at the latest.
+    pub(super) replaced: BTreeMap<String, Duration>,
 }
 
 impl Faults {
@@ -100,6 +105,9 @@ impl Faults {
             copying: fastrand::Rng::with_seed(seed ^ 0xc0b1),
             operator: fastrand::Rng::with_seed(seed ^ 0x0be7),
             next_copy: CALM,
+            of_copies: fastrand::Rng::with_seed(seed ^ 0xc0f1),
+            next_of_copies: CALM,
+            replaced: BTreeMap::new(),
         }
     }
 
@@ -121,6 +129,7 @@ impl Faults {
         if now >= CALM && now <= self.until {
             self.break_at_stage(now, sim, hosts, summary);
             self.break_in_scan(now, sim, hosts, summary);
+            self.break_copies(now, sim, hosts, summary);
         }
         if now < self.next || now > self.until {
             return;

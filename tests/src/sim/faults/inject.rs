@@ -127,16 +127,18 @@ impl Faults {
         let has_lost = match &hosts.producer {
             Some(producer) if of_producer => producer.fail_over() > 0,
             _ => {
+                let may_lack = self.may_lack(name, end, hosts);
                 self.crash(name, end, sim, hosts);
                 let mut random = self.random.fork();
-                self.restore_older(name, hosts, &mut random)
+                may_lack && self.restore_older(name, hosts, &mut random)
             }
         };
-        has_lost.then_some("source_failover")
+        let kind = if hosts.copied.is_some() { "older_copy" } else { "source_failover" };
+        has_lost.then_some(kind)
     }
 
     /// Holds back all messages of a process.
-    fn pause(
+    pub(super) fn pause(
         &mut self,
         name: &str,
         end: Duration,

@@ -38,6 +38,9 @@ impl Faults {
             match broken {
                 // The process has just crashed again.
                 Broken::Down(name) if self.is_down(&name) => {}
+                Broken::Down(name) if self.waits_for_take_over(&name, now, hosts) => {
+                    self.broken.push((Broken::Down(name), now + RESTART));
+                }
                 Broken::Down(name) => {
                     let host = &hosts.all[&name];
                     host.fs.restart();

@@ -37,7 +37,8 @@ const HOLD_MS_MAX: u64 = 20_000;
 /// when the scan chose its epoch.
 pub(super) const ROLLBACK_REACHES_NODES: Duration = Duration::from_secs(10);
 /// Faults after which a copy may lack its past: it is fetched, rebuilt or resynced, and answers from then on.
-const LOSSES_OF_PAST: [&str; 4] = ["purge", "empty_disk", "flipped_bit", "removed_node"];
+const LOSSES_OF_PAST: [&str; 5] =
+    ["purge", "purge_while_away", "empty_disk", "flipped_bit", "removed_node"];
 /// Maximum pause of a slow reader after a batch.
 const PAUSE_MS_MAX: u64 = 800;
 

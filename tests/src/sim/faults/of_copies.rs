@@ -1,0 +1,173 @@
+//! Faults of the copies of an embedded bucket. The client's catalog tells who leads.
+//!
+//! A copy may lose its disk, or get an older one, only if another copy in sync has everything acknowledged: so no fault here takes
+//! anything from the bucket. A leader that is put back stays down until another copy leads, as no operator replaces a disk
+//! within the second that a take-over needs.
+
+use std::time::Duration;
+
+use proto::model::copies::Copies;
+use proto::model::ids::{BucketId, NodeId};
+use turmoil::Sim;
+
+use super::driver::{Broken, Faults, note};
+use crate::sim::disks::wipe;
+use crate::sim::hosts::Hosts;
+use crate::sim::{CALM, Shared};
+
+/// Maximum duration of a fault of copies: longer than a take-over.
+const BROKEN_MS_MAX: u64 = 5_000;
+/// The time for which a leader whose disk was replaced stays down at most.
+const TAKE_OVER_WAIT: Duration = Duration::from_secs(20);
+
+fn name_of(hosts: &Hosts, node: NodeId) -> String {
+    let host = hosts.all.values().find(|host| host.info.id == node);
+    host.expect("a projector").name.clone()
+}
+
+impl Faults {
+    /// Breaks the copies of the client's bucket if it is time.
+    pub(super) fn break_copies(
+        &mut self,
+        now: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+        summary: &Shared,
+    ) {
+        let copies = hosts.copied.as_ref().and_then(|copied| copied.copies_of_client());
+        let Some((bucket, copies)) = copies else { return };
+        if now < self.next_of_copies.max(CALM) {
+            return;
+        }
+        self.next_of_copies = now + Duration::from_millis(self.of_copies.u64(400..4_000));
+        let end = now + Duration::from_millis(self.of_copies.u64(200..BROKEN_MS_MAX));
+        if let Some(kind) = self.break_copy((bucket, &copies), end, sim, hosts) {
+            note(summary, kind, now, end);
+        }
+    }
+
+    fn break_copy(
+        &mut self,
+        (bucket, copies): (BucketId, &Copies),
+        end: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+    ) -> Option<&'static str> {
+        let leader = name_of(hosts, copies.leader);
+        let followers: Vec<NodeId> = copies.followers().chain(copies.joining.clone()).collect();
+        let follower = match followers[..] {
+            [] => None,
+            _ => Some(name_of(hosts, followers[self.of_copies.usize(..followers.len())])),
+        };
+        let kind = self.of_copies.u8(..10);
+        let name = if matches!(kind, 0 | 3 | 6 | 7) { leader.clone() } else { follower? };
+        if self.is_down(&name) || self.is_damaged(&name) || self.is_down(&leader) {
+            return None;
+        }
+        match kind {
+            0 => self.crash(&name, end, sim, hosts),
+            1 => self.crash(&name, end, sim, hosts),
+            2 | 9 => self.cut_all(&leader, |other| other.starts_with("projector"), end, sim, hosts),
+            3 => self.cut_all(&leader, |other| other != "client", end, sim, hosts),
+            4 => {
+                // The repairs run in this order: the logs are purged, then the copy comes back.
+                self.broken.push((Broken::LongLog, end));
+                self.crash(&name, end, sim, hosts);
+            }
+            5 => {
+                self.crash(&name, end, sim, hosts);
+                self.crash(&leader, end, sim, hosts);
+            }
+            6 => drop(self.pause(&name, end, sim, hosts)),
+            _ => return self.replace_disk((bucket, copies, kind == 8), &name, end, sim, hosts),
+        }
+        let kinds = [
+            "leader_crash",
+            "follower_crash",
+            "copies_cut",
+            "leader_isolated",
+            "purge_while_away",
+            "copies_crash",
+            "leader_pause",
+        ];
+        Some(kinds.get(usize::from(kind)).copied().unwrap_or("copies_cut"))
+    }
+
+    /// Cuts a process off from others.
+    fn cut_all(
+        &mut self,
+        name: &str,
+        is_other: impl Fn(&str) -> bool,
+        end: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+    ) {
+        for other in hosts.all.keys().filter(|other| *other != name && is_other(other)) {
+            sim.partition(name.to_owned(), other.clone());
+            self.broken.push((Broken::Cut(name.to_owned(), other.clone()), end));
+        }
+    }
+
+    /// Takes the disk of a copy that is not needed, or puts an older one back.
+    fn replace_disk(
+        &mut self,
+        (bucket, copies, is_lost): (BucketId, &Copies, bool),
+        name: &str,
+        end: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+    ) -> Option<&'static str> {
+        let node = hosts.all[name].info.id;
+        if !is_spare((bucket, copies), node, hosts) {
+            return None;
+        }
+        self.crash(name, end, sim, hosts);
+        self.replaced.insert(name.to_owned(), end + TAKE_OVER_WAIT);
+        if is_lost {
+            hosts.all[name].fs.restart();
+            wipe(&hosts.all[name]);
+            hosts.all[name].documents.lose_all();
+            return Some("lost_disk");
+        }
+        let mut random = self.of_copies.fork();
+        self.restore_older(name, hosts, &mut random).then_some("older_copy")
+    }
+
+    /// True if a projector whose disk was replaced must stay down, because no other copy leads yet. After a long time the bucket
+    /// counts as lost.
+    pub(super) fn waits_for_take_over(
+        &mut self,
+        name: &str,
+        now: Duration,
+        hosts: &Hosts,
+    ) -> bool {
+        let Some(until) = self.replaced.get(name).copied() else { return false };
+        let copied = hosts.copied.as_ref();
+        let copies = copied.and_then(|copied| copied.copies_of_client());
+        let leads = copies.is_some_and(|(_, copies)| copies.leader == hosts.all[name].info.id);
+        if leads && now < until {
+            return true;
+        }
+        self.replaced.remove(name);
+        false
+    }
+
+    /// True if the older copy of a projector's disk takes nothing from the client's bucket for good.
+    pub(super) fn may_lack(&mut self, name: &str, end: Duration, hosts: &Hosts) -> bool {
+        let Some(copied) = &hosts.copied else { return true };
+        let node = hosts.all[name].info.id;
+        let copies = copied.copies_of_client();
+        let is_spare =
+            copies.is_some_and(|(bucket, copies)| is_spare((bucket, &copies), node, hosts));
+        if is_spare {
+            self.replaced.insert(name.to_owned(), end + TAKE_OVER_WAIT);
+        }
+        is_spare
+    }
+}
+
+/// True if another copy in sync has everything that was acknowledged.
+fn is_spare((bucket, copies): (BucketId, &Copies), node: NodeId, hosts: &Hosts) -> bool {
+    let Some(copied) = &hosts.copied else { return false };
+    copies.in_sync.iter().any(|other| *other != node && copied.has_all(*other, bucket))
+}
