@@ -22,6 +22,8 @@ use super::{Shared, violation};
 pub const WANTED: u8 = 2;
 /// The document ids that are read.
 const IDS: u64 = 120;
+/// The time for which a single copy is waited for: one that may not answer waits for its turn to lead.
+const ANSWER: Duration = Duration::from_secs(2);
 /// Time limit after the faults for all copies to be in sync.
 const SETTLE: Duration = Duration::from_secs(60);
 /// Time limit after the last write for all copies to be equal.
@@ -87,12 +89,19 @@ impl BucketCopies {
         }
     }
 
-    /// Asks one projector after the other until it is dropped, as a client does whose catalog is old. Only a copy that has every
+    /// Asks each projector again and again until it is dropped, as a client does whose catalog is old. Only a copy that has every
     /// acknowledged write may answer.
     pub async fn read(mut self, session: Session) {
+        let readers = COPYING.map(|node| {
+            let reader = Self { random: self.random.fork(), ..self.clone() };
+            reader.read_from(session.clone(), NodeId(node))
+        });
+        futures::future::join_all(readers).await;
+    }
+
+    async fn read_from(mut self, session: Session, node: NodeId) {
         loop {
-            sleep(Duration::from_millis(self.random.u64(5..120))).await;
-            let node = NodeId(COPYING[self.random.usize(..COPYING.len())]);
+            sleep(Duration::from_millis(self.random.u64(5..150))).await;
             match self.random.u8(..4) {
                 0 => self.read_place(&session, node).await,
                 _ => self.read_document(&session, node).await,
@@ -106,7 +115,7 @@ impl BucketCopies {
         let Some(info) = catalog.nodes.get(&node) else { return };
         let (before, lost) = (self.copied.written(bucket), self.copied.losses());
         let asked = session.directory.projector(info);
-        let Ok(Ok(place)) = timeout(STATEMENT, asked.place(bucket)).await else { return };
+        let Ok(Ok(place)) = timeout(ANSWER, asked.place(bucket)).await else { return };
         if lost != self.copied.losses() {
             return;
         }
@@ -129,7 +138,7 @@ impl BucketCopies {
         let Some(before) = self.truth.readable(bucket, vbucket(&id)) else { return };
         let asked = session.directory.projector(info);
         let asking = asked.get(bucket, vec![id.clone()]);
-        let Ok(Ok(found)) = timeout(STATEMENT, asking).await else { return };
+        let Ok(Ok(found)) = timeout(ANSWER, asking).await else { return };
         let Some(states) = states_between(&self.truth, session, &id, &before) else { return };
         self.summary.lock().expect("not poisoned").copies_read += 1;
         let found = found.into_iter().next().flatten();

@@ -39,7 +39,7 @@ impl Faults {
         if now < self.next_of_copies.max(CALM) {
             return;
         }
-        self.next_of_copies = now + Duration::from_millis(self.of_copies.u64(400..4_000));
+        self.next_of_copies = now + Duration::from_millis(self.of_copies.u64(300..2_500));
         let end = now + Duration::from_millis(self.of_copies.u64(200..BROKEN_MS_MAX));
         if let Some(kind) = self.break_copy((bucket, &copies), end, sim, hosts) {
             note(summary, kind, now, end);
