@@ -20,8 +20,10 @@ use crate::state::limits::STATE_BYTES_MAX;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
-const RECORD_VERSION: u8 = 6;
-/// The version before: it lacks the last commands.
+const RECORD_VERSION: u8 = 7;
+/// The version before: it lacks the commands about copies of buckets.
+const BEFORE_COPIES: u8 = 6;
+/// The version before that: it lacks further commands.
 const BEFORE_SKIPS: u8 = 5;
 
 /// A message of a snapshot has some numbers besides it.
@@ -45,12 +47,15 @@ pub fn encode_record(unix_ms: u64, request: CommandRequest) -> Result<Bytes> {
 
 fn decode_record(bytes: &[u8]) -> Result<Record> {
     match bytes.split_first() {
-        Some((&(BEFORE_SKIPS | RECORD_VERSION), body)) => postcard::from_bytes(body)
-            .map_err(|error| Error::new(ErrorCode::Corrupt, format!("decode a command: {error}"))),
+        Some((&(BEFORE_SKIPS | BEFORE_COPIES | RECORD_VERSION), body)) => {
+            postcard::from_bytes(body).map_err(|error| {
+                Error::new(ErrorCode::Corrupt, format!("decode a command: {error}"))
+            })
+        }
         version => Err(Error::new(
             ErrorCode::Version,
             format!(
-                "a command of version {:?}, this build reads {BEFORE_SKIPS} and {RECORD_VERSION}",
+                "a command of version {:?}, this build reads {BEFORE_SKIPS} to {RECORD_VERSION}",
                 version.map(|v| v.0)
             ),
         )
@@ -112,6 +117,10 @@ impl StateMachine for Machine {
             // The build of the record remembers no drops. A member that continues from a snapshot of that build has none either.
             view.state.forget_drops();
         }
+        if matches!(data.first(), Some(&(BEFORE_SKIPS | BEFORE_COPIES))) {
+            // The build of the record knows no copies, and a snapshot of that build has none.
+            view.state.reset_copies();
+        }
         if effects.contains(&Effect::CatalogChanged) {
             view.catalog = Arc::new(view.state.catalog());
         }
@@ -138,6 +147,7 @@ impl StateMachine for Machine {
 
 #[cfg(test)]
 mod tests {
+    use proto::model::bucket::SourceKind;
     use proto::rpc::command::Command;
 
     use super::*;
@@ -151,6 +161,11 @@ mod tests {
     fn a_record_that_this_build_cannot_read_stops_the_member() {
         let mut machine = Machine(Replica::new());
         assert_eq!(machine.apply(1, &record()).unwrap(), Outcome::Done);
+        for version in [BEFORE_COPIES, BEFORE_SKIPS] {
+            let mut older = record().to_vec();
+            older[0] = version;
+            assert_eq!(machine.apply(2, &older).unwrap(), Outcome::Done);
+        }
         let mut newer = record().to_vec();
         newer[0] = RECORD_VERSION + 1;
         assert_eq!(machine.apply(2, &newer).unwrap_err().code, ErrorCode::Version);
@@ -173,6 +188,21 @@ mod tests {
         let continued = continues.0.view();
         assert_eq!(continued.state, replayed.state);
         assert_eq!(continued.catalog, replayed.catalog);
+    }
+
+    /// The build of the record has no copies, so its snapshot has no terms that `--skip-epochs` could raise.
+    #[test]
+    fn a_record_before_copies_leaves_the_same_copies_as_a_snapshot_behind_it() {
+        let state = crate::state::tests::with_bucket_of(SourceKind::Embedded);
+        let mut replays = Machine(Replica::new());
+        replays.restore(&state.to_bytes_before_copies()).unwrap();
+        let command = Command::SkipEpochs(Default::default());
+        let skip = encode_record(5, CommandRequest { request: None, command }).unwrap();
+        replays.apply(50, &[&[BEFORE_COPIES], &skip[1..]].concat()).unwrap();
+        let replayed = replays.0.view();
+        let mut continues = Machine(Replica::new());
+        continues.restore(&replayed.state.to_bytes_before_copies()).unwrap();
+        assert_eq!(continues.0.view().state, replayed.state);
     }
 
     #[test]

@@ -26,6 +26,12 @@ pub struct Bucket {
     /// "embedded" or "push".
     #[prost(string, tag = "3")]
     pub source: ::prost::alloc::string::String,
+    /// Copies that have everything acknowledged; absent for a pushed bucket.
+    #[prost(uint32, optional, tag = "4")]
+    pub copies_in_sync: ::core::option::Option<u32>,
+    /// Copies that the bucket should have; absent for a pushed bucket.
+    #[prost(uint32, optional, tag = "5")]
+    pub copies_wanted: ::core::option::Option<u32>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListIndexesRequest {}

@@ -16,6 +16,7 @@ use proto::rpc::api::{Heartbeat, NodeStatus};
 use super::bootstrap;
 use super::builds::ready_indexes;
 use super::check::{Checksum, CopyCheck};
+use super::copies::CopyPlans;
 use super::durability::durable_epoch;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::move_settings::MoveSettings;
@@ -43,6 +44,7 @@ pub struct Leader {
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
+    copies: CopyPlans,
     old_copy: OldCopy,
     /// By projector: the documents that indexes have left out.
     left_out: BTreeMap<NodeId, Vec<(LocalIndexId, LeftOut)>>,
@@ -61,6 +63,7 @@ impl Leader {
             active: false,
             moves: Moves::new(settings),
             repairs: Repairs::default(),
+            copies: CopyPlans::default(),
             old_copy: OldCopy::default(),
             left_out: BTreeMap::new(),
         }
@@ -155,6 +158,7 @@ impl Leader {
         }
         self.moves.plan(state, heartbeats, now_ms, &mut plan);
         self.repairs.plan(state, heartbeats, &self.moves, now_ms, &mut plan);
+        self.copies.plan(state, heartbeats, now_ms, &mut plan);
         plan
     }
 

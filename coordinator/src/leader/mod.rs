@@ -9,6 +9,7 @@ mod admission;
 pub mod bootstrap;
 mod builds;
 mod check;
+mod copies;
 pub(crate) mod driver;
 mod durability;
 mod heartbeats;

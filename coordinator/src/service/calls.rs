@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use proto::model::copies::CopiesChange;
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, Epoch, IndexId, TopologyNo};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -111,7 +112,10 @@ fn check_join(member: &Member, node: &NodeInfo) -> Result<()> {
 
 /// Draws the random id of an object that a command creates.
 fn with_random_id(member: &Member, command: Command) -> Command {
-    let creates = matches!(command, Command::CreateBucket { .. } | Command::CreateIndex { .. });
+    let creates = matches!(
+        command,
+        Command::CreateBucket { .. } | Command::CreateIndex { .. } | Command::CreateCopied { .. }
+    );
     match creates {
         true => Command::Create { unique: member.random_id(), command: Box::new(command) },
         false => command,
@@ -234,7 +238,7 @@ impl CoordinatorApi for Coordinator {
     }
 }
 
-/// True if only the leader may propose the command.
+/// True if only the leader may propose the command. The other changes of copies come from the copies themselves.
 fn is_leaders_own(command: &Command) -> bool {
     matches!(
         command,
@@ -244,5 +248,24 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::PromoteEpochs(_)
             | Command::Rollback { .. }
             | Command::Create { .. }
+            | Command::ChangeCopies { change: CopiesChange::Join(_) | CopiesChange::Leave(_), .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn copies_say_who_is_in_sync_and_leads_and_only_the_coordinator_who_joins_and_leaves() {
+        let is_own = |change: fn(NodeId) -> CopiesChange| {
+            let change = change(NodeId(1));
+            is_leaders_own(&Command::ChangeCopies { bucket: BucketId(1), revision: 1, change })
+        };
+        assert!(is_own(CopiesChange::Join) && is_own(CopiesChange::Leave));
+        let of_copies = [CopiesChange::Grow, CopiesChange::Shrink, CopiesChange::Promote];
+        assert!(!of_copies.into_iter().any(is_own));
+    }
 }

@@ -7,6 +7,7 @@ use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use super::context::StateContext;
+use super::copies::check_copied;
 use super::effect::{Change, Effect};
 use super::limits::beginning;
 
@@ -57,9 +58,9 @@ impl StateContext {
     /// Runs a command. It either changes the state and returns an effect, or leaves the state as it was.
     fn run(&mut self, command: &Command) -> Change {
         match command {
-            Command::CreateBucket { .. } | Command::CreateIndex { .. } => {
-                self.create(command, None)
-            }
+            Command::CreateBucket { .. }
+            | Command::CreateIndex { .. }
+            | Command::CreateCopied { .. } => self.create(command, None),
             Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
             Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
             Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
@@ -88,6 +89,11 @@ impl StateContext {
             Command::OpenSource { bucket, projector, history, accepted } => {
                 self.open_source((*bucket, *projector), history, *accepted)
             }
+            Command::SetCopies { bucket, copies } => self.set_copies(bucket, *copies),
+            Command::MoveBucket { bucket, to } => self.move_bucket(bucket, *to),
+            Command::ChangeCopies { bucket, revision, change } => {
+                self.change_copies(*bucket, *revision, *change)
+            }
         }
     }
 }
@@ -104,6 +110,15 @@ impl StateContext {
                 self.bucket_ids.extend(
                     unique.filter(|_| is_new).map(|unique| (BucketId(self.last_bucket), unique)),
                 );
+                Ok(made)
+            }
+            Command::CreateCopied { copies, command } => {
+                check_copied(*copies, command)?;
+                let newest = self.last_bucket;
+                let made = self.create(command, unique)?;
+                if self.last_bucket > newest {
+                    self.wants_copies(BucketId(self.last_bucket), *copies);
+                }
                 Ok(made)
             }
             Command::CreateIndex { spec, defer_build, if_not_exists } => {

@@ -11,6 +11,7 @@ use proto::{Error, ErrorCode, Result};
 use super::bucket::BucketState;
 use super::checks::{check_name, check_range};
 use super::context::StateContext;
+use super::copies::first_copies;
 use super::effect::{Change, Effect};
 use super::epoch_history::EpochHistory;
 use super::limits::DROPPED_BUCKETS_MAX;
@@ -43,6 +44,7 @@ impl StateContext {
             BucketInfo::new(id, name, vbuckets, source, NodeId(0)).with_assignment(assignment);
         let epochs = EpochHistory::new(id, vbuckets, self.steady_ms);
         let first = epochs.last().clone();
+        self.copies.extend(first_copies(&info).map(|copies| (id, copies)));
         self.buckets.insert(id, BucketState { info: Arc::new(info), epochs, logs: Arc::default() });
         self.thin_epochs();
         Ok((Outcome::Bucket(id), vec![Effect::CatalogChanged, Effect::EpochPublished(first)]))
@@ -60,6 +62,7 @@ impl StateContext {
         self.buckets.remove(&id);
         self.skips.epochs.remove(&id);
         self.bucket_ids.remove(&id);
+        self.copies.remove(&id);
         self.indexes.retain(|_, index| index.info.bucket != id);
         Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::BucketDropped(id)]))
     }

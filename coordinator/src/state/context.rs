@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
 use proto::model::identity::{ClusterId, NodeProof, UniqueId};
 use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
 use proto::model::moves::EndedMove;
@@ -58,6 +59,8 @@ pub struct StateContext {
     pub(super) dropped_buckets: Vec<(BucketId, UniqueId)>,
     /// The numbers that `--skip-epochs` has passed over.
     pub(super) skips: Skips,
+    /// The copies of the embedded buckets. Snapshots before version 10 end before this field.
+    pub(super) copies: BTreeMap<BucketId, Copies>,
 }
 
 impl StateContext {
@@ -93,6 +96,17 @@ impl StateContext {
     /// Returns a bucket.
     pub fn bucket(&self, id: BucketId) -> Option<&BucketState> {
         self.buckets.get(&id)
+    }
+
+    /// The copies of an embedded bucket.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn copies(&self, bucket: BucketId) -> Option<&Copies> {
+        self.copies.get(&bucket)
+    }
+
+    /// The copies of all embedded buckets, by bucket.
+    pub fn all_copies(&self) -> impl Iterator<Item = (BucketId, &Copies)> {
+        self.copies.iter().map(|(id, copies)| (*id, copies))
     }
 
     /// All buckets, by id.
@@ -146,6 +160,7 @@ impl StateContext {
             draining: self.draining.clone(),
             removed: self.removed.clone(),
             ended_moves: self.ended_moves.clone(),
+            copies: self.copies.clone(),
         }
     }
 

@@ -4,6 +4,7 @@
 //!
 //! - Every index belongs to a known bucket. The owner of every vbucket, and the target of every vbucket that is
 //!   handed over, is a registered projector.
+//! - Every embedded bucket has copies, on registered projectors, and their leader owns all of its vbuckets.
 //! - Every slice has at least one copy. The copies of a slice are on distinct registered indexers.
 //! - The newest kept topology of an index is its current one, and the numbers of topologies grow.
 //! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
@@ -13,7 +14,7 @@
 //! **Absent**
 //!
 //! - An id (of a bucket, an index or a move) above the last id that was given.
-//! - A bucket that is remembered as dropped.
+//! - A bucket that is remembered as dropped. Copies of a pushed bucket, or of none.
 //! - Two buckets or indexes with the same name.
 //! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is not in maintenance; an
 //!   unfinished move in a bucket that is rolled back.
@@ -25,6 +26,7 @@
 
 use std::collections::BTreeSet;
 
+use proto::model::assignment::VbucketAssignment;
 use proto::model::identity::UniqueId;
 use proto::model::ids::{BucketId, Epoch, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
@@ -35,6 +37,7 @@ use proto::model::topology::TopologyProvider;
 
 use super::bucket::BucketState;
 use super::context::StateContext;
+use super::copies::MEMBERS_MAX;
 use super::index_record::IndexRecord;
 use super::limits::{DROPPED_BUCKETS_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
 
@@ -53,6 +56,7 @@ impl StateContext {
         self.draining_nodes_are_indexers()?;
         for bucket in self.buckets.values() {
             self.vbuckets_are_on_projectors(bucket)?;
+            self.copies_fit(bucket)?;
             epochs_grow(bucket)?;
             no_dead_epoch_is_kept(bucket)?;
             rollback_is_prepared(bucket)?;
@@ -80,6 +84,8 @@ impl StateContext {
 
     fn numbers_were_given(&self) -> Checked {
         require(self.catalog_cas <= self.cas, || "the catalog is newer than the state".into())?;
+        let of_none = self.copies.keys().find(|id| !self.buckets.contains_key(id));
+        require(of_none.is_none(), || format!("copies of {of_none:?}, which is no bucket"))?;
         let is_there = |(id, _): &(BucketId, UniqueId)| self.buckets.contains_key(id);
         require(!self.dropped_buckets.iter().any(is_there), || "a dropped bucket is there".into())?;
         let bucket = self.buckets.keys().next_back().map_or(0, |id| id.0);
@@ -117,12 +123,37 @@ impl StateContext {
 
     fn vbuckets_are_on_projectors(&self, bucket: &BucketState) -> Checked {
         let assignment = &bucket.info.assignment;
-        let is_projector =
-            |node: &NodeId| self.nodes.get(node).is_some_and(|n| n.role == Role::Projector);
-        let all_are = assignment.projectors().iter().all(is_projector)
-            && assignment.transfers().iter().all(|transfer| is_projector(&transfer.to));
+        let targets = assignment.transfers().iter().map(|transfer| transfer.to);
+        let all_are =
+            assignment.projectors().into_iter().chain(targets).all(|node| self.is_projector(node));
         let name = &bucket.info.name;
         require(all_are, || format!("a vbucket of bucket {name:?} is not on a projector"))
+    }
+
+    fn copies_fit(&self, bucket: &BucketState) -> Checked {
+        let info = &bucket.info;
+        let name = &info.name;
+        let Some(copies) = self.copies.get(&info.id) else {
+            return require(!info.source.is_only_copy(), || format!("bucket {name:?} has no copy"));
+        };
+        require(info.source.is_only_copy(), || format!("pushed bucket {name:?} has copies"))?;
+        copies.check().map_err(|broken| format!("bucket {name:?}: {broken}"))?;
+        require(copies.members().count() <= MEMBERS_MAX, || {
+            format!("bucket {name:?} has more than {MEMBERS_MAX} copies")
+        })?;
+        let stranger =
+            copies.members().chain(copies.move_to).find(|node| !self.is_projector(*node));
+        require(stranger.is_none(), || {
+            format!("bucket {name:?}: node {stranger:?} has a copy and is no projector")
+        })?;
+        let owned = VbucketAssignment::single(info.vbuckets, copies.leader);
+        require(*info.assignment == owned, || {
+            format!("bucket {name:?}: its leader {} does not own all vbuckets", copies.leader)
+        })
+    }
+
+    fn is_projector(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|info| info.role == Role::Projector)
     }
 
     fn copies_are_on_distinct_indexers(&self, info: &IndexInfo) -> Checked {

@@ -19,6 +19,10 @@ const POSITION_BYTES_IN_ALL_MAX: usize =
 /// The encoded size limit of a vbucket in the assignment of its bucket: its owner and a hand-over.
 const ASSIGNMENT_BYTES_MAX: usize = 40;
 
+/// The encoded size limit of the copies of a bucket: its number, four numbers, the projector that it moves to, and at most four
+/// projectors. Each bucket has a vbucket, so there are at most as many.
+const COPIES_BYTES_MAX: usize = 112;
+
 /// The limit of indexes.
 pub(super) const INDEXES_MAX: usize = 2048;
 /// The limit of the encoded definitions of all indexes, and of the names of buckets. Every process keeps them, and a
@@ -67,7 +71,7 @@ const CLIENT_BYTES_MAX: usize = 48;
 
 /// The largest snapshot: the sum of the limits above. The last term is for the counters.
 pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
-    + VBUCKETS_IN_ALL_MAX * ASSIGNMENT_BYTES_MAX
+    + VBUCKETS_IN_ALL_MAX * (ASSIGNMENT_BYTES_MAX + COPIES_BYTES_MAX)
     + DEFINITION_BYTES_IN_ALL_MAX
     + INDEXES_MAX * (RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX)
     + 2 * PLACES_IN_ALL_MAX * PLACE_BYTES_MAX

@@ -16,6 +16,7 @@
 //! | [`effect`] | the result of a command |
 //! | `buckets`, `indexes`, `checks` | DDL |
 //! | `vbucket_owners` | the projectors of a bucket, and hand-overs of vbuckets |
+//! | `copies` | the copies of an embedded bucket |
 //! | `epochs` | stability timestamps |
 //! | `nodes` | registration, draining, removal |
 //! | `moves` | moves of slices |
@@ -34,6 +35,7 @@ pub mod bucket;
 mod buckets;
 mod checks;
 pub mod context;
+mod copies;
 pub mod effect;
 pub mod epoch_history;
 mod epochs;

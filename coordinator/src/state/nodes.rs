@@ -148,18 +148,7 @@ impl StateContext {
                     "coordinators are named in their settings and cannot be removed",
                 );
             }
-            Role::Projector => {
-                let kept =
-                    self.buckets.values().find(|bucket| bucket.info.assignment.concerns(node));
-                if let Some(bucket) = kept {
-                    let what =
-                        format!("node {node} owns vbuckets of bucket \"{}\"", bucket.info.name);
-                    return refuse(
-                        what,
-                        "move its vbuckets with ALTER BUCKET … MOVE VBUCKET, or use DROP BUCKET",
-                    );
-                }
-            }
+            Role::Projector => self.remove_projector(node)?,
             Role::Indexer => self.remove_copies(node)?,
             Role::Router => {}
         }
@@ -171,6 +160,20 @@ impl StateContext {
         self.proofs.remove(&node);
         self.draining.remove(&node);
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    /// Removes a projector from the copies of embedded buckets, or changes nothing.
+    fn remove_projector(&mut self, node: NodeId) -> Result<()> {
+        self.check_copies_without(node)?;
+        let kept = self.buckets.values().find(|bucket| bucket.info.assignment.concerns(node));
+        if let Some(bucket) = kept {
+            let what = format!("node {node} owns vbuckets of bucket \"{}\"", bucket.info.name);
+            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+                "move its vbuckets with ALTER BUCKET … MOVE VBUCKET, or use DROP BUCKET",
+            ));
+        }
+        self.leave_copies(node);
+        Ok(())
     }
 
     /// Removes a node from all topologies and moves, or changes nothing.

@@ -4,7 +4,9 @@
 //! the documents, and going back to what is left would take good entries from all indexes. So the projector asks before it
 //! serves the bucket, with its history:
 //!
-//! - A history that has everything that the last epoch covers is adopted, with the branches that the projector has begun.
+//! - A history that has everything that the last epoch covers is adopted, with the branches that the projector begins with this
+//!   answer. It names them in the question and stores them behind the answer, which says what the bucket's copies are
+//!   ([`proto::model::copies`]). Only the leader of the bucket is answered.
 //! - Another one changes nothing. The answer says what is missing, and names the last epoch. The projector tells nobody else.
 //! - If an operator has accepted the loss that such an answer told, a rollback to the surviving history begins
 //!   ([`proto::model::rollback`]). The acceptance names the epoch of that answer. A closed
@@ -52,16 +54,22 @@ impl StateContext {
         let missing = history.missing(&needed, &known.logs);
         let epoch = known.epochs.last().epoch;
         if missing.is_empty() {
-            return self.adopt(bucket, &history);
+            let (_, effects) = self.adopt(bucket, &history)?;
+            return Ok((self.opened(bucket), effects));
         }
         if accepted != Some(epoch) {
             return Ok((Outcome::Lacks { epoch, error: known.lacks(&missing) }, Vec::new()));
         }
-        let started = self.start_rollback(bucket, &history)?;
+        let (_, effects) = self.start_rollback(bucket, &history)?;
         if let Some(known) = self.buckets.get_mut(&bucket) {
             known.survives(&history.durable);
         }
-        Ok(started)
+        Ok((self.opened(bucket), effects))
+    }
+
+    /// The answer to a projector that may serve: the copies that it leads.
+    fn opened(&self, bucket: BucketId) -> Outcome {
+        self.copies.get(&bucket).cloned().map_or(Outcome::Done, Outcome::Opened)
     }
 
     /// Adopts the branches of a history that lacks nothing.

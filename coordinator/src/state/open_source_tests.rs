@@ -1,12 +1,14 @@
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
+use proto::model::copies::Copies;
 use proto::model::cut::Position;
 use proto::model::ids::{Epoch, Seqno, VbucketId, Vbuuid};
+use proto::model::node::Role;
 use proto::model::rollback::RollbackStep;
 use proto::rpc::command::{Command, CommandRequest, Promotion};
 
 use super::*;
-use crate::state::tests::{apply, done, with_bucket_of};
+use crate::state::tests::{apply, done, node, with_bucket_of};
 
 const BUCKET: BucketId = BucketId(1);
 const PROJECTOR: NodeId = NodeId(10);
@@ -65,11 +67,12 @@ fn stage(state: &StateContext) -> Option<RollbackStage> {
 fn a_source_with_all_that_the_last_epoch_covers_is_served() {
     let mut state = ten_epochs();
     let history = restarted([9, 12]);
-    done(&mut state, open(&history, None));
+    let opened = Outcome::Opened(Copies::single(PROJECTOR));
+    assert_eq!(done(&mut state, open(&history, None)), opened);
     assert_eq!(state.bucket(BUCKET).unwrap().logs, history.logs, "its branches are known");
     assert_eq!(stage(&state), None);
     // The repeated question gets the same answer.
-    done(&mut state, open(&history, None));
+    assert_eq!(done(&mut state, open(&history, None)), opened);
 }
 
 #[test]
@@ -101,7 +104,8 @@ fn no_report_of_the_leader_takes_an_embedded_bucket_back() {
 fn an_accepted_loss_rolls_the_bucket_back_to_what_is_left() {
     let mut state = ten_epochs();
     let left = restarted([6, 9]);
-    done(&mut state, open(&left, Some(10)));
+    let opened = done(&mut state, open(&left, Some(10)));
+    assert_eq!(opened, Outcome::Opened(Copies::single(PROJECTOR)));
     assert_eq!(stage(&state), Some(RollbackStage::Started));
     done(&mut state, rollback(RollbackStep::Prepare(left.clone())));
     done(&mut state, rollback(RollbackStep::Restart));
@@ -165,4 +169,24 @@ fn only_the_owner_speaks_of_a_vbucket() {
         accepted: Some(Epoch(10)),
     };
     assert_eq!(refused(&mut state, other).code, ErrorCode::NotOwner);
+}
+
+/// The old leader learns of the promotion by this refusal, if nothing else tells it.
+#[test]
+fn a_promoted_copy_opens_the_bucket_and_the_old_leader_is_refused() {
+    use proto::model::copies::CopiesChange::{Grow, Join, Promote};
+    let (mut state, second) = (ten_epochs(), NodeId(11));
+    done(&mut state, Command::RegisterNode(node(11, Role::Projector)));
+    done(&mut state, Command::SetCopies { bucket: "b".into(), copies: 2 });
+    for change in [Join(second), Grow(second), Promote(second)] {
+        let revision = state.copies(BUCKET).unwrap().revision;
+        done(&mut state, Command::ChangeCopies { bucket: BUCKET, revision, change });
+    }
+    let history = Box::new(restarted([9, 9]));
+    let of_second =
+        Command::OpenSource { bucket: BUCKET, projector: second, history, accepted: None };
+    let opened = done(&mut state, of_second);
+    assert!(matches!(opened, Outcome::Opened(copies) if copies.leader == second));
+    let error = refused(&mut state, open(&restarted([9, 9]), None));
+    assert_eq!(error.code, ErrorCode::NotOwner);
 }

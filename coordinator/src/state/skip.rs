@@ -8,6 +8,8 @@
 //!   with other cuts, so no epoch of the past is one that all nodes agree on. All slices are rebuilt from the source, which
 //!   has lost nothing.
 //! - Catalogs and revisions of indexes continue above the bound, so that nodes believe them again.
+//! - An embedded bucket continues with its leader alone, under a new term. The copies of an older state may have left since then, and
+//!   such a projector lacks what was acknowledged later. The leading coordinator lets copies join again.
 //! - Numbers of buckets that were made after the copy are never given again. Nobody has dropped these buckets, so projectors keep
 //!   their documents ([`Catalog::dropped_buckets`](proto::model::catalog::Catalog::dropped_buckets)).
 
@@ -37,6 +39,7 @@ impl StateContext {
             self.skips.epochs.insert(bucket, Epoch(to));
             self.begin_rollback(bucket);
         }
+        self.leave_leaders_alone(to);
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proto::model::copies::Copies;
 use proto::model::identity::UniqueId;
 use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
@@ -11,8 +12,10 @@ use super::context::StateContext;
 use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 9;
-/// The version before: it lacks the last three fields.
+const SNAPSHOT_VERSION: u8 = 10;
+/// The version before: it lacks the last field.
+const BEFORE_COPIES: u8 = 9;
+/// The version before that: it lacks three more fields.
 const BEFORE_SKIPS: u8 = 8;
 
 fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
@@ -20,11 +23,22 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
 }
 
-/// The fields that a snapshot of the version before lacks.
-fn absent() -> Result<Vec<u8>> {
+/// The field that a snapshot of version 9 lacks.
+fn no_copies() -> Result<Vec<u8>> {
+    encoded(&BTreeMap::<BucketId, Copies>::new())
+}
+
+/// The fields that a snapshot of version 8 lacks besides.
+fn no_skips() -> Result<Vec<u8>> {
     let (ids, dropped) =
         (BTreeMap::<BucketId, UniqueId>::new(), Vec::<(BucketId, UniqueId)>::new());
     encoded(&(ids, dropped, Skips::default()))
+}
+
+/// Adds the copies that each embedded bucket of an earlier build has: one.
+fn with_copies(mut state: StateContext) -> StateContext {
+    state.reset_copies();
+    state
 }
 
 fn decoded(body: &[u8]) -> Result<StateContext> {
@@ -44,11 +58,16 @@ impl StateContext {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => decoded(body),
-            Some((&BEFORE_SKIPS, body)) => decoded(&[body, &absent()?].concat()),
+            Some((&BEFORE_COPIES, body)) => {
+                decoded(&[body, &no_copies()?].concat()).map(with_copies)
+            }
+            Some((&BEFORE_SKIPS, body)) => {
+                decoded(&[body, &no_skips()?, &no_copies()?].concat()).map(with_copies)
+            }
             Some((version, _)) => Err(Error::new(
                 ErrorCode::Version,
                 format!(
-                    "StateContext of version {version}, this build reads {BEFORE_SKIPS} and {SNAPSHOT_VERSION}"
+                    "StateContext of version {version}, this build reads {BEFORE_SKIPS} to {SNAPSHOT_VERSION}"
                 ),
             )
             .with_hint("run the same version on all coordinators")),
@@ -59,32 +78,56 @@ impl StateContext {
 
 #[cfg(test)]
 impl StateContext {
-    /// The state as the version before encodes it.
+    /// The state as version 8 encodes it.
     pub(crate) fn to_bytes_before_skips(&self) -> Vec<u8> {
-        let Self { bucket_ids, dropped_buckets, skips, .. } = self;
-        let new = encoded(&(bucket_ids, dropped_buckets, skips)).unwrap();
+        let Self { bucket_ids, dropped_buckets, skips, copies, .. } = self;
+        self.without(&(bucket_ids, dropped_buckets, skips, copies), BEFORE_SKIPS)
+    }
+
+    /// The state as version 9 encodes it.
+    pub(crate) fn to_bytes_before_copies(&self) -> Vec<u8> {
+        self.without(&self.copies, BEFORE_COPIES)
+    }
+
+    fn without(&self, last_fields: &impl Serialize, version: u8) -> Vec<u8> {
+        let new = encoded(last_fields).unwrap();
         let mut bytes = self.to_bytes().unwrap();
         bytes.truncate(bytes.len() - new.len());
-        bytes[0] = BEFORE_SKIPS;
+        bytes[0] = version;
         bytes
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proto::model::bucket::SourceKind;
+    use proto::model::ids::NodeId;
+
     use super::*;
-    use crate::state::tests::serving;
+    use crate::state::tests::{serving, with_bucket_of};
 
     #[test]
-    fn a_snapshot_of_the_version_before_is_read_and_others_are_refused_by_name() {
+    fn snapshots_of_two_versions_before_are_read_and_others_are_refused_by_name() {
         let state = serving(1);
         let bytes = state.to_bytes().unwrap();
         assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
+        assert_eq!(StateContext::from_bytes(&state.to_bytes_before_copies()).unwrap(), state);
         let mut bytes = state.to_bytes_before_skips();
         assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
         bytes[0] = BEFORE_SKIPS - 1;
         let error = StateContext::from_bytes(&bytes).unwrap_err();
         assert_eq!(error.code, ErrorCode::Version);
         assert!(error.message.contains("version 7"), "{error}");
+    }
+
+    #[test]
+    fn an_embedded_bucket_of_an_earlier_build_has_one_copy_at_its_projector() {
+        let state = with_bucket_of(SourceKind::Embedded);
+        for bytes in [state.to_bytes_before_copies(), state.to_bytes_before_skips()] {
+            let read = StateContext::from_bytes(&bytes).unwrap();
+            assert_eq!(read.copies(BucketId(1)), Some(&Copies::single(NodeId(10))));
+            assert_eq!(read, state);
+            read.check().unwrap();
+        }
     }
 }

@@ -10,7 +10,7 @@ use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
-use super::effect::{Change, Effect};
+use super::effect::{Change, Effect, catalog_changed, nothing};
 use super::lookup::no_bucket;
 
 fn bad(what: String, hint: &str) -> Error {
@@ -18,6 +18,8 @@ fn bad(what: String, hint: &str) -> Error {
 }
 
 const SEVERAL: &str = "only a bucket made FROM PUSH can have several projectors; a single projector numbers all mutations of an embedded bucket";
+
+const WHOLE: &str = "an embedded bucket moves as a whole: ALTER BUCKET … MOVE TO 'n'";
 
 impl StateContext {
     /// Chooses as many projectors as a new bucket needs, those with the fewest buckets first.
@@ -27,11 +29,9 @@ impl StateContext {
         vbuckets: u16,
         wanted: u16,
     ) -> Result<Vec<NodeId>> {
-        let kept =
-            |id: NodeId| self.buckets.values().filter(|b| b.info.assignment.concerns(id)).count();
         let registered = self.nodes.values().filter(|node| node.role == Role::Projector);
         let mut idlest: Vec<NodeId> = registered.map(|node| node.id).collect();
-        idlest.sort_by_key(|id| (kept(*id), *id));
+        idlest.sort_by_key(|id| (self.buckets_at(*id), *id));
         if idlest.is_empty() {
             let what = "no projector is registered that could own the bucket";
             return Err(Error::unavailable(what)
@@ -65,7 +65,7 @@ impl StateContext {
         let next = self.cas + 1;
         let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
         if !known.info.source.can_span_projectors() {
-            return Err(bad(format!("bucket \"{bucket}\" is embedded"), SEVERAL));
+            return Err(bad(format!("bucket \"{bucket}\" is embedded"), WHOLE));
         }
         let mut assignment = VbucketAssignment::clone(&known.info.assignment);
         let mut begun = 0;
@@ -116,6 +116,9 @@ impl StateContext {
 
     pub(super) fn cancel_hand_over(&mut self, bucket: &str) -> Change {
         let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        if let Some(copies) = self.copies.get_mut(&id) {
+            return if copies.set_move_to(None) { catalog_changed() } else { nothing() };
+        }
         let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
         if known.info.assignment.transfers().is_empty() {
             return Ok((Outcome::Done, Vec::new()));

@@ -12,6 +12,7 @@ use proto::client::source::source_of;
 use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
 use proto::model::ids::{Epoch, IndexId};
 use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -322,6 +323,12 @@ fn in_doubt(error: Error) -> Error {
 fn shows(catalog: &Catalog, command: &Command) -> bool {
     match command {
         Command::CreateBucket { name, .. } => catalog.bucket(name).is_some(),
+        Command::CreateCopied { command, .. } => shows(catalog, command),
+        Command::SetCopies { bucket, copies } => {
+            copies_of(catalog, bucket).is_none_or(|known| known.wanted == *copies)
+        }
+        Command::MoveBucket { bucket, to } => copies_of(catalog, bucket)
+            .is_none_or(|known| known.move_to.unwrap_or(known.leader) == *to),
         Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
         Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
         Command::DropIndex { name, .. } => catalog.index(name).is_none(),
@@ -333,6 +340,7 @@ fn shows(catalog: &Catalog, command: &Command) -> bool {
         }),
         Command::CancelHandOver { bucket } => {
             catalog.bucket(bucket).is_none_or(|bucket| bucket.assignment.transfers().is_empty())
+                && copies_of(catalog, bucket).is_none_or(|copies| copies.move_to.is_none())
         }
         Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
         Command::BuildIndexes { names, .. } => names
@@ -340,6 +348,11 @@ fn shows(catalog: &Catalog, command: &Command) -> bool {
             .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),
         _ => true,
     }
+}
+
+/// The copies of an embedded bucket.
+fn copies_of<'a>(catalog: &'a Catalog, bucket: &str) -> Option<&'a Copies> {
+    catalog.copies.get(&catalog.bucket(bucket)?.id)
 }
 
 struct Pin(EpochLease);

@@ -52,7 +52,7 @@ pub(super) async fn rows(
                 .map(|(name, value)| vec![Datum::text(name), Datum::text(value)])
                 .collect());
         }
-        Show::Buckets => catalog_status(backend),
+        Show::Buckets | Show::Copies => catalog_status(backend),
         Show::Indexes | Show::Nodes | Show::Slices | Show::Moves | Show::Rollbacks => {
             cluster_status(backend).await
         }

@@ -1,4 +1,4 @@
-//! Runs statements about the placement of slices and vbuckets.
+//! Runs statements about the placement of slices, vbuckets and copies of buckets.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::NodeId;
@@ -39,6 +39,13 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
             let to = find_node(&catalog, to, Some(Role::Projector))?;
             let (bucket, vbuckets) = (bucket.clone(), vbuckets.clone());
             (Command::HandOver { bucket, vbuckets, to }, "ALTER BUCKET")
+        }
+        Admin::MoveBucket { bucket, to } => {
+            let to = find_node(&catalog, to, Some(Role::Projector))?;
+            (Command::MoveBucket { bucket: bucket.clone(), to }, "ALTER BUCKET")
+        }
+        Admin::SetCopies { bucket, copies } => {
+            (Command::SetCopies { bucket: bucket.clone(), copies: *copies }, "ALTER BUCKET")
         }
         Admin::CancelVbuckets { bucket } => {
             (Command::CancelHandOver { bucket: bucket.clone() }, "ALTER BUCKET")

@@ -123,6 +123,8 @@ pub struct CreateBucket {
     pub vbuckets: Option<u16>,
     /// `projectors`, if given.
     pub projectors: Option<u16>,
+    /// `copies`, if given.
+    pub copies: Option<u8>,
 }
 
 /// `INSERT INTO b (id, doc) VALUES …`.
@@ -262,7 +264,7 @@ pub struct KeyItem {
     pub include_missing: bool,
 }
 
-/// Statements about the placement of slices and vbuckets. Nodes are named by number or address.
+/// Statements about the placement of slices, vbuckets and copies of buckets. Nodes are named by number or address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admin {
     /// `REBALANCE [INDEX i]`.
@@ -307,6 +309,20 @@ pub enum Admin {
         /// The projector that gets them.
         to: String,
     },
+    /// `ALTER BUCKET b MOVE TO 'n'`.
+    MoveBucket {
+        /// The bucket.
+        bucket: String,
+        /// The projector that leads it then.
+        to: String,
+    },
+    /// `ALTER BUCKET b SET (copies = n)`.
+    SetCopies {
+        /// The bucket.
+        bucket: String,
+        /// The number of copies.
+        copies: u8,
+    },
     /// `ALTER BUCKET b CANCEL MOVES`.
     CancelVbuckets {
         /// The bucket.
@@ -333,6 +349,8 @@ pub enum Admin {
 pub enum Show {
     /// `SHOW BUCKETS`.
     Buckets,
+    /// `SHOW COPIES`.
+    Copies,
     /// `SHOW INDEXES`.
     Indexes,
     /// `SHOW NODES`.

@@ -40,6 +40,10 @@ async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&
         projectors: create.projectors.unwrap_or(1),
         if_not_exists: create.if_not_exists,
     };
+    let command = match create.copies {
+        Some(copies) => Command::CreateCopied { copies, command: Box::new(command) },
+        None => command,
+    };
     backend.command(command).await?;
     Ok("CREATE BUCKET")
 }

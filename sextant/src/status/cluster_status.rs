@@ -22,6 +22,8 @@ pub struct ClusterStatus {
     pub nodes: Vec<NodeStatus>,
     /// Buckets, by number.
     pub buckets: Vec<BucketStatus>,
+    /// The copies of embedded buckets, by bucket; the leader of each first, then those in sync, then the joining ones.
+    pub copies: Vec<CopyStatus>,
     /// Indexes, by number.
     pub indexes: Vec<IndexStatus>,
     /// The copies of slices in the topology, by index, slice and replica.
@@ -125,12 +127,35 @@ pub struct BucketStatus {
     pub projectors: Vec<ProjectorShare>,
     /// Number of vbuckets that are handed over.
     pub moving: usize,
+    /// The copies in sync of those that are wanted; `None` for a pushed bucket, as the next two.
+    pub copies: Option<String>,
+    /// Number of copies that have everything acknowledged, its leader included.
+    pub copies_in_sync: Option<u64>,
+    /// Number of copies that it should have.
+    pub copies_wanted: Option<u64>,
     /// The owner of each vbucket, and the hand-overs.
     pub assignment: Arc<VbucketAssignment>,
     /// The rollback under way, as it is replicated.
     pub rollback: Option<Arc<Rollback>>,
     /// Epochs that rollbacks have removed, oldest first.
     pub dead: Arc<Vec<DeadEpochs>>,
+}
+
+/// A copy of an embedded bucket.
+#[derive(Clone, Debug, Serialize)]
+pub struct CopyStatus {
+    /// The bucket's name.
+    pub bucket: String,
+    /// The projector.
+    pub projector: NodeId,
+    /// `leader`, `in sync` or `joining`.
+    pub role: &'static str,
+    /// The number of the bucket's present leader, counted by the bucket.
+    pub term: u64,
+    /// Number of copies that the bucket should have.
+    pub wanted_copies: u8,
+    /// The projector that the bucket moves to.
+    pub moving_to: Option<NodeId>,
 }
 
 /// The share of a projector in a bucket.

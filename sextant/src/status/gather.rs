@@ -15,7 +15,7 @@ use super::cluster_status::{
     BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, NodeBucketStatus, NodeStatus,
     ProjectorShare,
 };
-use super::{moves, rollbacks, slices};
+use super::{copies, moves, rollbacks, slices};
 use crate::rows::words::index_state;
 use crate::sql::backend::Backend;
 
@@ -55,6 +55,7 @@ impl ClusterStatus {
             cas: catalog.cas,
             nodes: nodes(catalog, reports),
             buckets: catalog.buckets.values().map(|info| bucket(catalog, info)).collect(),
+            copies: copies::copies(catalog),
             indexes: catalog.indexes.values().map(index).collect(),
             slices: slices::slices(catalog, reports),
             moves: moves::moves(catalog, reports),
@@ -110,6 +111,8 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
 
 fn bucket(catalog: &Catalog, info: &BucketInfo) -> BucketStatus {
     let assignment = &info.assignment;
+    let copies = catalog.copies.get(&info.id);
+    let (in_sync, wanted) = (copies.map(|c| c.in_sync.len() as u64), copies.map(|c| c.wanted));
     let share = |node| ProjectorShare { node, vbuckets: assignment.owned_by(node).len() };
     BucketStatus {
         id: info.id,
@@ -119,6 +122,9 @@ fn bucket(catalog: &Catalog, info: &BucketInfo) -> BucketStatus {
         indexes: catalog.indexes.values().filter(|index| index.bucket == info.id).count(),
         projectors: assignment.projectors().into_iter().map(share).collect(),
         moving: assignment.transfers().len(),
+        copies: in_sync.zip(wanted).map(|(in_sync, wanted)| format!("{in_sync} of {wanted}")),
+        copies_in_sync: in_sync,
+        copies_wanted: wanted.map(u64::from),
         assignment: assignment.clone(),
         rollback: info.rollback.clone(),
         dead: info.dead.clone(),

@@ -11,6 +11,7 @@
 //! asks nobody. A field has the same name in JSON and as a column of SHOW, and a test compares all renderings of one value.
 
 mod cluster_status;
+mod copies;
 mod gather;
 mod moves;
 mod process_status;
@@ -21,8 +22,8 @@ mod slices;
 mod tests;
 
 pub use cluster_status::{
-    BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, MoveStatus, NodeBucketStatus,
-    NodeStatus, ProjectorShare, RollbackStatus, SliceStatus,
+    BucketStatus, ClusterStatus, CoordinatorAnswer, CopyStatus, IndexStatus, MoveStatus,
+    NodeBucketStatus, NodeStatus, ProjectorShare, RollbackStatus, SliceStatus,
 };
 pub use gather::{catalog_status, cluster_status};
 pub use process_status::{ProcessStatus, Status, WorkStatus};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use proto::flow::AdmissionStatus;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceId, SliceNo,
 };
@@ -28,9 +29,14 @@ use crate::sql::plan::ColumnInfo;
 
 /// The tables of SHOW, their lists in JSON, and the fields that only JSON has, because they are numbers of things that
 /// have names, or lists.
-const TABLES: [(Show, &str, &[&str]); 6] = [
+const TABLES: [(Show, &str, &[&str]); 7] = [
     (Show::Nodes, "nodes", &["buckets", "scans"]),
-    (Show::Buckets, "buckets", &["assignment", "dead", "id", "rollback"]),
+    (
+        Show::Buckets,
+        "buckets",
+        &["assignment", "copies_in_sync", "copies_wanted", "dead", "id", "rollback"],
+    ),
+    (Show::Copies, "copies", &[]),
     (
         Show::Indexes,
         "indexes",
@@ -50,6 +56,8 @@ fn catalog() -> Catalog {
     let nodes = [
         node(1, Role::Coordinator, ""),
         node(101, Role::Projector, ""),
+        node(102, Role::Projector, ""),
+        node(103, Role::Projector, ""),
         node(201, Role::Indexer, "zone-1"),
         node(202, Role::Indexer, "zone-2"),
         node(301, Role::Router, ""),
@@ -57,6 +65,9 @@ fn catalog() -> Catalog {
     let mut people = BucketInfo::new(BucketId(1), "people", 4, SourceKind::Embedded, NodeId(101));
     people.dead = Arc::new(vec![DeadEpochs { point: None, to: Epoch(9) }]);
     let pushed = BucketInfo::new(BucketId(2), "readings", 2, SourceKind::Push, NodeId(101));
+    let mut copies = Copies::single(NodeId(101));
+    (copies.wanted, copies.term, copies.move_to) = (2, 3, Some(NodeId(103)));
+    (copies.in_sync, copies.joining) = (vec![NodeId(101), NodeId(102)], vec![NodeId(103)]);
     let mv = |id, slice, stage| SliceMove {
         id: MoveId(id),
         slice: SliceNo(slice),
@@ -89,6 +100,7 @@ fn catalog() -> Catalog {
         draining: [NodeId(201)].into(),
         removed: vec![node(203, Role::Indexer, "zone-3").1],
         ended_moves: vec![EndedMove { index: IndexId(3), was, undone }],
+        copies: [(BucketId(1), copies)].into(),
     }
 }
 
@@ -223,7 +235,12 @@ fn grpc_has_the_values_of_json() {
     let status = status(CoordinatorAnswer::NotAsked);
     let json = serde_json::to_value(&status).expect("JSON");
     for (bucket, object) in status.cluster.buckets.iter().zip(rows(&json, "buckets")) {
-        let proto::grpc::Bucket { name, vbuckets, source } = grpc::bucket(bucket);
+        let proto::grpc::Bucket { name, vbuckets, source, copies_in_sync, copies_wanted } =
+            grpc::bucket(bucket);
+        let counts = [("copies_in_sync", copies_in_sync), ("copies_wanted", copies_wanted)];
+        for (field, count) in counts {
+            assert_eq!(object[field], Json::from(count), "{field}");
+        }
         assert_eq!((&object["name"], &object["vbuckets"]), (&name.into(), &vbuckets.into()));
         assert_eq!(object["source"], source);
     }
@@ -273,6 +290,11 @@ fn metrics_have_the_values_of_json() {
             ("refused_total", "refused"),
         ] {
             check(format!("sextant_scans_{name}{{{label}}}"), &scans[field]);
+        }
+    }
+    for bucket in rows(&json, "buckets") {
+        for field in ["copies_in_sync", "copies_wanted"] {
+            check(format!("sextant_bucket_{field}{{bucket={}}}", bucket["name"]), &bucket[field]);
         }
     }
     for index in rows(&json, "indexes") {

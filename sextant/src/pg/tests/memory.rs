@@ -14,6 +14,7 @@ use proto::expr::cost::CostMeter;
 use proto::expr::eval::{DocumentScope, Scope, truth};
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
 use proto::model::cut::{Position, WritePosition};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
@@ -159,6 +160,10 @@ impl Backend for Memory {
         let cas = catalog.cas;
         let exists = |name: &str| Error::new(ErrorCode::Exists, format!("{name} exists"));
         let unknown = |name: &str| Error::new(ErrorCode::Unknown, format!("there is no {name}"));
+        let (command, wanted) = match command {
+            Command::CreateCopied { copies, command } => (*command, copies),
+            command => (command, 1),
+        };
         match command {
             Command::CreateBucket { name, vbuckets, source, if_not_exists, .. } => {
                 match catalog.bucket(&name) {
@@ -168,6 +173,10 @@ impl Backend for Memory {
                 }
                 let id = BucketId(cas);
                 let bucket = BucketInfo::new(id, name, vbuckets, source, NodeId(1));
+                if source.is_only_copy() {
+                    let copies = Copies { wanted, ..Copies::single(NodeId(1)) };
+                    catalog.copies.insert(id, copies);
+                }
                 catalog.buckets.insert(id, Arc::new(bucket));
                 Ok(Outcome::Bucket(id))
             }

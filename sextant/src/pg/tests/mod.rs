@@ -139,7 +139,8 @@ async fn rows_have_the_order_and_the_types_of_the_index() {
         ),
         ("SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL", "~"),
         ("SELECT current_schema(), current_user, pg_catalog.current_database()", "public|me|db"),
-        ("SHOW BUCKETS", "b|4|embedded|1|1|0"),
+        ("SHOW BUCKETS", "b|4|embedded|1|1|0|1 of 1"),
+        ("CREATE BUCKET c WITH (copies = 2); SHOW COPIES", "b|1|leader|1|1|~;c|1|leader|1|2|~"),
         (
             "EXPLAIN SELECT id FROM cities WHERE country = 'DE'",
             "Scan of index cities on b;  Ranges: 1, for country = 'DE';  Output: id;  Slices: 8, by hash of META().id",

@@ -1,7 +1,8 @@
-//! Statements about the placement of slices and vbuckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER INDEX`,
+//! Statements about the placement of slices, vbuckets and copies of buckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER INDEX`,
 //! `ALTER BUCKET`.
 
 use proto::model::bucket::VBUCKETS_MAX;
+use proto::model::copies::COPIES_MAX;
 use proto::model::ids::{SliceNo, VbucketId};
 use proto::model::index::{REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode};
@@ -81,14 +82,22 @@ impl Cursor<'_> {
         Err(self.expected("MOVE SLICE or SET (…)"))
     }
 
-    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b CANCEL MOVES`.
+    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b MOVE TO 'n'`, `ALTER BUCKET b SET (copies = n)`,
+    /// `ALTER BUCKET b CANCEL MOVES`.
     fn alter_bucket(&mut self) -> SqlResult<Statement> {
         let bucket = self.object_name("the name of a bucket")?;
         if self.eat_words(&["CANCEL", "MOVES"]) {
             return Ok(Statement::Admin(Admin::CancelVbuckets { bucket }));
         }
+        if self.eat_words(&["MOVE", "TO"]) {
+            let to = self.node()?;
+            return Ok(Statement::Admin(Admin::MoveBucket { bucket, to }));
+        }
+        if self.eat_word("SET") {
+            return self.set_bucket_options(bucket);
+        }
         if !self.eat_words(&["MOVE", "VBUCKET"]) {
-            return Err(self.expected("MOVE VBUCKET or CANCEL MOVES"));
+            return Err(self.expected("MOVE VBUCKET, MOVE TO, SET (…) or CANCEL MOVES"));
         }
         let mut vbuckets = vec![self.vbucket()?];
         while self.eat(&Token::Comma) {
@@ -97,6 +106,18 @@ impl Cursor<'_> {
         self.expect_word("TO")?;
         let to = self.node()?;
         Ok(Statement::Admin(Admin::MoveVbuckets { bucket, vbuckets, to }))
+    }
+
+    /// `(copies = n)`.
+    fn set_bucket_options(&mut self, bucket: String) -> SqlResult<Statement> {
+        self.expect(&Token::LParen)?;
+        let option = self.with_option()?;
+        if option.name != "copies" {
+            return Err(option.unknown("copies"));
+        }
+        let copies = option.integer(1, COPIES_MAX.into())? as u8;
+        self.expect(&Token::RParen)?;
+        Ok(Statement::Admin(Admin::SetCopies { bucket, copies }))
     }
 
     fn vbucket(&mut self) -> SqlResult<VbucketId> {

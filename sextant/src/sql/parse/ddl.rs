@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use proto::expr::Expr;
 use proto::model::bucket::{SourceKind, VBUCKETS_MAX};
+use proto::model::copies::COPIES_MAX;
 use proto::model::index::{COLUMNS_MAX, Compression, INCLUDED_KB_MAX, REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
@@ -125,15 +126,16 @@ impl Cursor<'_> {
             }
             false => SourceKind::Embedded,
         };
-        let (mut vbuckets, mut projectors) = (None, None);
+        let (mut vbuckets, mut projectors, mut copies) = (None, None, None);
         for option in self.with_options()? {
             match option.name.as_str() {
                 "vbuckets" => vbuckets = Some(option.integer(1, VBUCKETS_MAX.into())? as u16),
                 "projectors" => projectors = Some(option.integer(1, VBUCKETS_MAX.into())? as u16),
-                _ => return Err(option.unknown("vbuckets and projectors")),
+                "copies" => copies = Some(option.integer(1, COPIES_MAX.into())? as u8),
+                _ => return Err(option.unknown("vbuckets, projectors and copies")),
             }
         }
-        let bucket = CreateBucket { name, if_not_exists, source, vbuckets, projectors };
+        let bucket = CreateBucket { name, if_not_exists, source, vbuckets, projectors, copies };
         Ok(Statement::CreateBucket(bucket))
     }
 

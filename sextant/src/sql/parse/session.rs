@@ -21,6 +21,7 @@ impl Cursor<'_> {
         let name = self.setting_name()?;
         Ok(Statement::Show(match name.as_str() {
             "buckets" => Show::Buckets,
+            "copies" => Show::Copies,
             "indexes" => Show::Indexes,
             "nodes" => Show::Nodes,
             "slices" => Show::Slices,

@@ -420,6 +420,13 @@ fn statements_about_placement_are_parsed() {
                 to: node(),
             },
         ),
+        ("ALTER BUCKET b MOVE TO '7'", Admin::MoveBucket { bucket: "b".into(), to: node() }),
+        (
+            "ALTER BUCKET b MOVE TO 'host:1'",
+            Admin::MoveBucket { bucket: "b".into(), to: "host:1".into() },
+        ),
+        ("alter bucket B move to 7", Admin::MoveBucket { bucket: "b".into(), to: node() }),
+        ("ALTER BUCKET b SET (copies = 2)", Admin::SetCopies { bucket: "b".into(), copies: 2 }),
         ("ALTER BUCKET b CANCEL MOVES", Admin::CancelVbuckets { bucket: "b".into() }),
         ("ALTER INDEX i SET (replicas = 2)", Admin::SetReplicas { index: "i".into(), replicas: 2 }),
     ] {
@@ -430,12 +437,18 @@ fn statements_about_placement_are_parsed() {
     assert_eq!(one("EXPLAIN REBALANCE"), Statement::ExplainRebalance(None));
     assert_eq!(one("EXPLAIN REBALANCE INDEX i"), Statement::ExplainRebalance(name("i")));
     assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));
+    assert_eq!(one("SHOW COPIES"), Statement::Show(Show::Copies));
     assert_eq!(one("SHOW ROLLBACKS"), Statement::Show(Show::Rollbacks));
     for (sql, position) in [
         ("ALTER TABLE t", 7),
         ("ALTER INDEX i MOVE SLICE 5000 TO 1", 26),
         ("ALTER INDEX i SET (slices = 2)", 20),
         ("ALTER INDEX i SET (replicas = 99)", 20),
+        ("ALTER BUCKET b SET (copies = 0)", 21),
+        ("ALTER BUCKET b SET (copies = 4)", 21),
+        ("ALTER BUCKET b SET (vbuckets = 4)", 21),
+        ("ALTER BUCKET b MOVE 7", 16),
+        ("CREATE BUCKET b WITH (copies = 4)", 23),
         ("DRAIN NODE", 11),
         ("CANCEL BUILD", 8),
     ] {

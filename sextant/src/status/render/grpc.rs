@@ -10,6 +10,8 @@ pub(crate) fn bucket(status: &BucketStatus) -> Bucket {
         name: status.name.clone(),
         vbuckets: status.vbuckets.into(),
         source: status.source.into(),
+        copies_in_sync: status.copies_in_sync.map(|count| count as u32),
+        copies_wanted: status.copies_wanted.map(|count| count as u32),
     }
 }
 

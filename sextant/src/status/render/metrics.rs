@@ -128,6 +128,7 @@ fn register_status(registry: &mut Registry, status: &Status) {
     register_memory(registry, &process.local_indexers);
     register_scans(registry, process, cluster);
     gauge(registry, "catalog_cas", "Version of this router's catalog", cluster.cas);
+    register_copies(registry, cluster);
     if let Some(status) = cluster.coordinator.status() {
         register_raft(registry, status);
         register_reports(registry, cluster);
@@ -155,6 +156,11 @@ type ByNodeCounter = Family<ByNode, Counter<u64, AtomicU64>>;
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByNodeAndBucket {
     node: u64,
+    bucket: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByBucket {
     bucket: String,
 }
 
@@ -213,6 +219,23 @@ fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let gauge: Gauge = Gauge::default();
     gauge.set(value as i64);
     registry.register(name, help, gauge);
+}
+
+/// Registers the copies of embedded buckets.
+fn register_copies(registry: &mut Registry, cluster: &ClusterStatus) {
+    let in_sync = Family::<ByBucket, Gauge>::default();
+    let wanted = Family::<ByBucket, Gauge>::default();
+    let figures = |gauge: &Family<ByBucket, Gauge>, bucket: &str, count: Option<u64>| {
+        if let Some(count) = count {
+            gauge.get_or_create(&ByBucket { bucket: bucket.to_owned() }).set(count as i64);
+        }
+    };
+    for bucket in &cluster.buckets {
+        figures(&in_sync, &bucket.name, bucket.copies_in_sync);
+        figures(&wanted, &bucket.name, bucket.copies_wanted);
+    }
+    registry.register("bucket_copies_in_sync", "Copies with everything acknowledged", in_sync);
+    registry.register("bucket_copies_wanted", "Copies that a bucket should have", wanted);
 }
 
 /// Registers the figures that nodes report to the coordinator.

@@ -7,7 +7,7 @@ use crate::rows::value::Datum;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 use crate::status::{
-    BucketStatus, ClusterStatus, IndexStatus, MoveStatus, NodeStatus, ProjectorShare,
+    BucketStatus, ClusterStatus, CopyStatus, IndexStatus, MoveStatus, NodeStatus, ProjectorShare,
     RollbackStatus, SliceStatus,
 };
 
@@ -23,6 +23,16 @@ const BUCKETS: &[Column<BucketStatus>] = &[
     ("indexes", Int4, |bucket| Datum::int(bucket.indexes as i64)),
     ("projectors", Text, |bucket| Datum::text(projectors(&bucket.projectors))),
     ("moving", Int4, |bucket| Datum::int(bucket.moving as i64)),
+    ("copies", Text, |bucket| text(&bucket.copies)),
+];
+
+const COPIES: &[Column<CopyStatus>] = &[
+    ("bucket", Text, |copy| Datum::text(&*copy.bucket)),
+    ("projector", Int8, |copy| id(copy.projector)),
+    ("role", Text, |copy| Datum::text(copy.role)),
+    ("term", Int8, |copy| Datum::int(copy.term as i64)),
+    ("wanted_copies", Int4, |copy| Datum::int(copy.wanted_copies.into())),
+    ("moving_to", Int8, |copy| copy.moving_to.map_or(Datum::NULL, id)),
 ];
 
 const INDEXES: &[Column<IndexStatus>] = &[
@@ -113,6 +123,7 @@ fn projectors(shares: &[ProjectorShare]) -> String {
 pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
     match what {
         Show::Buckets => Some(named(BUCKETS)),
+        Show::Copies => Some(named(COPIES)),
         Show::Indexes => Some(named(INDEXES)),
         Show::Nodes => Some(named(NODES)),
         Show::Slices => Some(named(SLICES)),
@@ -134,6 +145,7 @@ fn named<R>(columns: &[Column<R>]) -> Vec<ColumnInfo> {
 pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
     match what {
         Show::Buckets => values(BUCKETS, &status.buckets),
+        Show::Copies => values(COPIES, &status.copies),
         Show::Indexes => values(INDEXES, &status.indexes),
         Show::Nodes => values(NODES, &status.nodes),
         Show::Slices => values(SLICES, &status.slices),

@@ -1,0 +1,178 @@
+//! Plans which projectors join the copies of a bucket, and which leave ([`proto::model::copies`]).
+//!
+//! For each bucket the first of these that applies, one change at a time:
+//!
+//! 1. A joining copy whose projector has been silent for [`GONE_MS`] leaves, if another live projector could have it.
+//! 2. A surplus copy leaves: one that is joining rather than one in sync. A bucket that moves may have one more.
+//! 3. The projector that the bucket moves to joins.
+//! 4. If a copy is missing, a live projector joins: the one with the fewest copies, in a zone without a copy if there is a choice.
+//!
+//! The coordinator never ends the part of a leader and promotes nobody. The copies themselves know who has everything. Each change
+//! names the revision of the copies that it was planned for, so that it is lost when the copies have changed meanwhile.
+
+use std::collections::BTreeMap;
+
+use proto::model::copies::{Copies, CopiesChange, CopyRole};
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::command::Command;
+
+use super::heartbeats::Heartbeats;
+use super::old_copy::all_have_reported;
+use super::plan::Plan;
+use crate::state::StateContext;
+
+/// The time between two looks at the copies. A change that has come to nothing is planned again, and not in a tight loop.
+const LOOK_EVERY_MS: u64 = 500;
+/// The silence after which a joining copy gives its place to another projector: twice the silence of a dead node.
+const GONE_MS: u64 = 10_000;
+/// The most buckets that a projector copies at once. Each copy reads a whole bucket from its leader.
+const JOINING_MAX: usize = 4;
+/// The most buckets that are copied at once in the cluster.
+const JOINING_IN_ALL_MAX: usize = 8;
+
+/// The leader's memory of its plans for copies.
+#[derive(Debug, Default)]
+pub(super) struct CopyPlans {
+    /// The time of the last look.
+    looked_ms: Option<u64>,
+}
+
+impl CopyPlans {
+    /// Plans at most one change of each bucket.
+    pub(super) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        if self.looked_ms.is_some_and(|looked_ms| now_ms < looked_ms + LOOK_EVERY_MS) {
+            return;
+        }
+        self.looked_ms = Some(now_ms);
+        let mut projectors = Projectors::new(state, heartbeats, now_ms);
+        for (bucket, copies) in state.all_copies() {
+            if let Some(change) = projectors.change(copies) {
+                projectors.note(change);
+                let revision = copies.revision;
+                plan.commands.push(Command::ChangeCopies { bucket, revision, change });
+            }
+        }
+    }
+}
+
+/// The projectors with their copies of all buckets, as they are after the changes that are planned so far.
+struct Projectors<'a> {
+    state: &'a StateContext,
+    heartbeats: &'a Heartbeats,
+    now_ms: u64,
+    /// The number of copies on each projector.
+    copies: BTreeMap<NodeId, usize>,
+    /// The number of joining copies on each projector.
+    joining: BTreeMap<NodeId, usize>,
+    /// True once it is known which projectors are alive.
+    is_complete: bool,
+}
+
+impl<'a> Projectors<'a> {
+    fn new(state: &'a StateContext, heartbeats: &'a Heartbeats, now_ms: u64) -> Self {
+        let (mut copies, mut joining) = (BTreeMap::new(), BTreeMap::new());
+        for (_, of_bucket) in state.all_copies() {
+            of_bucket.members().for_each(|node| *copies.entry(node).or_default() += 1);
+            of_bucket.joining.iter().for_each(|node| *joining.entry(*node).or_default() += 1);
+        }
+        let is_complete = all_have_reported(state, heartbeats, now_ms);
+        Self { state, heartbeats, now_ms, copies, joining, is_complete }
+    }
+
+    fn change(&self, copies: &Copies) -> Option<CopiesChange> {
+        let leaves = self.gone(copies).or_else(|| self.surplus(copies));
+        let joins = || self.target(copies).or_else(|| self.missing(copies));
+        leaves.map(CopiesChange::Leave).or_else(|| joins().map(CopiesChange::Join))
+    }
+
+    fn note(&mut self, change: CopiesChange) {
+        if let CopiesChange::Join(node) = change {
+            *self.copies.entry(node).or_default() += 1;
+            *self.joining.entry(node).or_default() += 1;
+        }
+    }
+
+    /// A joining copy whose projector is gone, while another one is free.
+    fn gone(&self, copies: &Copies) -> Option<NodeId> {
+        let joining = copies.joining.iter().copied();
+        let is_gone = |node: &NodeId| self.heartbeats.silent_ms(*node, self.now_ms) >= GONE_MS;
+        let mut gone = joining.filter(|node| copies.move_to != Some(*node)).filter(is_gone);
+        gone.next().filter(|_| self.free(copies).next().is_some())
+    }
+
+    /// The copy that is least needed, if there are too many. While the leader is silent each copy in sync may have to take its place.
+    fn surplus(&self, copies: &Copies) -> Option<NodeId> {
+        let moves = copies.move_to.is_some_and(|to| copies.role(to) != CopyRole::None);
+        if copies.members().count() <= usize::from(copies.wanted) + usize::from(moves) {
+            return None;
+        }
+        let leader_is_alive = self.is_alive(copies.leader);
+        let may_go = |node: &NodeId| match copies.role(*node) {
+            CopyRole::Leader | CopyRole::None => false,
+            CopyRole::InSync => leader_is_alive && copies.move_to != Some(*node),
+            CopyRole::Joining => copies.move_to != Some(*node),
+        };
+        copies.members().filter(may_go).max_by_key(|node| {
+            let is_joining = copies.role(*node) == CopyRole::Joining;
+            (is_joining, !self.is_alive(*node), self.count(*node), *node)
+        })
+    }
+
+    /// The projector that the bucket moves to, if it has no part yet.
+    fn target(&self, copies: &Copies) -> Option<NodeId> {
+        let to = copies.move_to.filter(|to| copies.role(*to) == CopyRole::None)?;
+        (self.is_alive(to) && self.has_room(to)).then_some(to)
+    }
+
+    /// The projector that should have the copy that is missing.
+    fn missing(&self, copies: &Copies) -> Option<NodeId> {
+        if copies.members().count() >= usize::from(copies.wanted) || !self.is_complete {
+            return None;
+        }
+        let with_room = self.free(copies).filter(|node| self.has_room(node.id));
+        let best = with_room
+            .min_by_key(|node| (self.count(node.id), self.is_zone_taken(node, copies), node.id));
+        best.map(|node| node.id)
+    }
+
+    /// The live projectors without a part in a bucket.
+    fn free(&self, copies: &Copies) -> impl Iterator<Item = &NodeInfo> {
+        let projectors = self.state.nodes().filter(|node| node.role == Role::Projector);
+        projectors
+            .map(|node| &**node)
+            .filter(|node| copies.role(node.id) == CopyRole::None && self.is_alive(node.id))
+    }
+
+    fn is_alive(&self, node: NodeId) -> bool {
+        self.heartbeats.is_alive(node, self.now_ms)
+    }
+
+    fn count(&self, node: NodeId) -> usize {
+        self.copies.get(&node).copied().unwrap_or_default()
+    }
+
+    /// True if the projector may copy one bucket more. A silent projector copies nothing.
+    fn has_room(&self, node: NodeId) -> bool {
+        let of_node = self.joining.get(&node).copied().unwrap_or_default();
+        let live = self.joining.iter().filter(|(node, _)| self.is_alive(**node));
+        let in_all: usize = live.map(|(_, count)| count).sum();
+        of_node < JOINING_MAX && in_all < JOINING_IN_ALL_MAX
+    }
+
+    /// True if a copy is in the projector's zone.
+    fn is_zone_taken(&self, node: &NodeInfo, copies: &Copies) -> bool {
+        let zone = |member| self.state.node(member).map(|info| &*info.zone);
+        !node.zone.is_empty() && copies.members().any(|member| zone(member) == Some(&*node.zone))
+    }
+}
+
+#[cfg(test)]
+#[path = "copies_tests.rs"]
+mod tests;

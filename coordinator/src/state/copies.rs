@@ -1,0 +1,191 @@
+//! The copies of embedded buckets ([`proto::model::copies`]).
+//!
+//! Users say how many copies a bucket should have and which projector should lead it. The leading coordinator lets projectors join
+//! and leave; the copies say who is in sync, and which of them leads.
+//!
+//! - A change of the copies is compare-and-set. One that comes too late or is not possible any more is no refusal: its answer has
+//!   the copies as they are, and that is what the asker needs next.
+//! - The leader of a bucket owns all of its vbuckets. A promotion changes both in one command.
+//! - The copies of a pushed bucket are its producer's matter, so it has no entry.
+
+use std::sync::Arc;
+
+use proto::model::assignment::VbucketAssignment;
+use proto::model::bucket::BucketInfo;
+use proto::model::copies::{COPIES_MAX, Copies, CopiesChange, CopyRole};
+use proto::model::ids::{BucketId, NodeId, VbucketId};
+use proto::model::node::Role;
+use proto::rpc::command::{Command, Outcome};
+use proto::{Error, ErrorCode, Result};
+
+use super::bucket::BucketState;
+use super::checks::check_range;
+use super::context::StateContext;
+use super::effect::{Change, Effect, catalog_changed, nothing};
+use super::lookup::no_bucket;
+
+/// The most projectors with a part in one bucket: a move adds one until its target leads.
+pub(crate) const MEMBERS_MAX: usize = COPIES_MAX as usize + 1;
+
+/// The copies of a new bucket: one, at the projector that owns its vbuckets; `None` for a pushed bucket.
+pub(super) fn first_copies(info: &BucketInfo) -> Option<Copies> {
+    let owner = info.assignment.owner(VbucketId(0))?;
+    info.source.is_only_copy().then(|| Copies::single(owner))
+}
+
+fn check_number(copies: u8) -> Result<()> {
+    check_range("copies", copies.into(), 1, COPIES_MAX.into())
+}
+
+fn of_pushed(name: &str) -> Error {
+    let what = format!("bucket \"{name}\" is pushed and has no copies: its producer has the data");
+    Error::new(ErrorCode::Unsupported, what)
+        .with_hint("omit copies; only an embedded bucket, made without FROM PUSH, has them")
+}
+
+/// Checks CREATE BUCKET … WITH (copies = n) before anything is made.
+pub(super) fn check_copied(copies: u8, command: &Command) -> Result<()> {
+    check_number(copies)?;
+    match command {
+        Command::CreateBucket { name, source, .. } if !source.is_only_copy() && copies > 1 => {
+            Err(of_pushed(name))
+        }
+        Command::CreateBucket { .. } => Ok(()),
+        _ => Err(Error::internal("only a bucket is created with copies")),
+    }
+}
+
+impl StateContext {
+    /// Sets the number of copies of a bucket that was just made. The other copies join when there are projectors for them.
+    pub(super) fn wants_copies(&mut self, bucket: BucketId, copies: u8) {
+        if let Some(known) = self.copies.get_mut(&bucket) {
+            known.wanted = copies;
+        }
+    }
+
+    pub(super) fn set_copies(&mut self, bucket: &str, wanted: u8) -> Change {
+        check_number(wanted)?;
+        let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        let copies = self.copies.get_mut(&id).ok_or_else(|| of_pushed(bucket))?;
+        if copies.wanted == wanted {
+            return nothing();
+        }
+        copies.set_wanted(wanted);
+        catalog_changed()
+    }
+
+    pub(super) fn move_bucket(&mut self, bucket: &str, to: NodeId) -> Change {
+        let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        let role = self.role_of(to)?;
+        if role != Role::Projector {
+            let what = format!("node {to} is not a projector, its role is {}", role.name());
+            return Err(Error::new(ErrorCode::InvalidParameter, what)
+                .with_hint("SHOW NODES lists the projectors"));
+        }
+        let Some(copies) = self.copies.get_mut(&id) else {
+            let what = format!("bucket \"{bucket}\" is pushed and does not move as a whole");
+            return Err(Error::new(ErrorCode::InvalidParameter, what)
+                .with_hint("use ALTER BUCKET … MOVE VBUCKET for each of its vbuckets"));
+        };
+        if copies.set_move_to(Some(to)) { catalog_changed() } else { nothing() }
+    }
+
+    /// Makes a change of the copies if it is still possible.
+    pub(super) fn change_copies(
+        &mut self,
+        bucket: BucketId,
+        revision: u64,
+        change: CopiesChange,
+    ) -> Change {
+        let Some(present) = self.copies.get(&bucket) else {
+            let what = format!("there is no bucket {bucket} with copies");
+            return Err(Error::new(ErrorCode::Unknown, what)
+                .with_hint("it was dropped, or it is pushed; SHOW COPIES lists the copies"));
+        };
+        let mut next = present.clone();
+        if !self.is_allowed(present, change) || next.change(revision, change).is_err() {
+            return Ok((Outcome::Copies(next), Vec::new()));
+        }
+        self.give_vbuckets_to(bucket, next.leader);
+        self.copies.insert(bucket, next.clone());
+        Ok((Outcome::Copies(next), vec![Effect::CatalogChanged]))
+    }
+
+    /// Checks what depends on more than the copies: only a registered projector joins, and only if a copy is missing or the bucket
+    /// moves to it.
+    fn is_allowed(&self, copies: &Copies, change: CopiesChange) -> bool {
+        let CopiesChange::Join(node) = change else { return true };
+        let members = copies.members().count();
+        let is_needed = members < usize::from(copies.wanted) || copies.move_to == Some(node);
+        is_needed && members < MEMBERS_MAX && self.role_of(node).ok() == Some(Role::Projector)
+    }
+
+    /// The leader owns the vbuckets.
+    fn give_vbuckets_to(&mut self, bucket: BucketId, leader: NodeId) {
+        let Some(known) = self.buckets.get_mut(&bucket) else { return };
+        if known.info.assignment.owner(VbucketId(0)) != Some(leader) {
+            let assignment = VbucketAssignment::single(known.info.vbuckets, leader);
+            Arc::make_mut(&mut known.info).assignment = Arc::new(assignment);
+        }
+    }
+
+    /// `--skip-epochs`: each bucket continues with its leader alone, above all terms and revisions that were ever given.
+    pub(super) fn leave_leaders_alone(&mut self, above: u64) {
+        for copies in self.copies.values_mut() {
+            let Copies { wanted, leader, .. } = *copies;
+            *copies = Copies { wanted, term: above, revision: above, ..Copies::single(leader) };
+        }
+    }
+
+    /// Gives each embedded bucket the copies of an earlier build: one.
+    pub(crate) fn reset_copies(&mut self) {
+        let first =
+            |(id, bucket): (&BucketId, &BucketState)| Some((*id, first_copies(&bucket.info)?));
+        self.copies = self.buckets.iter().filter_map(first).collect();
+    }
+
+    /// The number of buckets in which a projector has a part.
+    pub(super) fn buckets_at(&self, projector: NodeId) -> usize {
+        let has_copy = |id: &BucketId| {
+            self.copies.get(id).is_some_and(|copies| copies.role(projector) != CopyRole::None)
+        };
+        let concerns = |bucket: &BucketState| bucket.info.assignment.concerns(projector);
+        self.buckets.iter().filter(|(id, bucket)| concerns(bucket) || has_copy(id)).count()
+    }
+
+    /// Checks that each bucket keeps its leader and, if it should have several copies, another complete one without a projector.
+    pub(super) fn check_copies_without(&self, node: NodeId) -> Result<()> {
+        for (id, copies) in &self.copies {
+            let is_last_other = copies.wanted > 1 && copies.followers().eq([node]);
+            let (part, hint) = match copies.role(node) {
+                CopyRole::Leader => {
+                    ("leads", "move it with ALTER BUCKET … MOVE TO, or use DROP BUCKET")
+                }
+                CopyRole::InSync if is_last_other => (
+                    "has the only other complete copy of",
+                    "wait until another copy is in sync (SHOW COPIES), or use ALTER BUCKET … SET (copies = 1)",
+                ),
+                _ => continue,
+            };
+            let name = self.buckets.get(id).map_or("", |bucket| &bucket.info.name);
+            let what = format!("node {node} {part} bucket \"{name}\"");
+            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint));
+        }
+        Ok(())
+    }
+
+    /// Removes a projector, which leads no bucket, from all copies.
+    pub(super) fn leave_copies(&mut self, node: NodeId) {
+        for copies in self.copies.values_mut() {
+            if copies.move_to == Some(node) {
+                copies.set_move_to(None);
+            }
+            // A projector without a part has nothing to leave.
+            let _ = copies.change(copies.revision, CopiesChange::Leave(node));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "copies_tests.rs"]
+mod tests;
