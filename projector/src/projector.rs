@@ -71,8 +71,8 @@ pub(crate) struct Roles {
     copies: Mutex<BTreeMap<BucketId, Copies>>,
     /// Counts the changes of configurations.
     changed: watch::Sender<u64>,
-    /// The buckets that were compared with their leader by this process.
-    compared: Mutex<BTreeSet<BucketId>>,
+    /// The buckets that were compared with their leader by this process, with the last term of that.
+    compared: Mutex<BTreeMap<BucketId, u64>>,
     /// The start of this process.
     pub(crate) began: Instant,
 }
@@ -88,12 +88,13 @@ impl Roles {
         self.changed.subscribe()
     }
 
-    pub(crate) fn has_compared(&self, bucket: BucketId) -> bool {
-        lock(&self.compared).contains(&bucket)
+    /// The last term in which this process had all that the leader had.
+    pub(crate) fn compared_in(&self, bucket: BucketId) -> Option<u64> {
+        lock(&self.compared).get(&bucket).copied()
     }
 
-    pub(crate) fn compared(&self, bucket: BucketId) {
-        lock(&self.compared).insert(bucket);
+    pub(crate) fn compared(&self, bucket: BucketId, term: u64) {
+        lock(&self.compared).insert(bucket, term);
     }
 }
 
@@ -202,7 +203,7 @@ impl Projector {
     /// Forgets the configurations of buckets that are gone.
     pub(crate) fn keep_copies(&self, is_kept: impl Fn(BucketId) -> bool) {
         lock(&self.roles.copies).retain(|bucket, _| is_kept(*bucket));
-        lock(&self.roles.compared).retain(|bucket| is_kept(*bucket));
+        lock(&self.roles.compared).retain(|bucket, _| is_kept(*bucket));
     }
 
     /// True if this projector leads the bucket as far as it knows, and the bucket here was made for that.

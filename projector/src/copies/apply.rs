@@ -55,46 +55,50 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes a copy back to the history of its leader: nothing stays that the leader does not have. A vbucket whose earlier documents
-    /// were purged loses everything, and so does a vbucket in part.
-    pub fn rewind_copy(&self, bucket: &Bucket, leader: &SourceHistory) -> Result<()> {
+    /// Takes a copy back to the history of its leader, in one step: nothing stays that the leader does not have. `may_empty` says that a
+    /// vbucket whose earlier documents were purged, or that is in part, loses everything; otherwise that is `OutOfOrder`.
+    pub fn rewind_copy(
+        &self,
+        bucket: &Bucket,
+        leader: &SourceHistory,
+        may_empty: bool,
+    ) -> Result<()> {
         let _gate = bucket.gate.close();
         check_follows(bucket)?;
-        let (durable, branches) = (bucket.durable(), bucket.branches());
-        for (vbucket, position) in durable.iter() {
-            let end = position.seqno;
-            let (mine, theirs) = (&branches[at(vbucket)], leader.logs.get(vbucket));
-            let Some(theirs) = theirs else { continue };
-            let last = leader.durable.get(vbucket).seqno;
-            let common = common_end(mine, theirs).min(end).min(last);
-            if is_partial(mine, end) {
-                self.empty_vbucket(bucket, vbucket)?;
-            } else if common < end && !plant::is(Plant::CopyKeepsTail) {
-                let mut kept = theirs.clone();
-                kept.retain(|(_, began)| Seqno(*began) <= common);
-                self.rewind_vbucket(bucket, (vbucket, common), kept)?;
+        if may_empty {
+            self.empty_parts_of(bucket)?;
+        }
+        let back: Vec<(VbucketId, Seqno)> = beyond(bucket, leader).collect();
+        if back.is_empty() || plant::is(Plant::CopyKeepsTail) {
+            return Ok(());
+        }
+        let mut branches = bucket.branches();
+        for (vbucket, common) in &back {
+            let theirs = leader.logs.get(*vbucket).cloned().unwrap_or_default();
+            branches[at(*vbucket)] = theirs;
+            branches[at(*vbucket)].retain(|(_, began)| Seqno(*began) <= *common);
+        }
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        match self.store.rewind(&record, &back) {
+            Ok(()) => bucket.lose_history(branches, &back),
+            Err(error) if error.code == ErrorCode::OutOfOrder && may_empty => {
+                for (vbucket, _) in back {
+                    self.empty_vbucket(bucket, vbucket)?;
+                }
             }
+            Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    fn rewind_vbucket(
-        &self,
-        bucket: &Bucket,
-        to: (VbucketId, Seqno),
-        kept: Branches,
-    ) -> Result<()> {
-        let mut branches = bucket.branches();
-        branches[at(to.0)] = kept;
-        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
-        match self.store.rewind(&record, &[to]) {
-            Ok(()) => {
-                bucket.lose_history(branches, &[to]);
-                Ok(())
+    fn empty_parts_of(&self, bucket: &Bucket) -> Result<()> {
+        let (durable, branches) = (bucket.durable(), bucket.branches());
+        for (vbucket, end) in durable.iter() {
+            if is_partial(&branches[at(vbucket)], end.seqno) {
+                self.empty_vbucket(bucket, vbucket)?;
             }
-            Err(error) if error.code == ErrorCode::OutOfOrder => self.empty_vbucket(bucket, to.0),
-            Err(error) => Err(error),
         }
+        Ok(())
     }
 
     fn empty_vbucket(&self, bucket: &Bucket, vbucket: VbucketId) -> Result<()> {
@@ -157,6 +161,29 @@ impl Writer {
         Ok(())
     }
 
+    /// Stores all that a copy in sync lacks up to a place of the leader's history, in one step: such a copy may lead at any moment, so it is
+    /// always at a group boundary.
+    pub fn put_missing(
+        &self,
+        bucket: &Bucket,
+        missing: Vec<CopiedMutation>,
+        base: &SourceHistory,
+    ) -> Result<()> {
+        let _gate = bucket.gate.close();
+        check_follows(bucket)?;
+        let mutations: Vec<_> = missing.into_iter().map(mutation).collect();
+        let ends = check_order(bucket, &mutations)?;
+        let branches = branches_of(base);
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        let batch = Batch { mutations, record: Some(record) };
+        self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
+        bucket.set_branches(branches.clone());
+        for (vbucket, end) in (0..).map(VbucketId).zip(ends) {
+            bucket.set_copied(branches.clone(), (vbucket, end));
+        }
+        Ok(())
+    }
+
     /// Takes over the branches of the leader at the beginning of a session. The copy has exactly what the leader has there.
     pub fn take_branches(&self, bucket: &Bucket, base: &SourceHistory) -> Result<()> {
         let _gate = bucket.gate.close();
@@ -169,7 +196,7 @@ impl Writer {
         {
             return Err(out_of_order(vbucket, position.seqno));
         }
-        let branches: Vec<Branches> = base.logs.iter().map(|(_, known)| known.clone()).collect();
+        let branches = branches_of(base);
         if branches != bucket.branches() {
             let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
             self.store.put_records(&[record])?;
@@ -186,17 +213,8 @@ impl Writer {
     ) -> Result<Appended> {
         let _gate = bucket.gate.close();
         check_follows(bucket)?;
-        let mut ends: Vec<Seqno> = bucket.durable().iter().map(|(_, end)| end.seqno).collect();
         let mutations: Vec<_> = groups.into_iter().flatten().map(mutation).collect();
-        for mutation in &mutations {
-            let Some(end) = ends.get_mut(at(mutation.vbucket)) else {
-                return Err(out_of_order(mutation.vbucket, Seqno(0)));
-            };
-            if mutation.seqno.0 != end.0 + 1 && !plant::is(Plant::CopyKeepsTail) {
-                return Err(out_of_order(mutation.vbucket, *end));
-            }
-            *end = mutation.seqno;
-        }
+        check_order(bucket, &mutations)?;
         let batch = Arc::new(Batch { mutations, record: None });
         let show = self.store.log(bucket.info.id, &batch);
         let show = show.inspect_err(|_| self.failed.notify_one())?;
@@ -213,6 +231,39 @@ impl Writer {
             self.failed.notify_one();
         }
     }
+}
+
+fn branches_of(base: &SourceHistory) -> Vec<Branches> {
+    base.logs.iter().map(|(_, branches)| branches.clone()).collect()
+}
+
+/// The places up to which a copy shares the history of its leader, where it has more.
+pub fn beyond<'b>(
+    bucket: &Bucket,
+    leader: &'b SourceHistory,
+) -> impl Iterator<Item = (VbucketId, Seqno)> + use<'b> {
+    let (durable, branches) = (bucket.durable(), bucket.branches());
+    let ends: Vec<_> = durable.iter().map(|(vbucket, end)| (vbucket, end.seqno)).collect();
+    ends.into_iter().zip(branches).filter_map(move |((vbucket, end), mine)| {
+        let last = leader.durable.get(vbucket).seqno;
+        let common = common_end(&mine, leader.logs.get(vbucket)?).min(end).min(last);
+        (common < end).then_some((vbucket, common))
+    })
+}
+
+/// Checks that mutations follow what a bucket has. Returns the ends behind them.
+fn check_order(bucket: &Bucket, mutations: &[Arc<Mutation>]) -> Result<Vec<Seqno>> {
+    let mut ends: Vec<Seqno> = bucket.durable().iter().map(|(_, end)| end.seqno).collect();
+    for mutation in mutations {
+        let Some(end) = ends.get_mut(at(mutation.vbucket)) else {
+            return Err(out_of_order(mutation.vbucket, Seqno(0)));
+        };
+        if mutation.seqno.0 != end.0 + 1 && !plant::is(Plant::CopyKeepsTail) {
+            return Err(out_of_order(mutation.vbucket, *end));
+        }
+        *end = mutation.seqno;
+    }
+    Ok(ends)
 }
 
 fn out_of_order(vbucket: VbucketId, end: Seqno) -> Error {

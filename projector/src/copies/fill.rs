@@ -1,17 +1,21 @@
 //! Brings a copy to the place at which a session begins.
 //!
-//! What the leader's log still has comes from there, vbucket by vbucket. If its log of some vbuckets was purged behind the copy's end, these
+//! A copy *in sync* may lead at any moment, so it must never have half of a statement: it takes what it lacks in one step. That is at
+//! most the groups that waited for it. A copy that lacks more than that waits to be given up, and joins again.
+//!
+//! A *joining* copy does not lead before the leader has let it grow, and it takes what it lacks piece by piece. What the leader's log still has comes from there, vbucket by vbucket. If its log of some vbuckets was purged behind the copy's end, these
 //! begin anew: with the purge point, then their documents, all in one walk over the bucket and each piece as of its own moment, then
 //! the log behind the purge point. A document includes all mutations before the moment at which it was read, and the log brings all
 //! later ones in order; so a vbucket is right once its log has reached the end that the history had when the last document was read.
 //! Until then it is in part, and a process that finds it so begins again. As the log has gone on meanwhile, a further session follows.
 
 use proto::model::assignment::VbucketSet;
+use proto::model::copies::CopyRole;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{SourceHistory, branch_of};
 use proto::model::ids::{Seqno, VbucketId};
 use proto::plant::{self, Plant};
-use proto::rpc::api::{CopyAnswer, CopyQuestion, HandedDocument};
+use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion, HandedDocument};
 use proto::{Error, ErrorCode, Result};
 
 use super::session::{Follower, LeaderCalls, unexpected};
@@ -20,6 +24,8 @@ use crate::source::StoredDocument;
 /// A copy that lacks more mutations than this takes them without a session, because the leader keeps the groups of a session in
 /// memory.
 const FAR_MUTATIONS: u64 = 20_000;
+/// The limit of what a copy in sync may lack, in bytes: the groups that wait for it, of which each may be one long request.
+const AT_ONCE_BYTES_MAX: usize = 256 << 20;
 
 /// Goes back to the leader's history, and takes what the copy lacks. Returns true if it has exactly what the session begins with, false if
 /// it came nearer and another session must follow.
@@ -27,17 +33,22 @@ pub async fn fill(
     follower: &Follower,
     leader: &LeaderCalls,
     (base, purged): (&SourceHistory, &[Seqno]),
+    role: CopyRole,
 ) -> Result<bool> {
-    let to = base.clone();
-    follower.exclusively(move |writer, bucket| writer.rewind_copy(bucket, &to)).await?;
+    let (to, is_joining) = (base.clone(), role == CopyRole::Joining);
+    follower.exclusively(move |writer, bucket| writer.rewind_copy(bucket, &to, is_joining)).await?;
     let durable = follower.bucket.durable();
     let begins =
         |vbucket: VbucketId| purged.get(usize::from(vbucket.0)).copied().unwrap_or_default();
-    let lost: Vec<(VbucketId, Seqno)> = durable
-        .iter()
-        .filter(|(vbucket, end)| end.seqno < begins(*vbucket))
-        .map(|(vbucket, _)| (vbucket, begins(vbucket)))
-        .collect();
+    let is_lost = |(vbucket, end): &(VbucketId, Position)| end.seqno < begins(*vbucket);
+    let lost: Vec<(VbucketId, Seqno)> =
+        durable.iter().filter(is_lost).map(|(vbucket, _)| (vbucket, begins(vbucket))).collect();
+    if !is_joining {
+        return match lost.is_empty() {
+            true => at_once(follower, leader, base).await.map(|()| true),
+            false => Err(lacks_much()),
+        };
+    }
     if !lost.is_empty() {
         by_documents(follower, leader, (base, &lost)).await?;
         return Ok(false);
@@ -50,6 +61,55 @@ pub async fn fill(
         by_log(follower, leader, (vbucket, to), base).await?;
     }
     Ok(missing <= FAR_MUTATIONS)
+}
+
+/// The error of a copy in sync that lacks more than groups on their way. Its disk was lost, or its directory is an older copy; or it was
+/// away, and will be given up. Then it joins again.
+fn lacks_much() -> Error {
+    Error::unavailable("this copy lacks more than a copy in sync may lack")
+        .with_hint("the leader gives it up in a second, and it joins again")
+}
+
+/// Takes all that a copy in sync lacks in one step.
+async fn at_once(follower: &Follower, leader: &LeaderCalls, base: &SourceHistory) -> Result<()> {
+    let (mut missing, mut bytes) = (Vec::new(), 0);
+    for (vbucket, mut after) in follower.bucket.durable().iter() {
+        let to = base.durable.get(vbucket).seqno;
+        while after.seqno < to {
+            let log = ask_log(leader, (vbucket, after, to)).await?;
+            let Some(last) = log.last().map(|mutation| mutation.seqno) else {
+                return Err(ends_early(vbucket, to));
+            };
+            let branches = base.logs.get(vbucket);
+            let vbuuid = branches.map_or(after.vbuuid, |branches| branch_of(branches, last));
+            after = Position { vbuuid, seqno: last };
+            bytes += log.iter().map(|mutation| mutation.document.len() + 64).sum::<usize>();
+            if bytes > AT_ONCE_BYTES_MAX {
+                return Err(lacks_much());
+            }
+            missing.extend(log);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let base = base.clone();
+    follower.exclusively(move |writer, bucket| writer.put_missing(bucket, missing, &base)).await
+}
+
+async fn ask_log(
+    leader: &LeaderCalls,
+    (vbucket, after, to): (VbucketId, Position, Seqno),
+) -> Result<Vec<CopiedMutation>> {
+    match leader.ask(CopyQuestion::Log { vbucket, after, to }).await? {
+        CopyAnswer::Log(log) => Ok(log),
+        _ => Err(unexpected()),
+    }
+}
+
+fn ends_early(vbucket: VbucketId, to: Seqno) -> Error {
+    let what = format!("vbucket {vbucket}: the leader's log ends before seqno {to}");
+    Error::unavailable(what)
 }
 
 /// Takes the log of a vbucket up to a seqno.
@@ -68,11 +128,9 @@ async fn by_log(
             // The copy is on the leader's branches, and a vbucket in part has no own ones.
             after.vbuuid = branch_of(branches, after.seqno);
         }
-        let question = CopyQuestion::Log { vbucket, after, to };
-        let CopyAnswer::Log(log) = leader.ask(question).await? else { return Err(unexpected()) };
+        let log = ask_log(leader, (vbucket, after, to)).await?;
         let Some(last) = log.last().map(|mutation| mutation.seqno) else {
-            let what = format!("vbucket {vbucket}: the leader's log ends before seqno {to}");
-            return Err(Error::unavailable(what));
+            return Err(ends_early(vbucket, to));
         };
         let is_part = follower.bucket.is_partial(vbucket) && last < to;
         let known = base.logs.get(vbucket).filter(|_| !is_part).cloned();

@@ -10,7 +10,7 @@ use proto::{Error, Result};
 use tokio::time::Instant;
 
 use super::lead::ask;
-use super::session::Follower;
+use super::session::{Follower, SessionEnd};
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 
@@ -59,9 +59,14 @@ pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
                 not_before = Instant::now() + CONFIRMED;
             }
             ended = session => {
-                let Err(error) = ended;
-                {
-                    tracing::debug!(%id, leader = %copies.leader, %error, "a copy's session has ended");
+                match ended {
+                    Ok(SessionEnd::LeaderLacks) => {
+                        tracing::warn!(%id, leader = %copies.leader, "the leader lacks what this copy has");
+                        ask_to_lead(&projector, &follower).await;
+                    }
+                    Err(error) => {
+                        tracing::debug!(%id, leader = %copies.leader, %error, "a copy's session has ended");
+                    }
                 }
                 tokio::time::sleep(RETRY).await;
             }
@@ -85,9 +90,9 @@ async fn patience_ends(follower: &Follower, not_before: Instant) {
         let is_in_sync = copies.is_some_and(|now| now.role(projector.me()) == CopyRole::InSync);
         let at = is_in_sync.then(|| {
             let heard = *lock(heard_at) + Duration::from_millis(COPY_GRACE_MS);
-            let compared = match projector.roles.has_compared(bucket.info.id) {
-                true => heard,
-                false => projector.roles.began + UNCOMPARED_WAIT,
+            let compared = match projector.roles.compared_in(bucket.info.id) {
+                Some(_) => heard,
+                None => projector.roles.began + UNCOMPARED_WAIT,
             };
             heard.max(compared).max(not_before)
         });

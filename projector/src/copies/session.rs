@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::lock::lock;
-use proto::model::copies::Copies;
+use proto::model::copies::{Copies, CopyRole};
+use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest, ProjectorApi};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::apply::Appended;
+use super::apply::{Appended, beyond};
 use super::fill::fill;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
@@ -27,6 +28,12 @@ pub struct Follower {
     pub bucket: Arc<Bucket>,
     /// The last moment at which an answer of a leader came.
     pub heard_at: Mutex<Instant>,
+}
+
+/// The end of a session without a failure.
+pub enum SessionEnd {
+    /// The leader has begun again, and lacks something that it had.
+    LeaderLacks,
 }
 
 /// The leader of a bucket.
@@ -62,7 +69,8 @@ impl Follower {
     }
 
     /// Follows the leader until something fails.
-    pub async fn session(&self, copies: &Copies) -> Result<std::convert::Infallible> {
+    pub async fn session(&self, copies: &Copies) -> Result<SessionEnd> {
+        let (id, me) = (self.bucket.info.id, self.projector.me());
         let leader = self.leader(copies)?;
         let session = loop {
             let CopyAnswer::Begun { session, base, purged } =
@@ -70,13 +78,21 @@ impl Follower {
             else {
                 return Err(unexpected());
             };
-            if fill(self, &leader, (&base, &purged)).await? {
+            let role = self.projector.copies_of(id).map_or(CopyRole::None, |now| now.role(me));
+            // The leader of this very term had all of it: it began again with less, so its disk has lost something.
+            let had_more = role == CopyRole::InSync
+                && self.projector.roles.compared_in(id) == Some(copies.term)
+                && beyond(&self.bucket, &base).next().is_some();
+            if had_more && !plant::is(Plant::CopyKeepsTail) {
+                return Ok(SessionEnd::LeaderLacks);
+            }
+            if fill(self, &leader, (&base, &purged), role).await? {
                 let base = base.clone();
                 self.exclusively(move |writer, bucket| writer.take_branches(bucket, &base)).await?;
                 break session;
             }
         };
-        self.projector.roles.compared(self.bucket.info.id);
+        self.projector.roles.compared(id, copies.term);
         let (mut durable, mut heard) = (0, 0);
         loop {
             let question = CopyQuestion::Next { session, durable, heard };

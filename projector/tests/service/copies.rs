@@ -1,21 +1,25 @@
 //! Copies of an embedded bucket: what is acknowledged stays, whoever leads.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use projector::testing::{DocumentStore, LogRange};
+use proto::env::Env;
 use proto::model::copies::{Copies, CopiesChange, CopyRole};
 use proto::model::ids::*;
 use proto::rpc::api::*;
 use proto::{ErrorCode, Result};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::common::*;
 use crate::hand_over::until;
 
 const SECOND: NodeId = NodeId(2);
 const THIRD: NodeId = NodeId(3);
+
+/// The documents, and the vbucket, seqno and id of each log entry.
+type Stored = (Vec<(String, Bytes)>, Vec<(u16, u64, String)>);
 
 /// Three projectors. The first leads the bucket.
 struct Trio {
@@ -91,7 +95,7 @@ impl Trio {
     }
 
     /// The documents and logs of a store.
-    fn stored(&self, node: NodeId) -> (Vec<(String, Bytes)>, Vec<(u16, u64, String)>) {
+    fn stored(&self, node: NodeId) -> Stored {
         let store = &self.worlds[node.0 as usize - 1].store;
         let mut snapshot = store.snapshot(BUCKET).expect("a snapshot");
         let documents = snapshot.next_chunk(1 << 30).expect("documents");
@@ -255,7 +259,8 @@ async fn a_bucket_moves_while_it_is_written() {
     let trio = Arc::new(Trio::new(1).await);
     let writer = {
         let trio = Arc::clone(&trio);
-        tokio::spawn(async move {
+        let (sender, done) = tokio::sync::oneshot::channel();
+        let write = async move {
             let (mut pause, mut acknowledged) = (Duration::ZERO, 0);
             while trio.copies().leader != THIRD || acknowledged < 100 {
                 let began = Instant::now();
@@ -271,8 +276,9 @@ async fn a_bucket_moves_while_it_is_written() {
                 pause = pause.max(began.elapsed());
                 acknowledged += 1;
             }
-            (pause, acknowledged)
-        })
+            sender.send((pause, acknowledged)).expect("somebody waits");
+        };
+        (Env::real().spawn_request("writer", write), done)
     };
     for node in [SECOND, THIRD] {
         trio.script().change_copies(|copies| {
@@ -282,7 +288,7 @@ async fn a_bucket_moves_while_it_is_written() {
         until("moved", async || (trio.copies().leader == node).then_some(())).await;
         assert_eq!(trio.copies().in_sync, [node], "one copy is wanted");
     }
-    let (pause, acknowledged) = writer.await.expect("no error");
+    let (pause, acknowledged) = writer.1.await.expect("no error");
     assert!(pause < Duration::from_secs(1), "{pause:?}");
     for n in 0..acknowledged {
         assert_eq!(trio.get(THIRD, &format!("d{n}")).await.expect("read"), json("1"), "d{n}");
@@ -292,6 +298,25 @@ async fn a_bucket_moves_while_it_is_written() {
         stored.iter().all(|(record, _)| record.info.id != BUCKET).then_some(())
     };
     until("the old projector has removed its copy", gone).await;
+}
+
+/// A leader that begins again on an empty disk in the same term, before anybody has missed it.
+#[tokio::test]
+async fn a_leader_that_lost_its_disk_takes_nothing_from_the_copy_that_has_it() {
+    let mut trio = Trio::in_sync().await;
+    trio.write(PROJECTOR, "b", "1").await.expect("written");
+    let world = trio.world(PROJECTOR);
+    world.stop();
+    world.store = Default::default();
+    world.start().await;
+    let taken_over = async || (trio.copies().leader == SECOND).then_some(());
+    until("the other copy leads", taken_over).await;
+    let read = until("served", async || trio.get(SECOND, "b").await.ok()).await;
+    assert_eq!(read, json("1"));
+    if trio.copies().role(PROJECTOR) == CopyRole::None {
+        trio.join(PROJECTOR).await;
+    }
+    trio.are_equal(PROJECTOR, SECOND).await;
 }
 
 #[tokio::test]
