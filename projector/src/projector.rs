@@ -12,7 +12,7 @@ use proto::flow::Budget;
 use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
-use proto::model::copies::Copies;
+use proto::model::copies::{Copies, CopyRole};
 use proto::model::identity::ClusterId;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::rpc::api::Directory;
@@ -297,6 +297,13 @@ impl Projector {
         self.wait_for_catalog().await?;
         if let Some(found) = self.find(bucket) {
             return Ok(found);
+        }
+        if let Some(copies) = self.copies_of(bucket)
+            && copies.role(self.me()) == CopyRole::None
+        {
+            // It was here until it moved: callers whose catalog is older go on at the leader.
+            let what = format!("bucket {bucket}: projector {} leads it", copies.leader);
+            return Err(Error::new(ErrorCode::NotOwner, what).with_hint("try again"));
         }
         if self.is_foreign(bucket) {
             let what = format!("this projector has the documents of another bucket {bucket}");
