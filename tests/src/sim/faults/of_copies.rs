@@ -17,8 +17,9 @@ use crate::sim::{CALM, Shared};
 
 /// Maximum duration of a fault of copies: longer than a take-over.
 const BROKEN_MS_MAX: u64 = 5_000;
-/// The time for which a leader whose disk was replaced stays down at most.
-const TAKE_OVER_WAIT: Duration = Duration::from_secs(20);
+/// The time for which a leader whose disk was replaced stays down at most. A copy that was not compared with a leader since its own
+/// start takes over after half a minute.
+const TAKE_OVER_WAIT: Duration = Duration::from_secs(45);
 
 fn name_of(hosts: &Hosts, node: NodeId) -> String {
     let host = hosts.all.values().find(|host| host.info.id == node);
