@@ -17,9 +17,9 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, CoveringEpochs, Directory, HandOverPiece, HandOverRequest,
-    Heartbeat, HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
-    SyncReply, SyncReport, WatchMessage, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Directory,
+    HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi, ProjectorApi, PushReply,
+    PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{CommandRequest, Outcome};
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -146,6 +146,9 @@ impl<S: Streams> ProjectorApi for Cluster<S> {
         no()
     }
     async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
+        no()
+    }
+    async fn copy(&self, _: CopyRequest) -> Result<CopyAnswer> {
         no()
     }
     async fn place(&self, _: BucketId) -> Result<SourcePlace> {

@@ -73,6 +73,14 @@ impl<'a> EpochChooser<'a> {
         source_of(&*self.context.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
+    /// True if a bucket may go to another projector by itself.
+    fn may_move(&self, bucket: &BucketInfo) -> bool {
+        let catalog = self.context.catalog.load();
+        let copies = catalog.copies.get(&bucket.id);
+        bucket.source.can_span_projectors()
+            || copies.is_some_and(|copies| copies.wanted > 1 || copies.move_to.is_some())
+    }
+
     /// Returns an epoch that was chosen before, unless a rollback has taken it back.
     fn check_alive(&self, epoch: Epoch) -> Result<Epoch> {
         let catalog = self.context.catalog.load();
@@ -118,8 +126,8 @@ impl<'a> EpochChooser<'a> {
             let source = self.source(&bucket)?;
             let now = match source.place(self.index.bucket).await {
                 Ok(now) => now,
-                // A vbucket may be between two owners.
-                Err(error) if error.is_retry() && bucket.source.can_span_projectors() => {
+                // A vbucket may be between two owners, or a bucket between two leaders.
+                Err(error) if error.is_retry() && self.may_move(&bucket) => {
                     tokio::time::sleep(self.context.config.retry).await;
                     continue;
                 }

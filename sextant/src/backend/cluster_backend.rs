@@ -13,6 +13,7 @@ use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
+use proto::model::cut::Cut;
 use proto::model::ids::{Epoch, IndexId};
 use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -37,7 +38,7 @@ const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 /// Time limit for the leader's status; beyond it the answer is that of another member.
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a push waits for a vbucket that is being handed over.
+/// How long a call waits for a vbucket that is being handed over, or for a bucket that another copy takes over.
 const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
 /// Time for which a write waits for a projector that does not have a new bucket yet. A projector makes some ten buckets
 /// in a second.
@@ -114,6 +115,36 @@ impl ClusterBackend {
         source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
+    /// Reads from the projector of a bucket. While the bucket goes to another one, the read waits.
+    async fn read_from<T, F: Future<Output = Result<T>>>(
+        &self,
+        bucket: &BucketInfo,
+        read: impl Fn(Arc<dyn ProjectorApi>) -> F,
+    ) -> Result<T> {
+        let began = Instant::now();
+        loop {
+            match read(self.source(bucket)?).await {
+                Err(error)
+                    if error.code == ErrorCode::NotOwner && began.elapsed() < NOT_HOME_WAIT => {}
+                Err(error) if error.is_retry() && self.may_lead_soon(bucket, began) => {}
+                found => return found,
+            }
+            tokio::time::sleep(NOT_HOME_PAUSE).await;
+        }
+    }
+
+    /// True if another copy of the bucket may answer soon, a short time after the first try.
+    fn may_lead_soon(&self, bucket: &BucketInfo, began: Instant) -> bool {
+        let catalog = self.router.catalog();
+        let has_others = catalog.copies.get(&bucket.id).is_some_and(|copies| copies.wanted > 1);
+        has_others && began.elapsed() < NOT_HOME_WAIT
+    }
+
+    /// The end of a bucket's durable history.
+    pub async fn positions(&self, bucket: &BucketInfo) -> Result<Cut> {
+        self.read_from(bucket, |source| async move { source.positions(bucket.id).await }).await
+    }
+
     /// Writes to the projector of a bucket, which may not have a new bucket yet.
     async fn write_to<F: Future<Output = Result<WriteReply>>>(
         &self,
@@ -124,8 +155,15 @@ impl ClusterBackend {
         let deadline = began + NEW_BUCKET_WAIT;
         let reply = loop {
             match write(self.source(bucket)?).await {
-                // The projector does not have the bucket yet, or is about to give a vbucket away: nothing was written.
+                // The projector does not have the bucket yet, or is about to give it away: nothing was written.
                 Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
+                    tokio::time::sleep(NOT_HOME_PAUSE).await;
+                }
+                // Nothing was written, and another copy may take over.
+                Err(error)
+                    if error.code == ErrorCode::Unavailable
+                        && self.may_lead_soon(bucket, began) =>
+                {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
                 done => break done.map_err(in_doubt)?,
@@ -274,19 +312,15 @@ impl Backend for ClusterBackend {
     }
 
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        let deadline = Instant::now() + NOT_HOME_WAIT;
-        loop {
-            match self.source(bucket)?.get(bucket.id, ids.clone()).await {
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
-                    tokio::time::sleep(NOT_HOME_PAUSE).await;
-                }
-                found => return found,
-            }
-        }
+        self.read_from(bucket, |source| {
+            let ids = ids.clone();
+            async move { source.get(bucket.id, ids).await }
+        })
+        .await
     }
 
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
-        self.source(bucket)?.sample(bucket.id).await
+        self.read_from(bucket, |source| async move { source.sample(bucket.id).await }).await
     }
 
     fn note_error(&self, sqlstate: &'static str) {

@@ -270,7 +270,7 @@ impl Ingest for IngestService {
         let positions = async {
             let backend = self.backend.with_principal(principal(&request));
             let bucket = backend.bucket(&request.into_inner().bucket).await?;
-            backend.source(&bucket)?.positions(bucket.id).await
+            backend.positions(&bucket).await
         };
         let cut = positions.await.map_err(|error| counted(&self.backend, error))?;
         Ok(Response::new(PositionsReply { positions: cut.iter().map(position).collect() }))
