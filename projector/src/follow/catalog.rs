@@ -25,7 +25,8 @@ use documents::ownership::Ownership;
 pub async fn follow_catalog(projector: Arc<Projector>) -> Infallible {
     let follower = CatalogFollower::new(Arc::clone(&projector.directory), new_retry())
         .with_identity(projector.config.identity.clone());
-    follower.run(ProjectorCatalog { projector, early: EarlyEpochs::default() }).await
+    let (early, newest) = (EarlyEpochs::default(), BTreeMap::new());
+    follower.run(ProjectorCatalog { projector, early, newest }).await
 }
 
 /// Stability timestamps of buckets that are not in a catalog yet.
@@ -35,11 +36,15 @@ type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
 struct ProjectorCatalog {
     projector: Arc<Projector>,
     early: EarlyEpochs,
+    /// The newest stability timestamp of each bucket, also of those that are not here: a copy that joins later may lead before the
+    /// next one is published, and its readers wait for this one.
+    newest: BTreeMap<BucketId, EpochMark>,
 }
 
 impl CatalogSink for ProjectorCatalog {
     fn watch_begins(&mut self) {
         self.early.clear();
+        self.newest.clear();
     }
 
     async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
@@ -48,11 +53,21 @@ impl CatalogSink for ProjectorCatalog {
             let early = self.early.remove(bucket).unwrap_or_default();
             add_epochs(&self.projector, *bucket, early);
         }
+        // Numbers of buckets only grow: a smaller one that is not there was dropped.
+        let last = catalog.buckets.keys().next_back().copied();
+        self.newest.retain(|bucket, mark| match catalog.buckets.get(bucket) {
+            Some(info) => !info.is_dead(mark.epoch),
+            None => Some(*bucket) > last,
+        });
+        for (bucket, mark) in &self.newest {
+            add_epochs(&self.projector, *bucket, vec![mark.clone()]);
+        }
         Ok(())
     }
 
     async fn take_epochs(&mut self, marks: Vec<EpochMark>) -> Result<()> {
         for mark in marks {
+            self.newest.insert(mark.bucket, mark.clone());
             let shown = self.projector.catalog.borrow().clone();
             if shown.is_some_and(|catalog| catalog.buckets.contains_key(&mark.bucket)) {
                 add_epochs(&self.projector, mark.bucket, vec![mark]);
