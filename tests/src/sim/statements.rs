@@ -81,7 +81,8 @@ impl Statements {
         }
         let mut histories = histories.iter().enumerate();
         let judged = histories.try_for_each(|(n, history)| {
-            let marks = self.judge_rest(history, &known)?;
+            let judged = self.judge_rest(history, &known);
+            let marks = judged.map_err(|what| format!("history {n} of the source: {what}"))?;
             if n == 0 && !is_lossy { self.judge_whole(&marks) } else { Ok(()) }
         });
         judged.err()
@@ -102,7 +103,9 @@ impl Statements {
             }
             match mutation.kind {
                 MutationKind::Upsert => {
-                    let mark = self.doubtful(mutation)?;
+                    let mark = self.doubtful(mutation).map_err(|what| {
+                        format!("{what}, at branch {vbuuid} of {:?}", branches[at])
+                    })?;
                     if !marks.insert(mark) {
                         return Err(format!("written twice: {mutation:?}"));
                     }
