@@ -367,11 +367,20 @@ impl Projector {
         let jobs = self.buckets().get(&bucket.info.id).map(|found| found.jobs.clone());
         let job = Job { bytes, work: work(reply), room };
         jobs.ok_or_else(ending)?.send(job).await.map_err(|_| ending())?;
-        let answer = answer.map(|answer| answer.map_err(|_| ending())?);
+        // A job of a bucket that is gone was never begun, as those that were begun are answered. One of a projector that stops may be
+        // in the log.
+        let dropped = || if bucket.is_removed() { bucket.removed_error() } else { stopped() };
+        let answer = answer.map(|answer| answer.map_err(|_| dropped())?);
         if bucket.links.is_alone() {
             return answer.await;
         }
         let late = || Err(bucket.in_doubt());
         tokio::time::timeout(COPIES_WAIT, answer).await.unwrap_or_else(|_| late())
     }
+}
+
+/// The error for a job whose projector stops before it has answered.
+fn stopped() -> Error {
+    Error::new(ErrorCode::Interrupted, "the projector is stopping; the write may have been made")
+        .with_hint("look whether the write is there before you repeat it")
 }
