@@ -79,6 +79,8 @@ pub struct Faults {
     /// The generator of faults of a bucket's copies, and the time of the next one.
     pub(super) of_copies: fastrand::Rng,
     pub(super) next_of_copies: Duration,
+    /// The projectors that are down and shall get an empty disk (true) or an older one.
+    pub(super) to_replace: BTreeMap<String, bool>,
     /// The projectors whose disks were replaced, and the time at which they start at the latest.
     pub(super) replaced: BTreeMap<String, Duration>,
 }
@@ -107,6 +109,7 @@ impl Faults {
             next_copy: CALM,
             of_copies: fastrand::Rng::with_seed(seed ^ 0xc0f1),
             next_of_copies: CALM,
+            to_replace: BTreeMap::new(),
             replaced: BTreeMap::new(),
         }
     }

@@ -126,15 +126,18 @@ impl Faults {
     ) -> Option<&'static str> {
         let has_lost = match &hosts.producer {
             Some(producer) if of_producer => producer.fail_over() > 0,
+            _ if hosts.copied.is_some() => {
+                self.to_replace.insert(name.to_owned(), false);
+                self.crash(name, end, sim, hosts);
+                return Some("crash");
+            }
             _ => {
-                let may_lack = self.may_lack(name, end, hosts);
                 self.crash(name, end, sim, hosts);
                 let mut random = self.random.fork();
-                may_lack && self.restore_older(name, hosts, &mut random)
+                self.restore_older(name, hosts, &mut random)
             }
         };
-        let kind = if hosts.copied.is_some() { "older_copy" } else { "source_failover" };
-        has_lost.then_some(kind)
+        has_lost.then_some("source_failover")
     }
 
     /// Holds back all messages of a process.

@@ -38,7 +38,10 @@ impl Faults {
             match broken {
                 // The process has just crashed again.
                 Broken::Down(name) if self.is_down(&name) => {}
-                Broken::Down(name) if self.waits_for_take_over(&name, now, hosts) => {
+                Broken::Down(name)
+                    if self.replaces_disk(&name, now, hosts, summary)
+                        || self.waits_for_take_over(&name, now, hosts) =>
+                {
                     self.broken.push((Broken::Down(name), now + RESTART));
                 }
                 Broken::Down(name) => {

@@ -35,16 +35,12 @@ impl Faults {
             let names: Vec<&String> = hosts.all.keys().filter(fits).collect();
             let name = names[random.usize(..names.len())].clone();
             if !self.is_down(&name) {
-                let may_lack = is_loss && self.may_lack(&name, end, hosts);
                 self.crash(&name, end, sim, hosts);
-                if may_lack {
+                let is_loss = is_loss && hosts.copied.is_none();
+                if is_loss {
                     self.restore_older(&name, hosts, &mut random);
                 }
-                let kind = match (is_loss, &hosts.copied) {
-                    (true, None) => "loss_at_stage",
-                    (true, Some(_)) if may_lack => "older_copy",
-                    _ => "crash_at_stage",
-                };
+                let kind = if is_loss { "loss_at_stage" } else { "crash_at_stage" };
                 note(summary, kind, now, end);
             }
         }

@@ -17,6 +17,8 @@ use crate::sim::{CALM, Shared};
 
 /// Maximum duration of a fault of copies: longer than a take-over.
 const BROKEN_MS_MAX: u64 = 5_000;
+/// The time after which a change of the copies that a process asked for before its end is made and known.
+const DECIDED: Duration = Duration::from_secs(1);
 /// The time for which a leader whose disk was replaced stays down at most. A copy that was not compared with a leader since its own
 /// start takes over after half a minute.
 const TAKE_OVER_WAIT: Duration = Duration::from_secs(45);
@@ -36,20 +38,20 @@ impl Faults {
         summary: &Shared,
     ) {
         let copies = hosts.copied.as_ref().and_then(|copied| copied.copies_of_client());
-        let Some((bucket, copies)) = copies else { return };
+        let Some((_, copies)) = copies else { return };
         if now < self.next_of_copies.max(CALM) {
             return;
         }
         self.next_of_copies = now + Duration::from_millis(self.of_copies.u64(300..2_500));
         let end = now + Duration::from_millis(self.of_copies.u64(200..BROKEN_MS_MAX));
-        if let Some(kind) = self.break_copy((bucket, &copies), end, sim, hosts) {
+        if let Some(kind) = self.break_copy(&copies, end, sim, hosts) {
             note(summary, kind, now, end);
         }
     }
 
     fn break_copy(
         &mut self,
-        (bucket, copies): (BucketId, &Copies),
+        copies: &Copies,
         end: Duration,
         sim: &mut Sim<'_>,
         hosts: &Hosts,
@@ -80,7 +82,10 @@ impl Faults {
                 self.crash(&leader, end, sim, hosts);
             }
             6 => drop(self.pause(&name, end, sim, hosts)),
-            _ => return self.replace_disk((bucket, copies, kind == 8), &name, end, sim, hosts),
+            _ => {
+                self.to_replace.insert(name.clone(), kind == 8);
+                self.crash(&name, end.max(sim.elapsed() + DECIDED), sim, hosts);
+            }
         }
         let kinds = [
             "leader_crash",
@@ -90,8 +95,11 @@ impl Faults {
             "purge_while_away",
             "copies_crash",
             "leader_pause",
+            "leader_crash",
+            "follower_crash",
+            "copies_cut",
         ];
-        Some(kinds.get(usize::from(kind)).copied().unwrap_or("copies_cut"))
+        Some(kinds[usize::from(kind)])
     }
 
     /// Cuts a process off from others.
@@ -109,33 +117,37 @@ impl Faults {
         }
     }
 
-    /// Takes the disk of a copy that is not needed, or puts an older one back.
-    fn replace_disk(
+    /// Replaces the disk of a process that is down, if that was drawn and another copy in sync has everything. The process has been
+    /// down for a while, so what it asked of the coordinators is known by now. True if it stays down: until another copy leads.
+    pub(super) fn replaces_disk(
         &mut self,
-        (bucket, copies, is_lost): (BucketId, &Copies, bool),
         name: &str,
-        end: Duration,
-        sim: &mut Sim<'_>,
+        now: Duration,
         hosts: &Hosts,
-    ) -> Option<&'static str> {
+        summary: &Shared,
+    ) -> bool {
+        let Some(is_lost) = self.to_replace.remove(name) else { return false };
+        let copies = hosts.copied.as_ref().and_then(|copied| copied.copies_of_client());
         let node = hosts.all[name].info.id;
-        if !is_spare((bucket, copies), node, hosts) {
-            return None;
+        if !copies.is_some_and(|(bucket, copies)| is_spare((bucket, &copies), node, hosts)) {
+            return false;
         }
-        self.crash(name, end, sim, hosts);
-        self.replaced.insert(name.to_owned(), end + TAKE_OVER_WAIT);
+        self.replaced.insert(name.to_owned(), now + TAKE_OVER_WAIT);
         if is_lost {
             hosts.all[name].fs.restart();
             wipe(&hosts.all[name]);
             hosts.all[name].documents.lose_all();
-            return Some("lost_disk");
+            note(summary, "lost_disk", now, now);
+            return true;
         }
         let mut random = self.of_copies.fork();
-        self.restore_older(name, hosts, &mut random).then_some("older_copy")
+        if self.restore_older(name, hosts, &mut random) {
+            note(summary, "older_copy", now, now);
+        }
+        true
     }
 
-    /// True if a projector whose disk was replaced must stay down, because no other copy leads yet. After a long time the bucket
-    /// counts as lost.
+    /// True if a projector whose disk was replaced must stay down, because no other copy leads yet.
     pub(super) fn waits_for_take_over(
         &mut self,
         name: &str,
@@ -151,19 +163,6 @@ impl Faults {
         }
         self.replaced.remove(name);
         false
-    }
-
-    /// True if the older copy of a projector's disk takes nothing from the client's bucket for good.
-    pub(super) fn may_lack(&mut self, name: &str, end: Duration, hosts: &Hosts) -> bool {
-        let Some(copied) = &hosts.copied else { return true };
-        let node = hosts.all[name].info.id;
-        let copies = copied.copies_of_client();
-        let is_spare =
-            copies.is_some_and(|(bucket, copies)| is_spare((bucket, &copies), node, hosts));
-        if is_spare {
-            self.replaced.insert(name.to_owned(), end + TAKE_OVER_WAIT);
-        }
-        is_spare
     }
 }
 

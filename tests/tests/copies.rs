@@ -1,0 +1,260 @@
+//! A bucket with copies on two projector processes: they are killed in turns while a client writes, the bucket moves between them,
+//! and one of them loses its directory. Nothing acknowledged is lost, and writes go on.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the tests run the product as processes: real clocks, sockets and tasks"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tests::harness::processes::Processes;
+use tests::harness::{connect, sql};
+use tokio::task::JoinHandle;
+use tokio_postgres::Client;
+
+const PROJECTORS: [u64; 2] = [101, 102];
+/// Rounds, in each of which a projector is killed and started again.
+const ROUNDS: usize = 4;
+/// Different documents of a writer.
+const DOCUMENTS: u64 = 400;
+/// Time limit that allows for a debug build, a busy machine and killed processes.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest time without an acknowledged write when a copy is killed: a take-over needs 1.5 s of silence and a new leader. A debug
+/// build on a machine with other tests needs seconds for the work of milliseconds.
+const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 3 });
+
+/// What a writer knows of its statements.
+#[derive(Default)]
+struct Written {
+    /// The last acknowledged number of each document.
+    acknowledged: BTreeMap<u64, u64>,
+    /// The numbers of each document whose statements had no definite answer since.
+    in_doubt: BTreeMap<u64, BTreeSet<u64>>,
+    statements: u64,
+    longest_pause: Duration,
+    errors: Vec<String>,
+}
+
+/// A client that writes until it is stopped.
+struct Writer {
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<Written>,
+}
+
+impl Writer {
+    fn start(address: SocketAddr) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let task = tokio::spawn(write(address, Arc::clone(&stop)));
+        Self { stop, task }
+    }
+
+    async fn stop(self) -> Written {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.await.expect("the writer")
+    }
+}
+
+async fn write(address: SocketAddr, stop: Arc<AtomicBool>) -> Written {
+    let client = connect(address).await;
+    let (mut written, mut last) = (Written::default(), Instant::now());
+    for n in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let document = n % DOCUMENTS;
+        let statement = format!(
+            "INSERT INTO b (id, doc) VALUES ('d{document}', '{{\"n\":{n}}}') \
+             ON CONFLICT (id) DO UPDATE SET doc = excluded.doc"
+        );
+        match client.batch_execute(&statement).await {
+            Ok(()) => {
+                written.longest_pause = written.longest_pause.max(last.elapsed());
+                last = Instant::now();
+                written.statements += 1;
+                written.acknowledged.insert(document, n);
+                written.in_doubt.remove(&document);
+            }
+            Err(error) => {
+                assert!(error.as_db_error().is_some(), "the router goes on: {error:?}");
+                written.in_doubt.entry(document).or_default().insert(n);
+                written.errors.push(sql::state_of(&error));
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+    written
+}
+
+/// The roles of a bucket's projectors.
+async fn roles(client: &Client) -> BTreeMap<u64, String> {
+    let rows = sql::simple(client, "SHOW COPIES").await.unwrap_or_default();
+    let role = |row: &Vec<Option<String>>| {
+        let projector = row[1].as_ref()?.parse().ok()?;
+        Some((projector, row[2].clone()?))
+    };
+    rows.iter().filter_map(role).collect()
+}
+
+/// Waits until the roles of the projectors are as they should be; returns them.
+async fn until(
+    client: &Client,
+    what: &str,
+    is_so: impl Fn(&BTreeMap<u64, String>) -> bool,
+) -> BTreeMap<u64, String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let roles = roles(client).await;
+        if is_so(&roles) {
+            return roles;
+        }
+        assert!(Instant::now() < deadline, "{what}: {roles:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until both projectors have everything; returns the leader and the other one.
+async fn in_sync(client: &Client) -> (u64, u64) {
+    let both = |roles: &BTreeMap<u64, String>| {
+        let values: BTreeSet<&str> = roles.values().map(String::as_str).collect();
+        roles.len() == 2 && values == BTreeSet::from(["leader", "in sync"])
+    };
+    let roles = until(client, "both copies are in sync", both).await;
+    let leader = *roles.iter().find(|(_, role)| *role == "leader").expect("a leader").0;
+    (leader, if leader == PROJECTORS[0] { PROJECTORS[1] } else { PROJECTORS[0] })
+}
+
+fn is_led_by(node: u64) -> impl Fn(&BTreeMap<u64, String>) -> bool {
+    move |roles| roles.get(&node).is_some_and(|role| role == "leader")
+}
+
+/// A cluster with two projectors, and a bucket with an index.
+async fn cluster(coordinators: &[u64], copies: u8) -> (Processes, Client) {
+    let mut cluster = Processes::start_with(coordinators, &[201]).await;
+    let client = cluster.sql().await;
+    cluster.run(PROJECTORS[1]);
+    cluster.joined(&client, PROJECTORS[1]).await;
+    let create = format!("CREATE BUCKET b WITH (vbuckets = 8, copies = {copies})");
+    sql::run(&client, &create).await;
+    sql::run(&client, "CREATE INDEX i ON b (n::int8) WITH (slices = 3)").await;
+    (cluster, client)
+}
+
+/// Checks that documents and index have what was acknowledged, and nothing that nobody wrote.
+async fn check(client: &Client, written: &Written) {
+    let deadline = Instant::now() + PATIENCE;
+    let of = |rows: sql::Rows| -> BTreeMap<u64, u64> {
+        let number = |cell: &Option<String>, prefix: &str| {
+            let text = cell.as_deref().expect("no NULL").trim_start_matches(prefix);
+            text.parse().unwrap_or_else(|_| panic!("{text}"))
+        };
+        rows.iter().map(|row| (number(&row[0], "d"), number(&row[1], ""))).collect()
+    };
+    sql::run(client, "SET consistency = 'request_plus'").await;
+    let rows = loop {
+        match sql::simple(client, "SELECT id, n FROM i").await {
+            Ok(rows) => break rows,
+            Err(error) => assert!(Instant::now() < deadline, "the index: {error:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(rows.len(), of(rows.clone()).len(), "each document has one entry");
+    let index = of(rows);
+    for (document, n) in &written.acknowledged {
+        let doubtful = written.in_doubt.get(document);
+        let found = index.get(document);
+        let is_right = found == Some(n)
+            || found.is_some_and(|found| doubtful.is_some_and(|all| all.contains(found)));
+        assert!(is_right, "document {document} was acknowledged as {n}, and is {found:?}");
+    }
+    for document in index.keys() {
+        let is_known = written.acknowledged.contains_key(document)
+            || written.in_doubt.contains_key(document);
+        assert!(is_known, "nobody wrote document {document}");
+        let select = format!("SELECT doc FROM b WHERE id = 'd{document}'");
+        let doc: serde_json::Value =
+            serde_json::from_str(&sql::value(client, &select).await).expect("JSON");
+        assert_eq!(doc["n"].as_u64(), index.get(document).copied(), "document {document}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_go_on_when_a_copy_is_killed() {
+    let (mut cluster, client) = cluster(&[1, 2, 3], 2).await;
+    in_sync(&client).await;
+    let writer = Writer::start(cluster.sql_address());
+    for round in 0..ROUNDS {
+        let (leader, follower) = in_sync(&client).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let killed = if round % 2 == 0 { leader } else { follower };
+        cluster.kill(killed);
+        let other = if killed == leader { follower } else { leader };
+        until(&client, "the other copy leads", is_led_by(other)).await;
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        cluster.run(killed);
+    }
+    in_sync(&client).await;
+    let written = writer.stop().await;
+    println!("{} statements, longest pause {:?}", written.statements, written.longest_pause);
+    assert!(written.statements > 200, "{} statements are no load", written.statements);
+    assert!(
+        written.longest_pause < PAUSE_MAX,
+        "{:?} without a write; errors {:?}",
+        written.longest_pause,
+        written.errors
+    );
+    check(&client, &written).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_moves_under_writes_without_an_error() {
+    let (cluster, client) = cluster(&[1], 1).await;
+    let writer = Writer::start(cluster.sql_address());
+    let first = until(&client, "a copy leads", |roles| roles.len() == 1).await;
+    let mut leader = *first.keys().next().expect("one");
+    for _ in 0..ROUNDS {
+        let to = if leader == PROJECTORS[0] { PROJECTORS[1] } else { PROJECTORS[0] };
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        sql::run(&client, &format!("ALTER BUCKET b MOVE TO '{to}'")).await;
+        let moved = move |roles: &BTreeMap<u64, String>| is_led_by(to)(roles) && roles.len() == 1;
+        until(&client, "the bucket has moved", moved).await;
+        leader = to;
+    }
+    let written = writer.stop().await;
+    println!("{} statements, longest pause {:?}", written.statements, written.longest_pause);
+    assert_eq!(written.errors, Vec::<String>::new(), "a move is no error");
+    assert!(written.longest_pause < PAUSE_MAX, "{:?} without a write", written.longest_pause);
+    check(&client, &written).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_whose_directory_is_gone_is_made_again() {
+    let (mut cluster, client) = cluster(&[1], 2).await;
+    for of_leader in [false, true] {
+        let (leader, follower) = in_sync(&client).await;
+        let writer = Writer::start(cluster.sql_address());
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let (lost, other) = if of_leader { (leader, follower) } else { (follower, leader) };
+        cluster.kill(lost);
+        cluster.remove_data(lost);
+        let alone = move |roles: &BTreeMap<u64, String>| {
+            is_led_by(other)(roles) && roles.get(&lost).is_none_or(|role| role != "in sync")
+        };
+        until(&client, "the other copy leads alone", alone).await;
+        // The number of a lost directory is given again when its process has been silent for five seconds.
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        cluster.run(lost);
+        in_sync(&client).await;
+        let written = writer.stop().await;
+        check(&client, &written).await;
+        // The copy that was made again has everything.
+        cluster.kill(other);
+        until(&client, "the new copy leads", is_led_by(lost)).await;
+        check(&client, &written).await;
+        cluster.run(other);
+    }
+}
