@@ -63,6 +63,8 @@ pub struct Projector {
     pub(crate) writer: Arc<Writer>,
     pub(crate) write_budget: Budget,
     pub(crate) roles: Roles,
+    /// Held while buckets are made and removed.
+    pub(crate) catalog_turn: tokio::sync::Mutex<()>,
 }
 
 /// What this projector knows of its part in the embedded buckets.
@@ -73,6 +75,8 @@ pub(crate) struct Roles {
     changed: watch::Sender<u64>,
     /// The buckets that were compared with their leader by this process, with the last term of that.
     compared: Mutex<BTreeMap<BucketId, u64>>,
+    /// The last moment at which a leader's answer came, by bucket.
+    heard: Mutex<BTreeMap<BucketId, Instant>>,
     /// The start of this process.
     pub(crate) began: Instant,
 }
@@ -80,8 +84,8 @@ pub(crate) struct Roles {
 impl Roles {
     pub(crate) fn new() -> Self {
         let (changed, _) = watch::channel(0);
-        let (copies, compared) = (Mutex::default(), Mutex::default());
-        Self { copies, changed, compared, began: Instant::now() }
+        let (copies, compared, heard) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { copies, changed, compared, heard, began: Instant::now() }
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
@@ -95,6 +99,25 @@ impl Roles {
 
     pub(crate) fn compared(&self, bucket: BucketId, term: u64) {
         lock(&self.compared).insert(bucket, term);
+    }
+
+    /// The bucket here is made anew, or changes piece by piece.
+    pub(crate) fn not_compared(&self, bucket: BucketId) {
+        lock(&self.compared).remove(&bucket);
+    }
+
+    /// The last moment at which this process, or perhaps one before it, has granted a lease to a leader.
+    pub(crate) fn heard_at(&self, bucket: BucketId) -> Instant {
+        lock(&self.heard).get(&bucket).copied().unwrap_or(self.began)
+    }
+
+    pub(crate) fn heard(&self, bucket: BucketId) {
+        lock(&self.heard).insert(bucket, Instant::now());
+    }
+
+    /// Makes the roles be looked at again.
+    pub(crate) fn look_again(&self) {
+        self.changed.send_modify(|count| *count += 1);
     }
 }
 
@@ -204,6 +227,7 @@ impl Projector {
     pub(crate) fn keep_copies(&self, is_kept: impl Fn(BucketId) -> bool) {
         lock(&self.roles.copies).retain(|bucket, _| is_kept(*bucket));
         lock(&self.roles.compared).retain(|bucket, _| is_kept(*bucket));
+        lock(&self.roles.heard).retain(|bucket, _| is_kept(*bucket));
     }
 
     /// True if this projector leads the bucket as far as it knows, and the bucket here was made for that.
@@ -217,6 +241,10 @@ impl Projector {
     pub(crate) fn replace(&self, old: &Bucket, why: Error, new: Bucket) {
         let mut buckets = self.buckets();
         old.retire(why);
+        // It may have been dropped meanwhile.
+        if buckets.get(&new.info.id).is_none_or(|found| !std::ptr::eq(&*found.bucket, old)) {
+            return;
+        }
         old.epochs_after(Epoch(0)).into_iter().for_each(|mark| {
             new.add_epoch(mark);
         });
@@ -227,6 +255,7 @@ impl Projector {
     /// Ends a bucket's readers, and its writer after the group that is on its way.
     pub(crate) fn remove(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
         let written = self.buckets().remove(&bucket)?;
+        self.roles.not_compared(bucket);
         // Callers whose jobs go with the writer are told why, so the mark comes before its end.
         written.bucket.remove();
         Some(written.bucket)
@@ -364,7 +393,12 @@ impl Projector {
             true => bucket.removed_error(),
             false => Error::unavailable("the projector is stopping"),
         };
-        let jobs = self.buckets().get(&bucket.info.id).map(|found| found.jobs.clone());
+        // The bucket may have been replaced since the caller found it.
+        let jobs = {
+            let buckets = self.buckets();
+            let same = |found: &&Written| Arc::ptr_eq(&found.bucket, &bucket);
+            buckets.get(&bucket.info.id).filter(same).map(|found| found.jobs.clone())
+        };
         let job = Job { bytes, work: work(reply), room };
         jobs.ok_or_else(ending)?.send(job).await.map_err(|_| ending())?;
         // A job of a bucket that is gone was never begun, as those that were begun are answered. One of a projector that stops may be

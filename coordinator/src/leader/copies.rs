@@ -5,15 +5,17 @@
 //! 1. A joining copy whose projector has been silent for [`GONE_MS`] leaves, if another live projector could have it.
 //! 2. A surplus copy leaves: one that is joining rather than one in sync. A bucket that moves may have one more.
 //! 3. The projector that the bucket moves to joins.
-//! 4. If a copy is missing, a live projector joins: the one with the fewest copies, in a zone without a copy if there is a choice.
+//! 4. If a copy is missing, a live projector joins: one that was given up lately, since it has most of the bucket; otherwise the one with
+//!    the fewest copies, in a zone without a copy if there is a choice. For [`FORMER_WAIT_MS`] after a loss only a former copy may
+//!    join: a process that starts again is back by then.
 //!
 //! The coordinator never ends the part of a leader and promotes nobody. The copies themselves know who has everything. Each change
 //! names the revision of the copies that it was planned for, so that it is lost when the copies have changed meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::copies::{Copies, CopiesChange, CopyRole};
-use proto::model::ids::NodeId;
+use proto::model::ids::{BucketId, NodeId};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::command::Command;
 
@@ -26,6 +28,8 @@ use crate::state::StateContext;
 const LOOK_EVERY_MS: u64 = 500;
 /// The silence after which a joining copy gives its place to another projector: twice the silence of a dead node.
 const GONE_MS: u64 = 10_000;
+/// The time for which a bucket that lacks a copy waits for a former one.
+const FORMER_WAIT_MS: u64 = 30_000;
 /// The most buckets that a projector copies at once. Each copy reads a whole bucket from its leader.
 const JOINING_MAX: usize = 4;
 /// The most buckets that are copied at once in the cluster.
@@ -36,6 +40,8 @@ const JOINING_IN_ALL_MAX: usize = 8;
 pub(super) struct CopyPlans {
     /// The time of the last look.
     looked_ms: Option<u64>,
+    /// The buckets that lack a copy, and since when.
+    short_since_ms: BTreeMap<BucketId, u64>,
 }
 
 impl CopyPlans {
@@ -51,9 +57,18 @@ impl CopyPlans {
             return;
         }
         self.looked_ms = Some(now_ms);
+        let is_short = |copies: &Copies| copies.members().count() < usize::from(copies.wanted);
+        let short: BTreeSet<BucketId> =
+            state.all_copies().filter(|(_, copies)| is_short(copies)).map(|(id, _)| id).collect();
+        self.short_since_ms.retain(|bucket, _| short.contains(bucket));
         let mut projectors = Projectors::new(state, heartbeats, now_ms);
         for (bucket, copies) in state.all_copies() {
-            if let Some(change) = projectors.change(copies) {
+            let since_ms = match short.contains(&bucket) {
+                true => *self.short_since_ms.entry(bucket).or_insert(now_ms),
+                false => now_ms,
+            };
+            let may_be_new = copies.former.is_empty() || now_ms >= since_ms + FORMER_WAIT_MS;
+            if let Some(change) = projectors.change(copies, may_be_new) {
                 projectors.note(change);
                 let revision = copies.revision;
                 plan.commands.push(Command::ChangeCopies { bucket, revision, change });
@@ -86,9 +101,9 @@ impl<'a> Projectors<'a> {
         Self { state, heartbeats, now_ms, copies, joining, is_complete }
     }
 
-    fn change(&self, copies: &Copies) -> Option<CopiesChange> {
+    fn change(&self, copies: &Copies, may_be_new: bool) -> Option<CopiesChange> {
         let leaves = self.gone(copies).or_else(|| self.surplus(copies));
-        let joins = || self.target(copies).or_else(|| self.missing(copies));
+        let joins = || self.target(copies).or_else(|| self.missing(copies, may_be_new));
         leaves.map(CopiesChange::Leave).or_else(|| joins().map(CopiesChange::Join))
     }
 
@@ -132,14 +147,17 @@ impl<'a> Projectors<'a> {
     }
 
     /// The projector that should have the copy that is missing.
-    fn missing(&self, copies: &Copies) -> Option<NodeId> {
+    fn missing(&self, copies: &Copies, may_be_new: bool) -> Option<NodeId> {
         if copies.members().count() >= usize::from(copies.wanted) || !self.is_complete {
             return None;
         }
+        let place = |node: &NodeInfo| {
+            let former = copies.former.iter().position(|known| *known == node.id);
+            (former.unwrap_or(usize::MAX), self.count(node.id), self.is_zone_taken(node, copies))
+        };
         let with_room = self.free(copies).filter(|node| self.has_room(node.id));
-        let best = with_room
-            .min_by_key(|node| (self.count(node.id), self.is_zone_taken(node, copies), node.id));
-        best.map(|node| node.id)
+        let allowed = with_room.filter(|node| may_be_new || copies.former.contains(&node.id));
+        allowed.min_by_key(|node| (place(node), node.id)).map(|node| node.id)
     }
 
     /// The live projectors without a part in a bucket.

@@ -1,5 +1,5 @@
 use proto::model::bucket::SourceKind;
-use proto::model::copies::CopiesChange::{Grow, Join, Leave, Promote, Shrink};
+use proto::model::copies::CopiesChange::{Give, Grow, Join, Leave, Promote, Shrink};
 use proto::model::ids::BucketId;
 use proto::rpc::command::Outcome;
 
@@ -60,6 +60,41 @@ fn planned(
     changes
 }
 
+/// Plans with a memory of earlier plans.
+fn planned_with(
+    plans: &mut CopyPlans,
+    state: &mut StateContext,
+    alive: &[u64],
+    now_ms: u64,
+) -> Vec<CopiesChange> {
+    let mut heartbeats = Heartbeats::new(0);
+    alive.iter().for_each(|node| heartbeats.add(heartbeat(*node), now_ms));
+    let mut plan = Plan::default();
+    plans.plan(state, &heartbeats, now_ms, &mut plan);
+    let changes = plan.commands.iter().filter_map(|command| match command {
+        Command::ChangeCopies { change, .. } => Some(*change),
+        _ => None,
+    });
+    changes.collect()
+}
+
+#[test]
+fn a_copy_that_was_given_up_has_half_a_minute_to_come_back() {
+    let mut state = cluster();
+    set(&mut state, "b", 2);
+    assert_eq!(all_alive(&mut state), [(1, Join(NodeId(11)))]);
+    change(&mut state, 1, Grow(NodeId(11)));
+    // Projector 10 is killed.
+    change(&mut state, 1, Promote(NodeId(11)));
+    let mut plans = CopyPlans::default();
+    assert_eq!(planned_with(&mut plans, &mut state, &[11, 12], 10 * SECOND), []);
+    assert_eq!(planned_with(&mut plans, &mut state, &[11, 12], 39 * SECOND), []);
+    let back = planned_with(&mut plans, &mut state, &[10, 11, 12], 39 * SECOND + 600);
+    assert_eq!(back, [Join(NodeId(10))], "it has most of the bucket");
+    let new = planned_with(&mut plans, &mut state, &[11, 12], 41 * SECOND);
+    assert_eq!(new, [Join(NodeId(12))], "it did not come back");
+}
+
 /// The plan of a leader whose nodes 10 to 12 are alive.
 fn all_alive(state: &mut StateContext) -> Vec<(u64, CopiesChange)> {
     planned(state, &mut Heartbeats::new(0), &[10, 11, 12], 0)
@@ -108,7 +143,7 @@ fn a_bucket_moves_once_its_target_is_alive_and_the_old_copy_leaves_with_the_prom
     assert_eq!(joins, [(1, Join(NodeId(12)))]);
     change(&mut state, 1, Grow(NodeId(12)));
     assert_eq!(all_alive(&mut state), [], "one copy more belongs to the move");
-    change(&mut state, 1, Promote(NodeId(12)));
+    change(&mut state, 1, Give(NodeId(12)));
     assert_eq!(all_alive(&mut state), []);
     assert_eq!(state.copies(BucketId(1)).expect("embedded"), &{
         let mut moved = Copies::single(NodeId(12));
@@ -188,8 +223,8 @@ fn a_silent_copy_in_sync_stays_until_its_leader_has_shrunk_the_copies() {
     let mut heartbeats = Heartbeats::new(0);
     assert_eq!(planned(&mut state, &mut heartbeats, &[10, 12], 60 * SECOND), []);
     change(&mut state, 1, Shrink(NodeId(11)));
-    let joins = planned(&mut state, &mut heartbeats, &[10, 12], 61 * SECOND);
-    assert_eq!(joins, [(1, Join(NodeId(12)))]);
+    let joins = planned(&mut state, &mut heartbeats, &[10, 11, 12], 61 * SECOND);
+    assert_eq!(joins, [(1, Join(NodeId(11)))], "it is back");
 }
 
 #[test]

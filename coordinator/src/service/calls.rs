@@ -265,7 +265,8 @@ mod tests {
             is_leaders_own(&Command::ChangeCopies { bucket: BucketId(1), revision: 1, change })
         };
         assert!(is_own(CopiesChange::Join) && is_own(CopiesChange::Leave));
-        let of_copies = [CopiesChange::Grow, CopiesChange::Shrink, CopiesChange::Promote];
+        let of_copies =
+            [CopiesChange::Grow, CopiesChange::Shrink, CopiesChange::Promote, CopiesChange::Give];
         assert!(!of_copies.into_iter().any(is_own));
     }
 }

@@ -180,6 +180,7 @@ impl StateContext {
             if copies.move_to == Some(node) {
                 copies.set_move_to(None);
             }
+            copies.forget(node);
             // A projector without a part has nothing to leave.
             let _ = copies.change(copies.revision, CopiesChange::Leave(node));
         }

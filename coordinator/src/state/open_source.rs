@@ -55,7 +55,7 @@ impl StateContext {
         let epoch = known.epochs.last().epoch;
         if missing.is_empty() {
             let (_, effects) = self.adopt(bucket, &history)?;
-            return Ok((self.opened(bucket), effects));
+            return Ok(self.opened(bucket, effects));
         }
         if accepted != Some(epoch) {
             return Ok((Outcome::Lacks { epoch, error: known.lacks(&missing) }, Vec::new()));
@@ -64,12 +64,18 @@ impl StateContext {
         if let Some(known) = self.buckets.get_mut(&bucket) {
             known.survives(&history.durable);
         }
-        Ok((self.opened(bucket), effects))
+        Ok(self.opened(bucket, effects))
     }
 
-    /// The answer to a projector that may serve: the copies that it leads.
-    fn opened(&self, bucket: BucketId) -> Outcome {
-        self.copies.get(&bucket).cloned().map_or(Outcome::Done, Outcome::Opened)
+    /// The answer to a projector that may serve: the copies that it leads. Changes that its earlier process has asked for, and that may
+    /// still be on their way, were for an older revision.
+    fn opened(&mut self, bucket: BucketId, mut effects: Vec<Effect>) -> (Outcome, Vec<Effect>) {
+        let Some(copies) = self.copies.get_mut(&bucket) else { return (Outcome::Done, effects) };
+        copies.open();
+        if !effects.contains(&Effect::CatalogChanged) {
+            effects.push(Effect::CatalogChanged);
+        }
+        (Outcome::Opened(copies.clone()), effects)
     }
 
     /// Adopts the branches of a history that lacks nothing.

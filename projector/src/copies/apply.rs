@@ -29,7 +29,7 @@ fn mutation(copied: CopiedMutation) -> Arc<Mutation> {
 
 /// Checks that this projector follows in the bucket.
 fn check_follows(bucket: &Bucket) -> Result<()> {
-    match bucket.is_removed() || bucket.is_leader() {
+    match bucket.has_ended() || bucket.is_leader() {
         true => Err(Error::unavailable("this projector does not follow in the bucket any more")),
         false => Ok(()),
     }
@@ -45,8 +45,8 @@ impl Writer {
     /// Begins the branches of a term in a bucket that this projector leads.
     pub fn begin_term(&self, bucket: &Bucket, branches: Vec<Branches>) -> Result<()> {
         let _gate = bucket.gate.close();
-        if bucket.is_removed() {
-            return Err(bucket.removed_error());
+        if bucket.has_ended() || !bucket.is_leader() {
+            return Err(Error::unavailable("another copy leads the bucket by now"));
         }
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         self.store.put_records(&[record])?;

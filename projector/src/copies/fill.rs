@@ -3,7 +3,8 @@
 //! A copy *in sync* may lead at any moment, so it must never have half of a statement: it takes what it lacks in one step. That is at
 //! most the groups that waited for it. A copy that lacks more than that waits to be given up, and joins again.
 //!
-//! A *joining* copy does not lead before the leader has let it grow, and it takes what it lacks piece by piece. What the leader's log still has comes from there, vbucket by vbucket. If its log of some vbuckets was purged behind the copy's end, these
+//! A *joining* copy does not lead before the leader has let it grow. That needs a session in which it lacks little, so from the first one on
+//! it takes what it lacks in one step as well; before that, piece by piece. What the leader's log still has comes from there, vbucket by vbucket. If its log of some vbuckets was purged behind the copy's end, these
 //! begin anew: with the purge point, then their documents, all in one walk over the bucket and each piece as of its own moment, then
 //! the log behind the purge point. A document includes all mutations before the moment at which it was read, and the log brings all
 //! later ones in order; so a vbucket is right once its log has reached the end that the history had when the last document was read.
@@ -18,7 +19,7 @@ use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion, HandedDocument};
 use proto::{Error, ErrorCode, Result};
 
-use super::session::{Follower, LeaderCalls, unexpected};
+use super::follower::{Follower, LeaderCalls, unexpected};
 use crate::source::StoredDocument;
 
 /// A copy that lacks more mutations than this takes them without a session, because the leader keeps the groups of a session in
@@ -50,17 +51,23 @@ pub async fn fill(
         };
     }
     if !lost.is_empty() {
+        follower.projector.roles.not_compared(follower.bucket.info.id);
         by_documents(follower, leader, (base, &lost)).await?;
         return Ok(false);
     }
     let lacks =
         |(vbucket, end): (VbucketId, Position)| base.durable.get(vbucket).seqno.0 - end.seqno.0;
     let missing: u64 = durable.iter().map(lacks).sum();
+    if missing <= FAR_MUTATIONS {
+        // The leader may let it grow from here on.
+        return at_once(follower, leader, base).await.map(|()| true);
+    }
+    follower.projector.roles.not_compared(follower.bucket.info.id);
     for (vbucket, _) in durable.iter().filter(|end| lacks(*end) > 0) {
         let to = base.durable.get(vbucket).seqno;
         by_log(follower, leader, (vbucket, to), base).await?;
     }
-    Ok(missing <= FAR_MUTATIONS)
+    Ok(false)
 }
 
 /// The error of a copy in sync that lacks more than groups on their way. Its disk was lost, or its directory is an older copy; or it was

@@ -1,16 +1,15 @@
 //! A follower: it follows the leader of the newest configuration, and asks to lead when that one is silent.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use proto::lock::lock;
 use proto::model::copies::{Copies, CopiesChange, CopyRole};
 use proto::rpc::api::COPY_GRACE_MS;
-use proto::{Error, Result};
 use tokio::time::Instant;
 
+use super::follower::Follower;
 use super::lead::ask;
-use super::session::{Follower, SessionEnd};
+use super::session::SessionEnd;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 
@@ -18,6 +17,8 @@ use crate::source::bucket::Bucket;
 const RETRY: Duration = Duration::from_millis(50);
 /// The time for which a leader that the coordinators have confirmed is asked again.
 const CONFIRMED: Duration = Duration::from_millis(500);
+/// The time without an answer after which a follower asks to lead.
+const GRACE: Duration = Duration::from_millis(COPY_GRACE_MS);
 /// The time after which a process that was never compared with a leader may lead: its directory may be an older copy, and the other copy
 /// may come back. Then the comparison with the last epoch decides.
 const UNCOMPARED_WAIT: Duration = Duration::from_secs(30);
@@ -25,8 +26,8 @@ const UNCOMPARED_WAIT: Duration = Duration::from_secs(30);
 /// Follows until cancelled, or until this projector leads.
 pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     let id = bucket.info.id;
-    let heard_at = Mutex::new(Instant::now());
-    let follower = Follower { projector: Arc::clone(&projector), bucket, heard_at };
+    projector.roles.heard(id);
+    let follower = Follower { projector: Arc::clone(&projector), bucket };
     let mut changes = projector.roles.watch();
     let mut not_before = Instant::now();
     while !follower.bucket.is_removed() {
@@ -39,7 +40,7 @@ pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
         follower.bucket.refuse(follower.bucket.led_elsewhere(copies.leader));
         let session = async {
             match role {
-                CopyRole::None => std::future::pending::<Result<_>>().await,
+                CopyRole::None => follower.compare(&copies).await,
                 _ => follower.session(&copies).await,
             }
         };
@@ -82,14 +83,14 @@ fn is_same(one: &Copies, other: &Copies, projector: &Projector) -> bool {
 
 /// Ends when this projector may ask to lead.
 async fn patience_ends(follower: &Follower, not_before: Instant) {
-    let Follower { projector, bucket, heard_at } = follower;
+    let Follower { projector, bucket } = follower;
     let mut changes = projector.roles.watch();
     loop {
         changes.borrow_and_update();
         let copies = projector.copies_of(bucket.info.id);
         let is_in_sync = copies.is_some_and(|now| now.role(projector.me()) == CopyRole::InSync);
         let at = is_in_sync.then(|| {
-            let heard = *lock(heard_at) + Duration::from_millis(COPY_GRACE_MS);
+            let heard = projector.roles.heard_at(bucket.info.id) + GRACE;
             let compared = match projector.roles.compared_in(bucket.info.id) {
                 Some(_) => heard,
                 None => projector.roles.began + UNCOMPARED_WAIT,
@@ -120,21 +121,16 @@ async fn ask_to_lead(projector: &Arc<Projector>, follower: &Follower) {
     while let Some(copies) = in_sync() {
         let revision = copies.revision;
         match ask(projector, id, (revision, CopiesChange::Promote(me))).await {
-            Ok(now) if now.leader == me => {
+            Ok(Some(now)) if now.leader == me => {
                 tracing::warn!(%id, term = now.term, "the leader is silent: this copy takes over");
                 return;
             }
-            // Another leader, or the old one has changed something and lives.
+            // Another copy leads, or something else has changed, or the bucket was dropped.
             Ok(_) => return,
-            Err(error) if error.is_retry() => {
+            Err(error) => {
                 tracing::debug!(%id, %error, "asking to lead has no answer yet");
                 tokio::time::sleep(RETRY).await;
             }
-            Err(error) => return report(&error),
         }
     }
-}
-
-fn report(error: &Error) {
-    tracing::warn!(%error, "this copy may not lead");
 }

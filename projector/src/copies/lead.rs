@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::Result;
 use proto::env::TaskPolicy;
 use proto::model::copies::{Copies, CopiesChange};
 use proto::model::ids::{BucketId, NodeId};
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
-use proto::{Error, Result};
 use tokio::time::Instant;
 
 use crate::projector::Projector;
@@ -20,22 +20,27 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long a leader that gives its place away waits for the groups on their way.
 const SETTLE_WAIT: Duration = Duration::from_secs(3);
 
-/// Asks the coordinators for a change. The answer is definite: the configuration as it is then.
+/// Asks the coordinators for a change. The answer is definite: the configuration as it is then, or `None` if they refuse the command for
+/// good. After an error the change may still be made, unless a newer configuration is known ([`is_void`]).
 pub async fn ask(
     projector: &Projector,
     bucket: BucketId,
     (revision, change): (u64, CopiesChange),
-) -> Result<Copies> {
+) -> Result<Option<Copies>> {
     let command = Command::ChangeCopies { bucket, revision, change };
     let request = CommandRequest { request: None, command };
     match projector.directory.coordinator().propose(request).await? {
         Outcome::Copies(copies) => {
             projector.learn_copies(bucket, &copies);
-            Ok(copies)
+            Ok(Some(copies))
         }
-        Outcome::Refused(error) => Err(error),
-        _ => Err(Error::internal("an answer of another kind")),
+        _ => Ok(None),
     }
+}
+
+/// True if a change of this revision can no longer be made.
+pub fn is_void(projector: &Projector, bucket: BucketId, revision: u64) -> bool {
+    projector.copies_of(bucket).is_none_or(|newest| newest.revision > revision)
 }
 
 /// Looks after the copies of a bucket that this projector leads. Runs until cancelled, or until the bucket is retired.
@@ -43,14 +48,17 @@ pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     let id = bucket.info.id;
     // A question whose answer was lost may still take effect, so it is asked until it is answered.
     let mut asked = None;
-    while !bucket.is_removed() {
+    while !bucket.has_ended() {
         tokio::time::sleep(LOOK).await;
+        // Before the coordinators have compared the bucket, its followers may have more.
+        if !bucket.is_led() {
+            continue;
+        }
         if let Some(newest) = projector.copies_of(id) {
-            let before = bucket.links.copies();
             bucket.links.lead(&newest, projector.me(), Instant::now());
-            if before != bucket.links.copies() {
-                show(&projector, &bucket);
-            }
+        }
+        if bucket.gate.has_ready() {
+            show(&projector, &bucket);
         }
         asked = asked.or_else(|| bucket.links.plan(Instant::now()));
         if let Some(question) = asked {
@@ -58,11 +66,7 @@ pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
                 Ok(()) => asked = None,
                 Err(error) => {
                     tracing::debug!(%id, %error, "a change of copies has no answer yet");
-                    if !error.is_retry() {
-                        // It is refused for good.
-                        asked = None;
-                        bucket.links.not_grown(question.1.node());
-                    }
+                    asked = asked.filter(|_| !is_void(&projector, id, question.0));
                     continue;
                 }
             }
@@ -83,12 +87,11 @@ async fn change(
         bucket.links.forget(node);
         show(projector, bucket);
     }
-    let copies = ask(projector, id, question).await?;
-    bucket.links.lead(&copies, projector.me(), Instant::now());
-    if let CopiesChange::Grow(node) = question.1 {
-        bucket.links.not_grown(node);
+    if let Some(copies) = ask(projector, id, question).await? {
+        bucket.links.lead(&copies, projector.me(), Instant::now());
+        tracing::info!(%id, change = ?question.1, in_sync = ?copies.in_sync, "the copies have changed");
     }
-    tracing::info!(%id, change = ?question.1, in_sync = ?copies.in_sync, "the copies have changed");
+    bucket.links.not_grown(node);
     show(projector, bucket);
     Ok(())
 }
@@ -108,13 +111,12 @@ fn successor(bucket: &Bucket) -> Option<NodeId> {
     copies.move_to.filter(|to| copies.in_sync.contains(to) && bucket.links.has_few(*to))
 }
 
-/// Gives the place to another copy: takes no more mutations, waits until all copies have all of them, and asks for the promotion. Writers
+/// Gives the place to another copy: takes no more mutations, waits until all copies have all of them, and asks for the change. Writers
 /// that come meanwhile are told to try again, so they lose nothing.
 async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId) {
-    if bucket.check_open().is_err() {
+    if !bucket.pause(bucket.led_elsewhere(to)) {
         return;
     }
-    bucket.refuse(bucket.led_elsewhere(to));
     let settled = projector.exclusively(Arc::clone(bucket), |_, bucket| {
         let _gate = bucket.gate.close();
         Ok(())
@@ -122,18 +124,27 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
     let is_settled = matches!(tokio::time::timeout(SETTLE_WAIT, settled).await, Ok(Ok(())));
     let revision = bucket.links.copies().map(|copies| copies.revision);
     let Some(revision) = revision.filter(|_| is_settled && bucket.links.has_all(to)) else {
-        bucket.open();
+        bucket.resume();
         return;
     };
+    let id = bucket.info.id;
     loop {
-        match ask(projector, bucket.info.id, (revision, CopiesChange::Promote(to))).await {
-            // It leads no more: the bucket is replaced.
-            Ok(copies) if copies.leader != projector.me() => return,
+        match ask(projector, id, (revision, CopiesChange::Give(to))).await {
+            // It leads no more: the bucket is replaced, and the new leader has everything.
+            Ok(Some(copies)) if copies.leader != projector.me() => {
+                return projector.roles.compared(id, copies.term);
+            }
             // The configuration has changed meanwhile, and this projector still leads.
             Ok(_) => break,
-            Err(error) if error.is_retry() => tokio::time::sleep(LOOK).await,
-            Err(_) => break,
+            Err(error) => {
+                tracing::debug!(%id, %error, "giving a bucket away has no answer yet");
+                if is_void(projector, id, revision) {
+                    break;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
         }
     }
-    bucket.open();
+    // If another copy leads, the bucket has ended and stays so.
+    bucket.resume();
 }

@@ -23,6 +23,7 @@
 mod apply;
 mod fill;
 mod follow;
+mod follower;
 mod lead;
 mod roles;
 mod serve;

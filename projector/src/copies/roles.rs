@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::env::Task;
+use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::copies::{Copies, CopyRole};
 use proto::model::ids::BucketId;
+use proto::plant::{self, Plant};
+use proto::rpc::api::COPY_GRACE_MS;
 use proto::{Error, Result};
+use tokio::time::Instant;
 
 use super::follow::follow;
 use super::lead::lead;
@@ -34,17 +38,18 @@ pub async fn keep_roles(projector: Arc<Projector>) -> &'static str {
         changes.borrow_and_update();
         let ids = projector.bucket_ids();
         tasks.retain(|id, _| ids.contains(id));
-        let mut has_failed = false;
+        let mut look_at = None;
         for id in ids {
-            if let Err(error) = keep_role(&projector, id, &mut tasks).await {
+            let next = keep_role(&projector, id, &mut tasks).await.unwrap_or_else(|error| {
                 tracing::warn!(%id, %error, "a bucket could not change its part; retrying");
-                has_failed = true;
-            }
+                Some(Instant::now() + RETRY)
+            });
+            look_at = look_at.into_iter().chain(next).min();
         }
         let again = async {
-            match has_failed {
-                true => tokio::time::sleep(RETRY).await,
-                false => std::future::pending().await,
+            match look_at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -55,28 +60,82 @@ pub async fn keep_roles(projector: Arc<Projector>) -> &'static str {
     }
 }
 
+/// Keeps the part in a bucket. Returns the moment at which it must be looked at again, if any.
 async fn keep_role(
     projector: &Arc<Projector>,
     id: BucketId,
     tasks: &mut BTreeMap<BucketId, RoleTask>,
-) -> Result<()> {
+) -> Result<Option<Instant>> {
     let (Some(bucket), Some(copies)) = (projector.find(id), projector.copies_of(id)) else {
-        return Ok(());
+        return Ok(None);
     };
+    if is_surplus(projector, id) {
+        tasks.remove(&id);
+        remove(projector, id).await?;
+        return Ok(None);
+    }
     if must_change(&bucket, &copies, copies.role(projector.me()) == CopyRole::Leader) {
         tasks.remove(&id);
+        if let Some(at) = leads_from(projector, &bucket, &copies) {
+            bucket.end_leading(bucket.led_elsewhere(copies.leader));
+            return Ok(Some(at));
+        }
         replace(projector, &bucket, &copies).await?;
     }
-    let Some(bucket) = projector.find(id) else { return Ok(()) };
+    let Some(bucket) = projector.find(id) else { return Ok(None) };
     let is_kept = tasks.get(&id).is_some_and(|task| Arc::ptr_eq(&task.bucket, &bucket));
     if !is_kept {
         let (own, at) = (Arc::clone(projector), Arc::clone(&bucket));
+        let parts = move || (Arc::clone(&own), Arc::clone(&at));
         let task = match bucket.is_leader() {
-            true => projector.env.spawn_request("projector leads", lead(own, at)),
-            false => projector.env.spawn_request("projector follows", follow(own, at)),
+            true => projector.env.spawn_restarted("projector leads", move || {
+                let (own, at) = parts();
+                lead(own, at)
+            }),
+            false => projector.env.spawn_restarted("projector follows", move || {
+                let (own, at) = parts();
+                follow(own, at)
+            }),
         };
         tasks.insert(id, RoleTask { bucket, _task: task });
     }
+    Ok(None)
+}
+
+/// The moment from which a follower that was promoted may lead; `None` if it may now. The old leader may answer under a lease that this
+/// projector has granted, unless it gave its place away.
+fn leads_from(projector: &Projector, bucket: &Bucket, copies: &Copies) -> Option<Instant> {
+    let is_promoted = copies.leader == projector.me() && !bucket.is_leader() && !copies.is_given;
+    let at = projector.roles.heard_at(bucket.info.id) + Duration::from_millis(COPY_GRACE_MS);
+    (is_promoted && !plant::is(Plant::LeaseUnchecked) && Instant::now() < at).then_some(at)
+}
+
+/// True if this projector has no part in a bucket any more, enough other copies are complete, and the leader has everything that is
+/// here. A copy that was given up because it was silent stays: it joins again, and then lacks little.
+fn is_surplus(projector: &Projector, id: BucketId) -> bool {
+    projector.copies_of(id).is_some_and(|copies| {
+        copies.role(projector.me()) == CopyRole::None
+            && copies.in_sync.len() >= usize::from(copies.wanted)
+            && projector.roles.compared_in(id) == Some(copies.term)
+    })
+}
+
+/// Removes a copy that is not needed any more.
+async fn remove(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
+    let _turn = projector.catalog_turn.lock().await;
+    // A catalog may have made it a copy again.
+    if !is_surplus(projector, id) {
+        return Ok(());
+    }
+    let Some(gone) = projector.remove(id) else { return Ok(()) };
+    tracing::info!(bucket = %gone.info.name, "removing a copy that is not needed any more");
+    let (store, cas) = (projector.store(), projector.newest_catalog());
+    let removed = projector.env.blocking(move || {
+        let _gate = gone.gate.abandon();
+        store.apply_catalog(cas, &[], &[id])
+    });
+    removed.await?;
+    lock(&projector.stored).remove(&id);
     Ok(())
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proto::env::TaskPolicy;
 use proto::model::assignment::VbucketSet;
-use proto::model::cut::{Cut, Position};
-use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::model::cut::Position;
+use proto::model::history::SourceHistory;
 use proto::model::ids::{NodeId, Seqno, VbucketId, vbucket_of};
 use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest};
 use proto::{Error, ErrorCode, Result};
@@ -16,9 +16,13 @@ use crate::hand_over::pieces::{check_kept, check_place, mutations, next_document
 use crate::projector::Projector;
 use crate::source::Mutation;
 use crate::source::bucket::Bucket;
+use crate::source::links::NextGroups;
+use documents::document_store::Batch;
 
 /// The approximate size of an answer with groups.
 const GROUPS_BYTES: usize = 4 << 20;
+/// Mutations that are copied on the caller's thread, which may serve connections as well.
+const INLINE_MUTATIONS_MAX: usize = 1_000;
 /// How long a follower waits for the next group. An answer without groups keeps the lease alive.
 const IDLE: Duration = Duration::from_millis(250);
 
@@ -30,12 +34,15 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
         Error::new(ErrorCode::NotOwner, what).with_hint("the catalog names the leader; try again")
     };
     let bucket = projector.find(id).ok_or_else(not_leader)?;
-    let leads = || bucket.links.copies().is_some_and(|copies| copies.term == term);
-    if !leads() || bucket.is_removed() {
+    // A bucket that the coordinators have not compared may have less than its followers.
+    let leads =
+        || bucket.is_led() && bucket.links.copies().is_some_and(|copies| copies.term == term);
+    if !leads() {
         return Err(not_leader());
     }
     let answer = match question {
         CopyQuestion::Begin => begin(projector, &bucket, node).await?,
+        CopyQuestion::Compare => CopyAnswer::Compared(logged(projector, &bucket).await),
         CopyQuestion::Log { vbucket, after, to } => {
             log(projector, &bucket, (vbucket, after, to)).await?
         }
@@ -46,16 +53,17 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
             next(projector, &bucket, (node, session), (durable, heard)).await?
         }
     };
-    match bucket.is_removed() {
-        true => Err(not_leader()),
-        false => Ok(answer),
+    match leads() {
+        true => Ok(answer),
+        false => Err(not_leader()),
     }
 }
 
 /// The history with everything that the log has, also what nobody may see yet.
 async fn logged(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
     let at = Arc::clone(bucket);
-    projector.env.blocking(move || at.logged()).await
+    let history = move || at.logged_with(|| Ok(())).unwrap_or_else(|_| at.history());
+    projector.env.blocking(history).await
 }
 
 async fn begin(projector: &Projector, bucket: &Arc<Bucket>, node: NodeId) -> Result<CopyAnswer> {
@@ -127,11 +135,18 @@ async fn next(
         }
     }
     let next = bucket.links.next(node, session, GROUPS_BYTES, Instant::now())?;
-    let group = |batch: &Arc<documents::Batch>| {
-        batch.mutations.iter().map(|mutation| copied(mutation)).collect()
+    let NextGroups { answer, first, groups } = next;
+    let mutations: usize = groups.iter().map(|batch| batch.mutations.len()).sum();
+    let groups = match mutations > INLINE_MUTATIONS_MAX {
+        true => projector.env.blocking(move || copied_groups(&groups)).await,
+        false => copied_groups(&groups),
     };
-    let groups = next.groups.iter().map(group).collect();
-    Ok(CopyAnswer::Groups { answer: next.answer, first: next.first, groups })
+    Ok(CopyAnswer::Groups { answer, first, groups })
+}
+
+fn copied_groups(groups: &[Arc<Batch>]) -> Vec<Vec<CopiedMutation>> {
+    let group = |batch: &Arc<Batch>| batch.mutations.iter().map(|m| copied(m)).collect();
+    groups.iter().map(group).collect()
 }
 
 fn copied(mutation: &Mutation) -> CopiedMutation {
@@ -141,23 +156,5 @@ fn copied(mutation: &Mutation) -> CopiedMutation {
         id: mutation.id.to_string(),
         kind: mutation.kind,
         document: mutation.document.clone(),
-    }
-}
-
-impl Bucket {
-    /// The history with everything that the log has. Waits for the group that is being logged.
-    fn logged(&self) -> SourceHistory {
-        let Ok(history) = self.logged_with(|| Ok(())) else { return self.history() };
-        history
-    }
-
-    /// The history with everything that the log has, and what `also` does at that place.
-    fn logged_with(&self, also: impl FnOnce() -> Result<()>) -> Result<SourceHistory> {
-        let (next, branches) = self.gate.logged(self, also)?;
-        Ok(SourceHistory {
-            durable: Cut::from_positions(next),
-            logs: Arc::new(FailoverLogs::new(branches)),
-            kept: VbucketSet::all(self.info.vbuckets),
-        })
     }
 }

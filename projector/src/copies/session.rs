@@ -1,34 +1,22 @@
 //! A session of a follower: from what it has to what the leader has, and on with the leader.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use proto::lock::lock;
 use proto::model::copies::{Copies, CopyRole};
 use proto::plant::{self, Plant};
-use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest, ProjectorApi};
+use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use super::apply::{Appended, beyond};
 use super::fill::fill;
-use crate::projector::Projector;
+use super::follower::{Follower, unexpected};
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Work, Writer};
 
-/// How long an answer may take: a message of several megabytes, and the time that the leader waits for a group.
-const ANSWER_WAIT: Duration = Duration::from_secs(2);
-
-/// A follower of a bucket.
-pub struct Follower {
-    /// The projector.
-    pub projector: Arc<Projector>,
-    /// The bucket here.
-    pub bucket: Arc<Bucket>,
-    /// The last moment at which an answer of a leader came.
-    pub heard_at: Mutex<Instant>,
-}
+/// The pause between two comparisons of a projector without a part.
+const COMPARE_AGAIN: Duration = Duration::from_secs(2);
 
 /// The end of a session without a failure.
 pub enum SessionEnd {
@@ -36,38 +24,7 @@ pub enum SessionEnd {
     LeaderLacks,
 }
 
-/// The leader of a bucket.
-pub struct LeaderCalls {
-    api: Arc<dyn ProjectorApi>,
-    request: CopyRequest,
-}
-
-impl LeaderCalls {
-    /// Asks the leader.
-    pub async fn ask(&self, question: CopyQuestion) -> Result<CopyAnswer> {
-        let request = CopyRequest { question, ..self.request.clone() };
-        let late = |_| Error::unavailable("the leading copy does not answer");
-        tokio::time::timeout(ANSWER_WAIT, self.api.copy(request)).await.map_err(late)?
-    }
-}
-
-/// The error for an answer to another question.
-pub fn unexpected() -> Error {
-    Error::new(ErrorCode::InvalidParameter, "the leading copy answers another question")
-}
-
 impl Follower {
-    /// The leader of a configuration.
-    pub fn leader(&self, copies: &Copies) -> Result<LeaderCalls> {
-        let catalog = self.projector.catalog.borrow().clone();
-        let node = catalog.and_then(|catalog| catalog.nodes.get(&copies.leader).cloned());
-        let unknown = || Error::unavailable(format!("projector {} is not known", copies.leader));
-        let api = self.projector.directory.projector(&*node.ok_or_else(unknown)?);
-        let (bucket, node) = (self.bucket.info.id, self.projector.me());
-        let question = CopyQuestion::Begin;
-        Ok(LeaderCalls { api, request: CopyRequest { bucket, term: copies.term, node, question } })
-    }
-
     /// Follows the leader until something fails.
     pub async fn session(&self, copies: &Copies) -> Result<SessionEnd> {
         let (id, me) = (self.bucket.info.id, self.projector.me());
@@ -99,7 +56,7 @@ impl Follower {
             let CopyAnswer::Groups { answer, first, groups } = leader.ask(question).await? else {
                 return Err(unexpected());
             };
-            *lock(&self.heard_at) = Instant::now();
+            self.projector.roles.heard(id);
             heard = answer;
             if groups.is_empty() {
                 continue;
@@ -113,6 +70,23 @@ impl Follower {
             self.append(groups).await?;
             durable = last;
         }
+    }
+
+    /// Finds out whether the leader has everything that is here. This projector has no part in the bucket, so what is here may go then.
+    pub async fn compare(&self, copies: &Copies) -> Result<SessionEnd> {
+        let id = self.bucket.info.id;
+        while self.projector.roles.compared_in(id) != Some(copies.term) {
+            let asked = self.leader(copies)?.ask(CopyQuestion::Compare).await;
+            if let Ok(CopyAnswer::Compared(history)) = asked
+                && beyond(&self.bucket, &history).next().is_none()
+            {
+                self.projector.roles.compared(id, copies.term);
+                self.projector.roles.look_again();
+                break;
+            }
+            tokio::time::sleep(COMPARE_AGAIN).await;
+        }
+        std::future::pending().await
     }
 
     /// Makes groups durable. The documents take them while the leader is told.
@@ -132,13 +106,5 @@ impl Follower {
             }))
         };
         self.projector.queue(Arc::clone(&self.bucket), 0, append).await
-    }
-
-    /// Runs `work` in the bucket's writer.
-    pub async fn exclusively<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        self.projector.exclusively(Arc::clone(&self.bucket), work).await
     }
 }

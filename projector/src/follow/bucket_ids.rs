@@ -33,7 +33,10 @@ pub(super) async fn compare_ids(
     let news: Vec<_> =
         compared.iter().copied().filter(|(bucket, id)| stored[bucket] != Some(*id)).collect();
     for (bucket, id) in compared.iter().filter(|(_, id)| id.is_foreign) {
-        projector.remove(*bucket);
+        if let Some(gone) = projector.remove(*bucket) {
+            // Groups that wait for other copies end.
+            projector.env.blocking(move || drop(gone.gate.abandon())).await;
+        }
         if news.contains(&(*bucket, *id)) {
             report_foreign(*bucket, *id, catalog);
         }

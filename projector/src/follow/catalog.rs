@@ -9,7 +9,7 @@ use proto::client::{CatalogFollower, CatalogSink};
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::copies::{Copies, CopyRole};
+use proto::model::copies::CopyRole;
 use proto::model::cut::EpochMark;
 use proto::model::history::Branches;
 use proto::model::ids::BucketId;
@@ -92,6 +92,7 @@ fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
 
 /// Creates and removes buckets as the catalog requires, then shows the catalog to the streams.
 async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<()> {
+    let _turn = projector.catalog_turn.lock().await;
     let store = Arc::clone(&projector.streams.store);
     let known = projector.env.blocking(move || store.catalog_cas()).await?;
     let shown = projector.catalog.borrow().as_ref().map_or(0, |shown| shown.cas);
@@ -118,9 +119,7 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
             .map(|bucket| new_record(projector, bucket))
             .collect();
         put_ids(projector, &catalog, &made).await?;
-        let mut gone = dropped(projector, &catalog);
-        gone.extend(surplus(projector, &catalog));
-        store_catalog(projector, &catalog, made, gone).await?;
+        store_catalog(projector, &catalog, made, dropped(projector, &catalog)).await?;
     }
     for bucket in catalog.buckets.values() {
         keep(projector, bucket).await?;
@@ -135,20 +134,6 @@ fn learn_copies(projector: &Projector, catalog: &Catalog) {
     for (bucket, copies) in &catalog.copies {
         projector.learn_copies(*bucket, copies);
     }
-}
-
-/// The stored buckets in which this projector has no part any more, while enough other copies are complete. A copy that was
-/// given up because it was silent stays: it joins again, and then lacks little.
-fn surplus(projector: &Projector, catalog: &Catalog) -> Vec<BucketId> {
-    let is_surplus = |(_, copies): &(&BucketId, &Copies)| {
-        copies.role(projector.me()) == CopyRole::None
-            && copies.in_sync.len() >= usize::from(copies.wanted)
-    };
-    let stored = lock(&projector.stored);
-    let known = catalog.copies.iter().filter(|(bucket, _)| {
-        stored.get(bucket).is_some_and(|id| id.is_none_or(|id| !id.is_foreign))
-    });
-    known.filter(is_surplus).map(|(bucket, _)| *bucket).collect()
 }
 
 /// Applies the catalog's dead epochs and vbucket owners to a bucket.

@@ -39,8 +39,10 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 /// Opens each closed bucket of the catalogs that come. Runs until cancelled; safe to cancel at any await.
 pub async fn open_sources(projector: Arc<Projector>) -> Infallible {
     let mut catalogs = projector.catalog.subscribe();
+    let mut roles = projector.roles.watch();
     let mut retry = new_retry();
     loop {
+        roles.borrow_and_update();
         let catalog = catalogs.borrow_and_update().clone();
         let Some(catalog) = catalog else {
             wait_for_change(&mut catalogs).await;
@@ -53,11 +55,10 @@ pub async fn open_sources(projector: Arc<Projector>) -> Infallible {
         if asks_again != AsksAgain::Soon {
             retry.reset();
         }
-        let mut roles = projector.roles.watch();
         tokio::select! {
             biased;
             () = wait_for_change(&mut catalogs) => {}
-            _changed = roles.changed() => {}
+            () = changed(&mut roles) => {}
             () = asks_again.pause(&mut retry) => {}
         }
     }
@@ -81,6 +82,12 @@ impl AsksAgain {
             Self::Later => tokio::time::sleep(REFUSED_PAUSE).await,
             Self::Soon => retry.pause().await,
         }
+    }
+}
+
+async fn changed(roles: &mut tokio::sync::watch::Receiver<u64>) {
+    if roles.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -150,7 +157,9 @@ async fn begin(
     if !projector.leads(bucket) || !bucket.links.lead(&newest, me, Instant::now()) {
         return Err(bucket.led_elsewhere(newest.leader));
     }
-    bucket.open();
+    if !bucket.open() {
+        return Err(bucket.led_elsewhere(newest.leader));
+    }
     projector.changed_buckets.add(id);
     Ok(())
 }

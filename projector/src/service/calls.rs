@@ -162,7 +162,9 @@ impl ProjectorApi for Projector {
             .blocking(move || {
                 let _gate = at.gate.shown();
                 let (cut, kept) = (at.durable(), at.ownership().owned.clone());
-                store.snapshot(at.info.id).map(|snapshot| (snapshot, cut, kept))
+                let snapshot = store.snapshot(at.info.id)?;
+                // A bucket that another copy leads may have documents that nobody may see.
+                at.check_open().map(|()| (snapshot, cut, kept))
             })
             .await?;
         let vbuckets = request.vbuckets.unwrap_or_else(|| VbucketSet::all(bucket.info.vbuckets));

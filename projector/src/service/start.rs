@@ -74,6 +74,7 @@ impl Service {
             changed_buckets,
             writer: Arc::new(writer),
             roles: Roles::new(),
+            catalog_turn: Default::default(),
         });
         for (record, ends) in found {
             projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));

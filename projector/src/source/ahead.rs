@@ -8,7 +8,6 @@ use proto::model::cut::Position;
 use proto::model::history::Branches;
 use proto::rpc::mutation::MutationKind;
 
-use super::bucket::Bucket;
 use documents::document_store::Batch;
 use documents::mutation::Mutation;
 
@@ -23,14 +22,6 @@ pub(super) struct Ahead {
 pub(super) struct Positions {
     pub(super) next: Vec<Position>,
     pub(super) branches: Vec<Branches>,
-}
-
-impl Positions {
-    /// The positions and branches of a bucket as its readers see them.
-    pub(super) fn published(bucket: &Bucket) -> Self {
-        let next = bucket.durable().iter().map(|(_, position)| position).collect();
-        Self { next, branches: bucket.branches() }
-    }
 }
 
 /// A group between its turns.

@@ -17,6 +17,9 @@ use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::model::ids::{Epoch, Seqno, VbucketId};
 use tokio::sync::watch;
 
+use proto::Result;
+
+use super::ahead::Positions;
 use super::backlog::{self, Unpublished};
 use super::gate::Gate;
 use super::head::{Head, HeadPosition};
@@ -152,6 +155,22 @@ impl Bucket {
     /// The branches of all stored vbuckets.
     pub fn branches(&self) -> Vec<Branches> {
         self.state().logs.iter().map(|(_, branches)| branches.clone()).collect()
+    }
+
+    /// The positions and branches as readers see them.
+    pub(super) fn published(&self) -> Positions {
+        let next = self.durable().iter().map(|(_, position)| position).collect();
+        Positions { next, branches: self.branches() }
+    }
+
+    /// The history with everything that the log has, and what `also` does at that place. Waits for the group that is being logged.
+    pub fn logged_with(&self, also: impl FnOnce() -> Result<()>) -> Result<SourceHistory> {
+        let (next, branches) = self.gate.logged(|| self.published(), also)?;
+        Ok(SourceHistory {
+            durable: Cut::from_positions(next),
+            logs: Arc::new(FailoverLogs::new(branches)),
+            kept: VbucketSet::all(self.info.vbuckets),
+        })
     }
 
     /// The vbuckets that this projector owns.

@@ -26,7 +26,6 @@ use proto::model::cut::Position;
 use proto::model::history::Branches;
 
 use super::ahead::{Ahead, Positions};
-use super::bucket::Bucket;
 use super::links::Links;
 
 /// Shows a group, or abandons it; returns the work that needs no turn: its answers.
@@ -71,12 +70,19 @@ impl Gate {
         lock(&self.waiting).back().is_none_or(|(number, _)| *number <= durable)
     }
 
+    /// True if a group waits that no other copy lacks.
+    pub fn has_ready(&self) -> bool {
+        let durable = self.links.durable();
+        lock(&self.waiting).front().is_some_and(|(number, _)| *number <= durable)
+    }
+
     /// The number of groups between their turns.
     pub fn waiting(&self) -> usize {
         lock(&self.waiting).len()
     }
 
-    /// Waits until every group is shown, and lets no further one begin. The gate is settled, or the bucket is retired.
+    /// Waits until every group is shown, and lets no further one begin. Only the writer's exclusive work closes the gate, when no group
+    /// waits for another copy.
     pub fn close(&self) -> Closed<'_> {
         let mut ahead = lock(&self.log);
         self.show_waiting();
@@ -92,14 +98,14 @@ impl Gate {
     }
 
     /// The positions and branches behind everything that the log has, and what `also` does at that place.
-    pub fn logged(
+    pub(super) fn logged(
         &self,
-        bucket: &Bucket,
+        published: impl FnOnce() -> Positions,
         also: impl FnOnce() -> Result<()>,
     ) -> Result<(Vec<Position>, Vec<Branches>)> {
         let mut ahead = lock(&self.log);
         also()?;
-        let behind = ahead.take(|| Positions::published(bucket));
+        let behind = ahead.take(published);
         let found = (behind.next.clone(), behind.branches.clone());
         ahead.put(behind);
         Ok(found)
@@ -127,7 +133,7 @@ impl Gate {
         self.take_waiting(Fate::Shown);
     }
 
-    /// Abandons all groups that wait. The bucket is retired, so that no further one begins. Closes the gate.
+    /// Abandons all groups that wait, and closes the gate. The bucket takes nothing more: it was ended or retired before.
     pub fn abandon(&self) -> Closed<'_> {
         let mut ahead = lock(&self.log);
         self.take_waiting(Fate::Abandoned);

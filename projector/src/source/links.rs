@@ -44,7 +44,7 @@ const _: () = assert!(COPY_LEASE_MS < COPY_GRACE_MS);
 #[derive(Default)]
 pub struct Links {
     state: Mutex<LinksState>,
-    /// True while nobody is awaited and nobody has a session, as a mark for readers that have no time.
+    /// True if any copy is awaited or has a session, as a mark for readers that have no time.
     has_others: AtomicBool,
 }
 
@@ -128,6 +128,10 @@ impl Links {
         state.copies = Some(copies.clone());
         let members: Vec<NodeId> = copies.members().filter(|node| *node != me).collect();
         state.others.retain(|node, _| members.contains(node));
+        // A newer configuration has decided any growth that was proposed.
+        for (node, link) in &mut state.others {
+            link.awaited_since = link.awaited_since.filter(|_| copies.in_sync.contains(node));
+        }
         for node in copies.followers() {
             let link = state.others.entry(node).or_default();
             link.awaited_since.get_or_insert(now);

@@ -23,6 +23,7 @@
 //! order of writes, and [`bucket`] for what readers see.
 
 mod ahead;
+mod availability;
 pub mod backlog;
 pub mod bucket;
 mod check;

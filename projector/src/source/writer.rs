@@ -124,6 +124,13 @@ impl Writer {
             if !may_begin(bucket, first.is_exclusive()) {
                 return Some(first);
             }
+            if first.is_exclusive() {
+                // Only this thread begins groups, so none waits from here on.
+                bucket.gate.show_waiting();
+                if bucket.gate.waiting() > 0 && !bucket.has_ended() {
+                    return Some(first);
+                }
+            }
             if let Work::Exclusive(work) = first.work {
                 work(self, bucket);
                 next = jobs.try_recv().ok();
@@ -153,7 +160,7 @@ impl Writer {
     /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown.
     fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> usize {
         let mut turn = bucket.gate.log();
-        let behind = turn.take(|| Positions::published(bucket));
+        let behind = turn.take(|| bucket.published());
         let pending = PendingChanges::new(Arc::clone(bucket), behind);
         let mut group = Group { store: &*self.store, ahead: &mut turn, pending };
         let mut answers = Vec::with_capacity(jobs.len());
@@ -209,7 +216,7 @@ impl Writer {
 
 /// True if a job may begin: work that is exclusive waits for groups that other copies lack, and so does a group behind many.
 fn may_begin(bucket: &Bucket, is_exclusive: bool) -> bool {
-    if bucket.links.is_alone() || bucket.is_removed() {
+    if bucket.links.is_alone() || bucket.has_ended() {
         return true;
     }
     match is_exclusive {

@@ -5,7 +5,7 @@
 //! only by compare-and-set on its `revision`.
 //!
 //! ```text
-//!            Join                    Grow (by the leader)               Promote (by the copy)
+//!            Join                    Grow (by the leader)               Promote (by the copy), Give (by the leader)
 //!   nothing ──────▶ joining: copies ──────────────────────▶ in sync ──────────────────────────▶ leader
 //!      ▲                │  Leave                             │  Shrink (by the leader), Leave
 //!      └────────────────┴────────────────────────────────────┘
@@ -16,7 +16,8 @@
 //! - *Grow* is proposed by the leader alone, which waits for that copy from before the proposal on. *Shrink* takes effect before
 //!   the leader stops waiting. So at any moment the leader waits for at least the copies in sync.
 //! - *Promote* begins a term. The leader serves under a lease that its followers grant, and a follower asks for its promotion only
-//!   when its last grant has ended. So two terms never answer at the same time.
+//!   when its last grant has ended, and serves only then. So two terms never answer at the same time.
+//! - A leader that begins to serve after a start makes void what its earlier process has asked for.
 //! - A move to another projector adds that one as a copy, then the leader gives its place to it.
 //!
 //! Every transition here is pure. Its error is a refusal, which leaves the configuration as it was.
@@ -36,7 +37,7 @@ pub struct Copies {
     pub wanted: u8,
     /// Grows with each change of the leader.
     pub term: u64,
-    /// Grows with each change.
+    /// Grows with each change, and when the leader begins to serve: what an earlier process of it has asked for is void then.
     pub revision: u64,
     /// The copy that numbers the mutations and answers.
     pub leader: NodeId,
@@ -46,6 +47,11 @@ pub struct Copies {
     pub joining: Vec<NodeId>,
     /// The projector that shall lead.
     pub move_to: Option<NodeId>,
+    /// True if the leader has its place from the one before it, which had stopped to answer. Otherwise that one may still have a lease.
+    pub is_given: bool,
+    /// Copies that were given up because they were silent, the last one first. They still have most of the bucket, so they are the first
+    /// choice when a copy is missing.
+    pub former: Vec<NodeId>,
 }
 
 /// A change of the copies.
@@ -57,8 +63,10 @@ pub enum CopiesChange {
     Grow(NodeId),
     /// A copy in sync does not answer any more. From the leading copy.
     Shrink(NodeId),
-    /// A copy in sync leads from now on. From that copy, or from the leading copy, which gives its place to it.
+    /// A copy in sync takes over from a leader that is silent. From that copy.
     Promote(NodeId),
+    /// The leading copy, which answers nothing any more, gives its place to a copy in sync. From the leading copy.
+    Give(NodeId),
     /// A copy that does not lead goes. From the leading coordinator.
     Leave(NodeId),
 }
@@ -71,6 +79,7 @@ impl CopiesChange {
             | Self::Grow(node)
             | Self::Shrink(node)
             | Self::Promote(node)
+            | Self::Give(node)
             | Self::Leave(node) => node,
         }
     }
@@ -122,6 +131,8 @@ impl Copies {
             in_sync: vec![leader],
             joining: Vec::new(),
             move_to: None,
+            is_given: true,
+            former: Vec::new(),
         }
     }
 
@@ -144,6 +155,11 @@ impl Copies {
     /// The copies in sync besides the leader.
     pub fn followers(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.in_sync.iter().copied().filter(|node| *node != self.leader)
+    }
+
+    /// The leader begins to serve.
+    pub fn open(&mut self) {
+        self.revision += 1;
     }
 
     /// Sets the number of copies.
@@ -172,18 +188,25 @@ impl Copies {
         }
         let node = change.node();
         match (change, self.role(node)) {
-            (CopiesChange::Join(_), CopyRole::None) => insert(&mut self.joining, node),
+            (CopiesChange::Join(_), CopyRole::None) => {
+                insert(&mut self.joining, node);
+                remove(&mut self.former, node);
+            }
             (CopiesChange::Grow(_), CopyRole::Joining) => {
                 remove(&mut self.joining, node);
                 insert(&mut self.in_sync, node);
             }
-            (CopiesChange::Shrink(_), CopyRole::InSync) => remove(&mut self.in_sync, node),
+            (CopiesChange::Shrink(_), CopyRole::InSync) => self.give_up(node),
             (CopiesChange::Leave(_), CopyRole::InSync | CopyRole::Joining) => {
                 remove(&mut self.in_sync, node);
                 remove(&mut self.joining, node);
                 self.move_to = self.move_to.filter(|to| *to != node);
             }
-            (CopiesChange::Promote(_), CopyRole::InSync) => self.promote(node),
+            (CopiesChange::Promote(_), CopyRole::InSync) => {
+                let old = self.led_by(node, false);
+                self.give_up(old);
+            }
+            (CopiesChange::Give(_), CopyRole::InSync) => self.give_place(node),
             (_, role) => {
                 let role = role.name();
                 return refused(format!("projector {node} is {role}: {change:?} is not possible"));
@@ -193,15 +216,32 @@ impl Copies {
         Ok(())
     }
 
-    /// The old leader stays in sync: it has all that was acknowledged, and what it has beyond that goes when it follows. After a
-    /// move it leaves if there are enough copies without it.
-    fn promote(&mut self, node: NodeId) {
-        let old = std::mem::replace(&mut self.leader, node);
-        self.term += 1;
-        if self.move_to != Some(node) {
-            return;
+    /// Forgets a projector that is no longer of the cluster.
+    pub fn forget(&mut self, node: NodeId) {
+        if self.former.contains(&node) {
+            remove(&mut self.former, node);
+            self.revision += 1;
         }
-        self.move_to = None;
+    }
+
+    fn give_up(&mut self, node: NodeId) {
+        remove(&mut self.in_sync, node);
+        remove(&mut self.former, node);
+        self.former.insert(0, node);
+        self.former.truncate(usize::from(COPIES_MAX));
+    }
+
+    /// Begins a term. Returns the old leader. One that was silent is given up then, so that the new one need not wait for it.
+    fn led_by(&mut self, node: NodeId, is_given: bool) -> NodeId {
+        self.term += 1;
+        self.is_given = is_given;
+        self.move_to = self.move_to.filter(|to| *to != node);
+        std::mem::replace(&mut self.leader, node)
+    }
+
+    /// The old leader stays in sync, and leaves if there are enough copies without it.
+    fn give_place(&mut self, node: NodeId) {
+        let old = self.led_by(node, true);
         if self.in_sync.len() > usize::from(self.wanted) {
             remove(&mut self.in_sync, old);
         }
@@ -265,7 +305,10 @@ mod tests {
         let grown = changed(&joining, CopiesChange::Grow(TWO));
         assert_eq!(grown.followers().collect::<Vec<_>>(), [TWO]);
         let led = changed(&grown, CopiesChange::Promote(TWO));
-        assert_eq!((led.leader, led.term, led.role(ONE)), (TWO, 2, CopyRole::InSync));
+        assert_eq!((led.leader, led.term, led.role(ONE)), (TWO, 2, CopyRole::None));
+        assert_eq!(led.former, [ONE], "it was silent");
+        let back = changed(&led, CopiesChange::Join(ONE));
+        assert!(back.former.is_empty());
     }
 
     #[test]
@@ -297,12 +340,13 @@ mod tests {
         assert!(one.set_move_to(Some(TWO)) && !one.set_move_to(Some(TWO)));
         let joining = changed(&one, CopiesChange::Join(TWO));
         let grown = changed(&joining, CopiesChange::Grow(TWO));
-        let moved = changed(&grown, CopiesChange::Promote(TWO));
+        let moved = changed(&grown, CopiesChange::Give(TWO));
         assert_eq!((moved.in_sync.as_slice(), moved.move_to), (&[TWO][..], None));
         let mut two = of_two();
         two.set_move_to(Some(TWO));
-        let moved = changed(&two, CopiesChange::Promote(TWO));
+        let moved = changed(&two, CopiesChange::Give(TWO));
         assert_eq!(moved.in_sync, [ONE, TWO], "two copies are wanted");
+        assert!(moved.is_given && !changed(&of_two(), CopiesChange::Promote(TWO)).is_given);
         let mut three = of_two();
         three.set_move_to(Some(THREE));
         let joining = changed(&three, CopiesChange::Join(THREE));

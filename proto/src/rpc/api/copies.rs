@@ -35,6 +35,8 @@ pub enum CopyQuestion {
     /// Begins a session: the leader keeps the groups behind its present end for this follower. An earlier session of the follower
     /// ends.
     Begin,
+    /// What does the leader have? From a projector without a part in the bucket, before it removes what it has.
+    Compare,
     /// A part of a vbucket's log. `HistoryPurged` if it begins later.
     Log {
         /// The vbucket.
@@ -77,6 +79,8 @@ pub enum CopyAnswer {
         /// The last purged seqno of each vbucket: the log begins behind it.
         purged: Vec<Seqno>,
     },
+    /// The history with everything that the leader's log has.
+    Compared(SourceHistory),
     /// A part of a vbucket's log: about 4 MiB, at least one mutation.
     Log(Vec<CopiedMutation>),
     /// Documents.

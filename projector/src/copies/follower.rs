@@ -1,0 +1,64 @@
+//! A follower and its questions to the leader.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::copies::Copies;
+use proto::rpc::api::{CopyAnswer, CopyQuestion, CopyRequest, ProjectorApi};
+use proto::{Error, ErrorCode, Result};
+
+use crate::projector::Projector;
+use crate::source::bucket::Bucket;
+use crate::source::writer::Writer;
+
+/// How long an answer may take: a message of several megabytes, and the time that the leader waits for a group.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
+
+/// A follower of a bucket.
+pub struct Follower {
+    /// The projector.
+    pub projector: Arc<Projector>,
+    /// The bucket here.
+    pub bucket: Arc<Bucket>,
+}
+
+/// The leader of a bucket.
+pub struct LeaderCalls {
+    api: Arc<dyn ProjectorApi>,
+    request: CopyRequest,
+}
+
+impl LeaderCalls {
+    /// Asks the leader.
+    pub async fn ask(&self, question: CopyQuestion) -> Result<CopyAnswer> {
+        let request = CopyRequest { question, ..self.request.clone() };
+        let late = |_| Error::unavailable("the leading copy does not answer");
+        tokio::time::timeout(ANSWER_WAIT, self.api.copy(request)).await.map_err(late)?
+    }
+}
+
+/// The error for an answer to another question.
+pub fn unexpected() -> Error {
+    Error::new(ErrorCode::InvalidParameter, "the leading copy answers another question")
+}
+
+impl Follower {
+    /// The leader of a configuration.
+    pub fn leader(&self, copies: &Copies) -> Result<LeaderCalls> {
+        let catalog = self.projector.catalog.borrow().clone();
+        let node = catalog.and_then(|catalog| catalog.nodes.get(&copies.leader).cloned());
+        let unknown = || Error::unavailable(format!("projector {} is not known", copies.leader));
+        let api = self.projector.directory.projector(&*node.ok_or_else(unknown)?);
+        let (bucket, node) = (self.bucket.info.id, self.projector.me());
+        let question = CopyQuestion::Begin;
+        Ok(LeaderCalls { api, request: CopyRequest { bucket, term: copies.term, node, question } })
+    }
+
+    /// Runs `work` in the bucket's writer.
+    pub async fn exclusively<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.projector.exclusively(Arc::clone(&self.bucket), work).await
+    }
+}
