@@ -172,8 +172,8 @@ async fn check(client: &Client, written: &Written) {
         assert!(is_right, "document {document} was acknowledged as {n}, and is {found:?}");
     }
     for document in index.keys() {
-        let is_known = written.acknowledged.contains_key(document)
-            || written.in_doubt.contains_key(document);
+        let is_known =
+            written.acknowledged.contains_key(document) || written.in_doubt.contains_key(document);
         assert!(is_known, "nobody wrote document {document}");
         let select = format!("SELECT doc FROM b WHERE id = 'd{document}'");
         let doc: serde_json::Value =

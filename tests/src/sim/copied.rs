@@ -159,7 +159,10 @@ impl Copied {
         let leader = self.mirrors.get(&copies.leader)?;
         copies.followers().find_map(|node| {
             let what = self.mirrors.get(&node)?.differs_from(leader, bucket)?;
-            Some(format!("the copy of projector {node} is not as that of {}: {what}", copies.leader))
+            Some(format!(
+                "the copy of projector {node} is not as that of {}: {what}",
+                copies.leader
+            ))
         })
     }
 }

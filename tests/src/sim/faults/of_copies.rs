@@ -148,12 +148,7 @@ impl Faults {
     }
 
     /// True if a projector whose disk was replaced must stay down, because no other copy leads yet.
-    pub(super) fn waits_for_take_over(
-        &mut self,
-        name: &str,
-        now: Duration,
-        hosts: &Hosts,
-    ) -> bool {
+    pub(super) fn waits_for_take_over(&mut self, name: &str, now: Duration, hosts: &Hosts) -> bool {
         let Some(until) = self.replaced.get(name).copied() else { return false };
         let copied = hosts.copied.as_ref();
         let copies = copied.and_then(|copied| copied.copies_of_client());
