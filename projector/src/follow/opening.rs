@@ -94,7 +94,10 @@ async fn wait_for_change(catalogs: &mut tokio::sync::watch::Receiver<Option<Arc<
 /// The closed buckets of a catalog.
 fn closed(projector: &Projector, catalog: &Catalog) -> Vec<Arc<Bucket>> {
     let here = catalog.buckets.keys().filter_map(|bucket| projector.find(*bucket));
-    here.filter(|bucket| bucket.is_closed() && projector.leads(bucket)).collect()
+    // A leader that gives its place away is closed as well. It has begun its branches, and groups may be on their way.
+    let has_begun = |bucket: &Bucket| bucket.links.copies().is_some();
+    here.filter(|bucket| bucket.is_closed() && !has_begun(bucket) && projector.leads(bucket))
+        .collect()
 }
 
 /// The answer to a question.
