@@ -13,7 +13,7 @@ use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
 const FOUND: [(&str, &str, u64, u64); 47] = [
-    ("hand-over-uncovered", "full", 2, 10),
+    ("hand-over-uncovered", "full", 6, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
     ("stale-owner-answers", "full", 9, 10),
