@@ -45,7 +45,10 @@ pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     let mut asked = None;
     while !bucket.is_removed() {
         tokio::time::sleep(LOOK).await;
-        if let Some(newest) = projector.copies_of(id) {
+        // Before the term has begun, with its branches, nobody may follow.
+        if let Some(newest) = projector.copies_of(id)
+            && bucket.links.copies().is_some()
+        {
             let before = bucket.links.copies();
             bucket.links.lead(&newest, projector.me(), Instant::now());
             if before != bucket.links.copies() {
