@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proto::plant::PLANTS;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 42] = [
-    ("hand-over-uncovered", "full", 2, 10),
+const FOUND: [(&str, &str, u64, u64); 47] = [
+    ("hand-over-uncovered", "full", 6, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
     ("stale-owner-answers", "full", 9, 10),
@@ -42,7 +42,7 @@ const FOUND: [(&str, &str, u64, u64); 42] = [
     ("rollback-missed", "cores", 1, 10),
     ("survivors-unshown", "cores", 1, 10),
     ("lost-snapshot-kept", "cores", 1516, 10),
-    ("branch-kept", "full", 4, 8),
+    ("branch-kept", "full", 28, 10),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
     ("not-released", "full", 14, 10),
@@ -55,6 +55,11 @@ const FOUND: [(&str, &str, u64, u64); 42] = [
     ("checkpoint-ahead", "full", 1, 10),
     ("segment-released-early", "full", 1, 10),
     ("rewind-keeps-documents", "full", 20, 10),
+    ("copies-not-awaited", "full", 28, 10),
+    ("silent-copy-ignored", "full", 10, 10),
+    ("lease-unchecked", "full", 46, 10),
+    ("copy-keeps-tail", "full", 40, 10),
+    ("copy-purge-unnoticed", "full", 1, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

@@ -62,7 +62,7 @@ fn every_scan_shows_its_epoch_under_faults() {
         assert!(count(name) >= least, "{name}: {} is too little: {printed}", count(name));
     }
     let kinds = total["faults"].as_object().expect("faults by kind");
-    assert_eq!(kinds.len(), 21, "all kinds of faults: {kinds:?}");
+    assert_eq!(kinds.len(), 30, "all kinds of faults: {kinds:?}");
     let seen = |event: &str| total["seen"][event].as_u64().unwrap_or_default();
     for (event, least) in [
         ("documents read", 5 * SEEDS),
@@ -71,6 +71,16 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("scans by text", 5 * SEEDS),
         ("nodes removed", SEEDS / 20),
         ("buckets dropped", SEEDS),
+        ("changes of copies asked for", SEEDS / 2),
+        ("answers of single copies", 10 * SEEDS),
+        ("buckets moved", SEEDS / 5),
+        ("take-overs", SEEDS / 20),
+        ("copies given up", SEEDS / 20),
+        ("copies in sync again", SEEDS / 2),
+        ("changes of part", SEEDS / 2),
+        ("copies filled by log", SEEDS),
+        ("copies filled by documents", SEEDS / 10),
+        ("copies rewound", 1),
         ("resyncs", SEEDS / 10),
         ("slices fetched from another copy", SEEDS),
         ("rollbacks of a node", SEEDS / 5),

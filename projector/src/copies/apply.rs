@@ -13,6 +13,7 @@ use proto::rpc::api::CopiedMutation;
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::bucket::Bucket;
+use crate::source::gate::Closed;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
 use documents::document_store::{Batch, ShowBatch};
@@ -36,9 +37,11 @@ fn check_follows(bucket: &Bucket) -> Result<()> {
 }
 
 /// Mutations that the log has and the documents have not.
-pub struct Appended {
+pub struct Appended<'b> {
     mutations: Vec<Arc<Mutation>>,
     show: ShowBatch,
+    /// A change of the bucket's part waits: it takes over what the documents have.
+    _gate: Closed<'b>,
 }
 
 impl Writer {
@@ -206,12 +209,12 @@ impl Writer {
     }
 
     /// Makes groups durable. [`Self::show_groups`] follows.
-    pub fn append_groups(
+    pub fn append_groups<'b>(
         &self,
-        bucket: &Bucket,
+        bucket: &'b Bucket,
         groups: Vec<Vec<CopiedMutation>>,
-    ) -> Result<Appended> {
-        let _gate = bucket.gate.close();
+    ) -> Result<Appended<'b>> {
+        let gate = bucket.gate.close();
         check_follows(bucket)?;
         let mutations: Vec<_> = groups.into_iter().flatten().map(mutation).collect();
         check_order(bucket, &mutations)?;
@@ -219,11 +222,11 @@ impl Writer {
         let show = self.store.log(bucket.info.id, &batch);
         let show = show.inspect_err(|_| self.failed.notify_one())?;
         bucket.extend(&batch.mutations);
-        Ok(Appended { mutations: batch.mutations.clone(), show })
+        Ok(Appended { mutations: batch.mutations.clone(), show, _gate: gate })
     }
 
     /// Gives appended groups to the documents.
-    pub fn show_groups(&self, bucket: &Bucket, appended: Appended) {
+    pub fn show_groups(&self, bucket: &Bucket, appended: Appended<'_>) {
         let shown = (appended.show)();
         if let Err(error) = shown {
             let count = appended.mutations.len();

@@ -94,7 +94,7 @@ impl Follower {
         let append = |reply: oneshot::Sender<Result<()>>| {
             Work::Exclusive(Box::new(move |writer: &Writer, bucket: &Bucket| {
                 let appended = writer.append_groups(bucket, groups);
-                let (appended, outcome): (Option<Appended>, _) = match appended {
+                let (appended, outcome): (Option<Appended<'_>>, _) = match appended {
                     Ok(appended) => (Some(appended), Ok(())),
                     Err(error) => (None, Err(error)),
                 };

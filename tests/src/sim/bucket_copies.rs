@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::env::{Env, Task};
 use proto::model::copies::Copies;
 use proto::model::ids::NodeId;
 use proto::rpc::command::Command;
@@ -50,8 +51,18 @@ impl BucketCopies {
         self.copied.copies(session.bucket.id)
     }
 
+    /// Runs everything that happens beside the client until the tasks are dropped.
+    pub fn spawn(self, env: &Env, session: &Session) -> [Task; 3] {
+        let [one, two, three] = [session.clone(), session.clone(), session.clone()];
+        [
+            env.spawn_request("copies", self.clone().change(one)),
+            env.spawn_request("watch of copies", self.clone().watch(two)),
+            env.spawn_request("reads of copies", self.read(three)),
+        ]
+    }
+
     /// Changes the number of copies and moves the bucket until it is dropped.
-    pub async fn change(mut self, session: Session) {
+    async fn change(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.random.u64(300..4_000))).await;
             let bucket = session.bucket.name.clone();
@@ -72,7 +83,7 @@ impl BucketCopies {
     }
 
     /// Counts the moves of the bucket until it is dropped.
-    pub async fn watch(self, session: Session) {
+    async fn watch(self, session: Session) {
         let id = session.bucket.id;
         let mut before = self.copies(&session);
         loop {
@@ -91,7 +102,7 @@ impl BucketCopies {
 
     /// Asks each projector again and again until it is dropped, as a client does whose catalog is old. Only a copy that has every
     /// acknowledged write may answer.
-    pub async fn read(mut self, session: Session) {
+    async fn read(mut self, session: Session) {
         let readers = COPYING.map(|node| {
             let reader = Self { random: self.random.fork(), ..self.clone() };
             reader.read_from(session.clone(), NodeId(node))

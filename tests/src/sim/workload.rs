@@ -136,15 +136,7 @@ impl Workload {
             env.spawn_request("removals", removing)
         });
         let copies = BucketCopies::of(&self.truth, self.seed, &self.summary);
-        let copying = copies.clone().map(|copies| {
-            let (one, other) = (session.clone(), session.clone());
-            let (changing, watching) = (copies.clone().change(one), copies.clone().watch(other));
-            let tasks = [
-                env.spawn_request("copies", changing),
-                env.spawn_request("watch of copies", watching),
-            ];
-            (tasks, env.spawn_request("reads of copies", copies.read(session.clone())))
-        });
+        let copying = copies.clone().map(|copies| copies.spawn(&env, &session));
         let end = Instant::now() + self.faults_for + CALM;
         while Instant::now() < end {
             self.step(&mut session).await;
