@@ -114,11 +114,11 @@ fn a_joining_copy_is_awaited_from_the_moment_at_which_its_growth_is_proposed() {
 fn a_leader_takes_no_configuration_of_another_term_or_an_older_one() {
     let now = Instant::now();
     let (links, copies) = world(now, true);
-    let mut lost = copies.clone();
-    lost.change(lost.revision, CopiesChange::Promote(OTHER)).expect("promoted");
+    let mut lost = Copies { wanted: 2, ..copies.clone() };
+    lost.change(lost.revision, CopiesChange::Give(OTHER)).expect("promoted");
     assert!(!links.lead(&lost, ME, now));
     let mut back = lost.clone();
-    back.change(back.revision, CopiesChange::Promote(ME)).expect("promoted");
+    back.change(back.revision, CopiesChange::Give(ME)).expect("promoted");
     assert!(!links.lead(&back, ME, now), "the term is another one");
     assert!(links.lead(&Copies::single(ME), ME, now), "an older one changes nothing");
     assert_eq!(links.copies(), Some(copies));

@@ -100,7 +100,15 @@ impl Script {
         let known = copies.as_mut()?;
         match command {
             Command::OpenSource { projector, .. } if *projector == known.leader => {
-                Some(Outcome::Opened(known.clone()))
+                let error = || Error::new(ErrorCode::Corrupt, "bucket \"b\" lacks a part");
+                let lacks = *self.lacks.lock().unwrap();
+                Some(match lacks {
+                    Some(epoch) => Outcome::Lacks { epoch, error: error() },
+                    None => {
+                        known.open();
+                        Outcome::Opened(known.clone())
+                    }
+                })
             }
             Command::OpenSource { .. } => {
                 Some(Outcome::Refused(Error::new(ErrorCode::NotOwner, "it does not lead")))

@@ -319,6 +319,25 @@ async fn a_leader_that_lost_its_disk_takes_nothing_from_the_copy_that_has_it() {
     trio.are_equal(PROJECTOR, SECOND).await;
 }
 
+/// Both processes begin again, and the leader's disk was replaced.
+#[tokio::test]
+async fn a_leader_that_lacks_something_leads_nobody() {
+    let mut trio = Trio::in_sync().await;
+    trio.write(PROJECTOR, "b", "1").await.expect("written");
+    let before = trio.stored(SECOND);
+    [PROJECTOR, SECOND].into_iter().for_each(|node| trio.world(node).stop());
+    *trio.script().lacks.lock().unwrap() = Some(Epoch(9));
+    trio.world(PROJECTOR).store = Default::default();
+    for node in [PROJECTOR, SECOND] {
+        trio.world(node).start().await;
+    }
+    sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(trio.stored(SECOND), before, "the only copy that has it");
+    assert_eq!(trio.copies().in_sync, [PROJECTOR, SECOND], "nobody is given up");
+    let error = trio.get(PROJECTOR, "b").await.expect_err("it lacks something");
+    assert_eq!(error.code, ErrorCode::Corrupt);
+}
+
 #[tokio::test]
 async fn three_copies_survive_two_take_overs() {
     let mut trio = Trio::in_sync().await;
