@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use proto::Result;
 use proto::client::{CatalogFollower, CatalogSink};
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
@@ -13,6 +12,7 @@ use proto::model::copies::CopyRole;
 use proto::model::cut::EpochMark;
 use proto::model::history::Branches;
 use proto::model::ids::BucketId;
+use proto::{Error, Result};
 
 use super::bucket_ids::{compare_ids, dropped};
 use super::retry::new_retry;
@@ -25,8 +25,7 @@ use documents::ownership::Ownership;
 pub async fn follow_catalog(projector: Arc<Projector>) -> Infallible {
     let follower = CatalogFollower::new(Arc::clone(&projector.directory), new_retry())
         .with_identity(projector.config.identity.clone());
-    let (early, newest) = (EarlyEpochs::default(), BTreeMap::new());
-    follower.run(ProjectorCatalog { projector, early, newest }).await
+    follower.run(ProjectorCatalog { projector, early: EarlyEpochs::default() }).await
 }
 
 /// Stability timestamps of buckets that are not in a catalog yet.
@@ -36,38 +35,28 @@ type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
 struct ProjectorCatalog {
     projector: Arc<Projector>,
     early: EarlyEpochs,
-    /// The newest stability timestamp of each bucket, also of those that are not here: a copy that joins later may lead before the
-    /// next one is published, and its readers wait for this one.
-    newest: BTreeMap<BucketId, EpochMark>,
 }
 
 impl CatalogSink for ProjectorCatalog {
     fn watch_begins(&mut self) {
         self.early.clear();
-        self.newest.clear();
     }
 
     async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
-        take_over(&self.projector, Arc::clone(&catalog)).await?;
+        let has_joined = take_over(&self.projector, Arc::clone(&catalog)).await?;
         for bucket in catalog.buckets.keys() {
             let early = self.early.remove(bucket).unwrap_or_default();
             add_epochs(&self.projector, *bucket, early);
         }
-        // Numbers of buckets only grow: a smaller one that is not there was dropped.
-        let last = catalog.buckets.keys().next_back().copied();
-        self.newest.retain(|bucket, mark| match catalog.buckets.get(bucket) {
-            Some(info) => !info.is_dead(mark.epoch),
-            None => Some(*bucket) > last,
-        });
-        for (bucket, mark) in &self.newest {
-            add_epochs(&self.projector, *bucket, vec![mark.clone()]);
+        match has_joined {
+            false => Ok(()),
+            // The timestamps of the bucket came before it was here. It may lead soon, and its readers need them.
+            true => Err(Error::unavailable("a copy was made of a bucket that has timestamps")),
         }
-        Ok(())
     }
 
     async fn take_epochs(&mut self, marks: Vec<EpochMark>) -> Result<()> {
         for mark in marks {
-            self.newest.insert(mark.bucket, mark.clone());
             let shown = self.projector.catalog.borrow().clone();
             if shown.is_some_and(|catalog| catalog.buckets.contains_key(&mark.bucket)) {
                 add_epochs(&self.projector, mark.bucket, vec![mark]);
@@ -90,8 +79,9 @@ fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
     }
 }
 
-/// Creates and removes buckets as the catalog requires, then shows the catalog to the streams.
-async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<()> {
+/// Creates and removes buckets as the catalog requires, then shows the catalog to the streams. Returns true if a bucket was created that
+/// was elsewhere before.
+async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<bool> {
     let _turn = projector.catalog_turn.lock().await;
     let store = Arc::clone(&projector.streams.store);
     let known = projector.env.blocking(move || store.catalog_cas()).await?;
@@ -102,9 +92,10 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     compare_ids(projector, &catalog, is_newest).await?;
     if !is_newest {
         tracing::debug!(cas = catalog.cas, known, "an older catalog is ignored");
-        return Ok(());
+        return Ok(false);
     }
     learn_copies(projector, &catalog);
+    let mut has_joined = false;
     if catalog.cas > known {
         let stored: BTreeSet<_> = lock(&projector.stored).keys().copied().collect();
         let me = projector.me();
@@ -118,6 +109,8 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
             .filter(|bucket| mine(bucket) && !stored.contains(&bucket.id))
             .map(|bucket| new_record(projector, bucket))
             .collect();
+        let is_joining = |record: &BucketRecord| record.ownership.owned.is_empty();
+        has_joined = made.iter().any(is_joining);
         put_ids(projector, &catalog, &made).await?;
         store_catalog(projector, &catalog, made, dropped(projector, &catalog)).await?;
     }
@@ -125,7 +118,7 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
         keep(projector, bucket).await?;
     }
     projector.catalog.send_replace(Some(catalog));
-    Ok(())
+    Ok(has_joined)
 }
 
 /// Learns which projectors have which copies. A bucket of an earlier build's coordinators is at its owner.
