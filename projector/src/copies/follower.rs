@@ -59,6 +59,14 @@ impl Follower {
         &self,
         work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.projector.exclusively(Arc::clone(&self.bucket), work).await
+        let noted = |writer: &Writer, bucket: &Bucket| {
+            work(writer, bucket).inspect_err(|error| {
+                // A store that could not write a change accepts no more until it is opened again.
+                if error.code == ErrorCode::Io {
+                    writer.failed.notify_one();
+                }
+            })
+        };
+        self.projector.exclusively(Arc::clone(&self.bucket), noted).await
     }
 }

@@ -122,6 +122,9 @@ pub(super) fn settle(known: &Known, doubts: &[&StoreChange], found: &Found) -> S
     settled
 }
 
+/// The most changes in doubt: a process ends when its store has failed.
+const IN_DOUBT_MAX: usize = 16;
+
 /// Chooses the changes in doubt, and their order, that leave no difference; otherwise tells the difference without any of them.
 fn choose(
     known: &Known,
@@ -129,6 +132,9 @@ fn choose(
     doubts: &[&StoreChange],
     differs: impl Fn(&Known) -> Option<String>,
 ) -> std::result::Result<Vec<usize>, String> {
+    if of.len() > IN_DOUBT_MAX {
+        return Err(format!("{} changes are in doubt: a store that failed was used on", of.len()));
+    }
     for order in orders(of) {
         let mut after = known.clone();
         let fits = order.iter().all(|n| after.apply(doubts[*n]).is_ok());
