@@ -52,7 +52,8 @@ impl Writer {
             return Err(Error::unavailable("another copy leads the bucket by now"));
         }
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
-        self.store.put_records(&[record])?;
+        // A store that could not write a change accepts no more until it is opened again.
+        self.store.put_records(&[record]).inspect_err(|_| self.failed.notify_one())?;
         bucket.set_branches(branches);
         (self.on_change)(bucket.info.id);
         Ok(())

@@ -22,6 +22,9 @@ const GRACE: Duration = Duration::from_millis(COPY_GRACE_MS);
 /// The time after which a process that was never compared with a leader may lead: its directory may be an older copy, and the other copy
 /// may come back. Then the comparison with the last epoch decides.
 const UNCOMPARED_WAIT: Duration = Duration::from_secs(30);
+/// The same for a copy that lacks something that the newest timestamp covers. It would only be refused (`crate::follow`), and the other
+/// copy, which may have everything, could not lead any more. If that one is gone for good, an operator may accept the loss then.
+const LACKING_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// Follows until cancelled, or until this projector leads.
 pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
@@ -93,7 +96,8 @@ async fn patience_ends(follower: &Follower, not_before: Instant) {
             let heard = projector.roles.heard_at(bucket.info.id) + GRACE;
             let compared = match projector.roles.compared_in(bucket.info.id) {
                 Some(_) => heard,
-                None => projector.roles.began + UNCOMPARED_WAIT,
+                None if bucket.has_newest_epoch() => projector.roles.began + UNCOMPARED_WAIT,
+                None => projector.roles.began + LACKING_WAIT,
             };
             heard.max(compared).max(not_before)
         });

@@ -15,7 +15,7 @@
 //! - **Take-over**: a follower in sync that has heard nothing for [`COPY_GRACE_MS`](proto::rpc::api::COPY_GRACE_MS) asks the
 //!   coordinators to lead, and asks the old leader nothing from then on. The lease of that one has ended by then. A process that was just
 //!   started may have an older copy of its directory, so it asks only after it was compared with a leader, or after half a
-//!   minute, when the comparison with the last epoch must do.
+//!   minute, when it has what the newest timestamp covers.
 //! - **Roles** ([`roles`]): a change from leading to following, or back, puts a new [`Bucket`](crate::source::bucket::Bucket) in the place of
 //!   the old one, made from the store. So no state of one role is left in the other. A leader is closed until the coordinators have
 //!   compared it (`crate::follow`), and begins its branches with their answer.

@@ -152,6 +152,7 @@ async fn replace(projector: &Arc<Projector>, old: &Arc<Bucket>, copies: &Copies)
     old.end_leading(why.clone());
     let leads = copies.leader == projector.me();
     let (store, at, head) = (projector.store(), Arc::clone(old), projector.config.head_bytes_max);
+    let writer = Arc::clone(&projector.writer);
     let made = projector.env.blocking(move || {
         let _gate = at.gate.abandon();
         let stored = store.buckets()?;
@@ -163,7 +164,8 @@ async fn replace(projector: &Arc<Projector>, old: &Arc<Bucket>, copies: &Copies)
         let ownership = Ownership { owned, ..Ownership::default() };
         if record.ownership != ownership {
             record.ownership = ownership;
-            store.put_records(std::slice::from_ref(&record))?;
+            let stored = store.put_records(std::slice::from_ref(&record));
+            stored.inspect_err(|_| writer.failed.notify_one())?;
         }
         Ok(Bucket::new(record, &ends, head))
     });

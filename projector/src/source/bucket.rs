@@ -378,6 +378,14 @@ impl Bucket {
         after.checked_sub(1).map(|at| state.epochs[at].clone())
     }
 
+    /// True if everything that the newest known timestamp covers is stored here, owned or not.
+    pub fn has_newest_epoch(&self) -> bool {
+        let state = self.state();
+        state.epochs.back().is_some_and(|newest| {
+            state.logs.includes_cut(&newest.cut) && state.durable.reaches(&newest.cut)
+        })
+    }
+
     /// The newest stability timestamp.
     pub fn newest_epoch(&self) -> Option<EpochMark> {
         self.state().epochs.back().cloned()
