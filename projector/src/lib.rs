@@ -19,7 +19,7 @@
 //! | `source` | buckets, their writers, and the document store; `embedded` and `push` have what differs between the two kinds |
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
-//! | `projector` | the state that calls and tasks share |
+//! | `roles`, `projector` | the state that calls and tasks share |
 //! | `follow`, `hand_over`, `copies`, `purge` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
@@ -34,6 +34,7 @@ mod keys;
 mod maintenance;
 mod projector;
 mod purge;
+mod roles;
 mod service;
 mod source;
 

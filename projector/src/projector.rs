@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::feed::StreamContext;
+use crate::roles::Roles;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Work, Writer};
 use crate::source::{DocumentStore, StoredId};
@@ -65,60 +66,6 @@ pub struct Projector {
     pub(crate) roles: Roles,
     /// Held while buckets are made and removed.
     pub(crate) catalog_turn: tokio::sync::Mutex<()>,
-}
-
-/// What this projector knows of its part in the embedded buckets.
-pub(crate) struct Roles {
-    /// The newest configuration of each bucket.
-    copies: Mutex<BTreeMap<BucketId, Copies>>,
-    /// Counts the changes of configurations.
-    changed: watch::Sender<u64>,
-    /// The buckets that were compared with their leader by this process, with the last term of that.
-    compared: Mutex<BTreeMap<BucketId, u64>>,
-    /// The last moment at which a leader's answer came, by bucket.
-    heard: Mutex<BTreeMap<BucketId, Instant>>,
-    /// The start of this process.
-    pub(crate) began: Instant,
-}
-
-impl Roles {
-    pub(crate) fn new() -> Self {
-        let (changed, _) = watch::channel(0);
-        let (copies, compared, heard) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { copies, changed, compared, heard, began: Instant::now() }
-    }
-
-    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
-
-    /// The last term in which this process had all that the leader had.
-    pub(crate) fn compared_in(&self, bucket: BucketId) -> Option<u64> {
-        lock(&self.compared).get(&bucket).copied()
-    }
-
-    pub(crate) fn compared(&self, bucket: BucketId, term: u64) {
-        lock(&self.compared).insert(bucket, term);
-    }
-
-    /// The bucket here is made anew, or changes piece by piece.
-    pub(crate) fn not_compared(&self, bucket: BucketId) {
-        lock(&self.compared).remove(&bucket);
-    }
-
-    /// The last moment at which this process, or perhaps one before it, has granted a lease to a leader.
-    pub(crate) fn heard_at(&self, bucket: BucketId) -> Instant {
-        lock(&self.heard).get(&bucket).copied().unwrap_or(self.began)
-    }
-
-    pub(crate) fn heard(&self, bucket: BucketId) {
-        lock(&self.heard).insert(bucket, Instant::now());
-    }
-
-    /// Makes the roles be looked at again.
-    pub(crate) fn look_again(&self) {
-        self.changed.send_modify(|count| *count += 1);
-    }
 }
 
 /// The buckets that have changed since the last look.
@@ -191,7 +138,7 @@ impl Projector {
         let task = self.env.spawn_service("projector writer", run);
         buckets.insert(id, Written { bucket, jobs, writer: Some(task) });
         self.changed_buckets.add(id);
-        self.roles.changed.send_modify(|count| *count += 1);
+        self.roles.look_again();
     }
 
     /// This projector's number.
@@ -201,17 +148,13 @@ impl Projector {
 
     /// The newest known configuration of an embedded bucket; `None` before the first catalog.
     pub(crate) fn copies_of(&self, bucket: BucketId) -> Option<Copies> {
-        lock(&self.roles.copies).get(&bucket).cloned()
+        self.roles.newest(bucket)
     }
 
     /// Learns a configuration, unless a newer one is known. A leader that has lost its place takes no more from now on.
     pub(crate) fn learn_copies(&self, bucket: BucketId, copies: &Copies) {
-        {
-            let mut known = lock(&self.roles.copies);
-            if known.get(&bucket).is_some_and(|known| known.revision >= copies.revision) {
-                return;
-            }
-            known.insert(bucket, copies.clone());
+        if !self.roles.learn(bucket, copies) {
+            return;
         }
         if let Some(found) = self.find(bucket)
             && let Some(led) = found.links.copies()
@@ -220,14 +163,7 @@ impl Projector {
         {
             found.end_leading(found.led_elsewhere(copies.leader));
         }
-        self.roles.changed.send_modify(|count| *count += 1);
-    }
-
-    /// Forgets the configurations of buckets that are gone.
-    pub(crate) fn keep_copies(&self, is_kept: impl Fn(BucketId) -> bool) {
-        lock(&self.roles.copies).retain(|bucket, _| is_kept(*bucket));
-        lock(&self.roles.compared).retain(|bucket, _| is_kept(*bucket));
-        lock(&self.roles.heard).retain(|bucket, _| is_kept(*bucket));
+        self.roles.look_again();
     }
 
     /// True if this projector leads the bucket as far as it knows, and the bucket here was made for that.

@@ -97,6 +97,8 @@ pub enum Plant {
     CopiesNotAwaited,
     /// A leading copy whose followers are silent goes on without them before the coordinators know.
     SilentCopyIgnored,
+    /// A joining copy grows into the set while it lacks groups that were acknowledged before.
+    CopyGrowsEarly,
     /// A leading copy answers although its lease has ended.
     LeaseUnchecked,
     /// A returning copy keeps what it has beyond the history of the leader.
@@ -106,7 +108,7 @@ pub enum Plant {
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 47] = [
+pub const PLANTS: [(Plant, &str, &str); 48] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -222,6 +224,11 @@ pub const PLANTS: [(Plant, &str, &str); 47] = [
         Plant::SilentCopyIgnored,
         "silent-copy-ignored",
         "a leading copy drops a silent one before the coordinators know",
+    ),
+    (
+        Plant::CopyGrowsEarly,
+        "copy-grows-early",
+        "a copy is in sync before it has everything acknowledged",
     ),
     (Plant::LeaseUnchecked, "lease-unchecked", "a leading copy answers after its lease has ended"),
     (

@@ -57,6 +57,7 @@ const FOUND: [(&str, &str, u64, u64); 47] = [
     ("rewind-keeps-documents", "full", 20, 10),
     ("copies-not-awaited", "full", 10, 10),
     ("silent-copy-ignored", "full", 34, 10),
+    ("copy-grows-early", "full", 90502, 10),
     ("lease-unchecked", "full", 139, 10),
     ("copy-keeps-tail", "full", 40, 10),
     ("copy-purge-unnoticed", "full", 1, 10),

@@ -3,13 +3,13 @@
 //! For each bucket the first of these that applies, one change at a time:
 //!
 //! 1. A joining copy whose projector has been silent for [`GONE_MS`] leaves, if another live projector could have it.
-//! 2. A surplus copy leaves: one that is joining rather than one in sync. A bucket that moves may have one more.
+//! 2. A surplus copy that is joining leaves. A bucket that moves may have one more. A surplus copy in sync leaves by its leader.
 //! 3. The projector that the bucket moves to joins.
 //! 4. If a copy is missing, a live projector joins: one that was given up lately, since it has most of the bucket; otherwise the one with
 //!    the fewest copies, in a zone without a copy if there is a choice. For [`FORMER_WAIT_MS`] after a loss only a former copy may
 //!    join: a process that starts again is back by then.
 //!
-//! The coordinator never ends the part of a leader and promotes nobody. The copies themselves know who has everything. Each change
+//! The coordinator promotes nobody, and ends the part of no copy in sync. The copies themselves know who has everything. Each change
 //! names the revision of the copies that it was planned for, so that it is lost when the copies have changed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,22 +122,11 @@ impl<'a> Projectors<'a> {
         gone.next().filter(|_| self.free(copies).next().is_some())
     }
 
-    /// The copy that is least needed, if there are too many. While the leader is silent each copy in sync may have to take its place.
+    /// The joining copy that is least needed, if there are too many copies.
     fn surplus(&self, copies: &Copies) -> Option<NodeId> {
-        let moves = copies.move_to.is_some_and(|to| copies.role(to) != CopyRole::None);
-        if copies.members().count() <= usize::from(copies.wanted) + usize::from(moves) {
-            return None;
-        }
-        let leader_is_alive = self.is_alive(copies.leader);
-        let may_go = |node: &NodeId| match copies.role(*node) {
-            CopyRole::Leader | CopyRole::None => false,
-            CopyRole::InSync => leader_is_alive && copies.move_to != Some(*node),
-            CopyRole::Joining => copies.move_to != Some(*node),
-        };
-        copies.members().filter(may_go).max_by_key(|node| {
-            let is_joining = copies.role(*node) == CopyRole::Joining;
-            (is_joining, !self.is_alive(*node), self.count(*node), *node)
-        })
+        let joining = copies.joining.iter().copied().filter(|node| copies.move_to != Some(*node));
+        let least = joining.max_by_key(|node| (!self.is_alive(*node), self.count(*node), *node));
+        least.filter(|_| copies.has_surplus())
     }
 
     /// The projector that the bucket moves to, if it has no part yet.

@@ -153,11 +153,10 @@ fn a_bucket_moves_once_its_target_is_alive_and_the_old_copy_leaves_with_the_prom
 }
 
 #[test]
-fn the_copy_of_a_cancelled_move_leaves() {
+fn the_joining_copy_of_a_cancelled_move_leaves() {
     let mut state = cluster();
     move_to(&mut state, 12);
     assert_eq!(all_alive(&mut state), [(1, Join(NodeId(12)))]);
-    change(&mut state, 1, Grow(NodeId(12)));
     done(&mut state, Command::CancelHandOver { bucket: "b".into() });
     assert_eq!(all_alive(&mut state), [(1, Leave(NodeId(12)))]);
 }
@@ -174,7 +173,7 @@ fn the_target_of_an_earlier_move_leaves_before_the_next_one_joins() {
 }
 
 #[test]
-fn a_surplus_copy_leaves_first_of_the_joining_ones_then_the_one_with_most_neighbours() {
+fn of_the_joining_copies_the_one_with_most_neighbours_leaves_if_there_are_too_many() {
     let mut state = cluster();
     done(&mut state, Command::RegisterNode(node(13, Role::Projector)));
     let alive = [10, 11, 12, 13];
@@ -184,12 +183,6 @@ fn a_surplus_copy_leaves_first_of_the_joining_ones_then_the_one_with_most_neighb
         let planned = planned(&mut state, &mut heartbeats, &alive, 0);
         assert_eq!(planned, [(1, Join(NodeId(joins)))]);
     }
-    change(&mut state, 1, Grow(NodeId(11)));
-    set(&mut state, "b", 2);
-    assert_eq!(planned(&mut state, &mut heartbeats, &alive, 0), [(1, Leave(NodeId(12)))]);
-    set(&mut state, "b", 3);
-    planned(&mut state, &mut heartbeats, &alive, 0);
-    change(&mut state, 1, Grow(NodeId(12)));
     // Buckets 2, 3 and 4 are on projectors 13, 10 and 11.
     ["c", "d", "e"].iter().for_each(|name| create(&mut state, name));
     set(&mut state, "b", 2);
@@ -227,17 +220,17 @@ fn a_silent_copy_in_sync_stays_until_its_leader_has_shrunk_the_copies() {
     assert_eq!(joins, [(1, Join(NodeId(11)))], "it is back");
 }
 
+/// Its leader may have died a moment ago, so only that one lets it go.
 #[test]
-fn no_copy_in_sync_leaves_while_it_may_have_to_take_the_place_of_a_silent_leader() {
+fn a_surplus_copy_in_sync_stays_until_its_leader_lets_it_go() {
     let mut state = cluster();
     set(&mut state, "b", 2);
     all_alive(&mut state);
     change(&mut state, 1, Grow(NodeId(11)));
     set(&mut state, "b", 1);
-    let mut heartbeats = Heartbeats::new(0);
-    assert_eq!(planned(&mut state, &mut heartbeats, &[11, 12], 60 * SECOND), []);
-    let leaves = planned(&mut state, &mut heartbeats, &[10, 11, 12], 61 * SECOND);
-    assert_eq!(leaves, [(1, Leave(NodeId(11)))]);
+    assert_eq!(all_alive(&mut state), []);
+    change(&mut state, 1, Leave(NodeId(11)));
+    assert_eq!(all_alive(&mut state), []);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_source_with_all_that_the_last_epoch_covers_is_served() {
     assert_eq!(done(&mut state, open(&history, None)), opened(2));
     assert_eq!(state.bucket(BUCKET).unwrap().logs, history.logs, "its branches are known");
     assert_eq!(stage(&state), None);
-    // What the process before has asked for is void.
+    // The new revision voids all proposals of the earlier process.
     assert_eq!(done(&mut state, open(&history, None)), opened(3));
 }
 

@@ -110,7 +110,7 @@ impl Writer {
         branches[at(vbucket)].clear();
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         self.store.remove_vbucket(&record, vbucket)?;
-        bucket.set_copied(branches, (vbucket, Seqno(0)));
+        bucket.set_copied(branches, [(vbucket, Seqno(0))]);
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Writer {
             let branches = bucket.branches();
             let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
             self.store.begin_purged(&record, *vbucket, *purged)?;
-            bucket.set_copied(branches, (*vbucket, *purged));
+            bucket.set_copied(branches, [(*vbucket, *purged)]);
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Writer {
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         let batch = Batch { mutations, record: Some(record) };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
-        bucket.set_copied(branches, (vbucket, end));
+        bucket.set_copied(branches, [(vbucket, end)]);
         Ok(())
     }
 
@@ -181,10 +181,7 @@ impl Writer {
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         let batch = Batch { mutations, record: Some(record) };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
-        bucket.set_branches(branches.clone());
-        for (vbucket, end) in (0..).map(VbucketId).zip(ends) {
-            bucket.set_copied(branches.clone(), (vbucket, end));
-        }
+        bucket.set_copied(branches, (0..).map(VbucketId).zip(ends));
         Ok(())
     }
 

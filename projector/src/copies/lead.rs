@@ -1,12 +1,12 @@
-//! The leader's side of the configuration: it asks the coordinators to shrink and grow the set of copies, and gives its place to
-//! another copy for a move.
+//! The leader's side of the configuration: it asks the coordinators to shrink and grow the set of copies, lets a surplus copy go, and
+//! gives its place to another copy for a move.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
 use proto::env::TaskPolicy;
-use proto::model::copies::{Copies, CopiesChange};
+use proto::model::copies::{Copies, CopiesChange, CopyRole};
 use proto::model::ids::{BucketId, NodeId};
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
@@ -61,6 +61,7 @@ pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
             show(&projector, &bucket);
         }
         asked = asked.or_else(|| bucket.links.plan(Instant::now()));
+        asked = asked.or_else(|| lets_go(&projector, &bucket));
         if let Some(question) = asked {
             match change(&projector, &bucket, question).await {
                 Ok(()) => asked = None,
@@ -105,6 +106,27 @@ fn show(projector: &Arc<Projector>, bucket: &Arc<Bucket>) {
     });
 }
 
+/// The question that lets a surplus copy go.
+fn lets_go(projector: &Projector, bucket: &Bucket) -> Option<(u64, CopiesChange)> {
+    let copies = bucket.links.copies()?;
+    let catalog = projector.catalog.borrow().clone();
+    let count = |node: NodeId| {
+        let others = catalog.iter().flat_map(|catalog| catalog.copies.values());
+        others.filter(|copies| copies.role(node) != CopyRole::None).count()
+    };
+    Some((copies.revision, CopiesChange::Leave(surplus(&copies, count)?)))
+}
+
+/// The copy in sync that is least needed, if there are too many and none of them is joining. `count` tells the copies on a projector.
+fn surplus(copies: &Copies, count: impl Fn(NodeId) -> usize) -> Option<NodeId> {
+    let is_target = |node: &NodeId| copies.move_to == Some(*node);
+    if !copies.has_surplus() || !copies.joining.iter().all(is_target) {
+        return None;
+    }
+    let may_go = copies.followers().filter(|node| !is_target(node));
+    may_go.max_by_key(|node| (count(*node), *node))
+}
+
 /// The copy that shall lead, once it can.
 fn successor(bucket: &Bucket) -> Option<NodeId> {
     let copies = bucket.links.copies()?;
@@ -147,4 +169,38 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
     }
     // If another copy leads, the bucket has ended and stays so.
     bucket.resume();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTS: [usize; 5] = [0, 1, 3, 2, 0];
+
+    fn of(wanted: u8, in_sync: &[u64], joining: &[u64], move_to: Option<u64>) -> Copies {
+        let nodes = |numbers: &[u64]| numbers.iter().copied().map(NodeId).collect();
+        let (in_sync, joining) = (nodes(in_sync), nodes(joining));
+        let move_to = move_to.map(NodeId);
+        Copies { wanted, in_sync, joining, move_to, ..Copies::single(NodeId(1)) }
+    }
+
+    fn goes(copies: &Copies) -> Option<u64> {
+        surplus(copies, |node| COUNTS[node.0 as usize]).map(|node| node.0)
+    }
+
+    #[test]
+    fn a_surplus_copy_in_sync_goes_from_the_projector_with_most_copies() {
+        assert_eq!(goes(&of(2, &[1, 2], &[], None)), None, "all are wanted");
+        assert_eq!(goes(&of(2, &[1, 2, 3], &[], None)), Some(2));
+        assert_eq!(goes(&of(1, &[1, 4], &[], None)), Some(4), "also the last follower");
+        assert_eq!(goes(&of(1, &[1], &[], None)), None, "the leader stays");
+        assert_eq!(goes(&of(1, &[1, 2], &[3], None)), None, "a joining copy goes first");
+    }
+
+    #[test]
+    fn a_bucket_that_moves_has_one_copy_more_and_its_target_stays() {
+        assert_eq!(goes(&of(1, &[1, 2], &[], Some(2))), None);
+        assert_eq!(goes(&of(1, &[1, 2, 3], &[], Some(2))), Some(3));
+        assert_eq!(goes(&of(1, &[1, 3], &[2], Some(2))), Some(3));
+    }
 }

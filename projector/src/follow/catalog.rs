@@ -123,7 +123,7 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
 
 /// Learns which projectors have which copies. A bucket of an earlier build's coordinators is at its owner.
 fn learn_copies(projector: &Projector, catalog: &Catalog) {
-    projector.keep_copies(|bucket| catalog.buckets.contains_key(&bucket));
+    projector.roles.keep(|bucket| catalog.buckets.contains_key(&bucket));
     for (bucket, copies) in &catalog.copies {
         projector.learn_copies(*bucket, copies);
     }

@@ -45,7 +45,7 @@ impl Writer {
         branches[usize::from(vbucket.0)].clear();
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
         self.store.begin_purged(&record, vbucket, purged)?;
-        bucket.set_copied(branches, (vbucket, purged));
+        bucket.set_copied(branches, [(vbucket, purged)]);
         Ok(())
     }
 
@@ -88,7 +88,7 @@ impl Writer {
         let batch = Batch { mutations, record: Some(record) };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
         bucket.set_given_up(given_up);
-        bucket.set_copied(branches, (vbucket, end));
+        bucket.set_copied(branches, [(vbucket, end)]);
         Ok(())
     }
 }

@@ -59,7 +59,7 @@ impl Writer {
         tracing::warn!(bucket = %bucket.info.name, ?parts, "emptied partial vbuckets that this projector owns");
         self.store
             .rewind(&bucket.record_with(branches.clone(), (*bucket.ownership()).clone()), &parts)?;
-        parts.iter().for_each(|part| bucket.set_copied(branches.clone(), *part));
+        bucket.set_copied(branches, parts);
         Ok(())
     }
 

@@ -52,7 +52,7 @@ impl Writer {
         record.given_up.remove(&vbucket);
         self.store.remove_vbucket(&record, vbucket)?;
         bucket.set_given_up(record.given_up);
-        bucket.set_copied(branches, (vbucket, Seqno(0)));
+        bucket.set_copied(branches, [(vbucket, Seqno(0))]);
         Ok(())
     }
 }

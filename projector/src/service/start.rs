@@ -13,7 +13,8 @@ use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
 use crate::feed::StreamContext;
-use crate::projector::{ChangedBuckets, Projector, Roles};
+use crate::projector::{ChangedBuckets, Projector};
+use crate::roles::Roles;
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;

@@ -297,11 +297,15 @@ impl Bucket {
         mutations.iter().for_each(|mutation| state.set_end(mutation.vbucket, mutation.seqno));
     }
 
-    /// Sets the end of a vbucket that is not owned.
-    pub fn set_copied(&self, branches: Vec<Branches>, (vbucket, end): (VbucketId, Seqno)) {
+    /// Sets the ends of vbuckets that are not owned.
+    pub fn set_copied(
+        &self,
+        branches: Vec<Branches>,
+        ends: impl IntoIterator<Item = (VbucketId, Seqno)>,
+    ) {
         let mut state = self.state();
         state.set_logs(branches);
-        state.set_end(vbucket, end);
+        ends.into_iter().for_each(|(vbucket, end)| state.set_end(vbucket, end));
     }
 
     /// Reads the head from a position on: everything, or about the given number of bytes but at least one mutation.

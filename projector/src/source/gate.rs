@@ -33,7 +33,7 @@ pub(super) type Show = Box<dyn FnOnce(Fate) -> Answers + Send>;
 /// Answers the requests of a group.
 pub(super) type Answers = Box<dyn FnOnce() + Send>;
 
-/// What becomes of a group that the log has.
+/// The end of a logged group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Readers see it.
@@ -66,14 +66,16 @@ impl Gate {
 
     /// True if no group waits for another copy.
     pub fn is_settled(&self) -> bool {
+        let waiting = lock(&self.waiting);
         let durable = self.links.durable();
-        lock(&self.waiting).back().is_none_or(|(number, _)| *number <= durable)
+        waiting.back().is_none_or(|(number, _)| *number <= durable)
     }
 
     /// True if a group waits that no other copy lacks.
     pub fn has_ready(&self) -> bool {
+        let waiting = lock(&self.waiting);
         let durable = self.links.durable();
-        lock(&self.waiting).front().is_some_and(|(number, _)| *number <= durable)
+        waiting.front().is_some_and(|(number, _)| *number <= durable)
     }
 
     /// The number of groups between their turns.
@@ -145,12 +147,13 @@ impl Gate {
         loop {
             let answers = {
                 let _turn = lock(&self.show);
+                // The queue is looked at within the turn, so that groups are shown in their order, and before the copies: a group that
+                // was added later may wait for one that was not awaited yet.
+                let mut waiting = lock(&self.waiting);
                 let durable = match fate {
                     Fate::Shown => self.links.durable(),
                     Fate::Abandoned => u64::MAX,
                 };
-                // The queue is looked at within the turn, so that groups are shown in their order.
-                let mut waiting = lock(&self.waiting);
                 if waiting.front().is_none_or(|(number, _)| *number > durable) {
                     return;
                 }

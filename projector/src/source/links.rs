@@ -1,8 +1,9 @@
-//! What the leading copy of a bucket knows of the other copies: which of them it waits for, which groups they have, and how long it
-//! may answer.
+//! The leading copy's links to the other copies: the copies that it waits for, the groups that they have, and the end of its lease.
 //!
 //! - **Groups** are numbered as the log takes them. A group may be shown when each *awaited* copy has it durably. Awaited are
-//!   the copies in sync, and a joining one from the moment at which its growth is proposed.
+//!   the copies in sync, and a joining one that is about to grow.
+//! - **Growth** has two steps. First the leader awaits the copy, so no later group is shown without it. Its growth is proposed when the
+//!   copy has all groups before that moment as well. So a copy in sync has everything that was ever shown.
 //! - **Sessions.** A follower's session begins at a place of the log, and keeps the groups behind it until the follower has them. It
 //!   is bounded in bytes: beyond that it ends, and the follower begins again nearer to the end.
 //! - **The lease.** Each answer to a follower has a number. When the follower names an answer as heard, the leader may serve for
@@ -62,6 +63,8 @@ struct Link {
     session: Option<Session>,
     /// Since when the leader waits for this copy; `None` if it does not.
     awaited_since: Option<Instant>,
+    /// The last group before the leader began to wait for this joining copy. It grows when it has that group.
+    grows_behind: Option<u64>,
     /// Since when the copy lacks what is behind the beginning of its sessions; `None` if it lacks nothing.
     unfilled_since: Option<Instant>,
 }
@@ -130,7 +133,9 @@ impl Links {
         state.others.retain(|node, _| members.contains(node));
         // A newer configuration has decided any growth that was proposed.
         for (node, link) in &mut state.others {
-            link.awaited_since = link.awaited_since.filter(|_| copies.in_sync.contains(node));
+            if !copies.in_sync.contains(node) {
+                link.no_longer_awaited();
+            }
         }
         for node in copies.followers() {
             let link = state.others.entry(node).or_default();
@@ -288,7 +293,7 @@ impl Links {
         Ok(!session.groups.is_empty() || session.lease_until.is_none())
     }
 
-    /// The change that the leader asks for next. A copy that shall grow is awaited from this moment on.
+    /// The change that the leader asks for next. No earlier question is open.
     pub fn plan(&self, now: Instant) -> Option<(u64, CopiesChange)> {
         let mut state = self.state();
         let copies = state.copies.clone()?;
@@ -299,11 +304,11 @@ impl Links {
         if let Some(node) = silent {
             return Some((copies.revision, CopiesChange::Shrink(node)));
         }
+        let last_group = state.last_group;
         let grown = copies.joining.iter().find(|node| {
-            let session = state.others.get(node).and_then(|link| link.session.as_ref());
-            session.is_some_and(|session| session.is_near(now))
+            let link = state.others.get_mut(node);
+            link.is_some_and(|link| link.may_grow(last_group, now))
         })?;
-        state.others.entry(*grown).or_default().awaited_since.get_or_insert(now);
         Some((copies.revision, CopiesChange::Grow(*grown)))
     }
 
@@ -319,7 +324,7 @@ impl Links {
         let mut state = self.state();
         let is_in_sync = state.copies.as_ref().is_some_and(|copies| copies.in_sync.contains(&node));
         if !is_in_sync && let Some(link) = state.others.get_mut(&node) {
-            link.awaited_since = None;
+            link.no_longer_awaited();
         }
     }
 
@@ -346,6 +351,22 @@ impl LinksState {
 }
 
 impl Link {
+    fn no_longer_awaited(&mut self) {
+        (self.awaited_since, self.grows_behind) = (None, None);
+    }
+
+    /// True if a joining copy has everything that was shown. One that lacks little is awaited from now on, and one that lacks more no
+    /// longer.
+    fn may_grow(&mut self, last_group: u64, now: Instant) -> bool {
+        let Some(session) = self.session.as_ref().filter(|session| session.is_near(now)) else {
+            self.no_longer_awaited();
+            return false;
+        };
+        self.awaited_since.get_or_insert(now);
+        let behind = *self.grows_behind.get_or_insert(last_group);
+        session.durable >= behind || plant::is(Plant::CopyGrowsEarly)
+    }
+
     /// The last sign of life since the leader waits for the copy.
     fn last_sign(&self) -> Option<Instant> {
         let heard = self.session.as_ref().and_then(|session| session.heard_at);

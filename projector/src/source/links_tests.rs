@@ -87,27 +87,53 @@ fn a_silent_copy_is_awaited_until_the_coordinators_have_shrunk_the_set() {
 }
 
 #[test]
-fn a_joining_copy_is_awaited_from_the_moment_at_which_its_growth_is_proposed() {
+fn a_joining_copy_grows_when_it_has_everything_that_was_shown() {
     let now = Instant::now();
     let (links, mut copies) = world(now, false);
     links.begin(OTHER, 7, now).expect("a session");
     assert_eq!(links.plan(now), None, "it has not said that it has the beginning");
-    group(&links);
+    let shown = group(&links);
     assert_eq!(links.durable(), u64::MAX, "nobody waits for it");
     links.heard(OTHER, 7, (0, 0), now).expect("filled");
+    assert_eq!(links.plan(now), None, "it lacks a group that was shown");
+    assert!(!links.may_answer(now) && links.durable() < shown, "it is awaited from now on");
+    let later = group(&links);
+    links.heard(OTHER, 7, (shown, 0), now).expect("acknowledged");
     let (revision, change) = links.plan(now).expect("a change");
     assert_eq!(change, CopiesChange::Grow(OTHER));
-    assert!(!links.may_answer(now) && links.durable() == 0);
+    assert!(links.durable() < later, "later groups wait for it");
     links.not_grown(OTHER);
     assert_eq!(links.durable(), u64::MAX, "the coordinators have refused it");
+    assert_eq!(links.plan(now), None, "another group was shown");
+    links.heard(OTHER, 7, (later, 0), now).expect("acknowledged");
     links.plan(now).expect("again");
+    let last = group(&links);
     copies.change(revision, change).expect("grown");
     assert!(links.lead(&copies, ME, now));
     links.not_grown(OTHER);
-    assert_eq!(links.durable(), 0, "a copy in sync is awaited");
+    assert_eq!(links.durable(), later, "a copy in sync is awaited");
     assert!(!links.has_all(OTHER));
-    links.heard(OTHER, 7, (1, 0), now).expect("acknowledged");
+    links.heard(OTHER, 7, (last, 0), now).expect("acknowledged");
     assert!(links.has_all(OTHER));
+}
+
+#[test]
+fn a_joining_copy_that_falls_silent_or_begins_again_is_no_longer_awaited() {
+    let now = Instant::now();
+    let (links, _) = world(now, false);
+    let near = |at| {
+        links.begin(OTHER, 7, at).expect("a session");
+        group(&links);
+        links.heard(OTHER, 7, (0, 0), at).expect("filled");
+        assert_eq!(links.plan(at), None, "it lacks a group");
+        assert_ne!(links.durable(), u64::MAX, "it is awaited");
+    };
+    near(now);
+    let late = now + leased() + Duration::from_millis(1);
+    assert_eq!((links.plan(late), links.durable()), (None, u64::MAX), "silent");
+    near(late);
+    links.begin(OTHER, 8, late).expect("another session");
+    assert_eq!((links.plan(late), links.durable()), (None, u64::MAX), "not filled");
 }
 
 #[test]

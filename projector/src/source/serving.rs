@@ -10,7 +10,7 @@ pub(super) struct Serving {
     pub retired: Option<Error>,
 }
 
-/// What a bucket that is not retired does.
+/// The stages of a bucket before it is retired.
 pub(super) enum Stage {
     /// It is not served before the coordinators have compared it, or because it lacks something.
     Closed(Error),

@@ -11,7 +11,7 @@
 //! fails, nothing of the group is published, and all its requests fail; so do the groups behind it, because the store
 //! accepts no more.
 //!
-//! If other copies are awaited ([`super::links`]), a group is shown by whoever hears that the last of them has it. Meanwhile the next
+//! If other copies are awaited ([`super::links`]), the question by which the last of them says that it has a group shows that group. Meanwhile the next
 //! groups are logged, up to a limit. Exclusive work waits until no group waits for another copy.
 
 use std::convert::Infallible;
@@ -140,7 +140,7 @@ impl Writer {
             let waiting = self.log_group(bucket, group);
             next = then.or_else(|| jobs.try_recv().ok());
             if !bucket.links.is_alone() && !bucket.gate.is_settled() {
-                // Whoever hears of the other copies shows it.
+                // The answer of the last copy shows it (`copies::serve`).
                 next = next.or_else(|| jobs.try_recv().ok());
                 continue;
             }

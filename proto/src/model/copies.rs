@@ -13,11 +13,11 @@
 //!
 //! - **A write is durable when every copy in sync has it.** So each of them has everything that was ever acknowledged, and any
 //!   of them may lead.
-//! - *Grow* is proposed by the leader alone, which waits for that copy from before the proposal on. *Shrink* takes effect before
+//! - *Grow* is proposed by the leader alone, when that copy has everything acknowledged, and the leader waits for it from then on. *Shrink* takes effect before
 //!   the leader stops waiting. So at any moment the leader waits for at least the copies in sync.
 //! - *Promote* begins a term. The leader serves under a lease that its followers grant, and a follower asks for its promotion only
 //!   when its last grant has ended, and serves only then. So two terms never answer at the same time.
-//! - A leader that begins to serve after a start makes void what its earlier process has asked for.
+//! - A leader that begins to serve after a start raises the revision. So the proposals of its earlier process are void.
 //! - A move to another projector adds that one as a copy, then the leader gives its place to it.
 //!
 //! Every transition here is pure. Its error is a refusal, which leaves the configuration as it was.
@@ -37,7 +37,7 @@ pub struct Copies {
     pub wanted: u8,
     /// Grows with each change of the leader.
     pub term: u64,
-    /// Grows with each change, and when the leader begins to serve: what an earlier process of it has asked for is void then.
+    /// Grows with each change, and when the leader begins to serve: the proposals of an earlier process are void then.
     pub revision: u64,
     /// The copy that numbers the mutations and answers.
     pub leader: NodeId,
@@ -67,7 +67,8 @@ pub enum CopiesChange {
     Promote(NodeId),
     /// The leading copy, which answers nothing any more, gives its place to a copy in sync. From the leading copy.
     Give(NodeId),
-    /// A copy that does not lead goes. From the leading coordinator.
+    /// A surplus copy goes, or one whose projector is gone. From the leading coordinator if it is joining. From the leading copy if it is
+    /// in sync: after the loss of a leader each copy in sync may have to take its place, and the coordinators learn of that loss late.
     Leave(NodeId),
 }
 
@@ -155,6 +156,12 @@ impl Copies {
     /// The copies in sync besides the leader.
     pub fn followers(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.in_sync.iter().copied().filter(|node| *node != self.leader)
+    }
+
+    /// True if there are more copies than wanted. A bucket that moves may have one more.
+    pub fn has_surplus(&self) -> bool {
+        let moves = self.move_to.is_some_and(|to| self.role(to) != CopyRole::None);
+        self.members().count() > usize::from(self.wanted) + usize::from(moves)
     }
 
     /// The leader begins to serve.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::env::{Env, Task};
-use proto::model::copies::Copies;
+use proto::model::copies::{Copies, CopiesChange};
 use proto::model::ids::NodeId;
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, CommandRequest, Outcome};
 use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -16,7 +16,7 @@ use super::hosts::COPYING;
 use super::reads::{states_between, vbucket};
 use super::session::Session;
 use super::truth::Truth;
-use super::workload::STATEMENT;
+use super::workload::{STATEMENT, now};
 use super::{Shared, violation};
 
 /// The number of copies at the beginning and after the faults.
@@ -25,6 +25,8 @@ pub const WANTED: u8 = 2;
 const IDS: u64 = 120;
 /// The time for which a single copy is waited for: one that may not answer waits for its turn to lead.
 const ANSWER: Duration = Duration::from_secs(2);
+/// The pause between two questions about the configuration, and the time for which an answer is waited for.
+const CONFIRM: Duration = Duration::from_millis(300);
 /// Time limit after the faults for all copies to be in sync.
 const SETTLE: Duration = Duration::from_secs(60);
 /// Time limit after the last write for all copies to be equal.
@@ -52,13 +54,32 @@ impl BucketCopies {
     }
 
     /// Runs everything that happens beside the client until the tasks are dropped.
-    pub fn spawn(self, env: &Env, session: &Session) -> [Task; 3] {
-        let [one, two, three] = [session.clone(), session.clone(), session.clone()];
+    pub fn spawn(self, env: &Env, session: &Session) -> [Task; 4] {
+        let [zero, one, two, three] = std::array::from_fn(|_| session.clone());
         [
+            env.spawn_request("configuration of copies", self.clone().confirm(zero)),
             env.spawn_request("copies", self.clone().change(one)),
             env.spawn_request("watch of copies", self.clone().watch(two)),
             env.spawn_request("reads of copies", self.read(three)),
         ]
+    }
+
+    /// Asks the coordinators for the configuration again and again until it is dropped. A change at revision zero is never made, and its
+    /// answer is the configuration after all commands before it.
+    async fn confirm(self, session: Session) {
+        let bucket = session.bucket.id;
+        let change = CopiesChange::Shrink(NodeId(COPYING[0]));
+        loop {
+            sleep(CONFIRM).await;
+            let asked_at = now();
+            let command = Command::ChangeCopies { bucket, revision: 0, change };
+            let request = CommandRequest { request: None, command };
+            let asked = session.directory.coordinator();
+            if let Ok(Ok(Outcome::Copies(copies))) = timeout(CONFIRM, asked.propose(request)).await
+            {
+                self.copied.confirm(asked_at, bucket, copies);
+            }
+        }
     }
 
     /// Changes the number of copies and moves the bucket until it is dropped.
@@ -163,7 +184,16 @@ impl BucketCopies {
         }
     }
 
-    /// Waits after the faults until the bucket has its copies.
+    /// True if the leading copy answers. One whose disk was replaced stays down for a while, until another one leads.
+    async fn is_led(&self, session: &Session) -> bool {
+        let catalog = session.router.catalog();
+        let leader = self.copies(session).map(|copies| copies.leader);
+        let Some(info) = leader.and_then(|leader| catalog.nodes.get(&leader)) else { return false };
+        let asked = session.directory.projector(info);
+        matches!(timeout(ANSWER, asked.place(session.bucket.id)).await, Ok(Ok(_)))
+    }
+
+    /// Waits after the faults until the bucket has its copies, and the leader answers.
     pub async fn settle(&self, session: &Session) {
         let deadline = Instant::now() + SETTLE;
         loop {
@@ -173,7 +203,7 @@ impl BucketCopies {
                 let rests = copies.joining.is_empty() && copies.move_to.is_none();
                 copies.wanted == WANTED && has_all && rests
             });
-            if is_settled {
+            if is_settled && self.is_led(session).await {
                 return;
             }
             if Instant::now() > deadline {

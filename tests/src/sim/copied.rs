@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use projector::testing::Mutation;
 use proto::model::copies::Copies;
@@ -27,6 +28,8 @@ pub struct Copied {
     acknowledged: Mutex<BTreeMap<(BucketId, VbucketId), Position>>,
     /// The number of times that the last copy of something was lost.
     losses: AtomicU64,
+    /// The coordinators' last answer about the copies of the client's bucket, and the time of the question.
+    confirmed: Mutex<Option<(Duration, BucketId, Copies)>>,
 }
 
 impl Copied {
@@ -50,6 +53,19 @@ impl Copied {
         let catalog = self.router.get()?.catalog();
         let bucket = catalog.bucket("b")?.id;
         Some((bucket, catalog.copies.get(&bucket)?.clone()))
+    }
+
+    /// Notes the coordinators' answer to a question that was asked at a time.
+    pub fn confirm(&self, asked_at: Duration, bucket: BucketId, copies: Copies) {
+        *self.confirmed.lock().expect("not poisoned") = Some((asked_at, bucket, copies));
+    }
+
+    /// The copies of the client's bucket by an answer whose question was asked at a time or later.
+    pub fn confirmed_since(&self, at: Duration) -> Option<(BucketId, Copies)> {
+        let confirmed = self.confirmed.lock().expect("not poisoned").clone();
+        confirmed
+            .filter(|(asked_at, ..)| *asked_at >= at)
+            .map(|(_, bucket, copies)| (bucket, copies))
     }
 
     fn leader(&self, bucket: BucketId) -> Option<&Mirror> {

@@ -1,4 +1,4 @@
-//! The messages between the copies of a bucket. A follower asks its leader; what it asks for says what it has.
+//! The messages between the copies of a bucket. A follower asks its leader, and each question tells the follower's durable end.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub enum CopyQuestion {
     /// Begins a session: the leader keeps the groups behind its present end for this follower. An earlier session of the follower
     /// ends.
     Begin,
-    /// What does the leader have? From a projector without a part in the bucket, before it removes what it has.
+    /// Asks for the leader's history. A projector without a part in the bucket compares it with its own copy before it removes that.
     Compare,
     /// A part of a vbucket's log. `HistoryPurged` if it begins later.
     Log {

@@ -122,7 +122,8 @@ pub(super) fn settle(known: &Known, doubts: &[&StoreChange], found: &Found) -> S
     settled
 }
 
-/// The most changes in doubt: a process ends when its store has failed.
+/// The limit of changes in doubt of one store. A process ends when its store has failed, so only the changes on their way then are in
+/// doubt. All their subsets are tried, so the limit bounds the cost as well.
 const IN_DOUBT_MAX: usize = 16;
 
 /// Chooses the changes in doubt, and their order, that leave no difference; otherwise tells the difference without any of them.
@@ -168,11 +169,8 @@ fn orders(of: &[usize]) -> Vec<Vec<usize>> {
 
 /// Describes a difference of the buckets, their ids, and the catalog.
 fn manifest_differs(known: &Known, found: &Found) -> Option<String> {
-    let buckets = |of: Vec<BucketId>| of;
-    let [must, has] = [
-        buckets(known.buckets.keys().copied().collect()),
-        buckets(found.buckets.keys().copied().collect()),
-    ];
+    let must: Vec<BucketId> = known.buckets.keys().copied().collect();
+    let has: Vec<BucketId> = found.buckets.keys().copied().collect();
     if must != has {
         return Some(format!("the store has buckets {has:?}, not {must:?}"));
     }

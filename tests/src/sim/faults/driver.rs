@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use turmoil::Sim;
 
+use super::of_copies::Replacement;
 use crate::sim::documents::copies::Copies;
 use crate::sim::hosts::{Host, Hosts};
 use crate::sim::purges::has_purges;
@@ -79,8 +80,8 @@ pub struct Faults {
     /// The generator of faults of a bucket's copies, and the time of the next one.
     pub(super) of_copies: fastrand::Rng,
     pub(super) next_of_copies: Duration,
-    /// The projectors that are down and shall get an empty disk (true) or an older one.
-    pub(super) to_replace: BTreeMap<String, bool>,
+    /// The projectors that are down and shall get another disk.
+    pub(super) to_replace: BTreeMap<String, Replacement>,
     /// The projectors whose disks were replaced, and the time at which they start at the latest.
     pub(super) replaced: BTreeMap<String, Duration>,
 }

@@ -127,8 +127,7 @@ impl Faults {
         let has_lost = match &hosts.producer {
             Some(producer) if of_producer => producer.fail_over() > 0,
             _ if hosts.copied.is_some() => {
-                self.to_replace.insert(name.to_owned(), false);
-                self.crash(name, end, sim, hosts);
+                self.crash_and_replace(name, false, end, sim, hosts);
                 return Some("crash");
             }
             _ => {

@@ -1,8 +1,9 @@
 //! Faults of the copies of an embedded bucket. The client's catalog tells who leads.
 //!
 //! A copy may lose its disk, or get an older one, only if another copy in sync has everything acknowledged: so no fault here takes
-//! anything from the bucket. A leader that is put back stays down until another copy leads, as no operator replaces a disk
-//! within the second that a take-over needs.
+//! anything from the bucket. The coordinators are asked for that once the process is down, as a catalog may be older than its last
+//! proposals. A leader that is put back stays down until another copy leads, as no operator replaces a disk within the second
+//! that a take-over needs.
 
 use std::time::Duration;
 
@@ -17,8 +18,10 @@ use crate::sim::{CALM, Shared};
 
 /// Maximum duration of a fault of copies: longer than a take-over.
 const BROKEN_MS_MAX: u64 = 5_000;
-/// The time after which a change of the copies that a process asked for before its end is made and known.
+/// The time after which a change of the copies that a process asked for before its end is made.
 const DECIDED: Duration = Duration::from_secs(1);
+/// The time for which the coordinators' answer about the copies is waited for then.
+const CONFIRMED: Duration = Duration::from_secs(1);
 /// The time for which a leader whose disk was replaced stays down at most. A copy that was not compared with a leader since its own
 /// start takes over after half a minute.
 const TAKE_OVER_WAIT: Duration = Duration::from_secs(45);
@@ -26,6 +29,14 @@ const TAKE_OVER_WAIT: Duration = Duration::from_secs(45);
 fn name_of(hosts: &Hosts, node: NodeId) -> String {
     let host = hosts.all.values().find(|host| host.info.id == node);
     host.expect("a projector").name.clone()
+}
+
+/// A disk that is replaced while its process is down.
+pub(super) struct Replacement {
+    /// True for an empty disk, false for an older copy of the disk.
+    is_lost: bool,
+    /// The time from which on the coordinators have decided all proposals of the process.
+    decided_at: Duration,
 }
 
 impl Faults {
@@ -82,10 +93,7 @@ impl Faults {
                 self.crash(&leader, end, sim, hosts);
             }
             6 => drop(self.pause(&name, end, sim, hosts)),
-            _ => {
-                self.to_replace.insert(name.clone(), kind == 8);
-                self.crash(&name, end.max(sim.elapsed() + DECIDED), sim, hosts);
-            }
+            _ => self.crash_and_replace(&name, kind == 8, end, sim, hosts),
         }
         let kinds = [
             "leader_crash",
@@ -100,6 +108,20 @@ impl Faults {
             "copies_cut",
         ];
         Some(kinds[usize::from(kind)])
+    }
+
+    /// Crashes a process whose disk is replaced before it starts again: by an empty one, or by an older copy of itself.
+    pub(super) fn crash_and_replace(
+        &mut self,
+        name: &str,
+        is_lost: bool,
+        end: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+    ) {
+        let decided_at = sim.elapsed() + DECIDED;
+        self.to_replace.insert(name.to_owned(), Replacement { is_lost, decided_at });
+        self.crash(name, end.max(decided_at + CONFIRMED), sim, hosts);
     }
 
     /// Cuts a process off from others.
@@ -117,8 +139,8 @@ impl Faults {
         }
     }
 
-    /// Replaces the disk of a process that is down, if that was drawn and another copy in sync has everything. The process has been
-    /// down for a while, so what it asked of the coordinators is known by now. True if it stays down: until another copy leads.
+    /// Replaces the disk of a process that is down, if that was drawn and another copy in sync has everything. True if the process stays
+    /// down: until another copy leads.
     pub(super) fn replaces_disk(
         &mut self,
         name: &str,
@@ -126,8 +148,11 @@ impl Faults {
         hosts: &Hosts,
         summary: &Shared,
     ) -> bool {
-        let Some(is_lost) = self.to_replace.remove(name) else { return false };
-        let copies = hosts.copied.as_ref().and_then(|copied| copied.copies_of_client());
+        let Some(Replacement { is_lost, decided_at }) = self.to_replace.remove(name) else {
+            return false;
+        };
+        let copied = hosts.copied.as_ref();
+        let copies = copied.and_then(|copied| copied.confirmed_since(decided_at));
         let node = hosts.all[name].info.id;
         if !copies.is_some_and(|(bucket, copies)| is_spare((bucket, &copies), node, hosts)) {
             return false;

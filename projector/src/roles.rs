@@ -1,0 +1,87 @@
+//! The projector's knowledge of the copies of embedded buckets: the newest configurations, the terms in which a bucket here was
+//! compared with its leader, and the moments at which leaders answered.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use proto::lock::lock;
+use proto::model::copies::Copies;
+use proto::model::ids::BucketId;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// The configurations of the embedded buckets, and this process's dealings with their leaders.
+pub(crate) struct Roles {
+    /// The newest configuration of each bucket.
+    copies: Mutex<BTreeMap<BucketId, Copies>>,
+    /// Counts the changes of configurations.
+    changed: watch::Sender<u64>,
+    /// The buckets that were compared with their leader by this process, with the last term of that.
+    compared: Mutex<BTreeMap<BucketId, u64>>,
+    /// The last moment at which a leader's answer came, by bucket.
+    heard: Mutex<BTreeMap<BucketId, Instant>>,
+    /// The start of this process.
+    pub(crate) began: Instant,
+}
+
+impl Roles {
+    pub(crate) fn new() -> Self {
+        let (changed, _) = watch::channel(0);
+        let (copies, compared, heard) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { copies, changed, compared, heard, began: Instant::now() }
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// The last term in which this process had all that the leader had.
+    pub(crate) fn compared_in(&self, bucket: BucketId) -> Option<u64> {
+        lock(&self.compared).get(&bucket).copied()
+    }
+
+    pub(crate) fn compared(&self, bucket: BucketId, term: u64) {
+        lock(&self.compared).insert(bucket, term);
+    }
+
+    /// The bucket here is made anew, or changes piece by piece.
+    pub(crate) fn not_compared(&self, bucket: BucketId) {
+        lock(&self.compared).remove(&bucket);
+    }
+
+    /// The last moment at which this process, or perhaps one before it, has granted a lease to a leader.
+    pub(crate) fn heard_at(&self, bucket: BucketId) -> Instant {
+        lock(&self.heard).get(&bucket).copied().unwrap_or(self.began)
+    }
+
+    pub(crate) fn heard(&self, bucket: BucketId) {
+        lock(&self.heard).insert(bucket, Instant::now());
+    }
+
+    /// The newest known configuration of an embedded bucket; `None` before the first catalog.
+    pub(crate) fn newest(&self, bucket: BucketId) -> Option<Copies> {
+        lock(&self.copies).get(&bucket).cloned()
+    }
+
+    /// Learns a configuration. Returns false if one that is at least as new was known. [`Self::look_again`] follows.
+    pub(crate) fn learn(&self, bucket: BucketId, copies: &Copies) -> bool {
+        let mut known = lock(&self.copies);
+        if known.get(&bucket).is_some_and(|known| known.revision >= copies.revision) {
+            return false;
+        }
+        known.insert(bucket, copies.clone());
+        true
+    }
+
+    /// Forgets the buckets that are gone.
+    pub(crate) fn keep(&self, is_kept: impl Fn(BucketId) -> bool) {
+        lock(&self.copies).retain(|bucket, _| is_kept(*bucket));
+        lock(&self.compared).retain(|bucket, _| is_kept(*bucket));
+        lock(&self.heard).retain(|bucket, _| is_kept(*bucket));
+    }
+
+    /// Wakes the tasks that wait for a change of the configurations.
+    pub(crate) fn look_again(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+}
