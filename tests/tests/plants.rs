@@ -42,7 +42,7 @@ const FOUND: [(&str, &str, u64, u64); 47] = [
     ("rollback-missed", "cores", 1, 10),
     ("survivors-unshown", "cores", 1, 10),
     ("lost-snapshot-kept", "cores", 1516, 10),
-    ("branch-kept", "full", 10, 10),
+    ("branch-kept", "full", 12, 10),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
     ("not-released", "full", 11, 10),
@@ -58,7 +58,7 @@ const FOUND: [(&str, &str, u64, u64); 47] = [
     ("copies-not-awaited", "full", 10, 10),
     ("silent-copy-ignored", "full", 34, 10),
     ("copy-grows-early", "full", 90502, 10),
-    ("lease-unchecked", "full", 139, 10),
+    ("lease-unchecked", "full", 244, 10),
     ("copy-keeps-tail", "full", 40, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
 ];
