@@ -332,7 +332,7 @@ impl Links {
     pub fn has_few(&self, node: NodeId) -> bool {
         let state = self.state();
         let session = state.others.get(&node).and_then(|link| link.session.as_ref());
-        session.is_some_and(|session| session.is_filled && session.bytes <= NEAR_BYTES)
+        session.is_some_and(|session| session.is_filled && session.is_near())
     }
 
     /// True if a copy in sync has everything that was numbered.
@@ -355,10 +355,12 @@ impl Link {
         (self.awaited_since, self.grows_behind) = (None, None);
     }
 
-    /// True if a joining copy has everything that was shown. One that lacks little is awaited from now on, and one that lacks more no
-    /// longer.
+    /// True if a joining copy has everything that was shown. One that lacks little is awaited from now on, until it falls silent or
+    /// begins again. Then the writers are as fast as it is, so it arrives at that place.
     fn may_grow(&mut self, last_group: u64, now: Instant) -> bool {
-        let Some(session) = self.session.as_ref().filter(|session| session.is_near(now)) else {
+        let is_begun = self.grows_behind.is_some();
+        let grows = |session: &&Session| session.is_alive(now) && (is_begun || session.is_near());
+        let Some(session) = self.session.as_ref().filter(grows) else {
             self.no_longer_awaited();
             return false;
         };
@@ -376,10 +378,14 @@ impl Link {
 }
 
 impl Session {
-    /// True if the follower is alive and lacks little.
-    fn is_near(&self, now: Instant) -> bool {
-        let is_alive = self.heard_at.is_some_and(|at| now.duration_since(at) <= SILENCE);
-        self.is_filled && is_alive && self.bytes <= NEAR_BYTES
+    /// True if the follower takes groups.
+    fn is_alive(&self, now: Instant) -> bool {
+        self.is_filled && self.heard_at.is_some_and(|at| now.duration_since(at) <= SILENCE)
+    }
+
+    /// True if the follower lacks little.
+    fn is_near(&self) -> bool {
+        self.bytes <= NEAR_BYTES
     }
 }
 

@@ -137,6 +137,30 @@ fn a_joining_copy_that_falls_silent_or_begins_again_is_no_longer_awaited() {
 }
 
 #[test]
+fn a_joining_copy_far_behind_is_not_awaited_and_one_that_is_awaited_stays_so_under_load() {
+    let now = Instant::now();
+    let (links, _) = world(now, false);
+    let large = || {
+        let place = (proto::model::ids::VbucketId(0), proto::model::ids::Seqno(1));
+        let document = bytes::Bytes::from(vec![b' '; NEAR_BYTES]);
+        let kind = proto::rpc::mutation::MutationKind::Upsert;
+        let mutation = documents::mutation::Mutation::new(place, "id".into(), kind, document);
+        links.add(Some(&Arc::new(Batch { mutations: vec![Arc::new(mutation)], record: None })))
+    };
+    links.begin(OTHER, 7, now).expect("a session");
+    links.heard(OTHER, 7, (0, 0), now).expect("filled");
+    let far = large();
+    assert_eq!((links.plan(now), links.durable()), (None, u64::MAX), "it lacks much");
+    links.heard(OTHER, 7, (far, 0), now).expect("acknowledged");
+    let near = group(&links);
+    assert_eq!(links.plan(now), None);
+    large();
+    assert_eq!((links.plan(now), links.durable()), (None, far), "still awaited");
+    links.heard(OTHER, 7, (near, 0), now).expect("acknowledged");
+    assert!(links.plan(now).is_some(), "it has all that was shown without it");
+}
+
+#[test]
 fn a_leader_takes_no_configuration_of_another_term_or_an_older_one() {
     let now = Instant::now();
     let (links, copies) = world(now, true);
