@@ -42,7 +42,7 @@ const FOUND: [(&str, &str, u64, u64); 48] = [
     ("rollback-missed", "cores", 1, 10),
     ("survivors-unshown", "cores", 1, 10),
     ("lost-snapshot-kept", "cores", 1516, 10),
-    ("branch-kept", "full", 12, 10),
+    ("branch-kept", "full", 21, 10),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
     ("not-released", "full", 11, 10),
