@@ -21,6 +21,9 @@ pub struct Config {
     pub unpublished_bytes_max: usize,
     /// The size of a bucket's head: the newest mutations, kept in memory for its streams.
     pub head_bytes_max: usize,
+    /// The limit of what a copy takes in one step, in bytes: it is in memory meanwhile. For a copy in sync that is what waits for it,
+    /// of which each group may be one long request.
+    pub copy_step_bytes_max: usize,
     /// The size of a bucket's change log, in bytes of its entries. The oldest entries are purged above it.
     pub log_bytes_max: u64,
     /// The limit of a stream's messages that wait for their reader, in bytes. A longer message waits alone.
@@ -43,6 +46,7 @@ impl Config {
             unpublished_bytes_max: 128 << 20,
             // A second of bulk load, so that a stream that stalls for a moment stays with the head.
             head_bytes_max: 64 << 20,
+            copy_step_bytes_max: 256 << 20,
             // Minutes of bulk load or days of light use. A copy that was away for less continues where it was.
             log_bytes_max: 1 << 30,
             // Two messages of full length: one in flight, one ready.

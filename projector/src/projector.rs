@@ -1,6 +1,7 @@
 //! The state that the calls and the tasks of a projector share.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -40,10 +41,15 @@ const COPIES_WAIT: Duration = Duration::from_secs(10);
 /// Jobs in the queue of a bucket's writer. In practice their bytes are the limit.
 const WRITE_JOBS: usize = 4096;
 
+/// One bucket's waiting writes have at most this part of the room of all. Still some groups, which keep its log busy.
+const BUCKET_SHARE: usize = 4;
+
 /// A bucket and its writer.
 pub(crate) struct Written {
     bucket: Arc<Bucket>,
     jobs: Sender<Job>,
+    /// The limit of the bucket's waiting writes.
+    room: Budget,
     /// `None` while the service stops.
     writer: Option<Task>,
 }
@@ -132,11 +138,12 @@ impl Projector {
 
     fn add_to(&self, buckets: &mut BTreeMap<BucketId, Written>, bucket: Bucket) {
         let id = bucket.info.id;
+        let room = Budget::new(self.config.write_queue_bytes_max / BUCKET_SHARE);
         let (bucket, (jobs, queue)) = (Arc::new(bucket), async_channel::bounded(WRITE_JOBS));
         // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
         let run = Arc::clone(&self.writer).run(Arc::clone(&bucket), self.env.clone(), queue);
         let task = self.env.spawn_service("projector writer", run);
-        buckets.insert(id, Written { bucket, jobs, writer: Some(task) });
+        buckets.insert(id, Written { bucket, jobs, room, writer: Some(task) });
         self.changed_buckets.add(id);
         self.roles.look_again();
     }
@@ -323,29 +330,49 @@ impl Projector {
         bytes: usize,
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
     ) -> Result<T> {
-        let room = self.write_budget.reserve(bytes).await;
-        let (reply, answer) = oneshot::channel();
         let ending = || match bucket.is_removed() {
             true => bucket.removed_error(),
             false => Error::unavailable("the projector is stopping"),
         };
         // The bucket may have been replaced since the caller found it.
-        let jobs = {
+        let queue = {
             let buckets = self.buckets();
             let same = |found: &&Written| Arc::ptr_eq(&found.bucket, &bucket);
-            buckets.get(&bucket.info.id).filter(same).map(|found| found.jobs.clone())
+            let found = buckets.get(&bucket.info.id).filter(same);
+            found.map(|found| (found.jobs.clone(), found.room.clone()))
         };
-        let job = Job { bytes, work: work(reply), room };
-        jobs.ok_or_else(ending)?.send(job).await.map_err(|_| ending())?;
+        let (jobs, of_bucket) = queue.ok_or_else(ending)?;
+        let room = async {
+            // A follower's work has its room at its leader. If it waited for room here, two projectors could wait for each other.
+            if bytes == 0 {
+                return None;
+            }
+            let of_bucket = of_bucket.reserve(bytes).await;
+            Some((of_bucket, self.write_budget.reserve(bytes).await))
+        };
+        let crowded = || Err(bucket.crowded());
+        let room = with_patience(&bucket, room.map(Ok)).await.unwrap_or_else(crowded)?;
+        let (reply, answer) = oneshot::channel();
+        jobs.send(Job { bytes, work: work(reply), room }).await.map_err(|_| ending())?;
         // A job of a bucket that is gone was never begun, as those that were begun are answered. One of a projector that stops may be
         // in the log.
         let dropped = || if bucket.is_removed() { bucket.removed_error() } else { stopped() };
         let answer = answer.map(|answer| answer.map_err(|_| dropped())?);
-        if bucket.links.is_alone() {
-            return answer.await;
+        let late = || Err(bucket.unconfirmed());
+        with_patience(&bucket, answer).await.unwrap_or_else(late)
+    }
+}
+
+/// Waits for something that the other copies of a bucket may hold up: not for long, as long as the bucket has any. `None` if it did not
+/// come in time.
+async fn with_patience<T>(bucket: &Bucket, wanted: impl Future<Output = T>) -> Option<T> {
+    tokio::pin!(wanted);
+    loop {
+        match tokio::time::timeout(COPIES_WAIT, &mut wanted).await {
+            Ok(found) => return Some(found),
+            Err(_) if bucket.links.is_alone() => {}
+            Err(_) => return None,
         }
-        let late = || Err(bucket.in_doubt());
-        tokio::time::timeout(COPIES_WAIT, answer).await.unwrap_or_else(|_| late())
     }
 }
 

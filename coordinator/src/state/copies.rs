@@ -1,7 +1,7 @@
 //! The copies of embedded buckets ([`proto::model::copies`]).
 //!
-//! Users say how many copies a bucket should have and which projector should lead it. The leading coordinator lets projectors join
-//! and leave. The leading copy proposes who is in sync, and a copy in sync proposes that it leads.
+//! Users say how many copies a bucket should have and which projector should lead it. The leading coordinator lets projectors join,
+//! and lets those leave that are joining. The leading copy proposes who is in sync and who leaves, and a copy in sync proposes that it leads.
 //!
 //! - A change of the copies is compare-and-set. One that comes too late or is not possible any more is no refusal: its answer has
 //!   the copies as they are, and that is what the asker needs next.

@@ -1,17 +1,17 @@
 //! Brings a copy to the place at which a session begins.
 //!
 //! A copy *in sync* may lead at any moment, so it must never have half of a statement: it takes what it lacks in one step. That is at
-//! most the groups that waited for it. A copy that lacks more than that waits to be given up, and joins again.
+//! most the groups that waited for it. A copy that lacks more than that waits to be given up, and joins again. The same holds for a
+//! joining copy that the leader awaits: its growth may be decided already, though it does not know.
 //!
-//! A *joining* copy does not lead before the leader has let it grow. That needs a session in which it lacks little, so from the first one on
-//! it takes what it lacks in one step as well; before that, piece by piece. What the leader's log still has comes from there, vbucket by vbucket. If its log of some vbuckets was purged behind the copy's end, these
-//! begin anew: with the purge point, then their documents, all in one walk over the bucket and each piece as of its own moment, then
+//! A *free* copy is joining, and nobody awaits it. If it lacks little, it takes that in one step too, and a session begins in which the
+//! leader may await it. Otherwise it takes what it lacks piece by piece. What the leader's log still has comes from there, vbucket by
+//! vbucket. If its log of some vbuckets was purged behind the copy's end, these begin anew: with the purge point, then their documents, all in one walk over the bucket and each piece as of its own moment, then
 //! the log behind the purge point. A document includes all mutations before the moment at which it was read, and the log brings all
 //! later ones in order; so a vbucket is right once its log has reached the end that the history had when the last document was read.
 //! Until then it is in part, and a process that finds it so begins again. As the log has gone on meanwhile, a further session follows.
 
 use proto::model::assignment::VbucketSet;
-use proto::model::copies::CopyRole;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{SourceHistory, branch_of};
 use proto::model::ids::{Seqno, VbucketId};
@@ -21,12 +21,12 @@ use proto::{Error, ErrorCode, Result};
 
 use super::follower::{Follower, LeaderCalls, unexpected};
 use crate::source::StoredDocument;
+use crate::source::bucket::Bucket;
+use crate::source::writer::Writer;
 
 /// A copy that lacks more mutations than this takes them without a session, because the leader keeps the groups of a session in
 /// memory.
 const FAR_MUTATIONS: u64 = 20_000;
-/// The limit of what a copy in sync may lack, in bytes: the groups that wait for it, of which each may be one long request.
-const AT_ONCE_BYTES_MAX: usize = 256 << 20;
 
 /// Goes back to the leader's history, and takes what the copy lacks. Returns true if it has exactly what the session begins with, false if
 /// it came nearer and another session must follow.
@@ -34,19 +34,19 @@ pub async fn fill(
     follower: &Follower,
     leader: &LeaderCalls,
     (base, purged): (&SourceHistory, &[Seqno]),
-    role: CopyRole,
+    is_free: bool,
 ) -> Result<bool> {
-    let (to, is_joining) = (base.clone(), role == CopyRole::Joining);
-    follower.exclusively(move |writer, bucket| writer.rewind_copy(bucket, &to, is_joining)).await?;
+    let to = base.clone();
+    follower.exclusively(move |writer, bucket| writer.rewind_copy(bucket, &to, is_free)).await?;
     let durable = follower.bucket.durable();
     let begins =
         |vbucket: VbucketId| purged.get(usize::from(vbucket.0)).copied().unwrap_or_default();
     let is_lost = |(vbucket, end): &(VbucketId, Position)| end.seqno < begins(*vbucket);
     let lost: Vec<(VbucketId, Seqno)> =
         durable.iter().filter(is_lost).map(|(vbucket, _)| (vbucket, begins(vbucket))).collect();
-    if !is_joining {
-        return match lost.is_empty() {
-            true => at_once(follower, leader, base).await.map(|()| true),
+    if !is_free {
+        return match lost.is_empty() && at_once(follower, leader, base).await? {
+            true => Ok(true),
             false => Err(lacks_much()),
         };
     }
@@ -58,9 +58,9 @@ pub async fn fill(
     let lacks =
         |(vbucket, end): (VbucketId, Position)| base.durable.get(vbucket).seqno.0 - end.seqno.0;
     let missing: u64 = durable.iter().map(lacks).sum();
-    if missing <= FAR_MUTATIONS {
-        // The leader may let it grow from here on.
-        return at_once(follower, leader, base).await.map(|()| true);
+    // Few mutations may be large documents.
+    if missing <= FAR_MUTATIONS && at_once(follower, leader, base).await? {
+        return Ok(true);
     }
     follower.projector.roles.not_compared(follower.bucket.info.id);
     for (vbucket, _) in durable.iter().filter(|end| lacks(*end) > 0) {
@@ -77,8 +77,9 @@ fn lacks_much() -> Error {
         .with_hint("the leader gives it up in a second, and it joins again")
 }
 
-/// Takes all that a copy in sync lacks in one step.
-async fn at_once(follower: &Follower, leader: &LeaderCalls, base: &SourceHistory) -> Result<()> {
+/// Takes all that the copy lacks in one step. Returns false, and has taken nothing, if that is too much for one step.
+async fn at_once(follower: &Follower, leader: &LeaderCalls, base: &SourceHistory) -> Result<bool> {
+    let bytes_max = follower.projector.config.copy_step_bytes_max;
     let (mut missing, mut bytes) = (Vec::new(), 0);
     for (vbucket, mut after) in follower.bucket.durable().iter() {
         let to = base.durable.get(vbucket).seqno;
@@ -91,17 +92,18 @@ async fn at_once(follower: &Follower, leader: &LeaderCalls, base: &SourceHistory
             let vbuuid = branches.map_or(after.vbuuid, |branches| branch_of(branches, last));
             after = Position { vbuuid, seqno: last };
             bytes += log.iter().map(|mutation| mutation.document.len() + 64).sum::<usize>();
-            if bytes > AT_ONCE_BYTES_MAX {
-                return Err(lacks_much());
+            if bytes > bytes_max {
+                return Ok(false);
             }
             missing.extend(log);
         }
     }
     if missing.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let base = base.clone();
-    follower.exclusively(move |writer, bucket| writer.put_missing(bucket, missing, &base)).await
+    let put = move |writer: &Writer, bucket: &Bucket| writer.put_missing(bucket, missing, &base);
+    follower.exclusively(put).await.map(|()| true)
 }
 
 async fn ask_log(

@@ -29,16 +29,19 @@ const LACKING_WAIT: Duration = Duration::from_secs(10 * 60);
 /// Follows until cancelled, or until this projector leads.
 pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     let id = bucket.info.id;
-    projector.roles.heard(id);
     let follower = Follower { projector: Arc::clone(&projector), bucket };
     let mut changes = projector.roles.watch();
-    let mut not_before = Instant::now();
+    let (mut not_before, mut term) = (Instant::now(), None);
     while !follower.bucket.is_removed() {
         changes.borrow_and_update();
         let Some(copies) = projector.copies_of(id) else { return };
         let role = copies.role(projector.me());
         if role == CopyRole::Leader {
             return;
+        }
+        // A new leader has to begin before it answers, and gets as much time for that as one that was heard.
+        if term.replace(copies.term) != Some(copies.term) {
+            projector.roles.heard(id);
         }
         follower.bucket.refuse(follower.bucket.led_elsewhere(copies.leader));
         let session = async {

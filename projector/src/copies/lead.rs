@@ -20,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long a leader that gives its place away waits for the groups on their way.
 const SETTLE_WAIT: Duration = Duration::from_secs(3);
 
+/// How long a leader that gives its place away asks the coordinators, while nobody is served.
+const GIVE_WAIT: Duration = Duration::from_secs(3);
+
 /// Asks the coordinators for a change. The answer is definite: the configuration as it is then, or `None` if they refuse the command for
 /// good. After an error the change may still be made, unless a newer configuration is known ([`is_void`]).
 pub async fn ask(
@@ -46,8 +49,6 @@ pub fn is_void(projector: &Projector, bucket: BucketId, revision: u64) -> bool {
 /// Looks after the copies of a bucket that this projector leads. Runs until cancelled, or until the bucket is retired.
 pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     let id = bucket.info.id;
-    // A question whose answer was lost may still take effect, so it is asked until it is answered.
-    let mut asked = None;
     while !bucket.has_ended() {
         tokio::time::sleep(LOOK).await;
         // Before the coordinators have compared the bucket, its followers may have more.
@@ -60,17 +61,13 @@ pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
         if bucket.gate.has_ready() {
             show(&projector, &bucket);
         }
-        asked = asked.or_else(|| bucket.links.plan(Instant::now()));
-        asked = asked.or_else(|| lets_go(&projector, &bucket));
-        if let Some(question) = asked {
-            match change(&projector, &bucket, question).await {
-                Ok(()) => asked = None,
-                Err(error) => {
-                    tracing::debug!(%id, %error, "a change of copies has no answer yet");
-                    asked = asked.filter(|_| !is_void(&projector, id, question.0));
-                    continue;
-                }
-            }
+        let planned = bucket.links.plan(Instant::now());
+        if let Some(question) = planned.or_else(|| lets_go(&projector, &bucket))
+            && let Err(error) = change(&projector, &bucket, question).await
+        {
+            // The change may still be made, so the links keep it as a question until it is answered.
+            tracing::debug!(%id, %error, "a change of copies has no answer yet");
+            continue;
         }
         if let Some(to) = successor(&bucket) {
             give_place(&projector, &bucket, to).await;
@@ -92,7 +89,7 @@ async fn change(
         bucket.links.lead(&copies, projector.me(), Instant::now());
         tracing::info!(%id, change = ?question.1, in_sync = ?copies.in_sync, "the copies have changed");
     }
-    bucket.links.not_grown(node);
+    bucket.links.answered(node);
     show(projector, bucket);
     Ok(())
 }
@@ -130,7 +127,9 @@ fn surplus(copies: &Copies, count: impl Fn(NodeId) -> usize) -> Option<NodeId> {
 /// The copy that shall lead, once it can.
 fn successor(bucket: &Bucket) -> Option<NodeId> {
     let copies = bucket.links.copies()?;
-    copies.move_to.filter(|to| copies.in_sync.contains(to) && bucket.links.has_few(*to))
+    copies
+        .move_to
+        .filter(|to| copies.in_sync.contains(to) && bucket.links.has_few(*to, Instant::now()))
 }
 
 /// Gives the place to another copy: takes no more mutations, waits until all copies have all of them, and asks for the change. Writers
@@ -145,11 +144,13 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
     });
     let is_settled = matches!(tokio::time::timeout(SETTLE_WAIT, settled).await, Ok(Ok(())));
     let revision = bucket.links.copies().map(|copies| copies.revision);
-    let Some(revision) = revision.filter(|_| is_settled && bucket.links.has_all(to)) else {
+    let Some(revision) =
+        revision.filter(|_| is_settled && bucket.links.has_all(to, Instant::now()))
+    else {
         bucket.resume();
         return;
     };
-    let id = bucket.info.id;
+    let (id, begun) = (bucket.info.id, Instant::now());
     loop {
         match ask(projector, id, (revision, CopiesChange::Give(to))).await {
             // It leads no more: the bucket is replaced, and the new leader has everything.
@@ -163,12 +164,20 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
                 if is_void(projector, id, revision) {
                     break;
                 }
+                if begun.elapsed() > GIVE_WAIT {
+                    // The other copies may reach the coordinators. This one opens the bucket anew, if it still leads then.
+                    bucket.end_leading(bucket.led_elsewhere(to));
+                    return projector.roles.look_again();
+                }
                 tokio::time::sleep(LOOK).await;
             }
         }
     }
-    // If another copy leads, the bucket has ended and stays so.
-    bucket.resume();
+    // If another copy leads, the bucket ends, and stays so.
+    match projector.copies_of(id).is_none_or(|newest| newest.leader == projector.me()) {
+        true => bucket.resume(),
+        false => bucket.end_leading(bucket.led_elsewhere(to)),
+    }
 }
 
 #[cfg(test)]

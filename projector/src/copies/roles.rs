@@ -74,7 +74,9 @@ async fn keep_role(
         remove(projector, id).await?;
         return Ok(None);
     }
-    if must_change(&bucket, &copies, copies.role(projector.me()) == CopyRole::Leader) {
+    let leads = copies.role(projector.me()) == CopyRole::Leader;
+    // A bucket that has ended is never served again: one that was promoted, and lost its place before it began to serve.
+    if must_change(&bucket, &copies, leads) || bucket.has_ended() {
         tasks.remove(&id);
         if let Some(at) = leads_from(projector, &bucket, &copies) {
             bucket.end_leading(bucket.led_elsewhere(copies.leader));

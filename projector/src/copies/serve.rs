@@ -71,10 +71,14 @@ async fn begin(projector: &Projector, bucket: &Arc<Bucket>, node: NodeId) -> Res
         (projector.env.random.next_u64(), Arc::clone(bucket), projector.store());
     let now = Instant::now();
     let begun = move || {
-        let base = at.logged_with(|| at.links.begin(node, session, now))?;
+        let mut is_awaited = false;
+        let base = at.logged_with(|| {
+            is_awaited = at.links.begin(node, session, now)?;
+            Ok(())
+        })?;
         let extents = store.extents(at.info.id)?;
         let purged = extents.iter().map(|extent| extent.purged).collect();
-        Ok(CopyAnswer::Begun { session, base, purged })
+        Ok(CopyAnswer::Begun { session, base, purged, is_awaited })
     };
     projector.env.blocking(begun).await
 }

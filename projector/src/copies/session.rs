@@ -30,9 +30,8 @@ impl Follower {
         let (id, me) = (self.bucket.info.id, self.projector.me());
         let leader = self.leader(copies)?;
         let session = loop {
-            let CopyAnswer::Begun { session, base, purged } =
-                leader.ask(CopyQuestion::Begin).await?
-            else {
+            let begun = leader.ask(CopyQuestion::Begin).await?;
+            let CopyAnswer::Begun { session, base, purged, is_awaited } = begun else {
                 return Err(unexpected());
             };
             let role = self.projector.copies_of(id).map_or(CopyRole::None, |now| now.role(me));
@@ -43,7 +42,8 @@ impl Follower {
             if had_more && !plant::is(Plant::CopyKeepsTail) {
                 return Ok(SessionEnd::LeaderLacks);
             }
-            if fill(self, &leader, (&base, &purged), role).await? {
+            let is_free = role == CopyRole::Joining && !is_awaited;
+            if fill(self, &leader, (&base, &purged), is_free).await? {
                 let base = base.clone();
                 self.exclusively(move |writer, bucket| writer.take_branches(bucket, &base)).await?;
                 break session;

@@ -5,7 +5,7 @@
 //! | open | the answer, while the lease of the other copies holds |
 //! | closed: not compared by the coordinators yet, or follows another copy | the reason; nothing was done |
 //! | paused: gives its place away | the reason; nothing was done |
-//! | ended: another copy leads | the reason; nothing was done |
+//! | ended: another copy leads, or this one will in a moment | the reason; nothing was done |
 //! | retired: dropped, or replaced | the reason; streams end |
 
 use proto::model::ids::{NodeId, VbucketId};
@@ -138,6 +138,25 @@ impl Bucket {
         let what = format!(
             "bucket {}: another copy leads now; whether the write was made is unknown",
             self.info.name
+        );
+        Error::new(ErrorCode::Interrupted, what)
+            .with_hint("look whether the write is there before you repeat it")
+    }
+
+    /// The error for callers whose writes have found no room behind others, which the other copies have not confirmed.
+    pub fn crowded(&self) -> Error {
+        let name = &self.info.name;
+        let what = format!(
+            "bucket {name}: its other copies do not confirm the writes that wait already; nothing was written"
+        );
+        Error::unavailable(what).with_hint("another copy may lead soon; try again")
+    }
+
+    /// The error for callers whose writes the other copies have not confirmed in time.
+    pub fn unconfirmed(&self) -> Error {
+        let name = &self.info.name;
+        let what = format!(
+            "bucket {name}: its other copies have not confirmed the write in time; whether it was made is unknown"
         );
         Error::new(ErrorCode::Interrupted, what)
             .with_hint("look whether the write is there before you repeat it")

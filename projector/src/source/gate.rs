@@ -84,7 +84,7 @@ impl Gate {
     }
 
     /// Waits until every group is shown, and lets no further one begin. Only the writer's exclusive work closes the gate, when no group
-    /// waits for another copy.
+    /// waits for another copy, or when the bucket has ended and nobody sees what waits.
     pub fn close(&self) -> Closed<'_> {
         let mut ahead = lock(&self.log);
         self.show_waiting();

@@ -11,6 +11,9 @@
 //!   promotion only [`COPY_GRACE_MS`] after what it heard last. So no clock is compared with another one. The leader needs such a grant
 //!   of every awaited copy, and none if it awaits nobody.
 //!
+//! - **The end.** A leader that learns of another term is *lost*: from then on no group becomes durable, and nobody is let go. So whatever
+//!   the answer is by which it learns that, it shows nothing that its successor may lack.
+//!
 //! A bucket without other copies, and a pushed bucket, is *alone*: all of this costs one load of an atomic.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -45,7 +48,7 @@ const _: () = assert!(COPY_LEASE_MS < COPY_GRACE_MS);
 #[derive(Default)]
 pub struct Links {
     state: Mutex<LinksState>,
-    /// True if any copy is awaited or has a session, as a mark for readers that have no time.
+    /// True if any copy is awaited or has a session, or the place is lost, as a mark for readers that have no time.
     has_others: AtomicBool,
 }
 
@@ -53,6 +56,10 @@ pub struct Links {
 struct LinksState {
     /// The newest configuration that this leader knows; `None` if it does not lead.
     copies: Option<Copies>,
+    /// True once another term is known: another copy leads, or did.
+    is_lost: bool,
+    /// The change that was asked for and has no answer yet. It may take effect, so what it needs stays as it is.
+    asked: Option<(u64, CopiesChange)>,
     last_group: u64,
     others: BTreeMap<NodeId, Link>,
 }
@@ -109,7 +116,8 @@ impl Links {
     }
 
     fn changed(&self, state: &LinksState) {
-        self.has_others.store(!state.others.is_empty(), Ordering::Release);
+        let has_others = !state.others.is_empty() || state.is_lost;
+        self.has_others.store(has_others, Ordering::Release);
     }
 
     /// True if no other copy follows or is awaited.
@@ -117,18 +125,24 @@ impl Links {
         !self.has_others.load(Ordering::Acquire)
     }
 
-    /// Leads the bucket, or learns a newer configuration of the same term. Returns false if the configuration has another leader: then
-    /// nothing changes.
+    /// Leads the bucket, or learns a newer configuration of the same term. Returns false if the configuration has another leader. If it is
+    /// newer, this leader is lost.
     pub fn lead(&self, copies: &Copies, me: NodeId, now: Instant) -> bool {
         let mut state = self.state();
         let is_same_term = state.copies.as_ref().is_none_or(|known| known.term == copies.term);
         if copies.leader != me || !is_same_term {
+            let is_newer = |known: &Copies| known.revision < copies.revision;
+            if state.copies.as_ref().is_some_and(is_newer) {
+                state.is_lost = true;
+                self.changed(&state);
+            }
             return false;
         }
         if state.copies.as_ref().is_some_and(|known| known.revision >= copies.revision) {
             return true;
         }
         state.copies = Some(copies.clone());
+        state.asked = None;
         let members: Vec<NodeId> = copies.members().filter(|node| *node != me).collect();
         state.others.retain(|node, _| members.contains(node));
         // A newer configuration has decided any growth that was proposed.
@@ -178,6 +192,9 @@ impl Links {
             return u64::MAX;
         }
         let state = self.state();
+        if state.is_lost {
+            return 0;
+        }
         let awaited = state.others.values().filter(|link| link.awaited_since.is_some());
         let has = awaited.map(|link| match &link.session {
             Some(session) if session.is_filled => session.durable,
@@ -193,14 +210,16 @@ impl Links {
         }
         let state = self.state();
         let mut awaited = state.others.values().filter(|link| link.awaited_since.is_some());
-        awaited.all(|link| {
-            let lease = link.session.as_ref().and_then(|session| session.lease_until);
-            lease.is_some_and(|until| now < until)
-        })
+        !state.is_lost
+            && awaited.all(|link| {
+                let lease = link.session.as_ref().and_then(|session| session.lease_until);
+                lease.is_some_and(|until| now < until)
+            })
     }
 
-    /// Begins a follower's session behind everything that was numbered. The caller has the first turn of the next group.
-    pub fn begin(&self, node: NodeId, number: u64, now: Instant) -> Result<()> {
+    /// Begins a follower's session behind everything that was numbered. The caller has the first turn of the next group. Returns true if
+    /// this leader awaits the copy: then it may be in sync at any moment.
+    pub fn begin(&self, node: NodeId, number: u64, now: Instant) -> Result<bool> {
         let mut state = self.state();
         let is_member = |copies: &Copies| copies.members().any(|member| member == node);
         if !state.copies.as_ref().is_some_and(is_member) {
@@ -222,8 +241,9 @@ impl Links {
         let link = state.others.entry(node).or_default();
         link.session = Some(session);
         link.unfilled_since.get_or_insert(now);
+        let is_awaited = link.awaited_since.is_some();
         self.changed(&state);
-        Ok(())
+        Ok(is_awaited)
     }
 
     /// Learns what a follower has and which answer it has heard. Returns true if that may let a group be shown, or the leader answer.
@@ -293,23 +313,24 @@ impl Links {
         Ok(!session.groups.is_empty() || session.lease_until.is_none())
     }
 
-    /// The change that the leader asks for next. No earlier question is open.
+    /// The change that the leader asks for: the last one, as long as it has no answer ([`Self::answered`], [`Self::lead`]), or the next
+    /// one.
     pub fn plan(&self, now: Instant) -> Option<(u64, CopiesChange)> {
         let mut state = self.state();
-        let copies = state.copies.clone()?;
-        let silent = copies.followers().find(|node| {
-            let last = state.others.get(node).and_then(Link::last_sign);
-            last.is_some_and(|last| now.duration_since(last) > SILENCE)
-        });
-        if let Some(node) = silent {
-            return Some((copies.revision, CopiesChange::Shrink(node)));
+        if state.asked.is_none() {
+            state.asked = state.next_change(now);
         }
-        let last_group = state.last_group;
-        let grown = copies.joining.iter().find(|node| {
-            let link = state.others.get_mut(node);
-            link.is_some_and(|link| link.may_grow(last_group, now))
-        })?;
-        Some((copies.revision, CopiesChange::Grow(*grown)))
+        state.asked
+    }
+
+    /// A question has its answer. If that was no newer configuration, the copy is not grown, and the wait for it ends.
+    pub fn answered(&self, node: NodeId) {
+        let mut state = self.state();
+        state.asked = None;
+        let is_in_sync = state.copies.as_ref().is_some_and(|copies| copies.in_sync.contains(&node));
+        if !is_in_sync && let Some(link) = state.others.get_mut(&node) {
+            link.no_longer_awaited();
+        }
     }
 
     /// Drops a copy without the coordinators.
@@ -319,31 +340,40 @@ impl Links {
         self.changed(&state);
     }
 
-    /// Ends the wait for a copy whose growth the coordinators have refused for good.
-    pub fn not_grown(&self, node: NodeId) {
-        let mut state = self.state();
-        let is_in_sync = state.copies.as_ref().is_some_and(|copies| copies.in_sync.contains(&node));
-        if !is_in_sync && let Some(link) = state.others.get_mut(&node) {
-            link.no_longer_awaited();
-        }
-    }
-
     /// True if a copy lacks so little that it may lead in a moment.
-    pub fn has_few(&self, node: NodeId) -> bool {
+    pub fn has_few(&self, node: NodeId, now: Instant) -> bool {
         let state = self.state();
         let session = state.others.get(&node).and_then(|link| link.session.as_ref());
-        session.is_some_and(|session| session.is_filled && session.is_near())
+        session.is_some_and(|session| session.is_alive(now) && session.is_near())
     }
 
     /// True if a copy in sync has everything that was numbered.
-    pub fn has_all(&self, node: NodeId) -> bool {
+    pub fn has_all(&self, node: NodeId, now: Instant) -> bool {
         let state = self.state();
         let session = state.others.get(&node).and_then(|link| link.session.as_ref());
-        session.is_some_and(|session| session.is_filled && session.durable == state.last_group)
+        let last_group = state.last_group;
+        session.is_some_and(|session| session.is_alive(now) && session.durable == last_group)
     }
 }
 
 impl LinksState {
+    fn next_change(&mut self, now: Instant) -> Option<(u64, CopiesChange)> {
+        let copies = self.copies.clone()?;
+        let silent = copies.followers().find(|node| {
+            let last = self.others.get(node).and_then(Link::last_sign);
+            last.is_some_and(|last| now.duration_since(last) > SILENCE)
+        });
+        if let Some(node) = silent {
+            return Some((copies.revision, CopiesChange::Shrink(node)));
+        }
+        let last_group = self.last_group;
+        let grown = copies.joining.iter().find(|node| {
+            let link = self.others.get_mut(node);
+            link.is_some_and(|link| link.may_grow(last_group, now))
+        })?;
+        Some((copies.revision, CopiesChange::Grow(*grown)))
+    }
+
     fn session(&mut self, node: NodeId, number: u64) -> Result<&mut Session> {
         let session = self.others.get_mut(&node).and_then(|link| link.session.as_mut());
         session.filter(|session| session.number == number).ok_or_else(no_session)

@@ -102,7 +102,7 @@ fn a_joining_copy_grows_when_it_has_everything_that_was_shown() {
     let (revision, change) = links.plan(now).expect("a change");
     assert_eq!(change, CopiesChange::Grow(OTHER));
     assert!(links.durable() < later, "later groups wait for it");
-    links.not_grown(OTHER);
+    links.answered(OTHER);
     assert_eq!(links.durable(), u64::MAX, "the coordinators have refused it");
     assert_eq!(links.plan(now), None, "another group was shown");
     links.heard(OTHER, 7, (later, 0), now).expect("acknowledged");
@@ -110,11 +110,12 @@ fn a_joining_copy_grows_when_it_has_everything_that_was_shown() {
     let last = group(&links);
     copies.change(revision, change).expect("grown");
     assert!(links.lead(&copies, ME, now));
-    links.not_grown(OTHER);
+    links.answered(OTHER);
     assert_eq!(links.durable(), later, "a copy in sync is awaited");
-    assert!(!links.has_all(OTHER));
+    assert!(!links.has_all(OTHER, now));
     links.heard(OTHER, 7, (last, 0), now).expect("acknowledged");
-    assert!(links.has_all(OTHER));
+    assert!(links.has_all(OTHER, now));
+    assert!(!links.has_all(OTHER, now + 2 * leased()), "it may be dead");
 }
 
 #[test]
@@ -173,4 +174,36 @@ fn a_leader_takes_no_configuration_of_another_term_or_an_older_one() {
     assert!(links.lead(&Copies::single(ME), ME, now), "an older one changes nothing");
     assert_eq!(links.copies(), Some(copies));
     assert!(links.begin(NodeId(3), 1, now).is_err(), "it is no copy");
+}
+
+#[test]
+fn a_leader_that_learns_of_its_successor_by_the_answer_to_a_growth_shows_nothing_more() {
+    let now = Instant::now();
+    let (links, mut copies) = world(now, false);
+    links.begin(OTHER, 7, now).expect("a session");
+    links.heard(OTHER, 7, (0, 0), now).expect("filled");
+    let (revision, change) = links.plan(now).expect("a growth");
+    copies.change(revision, change).expect("grown, and nobody tells");
+    copies.change(copies.revision, CopiesChange::Promote(OTHER)).expect("promoted");
+    let lacking = group(&links);
+    assert!(!links.lead(&copies, ME, now), "the answer names another leader");
+    links.answered(OTHER);
+    assert!(links.durable() < lacking, "the successor lacks it");
+    assert!(!links.may_answer(now));
+}
+
+#[test]
+fn a_growth_without_an_answer_is_asked_for_again_and_the_copy_stays_awaited() {
+    let now = Instant::now();
+    let (links, _) = world(now, false);
+    assert!(!links.begin(OTHER, 7, now).expect("a session"), "nobody awaits it");
+    links.heard(OTHER, 7, (0, 0), now).expect("filled");
+    let asked = links.plan(now).expect("a growth");
+    let later = group(&links);
+    assert!(links.begin(OTHER, 8, now).expect("another session"), "it may be in sync by now");
+    let silent = now + 2 * leased();
+    assert_eq!(links.plan(silent), Some(asked));
+    assert!(links.durable() < later);
+    links.answered(OTHER);
+    assert_eq!((links.plan(silent), links.durable()), (None, u64::MAX));
 }

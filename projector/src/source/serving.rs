@@ -18,7 +18,7 @@ pub(super) enum Stage {
     Open,
     /// Its leader is about to give its place away.
     Paused(Error),
-    /// It is never served again: another copy leads.
+    /// It is never served again: another copy leads, or this one will, as a bucket made anew.
     Ended(Error),
 }
 

@@ -43,6 +43,8 @@ use documents::document_store::{Batch, DocumentStore, ShowBatch};
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Groups that one thread commits before it gives way.
 const GROUPS_MAX: usize = 64;
+/// A smaller group is shown by the thread that has logged it: that costs less than another thread's wake-up.
+const SHOWN_INLINE_BYTES_MAX: usize = 64 << 10;
 /// Groups between their turns. More would only wait longer.
 const UNSHOWN_MAX: usize = 2;
 /// Groups that wait for other copies: one on its way there, one that is synced there, and those that gather meanwhile.
@@ -54,9 +56,12 @@ pub struct Job {
     pub bytes: usize,
     /// The request.
     pub work: Work,
-    /// Released when the request is answered.
-    pub room: Reservation,
+    /// Released when the request is answered; `None` for work that holds no documents in the queue.
+    pub room: Option<Room>,
 }
+
+/// The room of a request: in its bucket, so that one whose copies are silent leaves room for the others, and in all buckets together.
+pub type Room = (Reservation, Reservation);
 
 impl Job {
     fn is_exclusive(&self) -> bool {
@@ -137,6 +142,8 @@ impl Writer {
                 continue;
             }
             let (group, then) = gather(first, jobs);
+            let is_large =
+                group.iter().map(|job| job.bytes).sum::<usize>() >= SHOWN_INLINE_BYTES_MAX;
             let waiting = self.log_group(bucket, group);
             next = then.or_else(|| jobs.try_recv().ok());
             if !bucket.links.is_alone() && !bucket.gate.is_settled() {
@@ -144,7 +151,7 @@ impl Writer {
                 next = next.or_else(|| jobs.try_recv().ok());
                 continue;
             }
-            if next.is_some() && waiting < UNSHOWN_MAX {
+            if is_large && next.is_some() && waiting < UNSHOWN_MAX {
                 let bucket = Arc::clone(bucket);
                 env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
                     bucket.gate.show_waiting();
@@ -246,7 +253,7 @@ fn gather(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
     (group, then)
 }
 
-fn answer_all(answers: Vec<(Answer, Reservation)>, committed: &Result<()>) {
+fn answer_all(answers: Vec<(Answer, Option<Room>)>, committed: &Result<()>) {
     let committed = match plant::is(Plant::AcknowledgedEarly) {
         true => Ok(()),
         false => committed.clone(),

@@ -338,7 +338,7 @@ pub struct World {
     pub script: Script,
     pub store: MemoryStore,
     service: Option<Service>,
-    config: Config,
+    pub config: Config,
 }
 
 /// A projector with a catalog of some indexes.

@@ -355,3 +355,33 @@ async fn three_copies_survive_two_take_overs() {
     let read = until("taken over again", async || trio.get(last, "c").await.ok()).await;
     assert_eq!(read, json("1"));
 }
+
+#[tokio::test]
+async fn a_copy_that_was_promoted_only_for_a_moment_follows_again() {
+    let trio = Trio::in_sync().await;
+    trio.join(THIRD).await;
+    // The second one waits until the lease that it has granted is over, and before that the third one leads.
+    trio.change(CopiesChange::Promote(SECOND));
+    sleep(Duration::from_millis(300)).await;
+    trio.change(CopiesChange::Promote(THIRD));
+    trio.written(THIRD, "b", "1").await;
+    if trio.copies().role(SECOND) == CopyRole::None {
+        trio.change(CopiesChange::Join(SECOND));
+    }
+    trio.has_role(SECOND, CopyRole::InSync).await;
+    trio.are_equal(SECOND, THIRD).await;
+}
+
+#[tokio::test]
+async fn a_copy_of_few_large_documents_joins_piece_by_piece() {
+    let mut trio = Trio::new(2).await;
+    for n in 0..40 {
+        let text = format!("\"{}\"", "x".repeat(1000));
+        trio.write(PROJECTOR, &format!("d{n}"), &text).await.expect("written");
+    }
+    let second = trio.world(SECOND);
+    second.config.copy_step_bytes_max = 10_000;
+    second.start().await;
+    trio.join(SECOND).await;
+    trio.are_equal(PROJECTOR, SECOND).await;
+}

@@ -13,8 +13,8 @@
 //!
 //! - **A write is durable when every copy in sync has it.** So each of them has everything that was ever acknowledged, and any
 //!   of them may lead.
-//! - *Grow* is proposed by the leader alone, when that copy has everything acknowledged, and the leader waits for it from then on. *Shrink* takes effect before
-//!   the leader stops waiting. So at any moment the leader waits for at least the copies in sync.
+//! - *Grow* is proposed by the leader alone. It waits for the copy first, and proposes when the copy has everything acknowledged.
+//!   *Shrink* takes effect before the leader stops waiting. So at any moment the leader waits for at least the copies in sync.
 //! - *Promote* begins a term. The leader serves under a lease that its followers grant, and a follower asks for its promotion only
 //!   when its last grant has ended, and serves only then. So two terms never answer at the same time.
 //! - A leader that begins to serve after a start raises the revision. So the proposals of its earlier process are void.

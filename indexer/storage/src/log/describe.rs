@@ -7,7 +7,7 @@ use proto::{Error, Result};
 use serde::Serialize;
 
 use crate::log::chain::Chain;
-use crate::log::format::{RecordHeader, SegmentHead};
+use crate::log::format::{RecordHeader, SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::lsn::Lsn;
 use crate::log::reader::{FoundRecord, SegmentReader, read_head};
 
@@ -49,8 +49,10 @@ pub struct SegmentInfo {
     pub log_id: u64,
     /// The chain over all earlier segments.
     pub chain: u32,
-    /// LSN of the end.
+    /// LSN of the end of the last record.
     pub end: Lsn,
+    /// Zeros behind it, which the next records overwrite. Only the last segment has such room.
+    pub room_bytes: u64,
     /// The chain that the next segment must have; `None` if this one is damaged.
     pub chain_end: Option<u32>,
     /// Number of valid records, without marks.
@@ -63,6 +65,11 @@ pub struct SegmentInfo {
 }
 
 impl SegmentInfo {
+    /// Bytes of the file up to the end of the last record.
+    pub fn used_bytes(&self) -> u64 {
+        self.end - self.base + SEGMENT_HEADER_BYTES as u64
+    }
+
     /// The reason why this segment cannot follow another one, besides their places.
     pub fn contradiction(&self, before: &Self) -> Option<&'static str> {
         if self.log_id != before.log_id {
@@ -101,12 +108,17 @@ pub fn scan(
             log_id,
             chain,
             end,
+            room_bytes: 0,
             chain_end: None,
             records: 0,
             payload_bytes: 0,
             damaged: 0,
         };
         while walked.at < sum.end {
+            if reader.is_room(walked.at)? {
+                (sum.end, sum.room_bytes) = (walked.at, end - walked.at);
+                break;
+            }
             walked.next_record(&mut reader, &mut |info, payload| {
                 match (info.state, info.mark) {
                     (RecordState::Ok, false) => {

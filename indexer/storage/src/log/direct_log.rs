@@ -35,6 +35,9 @@ use crate::log::witness::{Witness, WitnessFile};
 /// Largest buffer that is kept for the next record; a larger one came from a burst.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 
+/// The largest room behind the last record: some hundred small groups.
+const ROOM_BYTES_MAX: u64 = 256 << 10;
+
 /// The log, open for appending and reading. All calls block the thread.
 pub struct DirectLog {
     fs: Arc<dyn FileSystem>,
@@ -87,7 +90,7 @@ impl DirectLog {
         let (bytes, durable, wanted) = (Vec::new(), end, 0);
         let writer = DirectWriter {
             pending: PendingRecords { bytes, end, data_end, vouched, durable, wanted },
-            tail: TailSegment::new(tail, segment_bytes, end),
+            tail: TailSegment::new(tail, segment_bytes, end).with_room(ROOM_BYTES_MAX),
             witness: WitnessFile::default(),
             failed: None,
         };

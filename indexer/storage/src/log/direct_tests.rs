@@ -125,7 +125,8 @@ fn a_lost_or_shortened_last_segment_is_found_by_the_witness() {
         drop(log);
         let path = segment_path(&dir(), last);
         let bytes = bytes_of(&env, &path);
-        for len in 0..bytes.len() - RECORD_OVERHEAD_BYTES as usize {
+        let used = scan(&*env.fs, &path, &mut |_, _| ()).unwrap().used_bytes() as usize;
+        for len in 0..used - RECORD_OVERHEAD_BYTES as usize {
             put(&env, &path, &bytes[..len]);
             // Without a mark nobody has vouched for the last segment.
             match marks {
@@ -223,4 +224,88 @@ async fn describe_tells_a_segment_that_does_not_follow() {
     assert_eq!(contradictions(), 0);
     put(&env, &paths[0], &bytes_of(&same_log, &paths[0]));
     assert_eq!(contradictions(), 1);
+}
+
+/// The files of the segments, oldest first, with their lengths.
+fn lengths(env: &Env, log: &DirectLog) -> Vec<u64> {
+    let length = |base| bytes_of(env, &segment_path(&dir(), base)).len() as u64;
+    log.segments().into_iter().map(length).collect()
+}
+
+#[test]
+fn small_groups_grow_the_file_once_and_a_closed_segment_ends_with_its_last_record() {
+    let (env, _, _) = sim::world(1);
+    let large = DirectLogOptions { segment_bytes: 2000, ..options(0) };
+    let (log, _) = open(&env, &large).unwrap();
+    let mut seen = Vec::new();
+    for n in 0..40 {
+        log.append(&[&payload(n)]).unwrap();
+        log.sync().unwrap();
+        if log.segments().len() == 1 {
+            seen.push(lengths(&env, &log)[0]);
+        }
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "the room takes all groups of the segment: {seen:?}");
+    let bases = log.segments();
+    assert!(bases.len() > 1);
+    let closed = lengths(&env, &log)[0];
+    assert_eq!(closed, bases[1] - bases[0] + SEGMENT_OVERHEAD_BYTES);
+    let last = segment_path(&dir(), bases[bases.len() - 1]);
+    let info = scan(&*env.fs, &last, &mut |_, _| ()).unwrap();
+    assert_eq!((info.end, info.damaged), (log.end(), 0));
+    assert!(info.room_bytes > 1000, "{info:?}");
+}
+
+#[test]
+fn groups_that_overwrote_the_room_survive_a_crash_once_they_are_synced() {
+    for seed in 0..200 {
+        let (env, _, fs) = sim::world(seed);
+        let large = DirectLogOptions { segment_bytes: 2000, ..options(0) };
+        let (log, _) = open(&env, &large).unwrap();
+        let mut synced = 0;
+        for n in 0..(seed % 40) {
+            log.append(&[&payload(n as u8)]).unwrap();
+            if env.random.next_u64() % 3 != 0 {
+                log.sync().unwrap();
+                synced = n + 1;
+            }
+        }
+        drop(log);
+        fs.crash();
+        fs.restart();
+        let (log, found) = open(&env, &large).unwrap();
+        assert!(found.len() as u64 >= synced, "seed {seed}: {} of {synced}", found.len());
+        let payloads = found.iter().map(|(.., payload)| payload);
+        assert!(payloads.eq(&(0..found.len()).map(|n| payload(n as u8)).collect::<Vec<_>>()));
+        // What the crash left is gone, and the next records are at the end.
+        log.append(&[b"next"]).unwrap();
+        log.sync().unwrap();
+        drop(log);
+        assert_eq!(open(&env, &large).unwrap().1.last().unwrap().2, b"next");
+    }
+}
+
+#[test]
+fn zeros_in_the_place_of_synced_records_are_damage() {
+    let (env, _, _) = sim::world(1);
+    let (log, records) = write(&env);
+    log.mark().unwrap();
+    let bases = log.segments();
+    drop(log);
+    // The last record and the mark behind it; only the witness knows of them.
+    let last = segment_path(&dir(), bases[bases.len() - 1]);
+    let mut bytes = bytes_of(&env, &last);
+    let from = records[19].0 - bases[bases.len() - 1] + SEGMENT_OVERHEAD_BYTES;
+    let whole = bytes.clone();
+    bytes[from as usize..].fill(0);
+    put(&env, &last, &bytes);
+    assert!(refused(&env, &options(0)).message.contains("cut short"));
+    put(&env, &last, &whole);
+    // A closed segment has no room.
+    let first = segment_path(&dir(), bases[0]);
+    let mut bytes = bytes_of(&env, &first);
+    bytes.extend([0; 100]);
+    put(&env, &first, &bytes);
+    assert!(refused(&env, &options(0)).message.contains("synced as a whole"));
 }

@@ -102,6 +102,19 @@ impl SegmentReader {
         Ok(None)
     }
 
+    /// True if the file holds nothing but zeros from here on: the room of the last segment (`log/tail.rs`).
+    pub(super) fn is_room(&mut self, from: Lsn) -> Result<bool> {
+        let mut at = self.offset(from);
+        while at < self.file_bytes {
+            let len = WINDOW_BYTES.min((self.file_bytes - at) as usize);
+            if self.bytes(at, len)?.is_none_or(|bytes| bytes.iter().any(|byte| *byte != 0)) {
+                return Ok(false);
+            }
+            at += len as u64;
+        }
+        Ok(true)
+    }
+
     /// Bytes of the file; `None` if the file ends before.
     fn bytes(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>> {
         if at + len as u64 > self.file_bytes {

@@ -263,6 +263,10 @@ impl LogWalk<'_, '_> {
         reader: &mut SegmentReader,
     ) -> Result<()> {
         let offset = reader.offset(self.end);
+        if reader.is_room(self.end)? {
+            self.check_end(path)?;
+            return Ok(file.set_len(offset)?);
+        }
         let synced = largest_durable(reader, self.end)?.max(self.synced());
         if self.end < synced {
             let why = format!("the log was synced up to offset {}", reader.offset(synced));

@@ -96,6 +96,7 @@ impl Segments {
 
     /// Forgets the oldest segment, which a release up to `lsn` has removed. One lock in every build: a simulation counts locks,
     /// and a seed must take the same course with and without the checks.
+    #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "the checks use it"))]
     fn forget_first(&self, lsn: Lsn) {
         let mut bases = lock(&self.bases);
         let removed = bases.pop_front();

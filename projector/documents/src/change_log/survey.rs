@@ -205,7 +205,7 @@ impl<'a> Surveyor<'a> {
             Ok(found) => found,
             Err(error) => return self.unreadable(&path, base, next, &error),
         };
-        self.survey.bytes += found.end - found.base + SEGMENT_OVERHEAD_BYTES;
+        self.survey.bytes += found.used_bytes();
         self.survey.log_id.get_or_insert(found.log_id);
         let vouched = self.witness.map_or(0, |witness| witness.synced).max(durable);
         for record in bad {
@@ -216,6 +216,11 @@ impl<'a> Surveyor<'a> {
                 }
                 false => self.finding(&path, format!("{place}: a damaged group")),
             }
+        }
+        if next.is_some() && found.room_bytes > 0 {
+            self.damaged += 1;
+            let (at, bytes) = (found.end, found.room_bytes);
+            self.finding(&path, format!("LSN {at}: {bytes} zeros in the place of groups"));
         }
         self.order(&path, base, &found);
         if let Some(end) = next.filter(|_| found.damaged == 0) {

@@ -78,6 +78,8 @@ pub enum CopyAnswer {
         base: SourceHistory,
         /// The last purged seqno of each vbucket: the log begins behind it.
         purged: Vec<Seqno>,
+        /// True if the leader waits for this copy, which may be in sync at any moment: it must never have half of a statement.
+        is_awaited: bool,
     },
     /// The history with everything that the leader's log has.
     Compared(SourceHistory),

@@ -10,6 +10,7 @@ use super::crashes::{BUCKET, World, documents};
 use super::small;
 use crate::document_store::{DocumentStore, KnownLoss};
 use crate::store::{Recovered, recover, source_manifest, verify};
+use storage::log::scan;
 
 const DIR: &str = "/data";
 const FAULTS: u64 = 300;
@@ -38,7 +39,8 @@ fn files(world: &World, below: &str) -> Vec<PathBuf> {
 /// Flips a bit of a file, cuts it or removes it.
 fn damage(world: &World, path: &Path) {
     let file = world.env.fs.open(path, OpenMode::ReadWrite).expect("a file");
-    let len = file.len().expect("its length");
+    let used = scan(&*world.env.fs, path, &mut |_, _| ()).map(|segment| segment.used_bytes());
+    let len = used.unwrap_or_else(|_| file.len().expect("its length"));
     match world.below(6) {
         0 => world.env.fs.remove_file(path).expect("removed"),
         1 => file.set_len(world.below(len)).expect("cut"),
@@ -216,9 +218,11 @@ fn a_recovery_that_a_crash_cuts_short_begins_again() {
         let last = files(&world, "log")
             .into_iter()
             .filter(|p| p.extension().is_some_and(|e| e == "log"))
-            .max();
-        let file = world.env.fs.open(&last.expect("a segment"), OpenMode::ReadWrite).expect("it");
-        file.set_len(file.len().expect("its length") - 30).expect("cut");
+            .max()
+            .expect("a segment");
+        let used = scan(&*world.env.fs, &last, &mut |_, _| ()).expect("its records").used_bytes();
+        let file = world.env.fs.open(&last, OpenMode::ReadWrite).expect("it");
+        file.set_len(used - 30).expect("cut");
         file.sync().expect("durable");
         world.fs.crash_at(world.fs.operations() + crash_at * 3);
         cut_short += u64::from(recover(&world.env, Path::new(DIR), &small(), &[]).is_err());

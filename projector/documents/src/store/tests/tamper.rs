@@ -158,7 +158,9 @@ fn no_damage_of_any_file_is_served_or_passed_over() {
     let paths: Vec<&PathBuf> = saved.keys().collect();
     for n in 0..FAULTS {
         let path = paths[n as usize % paths.len()];
-        let bytes = saved[path].len() as u64;
+        // The zeros of a log's room are damaged too, but not most of the time.
+        let used = saved[path].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let bytes = if n % 8 == 0 { saved[path].len() } else { used } as u64;
         let fault = match below(4) {
             0 => {
                 fs.remove_file(path).expect("removed");
