@@ -38,7 +38,7 @@ const OPEN_WAIT: Duration = Duration::from_secs(10);
 /// How long a call waits for the other copies of a bucket: longer than a take-over.
 const COPIES_WAIT: Duration = Duration::from_secs(10);
 
-/// Jobs in the queue of a bucket's writer. In practice their bytes are the limit.
+/// Jobs in the queue of a bucket's writer: the limit of small ones. That of large ones is their bytes.
 const WRITE_JOBS: usize = 4096;
 
 /// One bucket's waiting writes have at most this part of the room of all. Still some groups, which keep its log busy.
@@ -350,10 +350,11 @@ impl Projector {
             let of_bucket = of_bucket.reserve(bytes).await;
             Some((of_bucket, self.write_budget.reserve(bytes).await))
         };
-        let crowded = || Err(bucket.crowded());
-        let room = with_patience(&bucket, room.map(Ok)).await.unwrap_or_else(crowded)?;
+        let room = with_patience(&bucket, room).await.ok_or_else(|| bucket.crowded())?;
         let (reply, answer) = oneshot::channel();
-        jobs.send(Job { bytes, work: work(reply), room }).await.map_err(|_| ending())?;
+        let sent = jobs.send(Job { bytes, work: work(reply), room });
+        let sent = with_patience(&bucket, sent.map(|sent| sent.map_err(|_| ending()))).await;
+        sent.ok_or_else(|| bucket.crowded())??;
         // A job of a bucket that is gone was never begun, as those that were begun are answered. One of a projector that stops may be
         // in the log.
         let dropped = || if bucket.is_removed() { bucket.removed_error() } else { stopped() };

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::Result;
 use proto::env::TaskPolicy;
 use proto::model::copies::{Copies, CopiesChange, CopyRole};
 use proto::model::ids::{BucketId, NodeId};
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::{Error, Result};
 use tokio::time::Instant;
 
 use crate::projector::Projector;
@@ -65,7 +65,7 @@ pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
         if let Some(question) = planned.or_else(|| lets_go(&projector, &bucket))
             && let Err(error) = change(&projector, &bucket, question).await
         {
-            // The change may still be made, so the links keep it as a question until it is answered.
+            // The change may still be made. The links keep a growth or a shrink as a question until it is answered.
             tracing::debug!(%id, %error, "a change of copies has no answer yet");
             continue;
         }
@@ -138,9 +138,13 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
     if !bucket.pause(bucket.led_elsewhere(to)) {
         return;
     }
-    let settled = projector.exclusively(Arc::clone(bucket), |_, bucket| {
+    let settled = projector.exclusively(Arc::clone(bucket), move |_, bucket| {
         let _gate = bucket.gate.close();
-        Ok(())
+        // The gate of a bucket that has ended is closed with groups that wait.
+        match bucket.has_ended() {
+            true => Err(bucket.led_elsewhere(to)),
+            false => Ok(()),
+        }
     });
     let is_settled = matches!(tokio::time::timeout(SETTLE_WAIT, settled).await, Ok(Ok(())));
     let revision = bucket.links.copies().map(|copies| copies.revision);
@@ -152,10 +156,15 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
     };
     let (id, begun) = (bucket.info.id, Instant::now());
     loop {
-        match ask(projector, id, (revision, CopiesChange::Give(to))).await {
-            // It leads no more: the bucket is replaced, and the new leader has everything.
+        let asked = ask(projector, id, (revision, CopiesChange::Give(to)));
+        let answer = tokio::time::timeout_at(begun + GIVE_WAIT, asked).await;
+        match answer.unwrap_or_else(|_| Err(Error::unavailable("no coordinator has answered"))) {
             Ok(Some(copies)) if copies.leader != projector.me() => {
-                return projector.roles.compared(id, copies.term);
+                // It leads no more, and the bucket is replaced. Whoever has the place by this very change has everything.
+                if copies.leader == to && copies.revision == revision + 1 {
+                    projector.roles.compared(id, copies.term);
+                }
+                return;
             }
             // The configuration has changed meanwhile, and this projector still leads.
             Ok(_) => break,
@@ -164,7 +173,7 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
                 if is_void(projector, id, revision) {
                     break;
                 }
-                if begun.elapsed() > GIVE_WAIT {
+                if begun.elapsed() >= GIVE_WAIT {
                     // The other copies may reach the coordinators. This one opens the bucket anew, if it still leads then.
                     bucket.end_leading(bucket.led_elsewhere(to));
                     return projector.roles.look_again();

@@ -161,12 +161,15 @@ fn inspect_log(env: &Env, args: &FileArgs) -> Result<()> {
         }
     })?;
     printed?;
-    let SegmentInfo { base, log_id, end, records, payload_bytes, damaged: count, .. } = info;
+    let SegmentInfo {
+        base, log_id, end, records, payload_bytes, room_bytes, damaged: count, ..
+    } = info;
     if args.json {
         json(&info)?;
     } else {
         say(&format!(
-            "segment of log {log_id:016x} from LSN {base} to {end}: {records} records with {payload_bytes} bytes\n"
+            "segment of log {log_id:016x} from LSN {base} to {end}: {records} records with {payload_bytes} bytes{}\n",
+            room(room_bytes)
         ))?;
     }
     damaged(&args.file, count).map_err(|error| {
@@ -190,15 +193,21 @@ fn inspect_changes(env: &Env, args: &FileArgs) -> Result<()> {
         }
     })?;
     printed?;
-    let SegmentInfo { base, log_id, end, records, .. } = info;
+    let SegmentInfo { base, log_id, end, records, room_bytes, .. } = info;
     if args.json {
         json(&info)?;
     } else {
         say(&format!(
-            "segment of change log {log_id:016x} from LSN {base} to {end}: {records} groups with {items} items, {mutations} mutations\n"
+            "segment of change log {log_id:016x} from LSN {base} to {end}: {records} groups with {items} items, {mutations} mutations{}\n",
+            room(room_bytes)
         ))?;
     }
     damaged(&args.file, count.max(info.damaged))
+}
+
+/// The zeros behind the last record, which a last segment may have.
+fn room(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { format!(", and room of {bytes} bytes behind them") }
 }
 
 fn change_line(item: &ChangeInfo) -> String {

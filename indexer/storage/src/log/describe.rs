@@ -115,11 +115,7 @@ pub fn scan(
             damaged: 0,
         };
         while walked.at < sum.end {
-            if reader.is_room(walked.at)? {
-                (sum.end, sum.room_bytes) = (walked.at, end - walked.at);
-                break;
-            }
-            walked.next_record(&mut reader, &mut |info, payload| {
+            let goes_on = walked.next_record(&mut reader, &mut |info, payload| {
                 match (info.state, info.mark) {
                     (RecordState::Ok, false) => {
                         sum.records += 1;
@@ -130,6 +126,10 @@ pub fn scan(
                 }
                 each(info, payload);
             })?;
+            if !goes_on {
+                (sum.end, sum.room_bytes) = (walked.at, end - walked.at);
+                break;
+            }
         }
         sum.chain_end = walked.chain.map(Chain::value);
         Ok(sum)
@@ -152,12 +152,12 @@ struct Walked {
 }
 
 impl Walked {
-    /// Describes the record at this place, and goes to the next one.
+    /// Describes the record at this place, and goes to the next one. Returns false if there is nothing but room.
     fn next_record(
         &mut self,
         reader: &mut SegmentReader,
         each: &mut dyn FnMut(&RecordInfo, &[u8]),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let lsn = self.at;
         let (offset, end) = (reader.offset(lsn), reader.end());
         let of = |header: &RecordHeader, state| RecordInfo {
@@ -180,6 +180,9 @@ impl Walked {
                 self.at = (lsn + header.record_bytes()).min(end);
             }
             FoundRecord::BadHeader => {
+                if reader.is_room(lsn)? {
+                    return Ok(false);
+                }
                 let next = reader.find_header(lsn + 1)?.map_or(end, |(next, _)| next);
                 let (bytes, state) = (next - lsn, RecordState::Unreadable);
                 let (durable, mark) = (None, false);
@@ -187,6 +190,6 @@ impl Walked {
                 (self.chain, self.at) = (None, next);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -309,3 +309,21 @@ fn zeros_in_the_place_of_synced_records_are_damage() {
     put(&env, &first, &bytes);
     assert!(refused(&env, &options(0)).message.contains("synced as a whole"));
 }
+
+/// A description reads a segment once, however small its records are.
+#[test]
+fn a_description_reads_each_part_of_a_segment_once() {
+    let (env, _, fs) = sim::world(1);
+    let large = DirectLogOptions { segment_bytes: 8 << 20, ..options(0) };
+    let (log, _) = open(&env, &large).unwrap();
+    for _ in 0..40_000 {
+        log.append(&[&[7; 60]]).unwrap();
+    }
+    log.sync().unwrap();
+    let path = segment_path(&dir(), 0);
+    let before = fs.operations();
+    let info = scan(&*env.fs, &path, &mut |_, _| ()).unwrap();
+    assert_eq!((info.records, info.damaged), (40_000, 0));
+    let operations = fs.operations() - before;
+    assert!(operations < 20, "{operations} operations for {} bytes", info.used_bytes());
+}

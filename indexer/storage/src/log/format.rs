@@ -25,25 +25,25 @@ pub(super) const RECORD_LEN_AT: usize = 4;
 /// Offset of the header's checksum in a record's header.
 pub(super) const RECORD_CHECKSUM_AT: usize = 12;
 /// Maximum payload. A longer record is damage: an epoch of that size is never accepted.
-pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
+pub(crate) const RECORD_BYTES_MAX: usize = 1 << 30;
 
 /// Bound of all LSNs, so that sums of LSNs cannot overflow. A larger LSN is damage.
 const LSN_MAX: Lsn = 1 << 62;
 
 /// Header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SegmentHead {
+pub(crate) struct SegmentHead {
     /// LSN of the beginning.
-    pub(super) base: Lsn,
+    pub(crate) base: Lsn,
     /// Random id of the log.
-    pub(super) log_id: u64,
+    pub(crate) log_id: u64,
     /// The chain over all earlier segments, see [`Chain`](crate::log::chain::Chain).
-    pub(super) chain: u32,
+    pub(crate) chain: u32,
 }
 
 impl SegmentHead {
     /// Encodes the header.
-    pub(super) fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
         let mut header = [0; SEGMENT_HEADER_BYTES];
         header[..4].copy_from_slice(SEGMENT_MAGIC);
         header[4..8].copy_from_slice(&VERSION.to_le_bytes());
@@ -56,12 +56,12 @@ impl SegmentHead {
     }
 
     /// Checksum of the encoded header.
-    pub(super) fn checksum(&self) -> u32 {
+    pub(crate) fn checksum(&self) -> u32 {
         u32_at(&self.encode(), SEGMENT_FIELDS_BYTES)
     }
 
     /// Decodes a header.
-    pub(super) fn parse(header: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self> {
+    pub(crate) fn parse(header: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self> {
         let version = u32_at(header, 4);
         let fields = if version == 2 { SEGMENT_FIELDS_BYTES_2 } else { SEGMENT_FIELDS_BYTES };
         if &header[..4] != SEGMENT_MAGIC

@@ -265,6 +265,8 @@ impl LogWalk<'_, '_> {
         let offset = reader.offset(self.end);
         if reader.is_room(self.end)? {
             self.check_end(path)?;
+            let bytes = file.len()?.saturating_sub(offset);
+            tracing::debug!(path = %path.display(), offset, bytes, "cut the room behind the log");
             return Ok(file.set_len(offset)?);
         }
         let synced = largest_durable(reader, self.end)?.max(self.synced());

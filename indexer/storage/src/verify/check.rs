@@ -159,7 +159,7 @@ impl Verify<'_> {
                 damaged.push(record.clone());
             }
         });
-        let segment = match described {
+        let mut segment = match described {
             Ok(segment) => segment,
             Err(_) if is_last && self.is_begun(path) => {
                 self.report.note(path, "a segment without records, whose creation was interrupted");
@@ -184,6 +184,11 @@ impl Verify<'_> {
         }
         if let Some(what) = before.and_then(|before| segment.contradiction(&before)) {
             self.report.finding(path, what);
+        }
+        if !is_last && segment.room_bytes > 0 {
+            let (at, bytes) = (segment.end, segment.room_bytes);
+            self.report.finding(path, format!("LSN {at}: {bytes} zeros in the place of records"));
+            segment.chain_end = None;
         }
         self.damaged_records(path, is_last, durable, &damaged);
         Some(segment)

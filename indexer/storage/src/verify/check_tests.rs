@@ -11,6 +11,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use super::*;
 use crate::batch::{EpochBatch, Piece};
 use crate::engine::storage_engine::StorageEngine;
+use crate::log::format::SegmentHead;
 use crate::manifest::testing;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
@@ -135,6 +136,23 @@ async fn a_damaged_record_that_was_durable_is_damage_and_a_torn_tail_is_not() {
     file.write_all_at(b"half a record", len).unwrap();
     let report = verify(&env, Path::new(DIR));
     assert_eq!((report.findings.len(), report.notes.len()), (0, 1), "{report:?}");
+}
+
+#[tokio::test]
+async fn zeros_behind_a_closed_segment_are_a_finding() {
+    let (env, _) = node().await;
+    let dir = layout::log_dir(Path::new(DIR));
+    let log = files(&env, &dir).remove(0);
+    let info = log::scan(&*env.fs, &log, &mut |_, _| ()).unwrap();
+    let head = SegmentHead { base: info.end, log_id: info.log_id, chain: info.chain_end.unwrap() };
+    let next = env.fs.open(&log::segment_path(&dir, info.end), OpenMode::CreateNew).unwrap();
+    next.write_all_at(&head.encode(), 0).unwrap();
+    assert_eq!(verify(&env, Path::new(DIR)).findings, vec![]);
+    let file = env.fs.open(&log, OpenMode::ReadWrite).unwrap();
+    file.write_all_at(&[0; 100], file.len().unwrap()).unwrap();
+    let report = verify(&env, Path::new(DIR));
+    assert_eq!(report.findings.len(), 1, "{report:?}");
+    assert_eq!(report.findings[0].path, log);
 }
 
 #[tokio::test]

@@ -201,7 +201,7 @@ impl<'a> Surveyor<'a> {
                 }
             }
         });
-        let found = match found {
+        let mut found = match found {
             Ok(found) => found,
             Err(error) => return self.unreadable(&path, base, next, &error),
         };
@@ -221,6 +221,7 @@ impl<'a> Surveyor<'a> {
             self.damaged += 1;
             let (at, bytes) = (found.end, found.room_bytes);
             self.finding(&path, format!("LSN {at}: {bytes} zeros in the place of groups"));
+            (found.damaged, found.chain_end) = (1, None);
         }
         self.order(&path, base, &found);
         if let Some(end) = next.filter(|_| found.damaged == 0) {

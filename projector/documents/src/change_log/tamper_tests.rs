@@ -287,3 +287,15 @@ fn damage_in_the_midst_names_the_mutations_that_it_concerns() {
     let survey = verify(&history.fs, &history.dir, None).unwrap();
     assert_eq!(survey.gaps.len(), 2, "{survey:?}");
 }
+
+#[test]
+fn zeros_behind_a_closed_segment_are_seen_by_the_start_and_by_a_check() {
+    let mut history = written(2);
+    let saved = saved(&history);
+    let first = segments(&history).remove(0);
+    let bytes = &saved.iter().find(|(path, _)| *path == first).unwrap().1;
+    let is_harmless = try_damage(&mut history, &saved, "zeros behind it", &|history| {
+        put(&history.fs, &first, &[bytes.as_slice(), &[0; 100]].concat());
+    });
+    assert!(!is_harmless);
+}
