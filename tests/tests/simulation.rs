@@ -23,7 +23,7 @@ const TWICE: u64 = 20;
 /// projector of a pushed bucket had lost. 20934: a node that had rolled back to before its first applied epoch lost its
 /// place in a crash, and continued at the present. 9073 and 9094: a copy that had joined and then led did not know the
 /// timestamps of its bucket. 30079: a follower used a store that had failed. 30283: a copy with an empty disk took the lead
-/// from the only complete one.
+/// from the only complete one. 120187: the operator accepted the loss of a leader, though another copy in sync had everything.
 const FOUND: &[(u64, &str)] = &[
     (16, "8"),
     (35, "8"),
@@ -36,6 +36,7 @@ const FOUND: &[(u64, &str)] = &[
     (9094, "8"),
     (30079, "10"),
     (30283, "10"),
+    (120187, "30"),
 ];
 
 /// One test at a time, each on all processors.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use turmoil::Sim;
 
 use super::driver::{Broken, Faults, RESTART, is_projector};
+use super::of_copies::leads_beside_a_spare;
 use crate::sim::disks::{judge_flipped, wipe};
 use crate::sim::hosts::Hosts;
 use crate::sim::{LATENCY_MAX, Shared};
@@ -75,8 +76,12 @@ impl Faults {
                         self.crash(&name, now + RESTART, sim, hosts);
                     }
                 }
-                // The bits are flipped back first.
-                Broken::Lacking(name) if self.is_damaged(&name) => {
+                // It has everything again, from another copy.
+                Broken::Lacking(name) if !hosts.all[&name].documents.is_told_of_loss() => {}
+                // The bits are flipped back first, and a copy that has everything takes over.
+                Broken::Lacking(name)
+                    if self.is_damaged(&name) || leads_beside_a_spare(&name, hosts) =>
+                {
                     self.broken.push((Broken::Lacking(name), now + RESTART));
                 }
                 Broken::Lacking(name) => {

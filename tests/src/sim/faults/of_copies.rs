@@ -186,6 +186,15 @@ impl Faults {
     }
 }
 
+/// True if a projector leads and another copy in sync has everything that was acknowledged: the operator accepts no loss then.
+pub(super) fn leads_beside_a_spare(name: &str, hosts: &Hosts) -> bool {
+    let node = hosts.all[name].info.id;
+    let copies = hosts.copied.as_ref().and_then(|copied| copied.copies_of_client());
+    copies.is_some_and(|(bucket, copies)| {
+        copies.leader == node && is_spare((bucket, &copies), node, hosts)
+    })
+}
+
 /// True if another copy in sync has everything that was acknowledged.
 fn is_spare((bucket, copies): (BucketId, &Copies), node: NodeId, hosts: &Hosts) -> bool {
     let Some(copied) = &hosts.copied else { return false };
