@@ -6,10 +6,9 @@
 //!
 //! A simulation may decide at each lock which thread runs next (`turn.rs`, only with the feature `testing`).
 
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-#[cfg(any(test, feature = "testing"))]
-use std::sync::TryLockError;
+use std::sync::{
+    Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 #[cfg(any(test, feature = "testing"))]
 use crate::turn::in_turn;
@@ -21,6 +20,11 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         return guard;
     }
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks a mutex, unless another thread has it.
+pub fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    taken(mutex.try_lock())
 }
 
 /// Locks for reading.
@@ -42,7 +46,6 @@ pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 /// The guard, unless another thread has the lock.
-#[cfg(any(test, feature = "testing"))]
 fn taken<G>(tried: Result<G, TryLockError<G>>) -> Option<G> {
     match tried {
         Ok(guard) => Some(guard),

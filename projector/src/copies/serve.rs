@@ -123,11 +123,7 @@ async fn next(
 ) -> Result<CopyAnswer> {
     let mut changes = bucket.watch();
     if bucket.links.heard(node, session, said, Instant::now())? {
-        let at = Arc::clone(bucket);
-        projector.env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
-            at.gate.show_waiting();
-            at.wake();
-        });
+        show(projector, bucket);
     }
     let idle = tokio::time::sleep(IDLE);
     tokio::pin!(idle);
@@ -146,6 +142,20 @@ async fn next(
         false => copied_groups(&groups),
     };
     Ok(CopyAnswer::Groups { answer, first, groups })
+}
+
+/// Shows the groups that every awaited copy has: at once if that is quick.
+fn show(projector: &Projector, bucket: &Arc<Bucket>) {
+    let (name, policy) = ("projector groups", TaskPolicy::EndProcess);
+    let is_done = projector.env.inline(name, policy, || bucket.gate.show_small());
+    if is_done == Some(true) {
+        return bucket.wake();
+    }
+    let at = Arc::clone(bucket);
+    projector.env.spawn_blocking(name, policy, move || {
+        at.gate.show_waiting();
+        at.wake();
+    });
 }
 
 fn copied_groups(groups: &[Arc<Batch>]) -> Vec<Vec<CopiedMutation>> {

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::Result;
-use proto::lock::lock;
+use proto::lock::{lock, try_lock};
 use proto::model::cut::Position;
 use proto::model::history::Branches;
 
@@ -47,10 +47,24 @@ pub(super) enum Fate {
 pub struct Gate {
     log: Mutex<Ahead>,
     show: Mutex<()>,
-    /// The groups between their turns, with their numbers.
-    waiting: Mutex<VecDeque<(u64, Show)>>,
+    waiting: Mutex<VecDeque<WaitingGroup>>,
     links: Arc<Links>,
 }
+
+/// A group between its turns.
+pub(super) struct WaitingGroup {
+    /// Its number among the groups that other copies get.
+    pub(super) number: u64,
+    /// The approximate size.
+    pub(super) bytes: usize,
+    /// Its second turn.
+    pub(super) show: Show,
+}
+
+/// A group of at most this size is small.
+pub(super) const SMALL_BYTES_MAX: usize = 64 << 10;
+/// Small groups that are shown at once on a thread that must not wait.
+const SMALL_GROUPS_MAX: usize = 4;
 
 /// Nothing is on its way while this is held.
 pub struct Closed<'g> {
@@ -68,14 +82,14 @@ impl Gate {
     pub fn is_settled(&self) -> bool {
         let waiting = lock(&self.waiting);
         let durable = self.links.durable();
-        waiting.back().is_none_or(|(number, _)| *number <= durable)
+        waiting.back().is_none_or(|group| group.number <= durable)
     }
 
     /// True if a group waits that no other copy lacks.
     pub fn has_ready(&self) -> bool {
         let waiting = lock(&self.waiting);
         let durable = self.links.durable();
-        waiting.front().is_some_and(|(number, _)| *number <= durable)
+        waiting.front().is_some_and(|group| group.number <= durable)
     }
 
     /// The number of groups between their turns.
@@ -119,20 +133,32 @@ impl Gate {
     }
 
     /// Adds a group that has had its first turn; its caller still holds that turn. Returns the number of groups that wait.
-    pub(super) fn push(
-        &self,
-        _first_turn: &MutexGuard<'_, Ahead>,
-        number: u64,
-        show: Show,
-    ) -> usize {
+    pub(super) fn push(&self, _first_turn: &MutexGuard<'_, Ahead>, group: WaitingGroup) -> usize {
         let mut waiting = lock(&self.waiting);
-        waiting.push_back((number, show));
+        waiting.push_back(group);
         waiting.len()
     }
 
     /// Shows all groups that wait for no other copy.
     pub fn show_waiting(&self) {
         self.take_waiting(Fate::Shown);
+    }
+
+    /// Shows groups that wait for no other copy as long as they are small and nobody else has the second turn. So it is quick, and costs
+    /// less than the wake-up of another thread. Returns false if such groups are left.
+    pub fn show_small(&self) -> bool {
+        for _ in 0..SMALL_GROUPS_MAX {
+            let answers = {
+                let Some(_turn) = try_lock(&self.show) else { return false };
+                match self.next_ready(Fate::Shown, SMALL_BYTES_MAX) {
+                    NextReady::None => return true,
+                    NextReady::Larger => return false,
+                    NextReady::Group(group) => (group.show)(Fate::Shown),
+                }
+            };
+            answers();
+        }
+        !self.has_ready()
     }
 
     /// Abandons all groups that wait, and closes the gate. The bucket takes nothing more: it was ended or retired before.
@@ -147,22 +173,35 @@ impl Gate {
         loop {
             let answers = {
                 let _turn = lock(&self.show);
-                // The queue is looked at within the turn, so that groups are shown in their order, and before the copies: a group that
-                // was added later may wait for one that was not awaited yet.
-                let mut waiting = lock(&self.waiting);
-                let durable = match fate {
-                    Fate::Shown => self.links.durable(),
-                    Fate::Abandoned => u64::MAX,
-                };
-                if waiting.front().is_none_or(|(number, _)| *number > durable) {
-                    return;
-                }
-                let next = waiting.pop_front();
-                drop(waiting);
-                let Some((_, show)) = next else { return };
-                show(fate)
+                let NextReady::Group(group) = self.next_ready(fate, usize::MAX) else { return };
+                (group.show)(fate)
             };
             answers();
         }
     }
+
+    /// Takes the next group from the queue. The caller has the second turn, so that groups are shown in their order. The queue is looked
+    /// at before the copies: a group that was added later may wait for one that was not awaited yet.
+    fn next_ready(&self, fate: Fate, bytes_max: usize) -> NextReady {
+        let mut waiting = lock(&self.waiting);
+        let durable = match fate {
+            Fate::Shown => self.links.durable(),
+            Fate::Abandoned => u64::MAX,
+        };
+        match waiting.front() {
+            Some(next) if next.number <= durable && next.bytes > bytes_max => NextReady::Larger,
+            Some(next) if next.number <= durable => {
+                waiting.pop_front().map_or(NextReady::None, NextReady::Group)
+            }
+            _ => NextReady::None,
+        }
+    }
+}
+
+/// The next group that wants its second turn.
+enum NextReady {
+    None,
+    Group(WaitingGroup),
+    /// It is larger than asked for, and waits on.
+    Larger,
 }

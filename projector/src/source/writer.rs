@@ -32,7 +32,7 @@ use tokio::sync::{Notify, oneshot};
 use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
 use super::embedded::numbering;
-use super::gate::{Answers, Fate};
+use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
@@ -43,8 +43,6 @@ use documents::document_store::{Batch, DocumentStore, ShowBatch};
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Groups that one thread commits before it gives way.
 const GROUPS_MAX: usize = 64;
-/// A smaller group is shown by the thread that has logged it: that costs less than another thread's wake-up.
-const SHOWN_INLINE_BYTES_MAX: usize = 64 << 10;
 /// Groups between their turns. More would only wait longer.
 const UNSHOWN_MAX: usize = 2;
 /// Groups that wait for other copies: one on its way there, one that is synced there, and those that gather meanwhile.
@@ -142,8 +140,8 @@ impl Writer {
                 continue;
             }
             let (group, then) = gather(first, jobs);
-            let is_large =
-                group.iter().map(|job| job.bytes).sum::<usize>() >= SHOWN_INLINE_BYTES_MAX;
+            // A small group is shown by the thread that has logged it: that costs less than another thread's wake-up.
+            let is_large = bytes_of(&group) > SMALL_BYTES_MAX;
             let waiting = self.log_group(bucket, group);
             next = then.or_else(|| jobs.try_recv().ok());
             if !bucket.links.is_alone() && !bucket.gate.is_settled() {
@@ -166,6 +164,7 @@ impl Writer {
 
     /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown.
     fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> usize {
+        let bytes = bytes_of(&jobs);
         let mut turn = bucket.gate.log();
         let behind = turn.take(|| bucket.published());
         let pending = PendingChanges::new(Arc::clone(bucket), behind);
@@ -194,7 +193,7 @@ impl Writer {
             is_shown.store(true, Ordering::Release);
             Box::new(move || answer_all(answers, &committed)) as Answers
         };
-        bucket.gate.push(&turn, number, Box::new(show))
+        bucket.gate.push(&turn, WaitingGroup { number, bytes, show: Box::new(show) })
     }
 
     /// Makes a durable group visible, unless it is abandoned.
@@ -251,6 +250,10 @@ fn gather(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
         then = if bytes < GROUP_BYTES_MAX { jobs.try_recv().ok() } else { None };
     }
     (group, then)
+}
+
+fn bytes_of(jobs: &[Job]) -> usize {
+    jobs.iter().map(|job| job.bytes).sum()
 }
 
 fn answer_all(answers: Vec<(Answer, Option<Room>)>, committed: &Result<()>) {

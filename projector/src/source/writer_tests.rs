@@ -108,3 +108,38 @@ fn a_failed_sync_fails_its_group_and_those_behind_it_and_none_before_it() {
     assert!(seqno(failed).is_err() && seqno(behind).is_err());
     assert_eq!(world.end(), 1, "nothing of them is published");
 }
+
+#[test]
+fn a_thread_that_must_not_wait_shows_small_groups_in_their_order() {
+    let world = World::new();
+    let log = |id: &str, bytes: usize| {
+        let (job, answer) = world.job(id, WriteKind::Upsert(document()));
+        world.writer.log_group(&world.bucket, vec![Job { bytes, ..job }]);
+        answer
+    };
+    let gate = &world.bucket.gate;
+    assert!(gate.show_small(), "nothing waits");
+    let (small, large, behind) = (log("a", 10), log("b", SMALL_BYTES_MAX + 1), log("c", 10));
+    let held = gate.shown();
+    assert!(!gate.show_small(), "another thread shows");
+    drop(held);
+    assert!(!gate.show_small(), "a large group is left");
+    assert_eq!((seqno(small), world.end()), (Ok(1), 1));
+    gate.show_waiting();
+    assert_eq!((seqno(large), seqno(behind)), (Ok(2), Ok(3)));
+}
+
+#[test]
+fn a_thread_that_must_not_wait_shows_few_groups_at_once() {
+    let world = World::new();
+    let mut answers = Vec::new();
+    for n in 0..6 {
+        let (job, answer) = world.job(&format!("d{n}"), WriteKind::Upsert(document()));
+        world.writer.log_group(&world.bucket, vec![job]);
+        answers.push(answer);
+    }
+    assert!(!world.bucket.gate.show_small());
+    assert_eq!(world.end(), 4);
+    assert!(world.bucket.gate.show_small());
+    assert_eq!(world.end(), 6);
+}

@@ -118,6 +118,19 @@ impl Env {
         }));
     }
 
+    /// Runs work at once that is too short for a thread of its own. A panic means what the policy says; then there is no result.
+    pub fn inline<T>(
+        &self,
+        name: &'static str,
+        policy: TaskPolicy,
+        work: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let failed = |panic| {
+            fail(&*self.spawner, name, TaskFailureCause::Panicked(panic), policy);
+        };
+        Panic::catch(work).map_err(failed).ok()
+    }
+
     /// Runs blocking work off the async threads and waits for its result.
     ///
     /// # Panics

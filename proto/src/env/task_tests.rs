@@ -44,6 +44,15 @@ async fn a_panic_of_blocking_work_is_one_of_the_task_that_waits_for_it() {
 }
 
 #[tokio::test]
+async fn a_panic_of_work_at_once_means_what_its_policy_says() {
+    let (env, _, mut failures) = process(1);
+    assert_eq!(env.inline("short", TaskPolicy::EndProcess, || 7), Some(7));
+    let none = env.inline("short", TaskPolicy::EndProcess, || -> u8 { panic!("half done") });
+    assert_eq!(none, None);
+    assert_eq!(next(&mut failures).await, "task \"short\" panicked: half done");
+}
+
+#[tokio::test]
 async fn a_service_that_ends_ends_the_process() {
     let (env, _, mut failures) = process(1);
     let _loop = env.spawn_service("a loop", async { "its queue was closed" });
