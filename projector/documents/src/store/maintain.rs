@@ -52,7 +52,9 @@ impl BucketStore {
     /// Does one piece of work that is due; false if there is none.
     pub fn maintain(&self, replay_bytes_max: u64) -> Result<bool> {
         // Records, purges and rewinds take room in the log, and none in memory.
-        let is_long = self.log.end() - self.covered() > replay_bytes_max;
+        // Order matters: a writer that flushes moves both on.
+        let covered = self.covered();
+        let is_long = self.log.end() - covered > replay_bytes_max;
         if (is_long || self.table.needs_flush()) && self.flush()? {
             return Ok(true);
         }
