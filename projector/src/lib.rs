@@ -60,7 +60,7 @@ pub mod testing {
         BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, MemoryStore,
         Mutation, StoredDocument, StoredId,
     };
-    pub use documents::change_log::ChangeLogOptions;
+    pub use documents::change_log::{ChangeLogOptions, IndexCache};
     pub use documents::mutation::entry_bytes;
     pub use documents::ownership::Ownership;
     pub use documents::{Batch, ShowBatch};

@@ -9,8 +9,8 @@
 //! A log is on disk in segments, and the mutations of a vbucket that seldom changes hold segments in which all others are
 //! purged. A log that takes twice its limit on disk gives up all that its oldest segments have.
 //!
-//! Entries are removed in small batches, off the async threads, and the bucket's writer commits its groups between them. A
-//! stream that still reads purged entries notices by itself (`crate::feed`).
+//! A purge is one group of the log, or a few if the bucket has many vbuckets. It is done off the async threads, and the
+//! bucket's writer commits its own groups between. A stream that still reads purged entries notices by itself (`crate::feed`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ use crate::source::{DocumentStore, LogExtent};
 
 /// The interval of measurements. At full load a few per cent of the limit are written in between.
 const LOOK: Duration = Duration::from_secs(1);
-/// Entries that one batch removes: a millisecond of work.
-const STEP_ENTRIES: u64 = 2048;
+/// Vbuckets that one group purges. Each costs a look-up in the log while the bucket's writer waits: some milliseconds for all.
+const STEP_VBUCKETS: usize = 64;
 
 /// The size down to which a log over its limit is purged.
 fn low_mark(bytes_max: u64) -> u64 {
     bytes_max / 8 * 7
 }
 
-/// Purges logs over their limit. Runs until cancelled; each removed batch is complete.
+/// Purges logs over their limit. Runs until cancelled; each group is complete.
 pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
     loop {
         tokio::time::sleep(LOOK).await;
@@ -50,7 +50,7 @@ pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// For some vbuckets, the last entry to remove in one batch.
+/// For some vbuckets, the last entry to remove in one group.
 type Step = Vec<(VbucketId, Seqno)>;
 
 async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
@@ -135,27 +135,14 @@ fn first_with(extent: &LogExtent, bytes: u64, log: impl Fn(Seqno) -> Result<u64>
     Ok(Seqno(low))
 }
 
-/// Splits the removal into batches of bounded size, the oldest entries of each vbucket first.
+/// Splits the removal into groups. Vbuckets that keep everything are left out.
 fn steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<Step> {
-    let mut steps = vec![Vec::new()];
-    let mut room = STEP_ENTRIES;
-    for ((extent, point), n) in extents.iter().zip(points).zip(0..) {
-        let (mut at, to) = (extent.purged.0, point.0.min(extent.end.0));
-        while at < to {
-            let next = to.min(at + room);
-            if let Some(step) = steps.last_mut() {
-                step.push((VbucketId(n), Seqno(next)));
-            }
-            room -= next - at;
-            at = next;
-            if room == 0 {
-                steps.push(Vec::new());
-                room = STEP_ENTRIES;
-            }
-        }
-    }
-    steps.retain(|step| !step.is_empty());
-    steps
+    let goes = |((extent, point), n): ((&LogExtent, &Seqno), u16)| {
+        let to = (*point).min(extent.end);
+        (to > extent.purged).then_some((VbucketId(n), to))
+    };
+    let all: Step = extents.iter().zip(points).zip(0..).filter_map(goes).collect();
+    all.chunks(STEP_VBUCKETS).map(<[_]>::to_vec).collect()
 }
 
 #[cfg(test)]
@@ -240,19 +227,21 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_bounded_and_end_with_the_log() {
+    fn a_purge_of_few_vbuckets_is_one_group_and_ends_with_the_log() {
         let extent = |purged, end| LogExtent {
             purged: Seqno(purged),
             end: Seqno(end),
             ..LogExtent::default()
         };
-        let extents = [extent(10, 5_000), extent(0, 100), extent(0, 0)];
-        let steps = steps(&extents, &[Seqno(9_000), Seqno(40), Seqno(0)]);
-        let expected = [
-            vec![(VbucketId(0), Seqno(2_058))],
-            vec![(VbucketId(0), Seqno(4_106))],
-            vec![(VbucketId(0), Seqno(5_000)), (VbucketId(1), Seqno(40))],
-        ];
-        assert_eq!(steps, expected);
+        let extents = [extent(10, 5_000_000), extent(0, 100), extent(7, 9), extent(0, 0)];
+        let points = [Seqno(9_000_000), Seqno(40), Seqno(7), Seqno(0)];
+        let expected = vec![(VbucketId(0), Seqno(5_000_000)), (VbucketId(1), Seqno(40))];
+        assert_eq!(steps(&extents, &points), [expected]);
+        let many =
+            steps(&[extent(0, 5); 2 * STEP_VBUCKETS + 1], &[Seqno(3); 2 * STEP_VBUCKETS + 1]);
+        let lens: Vec<_> = many.iter().map(Vec::len).collect();
+        assert_eq!(lens, [STEP_VBUCKETS, STEP_VBUCKETS, 1]);
+        let last = many.concat().last().copied();
+        assert_eq!(last, Some((VbucketId(2 * STEP_VBUCKETS as u16), Seqno(3))));
     }
 }

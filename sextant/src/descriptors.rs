@@ -2,8 +2,8 @@
 //!
 //! Without shares, idle sessions would take all descriptors, and then no file can be opened: a failed write of
 //! documents ends the projector. Sessions get three eighths, and connections that are logging in a sixteenth. Fragments and
-//! document files get an eighth each, connections of gRPC and of other processes a sixteenth each, and those of HTTP half of that.
-//! The rest is for logs, calls to other processes, and what is open for a moment.
+//! the files of documents (fragments and logs) get an eighth each, connections of gRPC and of other processes a sixteenth each, and
+//! those of HTTP half of that. The rest is for other logs, calls to other processes, and what is open for a moment.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -7,9 +7,9 @@
 
 use std::process::{Command, Output};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proto::plant::PLANTS;
+use tests::harness::on_all_processors;
 
 /// Plant, layer, seed, simulated seconds of faults.
 const FOUND: [(&str, &str, u64, u64); 48] = [
@@ -90,16 +90,10 @@ fn replay((plant, layer, seed, seconds): (&str, &str, u64, u64)) -> Option<Strin
 
 #[test]
 fn every_plant_is_found_by_its_seed() {
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(found) = FOUND.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    wrong.lock().expect("not poisoned").extend(replay(*found));
-                }
-            });
-        }
+    let wrong = Mutex::new(Vec::new());
+    on_all_processors(&FOUND, |found| {
+        let told = replay(*found);
+        wrong.lock().expect("not poisoned").extend(told);
     });
     let wrong = wrong.into_inner().expect("not poisoned");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,20 +1,26 @@
 //! The coordinators' Raft core with an unreliable network and unreliable disks. `simulate --layer raft` runs more
 //! seeds.
 
+use std::sync::Mutex;
+
 use coordinator::testing::{LogEntry, MessageKind, RaftMessage};
 use proto::ErrorCode;
 use proto::model::ids::NodeId;
+use tests::harness::on_all_processors;
 use tests::raft::{MEMBERS, World, config, run};
 
 #[test]
 fn faults_never_break_the_promises() {
-    let (mut acknowledged, mut terms, mut snapshots) = (0, 0, 0);
-    for seed in 0..100 {
-        let world = run(seed, 4000);
-        acknowledged += world.acknowledged.len();
-        terms += world.seen.leaders.len();
-        snapshots += world.snapshots_installed;
-    }
+    let seeds: Vec<u64> = (0..100).collect();
+    let counts = Mutex::new((0, 0, 0));
+    on_all_processors(&seeds, |seed| {
+        let world = run(*seed, 4000);
+        let mut counts = counts.lock().expect("not poisoned");
+        counts.0 += world.acknowledged.len();
+        counts.1 += world.seen.leaders.len();
+        counts.2 += world.snapshots_installed;
+    });
+    let (acknowledged, terms, snapshots) = counts.into_inner().expect("not poisoned");
     assert!(acknowledged > 1000 && terms > 200, "{acknowledged} commands, {terms} terms");
     assert!(snapshots > 0, "no member was ever far behind");
 }

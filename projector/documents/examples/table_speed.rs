@@ -71,6 +71,7 @@ fn measure(documents: u64, compression: Compression, block_bytes: usize) -> Resu
         memtable_bytes: 64 << 20,
         cache: Arc::new(BlockCache::new(64 << 20)),
         open_files: OpenFiles::new(&fs, 100),
+        stop: Arc::default(),
         compression,
         block_bytes,
     };

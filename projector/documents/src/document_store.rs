@@ -187,4 +187,7 @@ pub trait DocumentStore: Send + Sync + 'static {
     fn maintain(&self) -> Result<bool> {
         Ok(false)
     }
+
+    /// Says that the process ends: long work that nothing needs is given up.
+    fn stop(&self) {}
 }

@@ -98,6 +98,7 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         self.projector.end_writers();
+        self.projector.store().stop();
     }
 }
 

@@ -6,6 +6,7 @@
 )]
 
 pub mod grpc;
+mod parallel;
 pub mod process;
 pub mod processes;
 pub mod sql;
@@ -18,6 +19,8 @@ use proto::env::Env;
 use sextant::roles::{Cluster, ClusterConfig};
 use sextant::roles::{PortOptions, Ports, Server};
 use tokio_postgres::{Client, NoTls};
+
+pub use parallel::on_all_processors;
 
 /// A whole cluster in this process, on a directory and on ports of its own.
 pub struct TestCluster {

@@ -1,4 +1,4 @@
-//! A bounded pool of open files for reading.
+//! A bounded pool of open files.
 //!
 //! A store may have more fragments than its process may have open files. A [`PooledFile`] opens its file when it is
 //! read, and the pool closes files that were not read lately: it goes round the open files, and passes by each one
@@ -31,6 +31,7 @@ pub struct PooledFile {
 /// The place of a file in the pool; locked after the pool.
 struct Slot {
     path: PathBuf,
+    mode: OpenMode,
     state: Mutex<SlotState>,
     was_read: AtomicBool,
 }
@@ -48,25 +49,36 @@ impl OpenFiles {
 
     /// Opens a file for reading.
     pub fn open(self: &Arc<Self>, path: &Path) -> io::Result<PooledFile> {
-        Ok(self.add(path, self.open_now(path)?))
+        Ok(self.add(path, self.open_now(path, OpenMode::Read)?))
     }
 
-    /// Takes over an open file.
+    /// Takes over an open file for reading.
     pub fn add(self: &Arc<Self>, path: &Path, file: Arc<dyn File>) -> PooledFile {
+        self.add_as(OpenMode::Read, path, file)
+    }
+
+    /// Takes over an open file for reading and writing. Whoever writes holds the file until it is synced, since a failure of the
+    /// disk is told only to those who have the file open.
+    pub fn add_writable(self: &Arc<Self>, path: &Path, file: Arc<dyn File>) -> PooledFile {
+        self.add_as(OpenMode::ReadWrite, path, file)
+    }
+
+    fn add_as(self: &Arc<Self>, mode: OpenMode, path: &Path, file: Arc<dyn File>) -> PooledFile {
         let state = Mutex::new(SlotState { file: Some(file), is_pinned: false });
-        let slot = Slot { path: path.to_owned(), state, was_read: AtomicBool::new(false) };
+        let was_read = AtomicBool::new(false);
+        let slot = Slot { path: path.to_owned(), mode, state, was_read };
         let file = PooledFile { pool: Arc::clone(self), slot: Arc::new(slot) };
         self.enter(&file.slot);
         file
     }
 
     /// Opens a file. If the process has too many open files, others of the pool are closed first.
-    fn open_now(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let first = self.fs.open(path, OpenMode::Read);
+    fn open_now(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let first = self.fs.open(path, mode);
         match &first {
             Err(error) if is_out_of_files(error) => {
                 self.shrink(self.max / 2);
-                self.fs.open(path, OpenMode::Read)
+                self.fs.open(path, mode)
             }
             _ => first,
         }
@@ -98,7 +110,7 @@ impl OpenFiles {
     }
 
     #[cfg(test)]
-    pub(super) fn open_now_count(&self) -> usize {
+    pub(crate) fn open_now_count(&self) -> usize {
         let open = lock(&self.open);
         let is_open = |slot: &Arc<Slot>| lock(&slot.state).file.is_some();
         open.iter().filter_map(Weak::upgrade).filter(is_open).count()
@@ -115,7 +127,7 @@ impl PooledFile {
         }
         drop(state);
         // The pool is locked before a slot, and making room locks the pool.
-        let opened = self.pool.open_now(&self.slot.path);
+        let opened = self.pool.open_now(&self.slot.path, self.slot.mode);
         state = lock(&self.slot.state);
         // Another reader has opened the file meanwhile, or a deletion has, and has removed its name.
         if let Some(file) = &state.file {
@@ -152,10 +164,16 @@ impl Reader {
         };
         lock(&slot.state).is_pinned = true;
         if lock(&slot.state).file.is_none() {
-            let file = pool.open_now(&slot.path)?;
+            let file = pool.open_now(&slot.path, slot.mode)?;
             lock(&slot.state).file.get_or_insert(file);
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Debug for OpenFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpenFiles(at most {})", self.max)
     }
 }
 

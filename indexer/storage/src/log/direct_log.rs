@@ -22,6 +22,7 @@ use proto::env::{Env, FileSystem};
 use proto::lock::lock;
 use proto::{Error, ErrorCode, Result};
 
+use crate::fragment::OpenFiles;
 use crate::log::format::{RECORD_BYTES_MAX, SEGMENT_HEADER_BYTES};
 use crate::log::lsn::Lsn;
 use crate::log::options::DirectLogOptions;
@@ -34,6 +35,9 @@ use crate::log::witness::{Witness, WitnessFile};
 
 /// Largest buffer that is kept for the next record; a larger one came from a burst.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
+
+/// Files that a log without a shared pool keeps open.
+const OPEN_FILES_MAX: usize = 2;
 
 /// The largest room behind the last record: some hundred small groups.
 const ROOM_BYTES_MAX: u64 = 256 << 10;
@@ -70,9 +74,10 @@ impl DirectLog {
         options: &DirectLogOptions,
         replay: Replay<'_>,
     ) -> Result<Self> {
-        let DirectLogOptions { segment_bytes, open_files_max, log_id, from, synced, hint } =
-            *options;
+        let DirectLogOptions { segment_bytes, log_id, from, synced, hint, .. } = *options;
         let fs = &env.fs;
+        let files = options.open_files.clone();
+        let files = files.unwrap_or_else(|| OpenFiles::new(fs, OPEN_FILES_MAX));
         let witness = Witness::read(&**fs, dir)?;
         let random = &*env.random;
         let synced = synced.max(from);
@@ -90,7 +95,9 @@ impl DirectLog {
         let (bytes, durable, wanted) = (Vec::new(), end, 0);
         let writer = DirectWriter {
             pending: PendingRecords { bytes, end, data_end, vouched, durable, wanted },
-            tail: TailSegment::new(tail, segment_bytes, end).with_room(ROOM_BYTES_MAX),
+            tail: TailSegment::new(tail, segment_bytes, end)
+                .with_room(ROOM_BYTES_MAX)
+                .with_pool(&files, dir),
             witness: WitnessFile::default(),
             failed: None,
         };
@@ -100,7 +107,7 @@ impl DirectLog {
             log_id,
             hint,
             segments: Segments::new(bases),
-            files: SegmentFiles::new(fs, dir, open_files_max),
+            files: SegmentFiles::new(dir, &files),
             writer: Mutex::new(writer),
             end: AtomicU64::new(end),
         })
@@ -144,6 +151,10 @@ impl DirectLog {
         if pending.vouched < pending.data_end && pending.data_end <= pending.durable {
             pending.put_mark();
             self.write(&mut writer, false)?;
+        } else if pending.vouched >= pending.data_end {
+            // Nothing came since the mark before: the pool may close the file.
+            let rested = writer.tail.sync();
+            self.checked(&mut writer, rested)?;
         }
         self.witness(&mut writer);
         Ok(())

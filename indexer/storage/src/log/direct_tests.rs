@@ -18,7 +18,7 @@ fn dir() -> PathBuf {
 fn options(from: Lsn) -> DirectLogOptions {
     DirectLogOptions {
         segment_bytes: 200,
-        open_files_max: 2,
+        open_files: None,
         log_id: None,
         from,
         synced: from,

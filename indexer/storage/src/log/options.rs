@@ -1,5 +1,8 @@
 //! Settings of a log.
 
+use std::sync::Arc;
+
+use crate::fragment::OpenFiles;
 use crate::log::format::RECORD_BYTES_MAX;
 use crate::log::lsn::Lsn;
 
@@ -37,8 +40,8 @@ impl Default for LogOptions {
 pub struct DirectLogOptions {
     /// Size above which a segment is closed.
     pub segment_bytes: u64,
-    /// Maximum number of segments that are open for reading at once.
-    pub open_files_max: usize,
+    /// The pool of open files, which logs can share; `None` for a small pool of its own.
+    pub open_files: Option<Arc<OpenFiles>>,
     /// The id of the log; `None` if the opener does not know the log yet. A known log is never created.
     pub log_id: Option<u64>,
     /// The opener knows everything before this LSN. Segments that end before it are not replayed.

@@ -5,14 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use proto::env::{File, FileSystem};
+use proto::env::File;
 use proto::lock::lock;
 
 use crate::fragment::open_files::{OpenFiles, PooledFile};
 use crate::log::lsn::Lsn;
 use crate::log::segment::segment_path;
 
-/// The segments of a log, of which a bounded number is open at once.
+/// The segments of a log, which are open as long as the pool has room for them.
 pub(super) struct SegmentFiles {
     dir: PathBuf,
     pool: Arc<OpenFiles>,
@@ -20,9 +20,8 @@ pub(super) struct SegmentFiles {
 }
 
 impl SegmentFiles {
-    pub(super) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, open_files_max: usize) -> Self {
-        let pool = OpenFiles::new(fs, open_files_max);
-        Self { dir: dir.to_owned(), pool, files: Mutex::default() }
+    pub(super) fn new(dir: &Path, pool: &Arc<OpenFiles>) -> Self {
+        Self { dir: dir.to_owned(), pool: Arc::clone(pool), files: Mutex::default() }
     }
 
     /// The open file of a segment. No lock is held while it is opened.

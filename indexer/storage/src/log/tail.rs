@@ -4,6 +4,9 @@
 //! reaches the end of the file is followed by zeros, the *room*, and the next groups overwrite them. The room is as large as
 //! what the segment holds, up to a limit. Zeros are never a record: a crash leaves them as a torn tail, and opening the log
 //! cuts them off. A segment is closed without room.
+//!
+//! **Open files.** A process may have more logs than open files. The segment of a log with a pool is open from a write to the
+//! next sync, and otherwise as long as the pool has room for it.
 
 use std::io;
 use std::path::Path;
@@ -11,10 +14,12 @@ use std::sync::Arc;
 
 use proto::env::{File, FileSystem, OpenMode};
 
+use crate::fragment::OpenFiles;
+use crate::fragment::open_files::PooledFile;
 use crate::log::chain::Chain;
 use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::lsn::Lsn;
-use crate::log::segment::{Segments, begin_segment};
+use crate::log::segment::{Segments, begin_segment, segment_path};
 
 /// Why a group was not written.
 pub(super) enum WriteFailure {
@@ -38,9 +43,44 @@ const ROOM_BYTES_MIN: u64 = 4 << 10;
 /// What rooms are made of.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
+/// The file of the last segment.
+struct TailFile {
+    /// The file in its pool; `None` if it is always open.
+    pooled: Option<(Arc<OpenFiles>, PooledFile)>,
+    /// The file while it must be open.
+    open: Option<Arc<dyn File>>,
+}
+
+impl TailFile {
+    /// Opens the file, until [`Self::rest`].
+    fn open(&mut self) -> io::Result<Arc<dyn File>> {
+        let file = match (&self.open, &self.pooled) {
+            (Some(file), _) => Arc::clone(file),
+            (None, Some((_, pooled))) => pooled.file()?,
+            (None, None) => return Err(io::Error::other("a segment without a file")),
+        };
+        Ok(Arc::clone(self.open.insert(file)))
+    }
+
+    /// Lets the pool close the file, since nothing in it is unsynced.
+    fn rest(&mut self) {
+        if self.pooled.is_some() {
+            self.open = None;
+        }
+    }
+
+    /// Goes on to the file of the next segment.
+    fn replace(&mut self, path: &Path, file: Arc<dyn File>) {
+        if let Some((pool, pooled)) = &mut self.pooled {
+            *pooled = pool.add_writable(path, Arc::clone(&file));
+        }
+        self.open = Some(file);
+    }
+}
+
 /// The last segment.
 pub(super) struct TailSegment {
-    file: Arc<dyn File>,
+    file: TailFile,
     /// Size at which the segment is closed.
     segment_bytes: u64,
     /// The size limit of the room; no room if it is zero.
@@ -82,7 +122,7 @@ impl TailSegment {
     pub(super) fn new(found: FoundTail, segment_bytes: u64, end: Lsn) -> Self {
         let FoundTail { file, base, log_id, chain } = found;
         Self {
-            file,
+            file: TailFile { pooled: None, open: Some(file) },
             segment_bytes,
             room_bytes_max: 0,
             room_bytes: 0,
@@ -99,6 +139,15 @@ impl TailSegment {
     /// Gives small groups room of up to this size.
     pub(super) fn with_room(self, room_bytes_max: u64) -> Self {
         Self { room_bytes_max, ..self }
+    }
+
+    /// Leaves the file to a pool while nothing is written.
+    pub(super) fn with_pool(mut self, pool: &Arc<OpenFiles>, dir: &Path) -> Self {
+        if let Some(file) = self.file.open.take() {
+            let pooled = pool.add_writable(&segment_path(dir, self.base), file);
+            self.file.pooled = Some((Arc::clone(pool), pooled));
+        }
+        self
     }
 
     /// Refuses all further writes.
@@ -124,12 +173,13 @@ impl TailSegment {
         if !group.bytes.is_empty() {
             let bytes = group.bytes.len() as u64;
             let at = self.file_offset();
-            self.file.write_all_at(&group.bytes, at).map_err(WriteFailure::from_write_error)?;
+            let file = self.file.open().map_err(WriteFailure::from_write_error)?;
+            file.write_all_at(&group.bytes, at).map_err(WriteFailure::from_write_error)?;
             self.written += bytes;
             self.chain = self.chain.with_records(&group.bytes);
             match self.room_bytes.checked_sub(bytes) {
                 Some(left) => self.room_bytes = left,
-                None => self.make_room(bytes),
+                None => self.make_room(&*file, bytes),
             }
         }
         if group.sync {
@@ -141,9 +191,10 @@ impl TailSegment {
     /// Syncs what is written.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.synced < self.written {
-            self.file.sync()?;
+            self.file.open()?.sync()?;
             self.synced = self.written;
         }
+        self.file.rest();
         Ok(())
     }
 
@@ -153,7 +204,7 @@ impl TailSegment {
     }
 
     /// Writes zeros behind a group of this size, unless it is large: the time of its sync hardly depends on room.
-    fn make_room(&mut self, group_bytes: u64) {
+    fn make_room(&mut self, file: &dyn File, group_bytes: u64) {
         self.room_bytes = 0;
         let offset = self.file_offset();
         let wanted = offset.max(ROOM_BYTES_MIN).min(self.room_bytes_max);
@@ -163,7 +214,7 @@ impl TailSegment {
         while self.room_bytes < wanted {
             let zeros = &ZEROS[..ZEROS.len().min((wanted - self.room_bytes) as usize)];
             // Room is no more than a help: whatever prevents it, the group's own write and sync tell.
-            if self.file.write_all_at(zeros, offset + self.room_bytes).is_err() {
+            if file.write_all_at(zeros, offset + self.room_bytes).is_err() {
                 return;
             }
             self.room_bytes += zeros.len() as u64;
@@ -176,8 +227,9 @@ impl TailSegment {
             return Ok(());
         }
         self.room_bytes = 0;
-        self.file.set_len(self.file_offset())?;
-        self.file.sync()?;
+        let file = self.file.open()?;
+        file.set_len(self.file_offset())?;
+        file.sync()?;
         self.synced = self.written;
         Ok(())
     }
@@ -196,7 +248,8 @@ impl TailSegment {
         self.rolling = true;
         let head =
             SegmentHead { base: self.written, log_id: self.log_id, chain: self.chain.value() };
-        self.file = begin_segment(fs, dir, &head, mode).map_err(WriteFailure::from_write_error)?;
+        let file = begin_segment(fs, dir, &head, mode).map_err(WriteFailure::from_write_error)?;
+        self.file.replace(&segment_path(dir, head.base), file);
         self.rolling = false;
         self.chain = Chain::behind_header(&head);
         self.base = self.written;

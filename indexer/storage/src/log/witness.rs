@@ -14,9 +14,8 @@
 //!   other harm.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use proto::env::{File, FileSystem, OpenMode};
+use proto::env::{FileSystem, OpenMode};
 use proto::{Error, ErrorCode, Result};
 
 use crate::log::format::{u32_at, u64_at};
@@ -88,7 +87,6 @@ impl Witness {
 /// The writer of a log's witness.
 #[derive(Default)]
 pub(super) struct WitnessFile {
-    file: Option<Arc<dyn File>>,
     written: Lsn,
 }
 
@@ -98,16 +96,13 @@ impl WitnessFile {
         if witness.synced <= self.written {
             return;
         }
-        let put = || -> std::io::Result<Arc<dyn File>> {
-            let file = match &self.file {
-                Some(file) => Arc::clone(file),
-                None => fs.open(&Witness::path(dir), OpenMode::Create)?,
-            };
-            file.write_all_at(&witness.encode(), 0)?;
-            Ok(file)
+        // It is written seldom, so the file does not stay open: a process may have very many logs.
+        let put = || -> std::io::Result<()> {
+            let file = fs.open(&Witness::path(dir), OpenMode::Create)?;
+            file.write_all_at(&witness.encode(), 0)
         };
         match put() {
-            Ok(file) => (self.file, self.written) = (Some(file), witness.synced),
+            Ok(()) => self.written = witness.synced,
             Err(error) => {
                 tracing::warn!(%error, dir = %dir.display(), "the witness of a log was not written");
             }

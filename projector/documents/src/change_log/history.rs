@@ -37,8 +37,8 @@ impl History {
         let (env, _, fs) = sim::world(seed);
         let options = ChangeLogOptions {
             segment_bytes: 300 + 500 * (seed % 4),
-            open_files_max: 2,
-            index_cache_bytes: if seed.is_multiple_of(2) { 1 << 20 } else { 300 },
+            open_files: None,
+            index_cache: IndexCache::new(if seed.is_multiple_of(2) { 1 << 20 } else { 300 }),
         };
         Self {
             env,

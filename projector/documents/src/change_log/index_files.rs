@@ -10,7 +10,7 @@ use proto::model::ids::VbucketId;
 use proto::{Error, ErrorCode, Result};
 use storage::log::{LogRecord, Lsn, RecordState, scan, segment_path};
 
-use super::index_cache::{IndexCache, Runs};
+use super::index_cache::{IndexCache, LogIndexes, Runs};
 use super::index_file::{
     HEADER_BYTES, IndexedSegment, RANGE_BYTES, Section, encode, parse_sections, range_count,
 };
@@ -21,7 +21,7 @@ use super::segment_index::{SegmentIndex, SeqnoRange};
 pub(super) struct IndexFiles {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
-    cache: Mutex<IndexCache>,
+    cache: LogIndexes,
     /// Held while a file is written.
     writing: Mutex<()>,
 }
@@ -32,22 +32,21 @@ pub(super) fn index_path(dir: &Path, base: Lsn) -> PathBuf {
 }
 
 impl IndexFiles {
-    pub(super) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, cache_bytes_max: usize) -> Self {
-        let cache = Mutex::new(IndexCache::new(cache_bytes_max));
+    pub(super) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, cache: &Arc<IndexCache>) -> Self {
+        let cache = cache.of_new_log();
         Self { fs: Arc::clone(fs), dir: dir.to_owned(), cache, writing: Mutex::default() }
     }
 
     /// The runs of a vbucket in a closed segment.
     pub(super) fn runs(&self, segment: IndexedSegment, vbucket: VbucketId) -> Result<Runs> {
-        let key = (segment.base, vbucket);
-        if let Some(runs) = lock(&self.cache).get(key) {
+        if let Some(runs) = self.cache.get(segment.base, vbucket) {
             return Ok(runs);
         }
         let found = match read_runs(&*self.fs, &self.dir, segment, vbucket) {
             Some(found) => found,
             None => self.rebuild(segment)?.runs(vbucket).into(),
         };
-        lock(&self.cache).put(key, &found);
+        self.cache.put(segment.base, vbucket, &found);
         Ok(found)
     }
 
@@ -108,7 +107,7 @@ impl IndexFiles {
 
     /// Removes the side files of released segments. One that stays is removed at the next opening.
     pub(super) fn forget(&self, released: &[Lsn], first: Lsn) {
-        lock(&self.cache).forget_before(first);
+        self.cache.forget_before(first);
         for base in released {
             let path = index_path(&self.dir, *base);
             match self.fs.remove_file(&path) {

@@ -33,7 +33,7 @@
 //!   vbucket has retained mutations;
 //! - the *index* of the segment (`segment_index.rs`) tells the run: 32 bytes for each run. That of the last segment is in
 //!   memory. That of a closed segment is in a side file, BASE.index (`index_file.rs`); the parts of it that were used
-//!   lately are cached, up to [`ChangeLogOptions::index_cache_bytes`].
+//!   lately are cached, up to a bound for all logs of a store ([`IndexCache`]).
 //!
 //! So a log of 100 GiB in segments of 32 MiB with 64 vbuckets has 3 MiB of directory, and with 1,024 vbuckets 50 MiB. The index
 //! of the last segment takes 50 KiB if groups are large, and at most 13 MiB, and twice that while it grows, if all groups
@@ -75,6 +75,7 @@ mod survey;
 
 pub use describe::{ItemContent, ItemInfo, describe};
 pub use group::GroupBuilder;
+pub use index_cache::IndexCache;
 pub use item::{LogEvent, MutationPlace, Run, RunMutation};
 pub use log::{ChangeLog, GroupPlace};
 pub use open::{ChangeLogOptions, EventPlace, EventReplay, KnownLog};

@@ -2,14 +2,16 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use proto::env::Env;
 use proto::model::ids::Seqno;
 use proto::{Error, ErrorCode, Result};
+use storage::fragment::OpenFiles;
 use storage::log::{DirectLog, DirectLogOptions, LogRecord, Lsn};
 
 use super::format::HINT;
+use super::index_cache::IndexCache;
 use super::index_file::IndexedSegment;
 use super::index_files::{IndexFiles, payload_lsn};
 use super::item::{Item, LogEvent, items};
@@ -19,20 +21,24 @@ use super::segment_index::{SegmentIndex, SeqnoRange};
 use super::state::{LogState, VbucketState};
 use super::survey;
 
+/// Size of an index cache by default: the index of some hundred segments of 32 MiB.
+const INDEX_CACHE_BYTES: usize = 16 << 20;
+
 /// Settings of a change log.
 #[derive(Clone, Debug)]
 pub struct ChangeLogOptions {
     /// Size above which a segment is closed.
     pub segment_bytes: u64,
-    /// Maximum number of segments that are open for reading at once.
-    pub open_files_max: usize,
-    /// Memory for indexes of closed segments.
-    pub index_cache_bytes: usize,
+    /// The pool of open files, which logs and tables can share; `None` for a small pool of its own.
+    pub open_files: Option<Arc<OpenFiles>>,
+    /// Memory for indexes of closed segments, which logs can share.
+    pub index_cache: Arc<IndexCache>,
 }
 
 impl Default for ChangeLogOptions {
     fn default() -> Self {
-        Self { segment_bytes: 32 << 20, open_files_max: 64, index_cache_bytes: 16 << 20 }
+        let index_cache = IndexCache::new(INDEX_CACHE_BYTES);
+        Self { segment_bytes: 32 << 20, open_files: None, index_cache }
     }
 }
 
@@ -78,7 +84,7 @@ impl ChangeLog {
         let LogState { log_id, from, ref vbuckets } = *checkpoint;
         let mut opening = Opening {
             dir: dir.to_owned(),
-            files: IndexFiles::new(&env.fs, dir, options.index_cache_bytes),
+            files: IndexFiles::new(&env.fs, dir, &options.index_cache),
             from,
             states: vbuckets.clone(),
             index: None,
@@ -88,7 +94,7 @@ impl ChangeLog {
         };
         let of_log = DirectLogOptions {
             segment_bytes: options.segment_bytes,
-            open_files_max: options.open_files_max,
+            open_files: options.open_files.clone(),
             log_id,
             from,
             synced,

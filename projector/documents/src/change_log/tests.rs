@@ -19,7 +19,8 @@ fn dir() -> PathBuf {
 }
 
 fn small() -> ChangeLogOptions {
-    ChangeLogOptions { segment_bytes: 500, open_files_max: 2, index_cache_bytes: 1 << 10 }
+    let index_cache = IndexCache::new(1 << 10);
+    ChangeLogOptions { segment_bytes: 500, open_files: None, index_cache }
 }
 
 fn open_at(env: &Env, dir: &Path, state: &LogState) -> Result<ChangeLog> {

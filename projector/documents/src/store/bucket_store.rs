@@ -29,7 +29,9 @@ use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use super::options::DiskStoreOptions;
 use super::paired_file::PairedFile;
 use super::replay::{Replay, version, version_place};
-use crate::change_log::{ChangeLog, GroupBuilder, GroupPlace, KnownLog, LogState, VbucketRange};
+use crate::change_log::{
+    ChangeLog, ChangeLogOptions, GroupBuilder, GroupPlace, KnownLog, LogState, VbucketRange,
+};
 use crate::document_store::{Batch, LogExtent, LogRange};
 use crate::mutation::Mutation;
 use crate::record::BucketRecord;
@@ -130,10 +132,12 @@ impl BucketStore {
         };
         // The fragments have only what was synced.
         let synced = synced.max(table.covered()).max(last.log.from);
+        let open_files = Some(Arc::clone(&tables.open_files));
+        let of_log = ChangeLogOptions { open_files, ..options.log.clone() };
         let log = ChangeLog::open(
             env,
             &dir.join("log"),
-            &options.log,
+            &of_log,
             KnownLog { checkpoint: &last.log, synced },
             &mut |event, place| replay.event(event, &place),
         )?;

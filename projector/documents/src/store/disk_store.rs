@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use bytes::Bytes;
@@ -42,6 +42,10 @@ pub struct DiskStore {
     tables: TableOptions,
     pub(super) manifest: Mutex<ManifestOnDisk>,
     buckets: RwLock<BTreeMap<BucketId, Arc<BucketStore>>>,
+    /// Held while the directories of dropped buckets are removed.
+    removing: Mutex<()>,
+    /// Bytes of mutations since the store was opened.
+    pub(super) logged_bytes: AtomicUsize,
     /// Rounds of maintenance.
     pub(super) idle_rounds: AtomicU32,
 }
@@ -97,7 +101,17 @@ impl DiskStore {
         }
         let manifest = Mutex::new(ManifestOnDisk { file, contents });
         let (env, dir, buckets) = (env.clone(), dir.to_path_buf(), RwLock::new(buckets));
-        Ok(Self { env, dir, options, tables, manifest, buckets, idle_rounds: AtomicU32::new(0) })
+        Ok(Self {
+            env,
+            dir,
+            options,
+            tables,
+            manifest,
+            buckets,
+            removing: Mutex::default(),
+            logged_bytes: AtomicUsize::default(),
+            idle_rounds: AtomicU32::default(),
+        })
     }
 
     fn bucket(&self, bucket: BucketId) -> Result<Arc<BucketStore>> {
@@ -126,12 +140,15 @@ impl DiskStore {
         made.iter().zip(first..).map(make).collect()
     }
 
-    /// Removes the directories that the manifest names as left. One that stays is tried again later, and at the next start.
-    pub(super) fn remove_left(&self, contents: &mut SourceManifest) {
-        for directory in contents.removing.clone() {
+    /// Removes the directories that the manifest names as left; nobody waits for the manifest meanwhile. One that stays is tried
+    /// again later, and at the next start.
+    pub(super) fn remove_left(&self) {
+        let _one_at_a_time = lock(&self.removing);
+        let left = lock(&self.manifest).contents.removing.clone();
+        for directory in left {
             let path = directory_path(&self.dir, directory);
             match remove_directory(&*self.env.fs, &self.dir, &path) {
-                Ok(()) => drop(contents.removing.remove(&directory)),
+                Ok(()) => drop(lock(&self.manifest).contents.removing.remove(&directory)),
                 Err(error) => {
                     tracing::warn!(%error, "the directory of a dropped bucket stays for now");
                 }
@@ -240,7 +257,8 @@ impl DocumentStore for DiskStore {
             buckets.extend(new.into_iter().map(|(id, _, bucket)| (id, bucket)));
             removed.iter().for_each(|bucket| drop(buckets.remove(bucket)));
         }
-        self.remove_left(&mut manifest.contents);
+        drop(manifest);
+        self.remove_left();
         Ok(())
     }
 
@@ -276,7 +294,7 @@ impl DocumentStore for DiskStore {
 
     fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {
         let bucket = self.bucket(bucket)?;
-        self.bound_memory(&bucket)?;
+        self.bound_memory(&bucket, batch)?;
         let group = bucket.log_group(batch)?;
         let batch = Arc::clone(batch);
         Ok(Box::new(move || bucket.show(&batch, group)))
@@ -302,7 +320,7 @@ impl DocumentStore for DiskStore {
         bucket: BucketId,
         after: Option<&str>,
     ) -> Result<Box<dyn DocumentSnapshot>> {
-        Ok(Box::new(StoreWalk(self.bucket(bucket)?.table.walk(after, None)?)))
+        Ok(Box::new(StoreWalk::new(self.bucket(bucket)?, after)))
     }
 
     fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
@@ -327,5 +345,9 @@ impl DocumentStore for DiskStore {
 
     fn maintain(&self) -> Result<bool> {
         self.maintain_all()
+    }
+
+    fn stop(&self) {
+        self.tables.stop.store(true, Ordering::Relaxed);
     }
 }

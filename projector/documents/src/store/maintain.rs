@@ -1,6 +1,5 @@
 //! Flushes, merges and releases of the log, beside readers and writers.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proto::Result;
@@ -9,12 +8,20 @@ use proto::plant::{self, Plant};
 
 use super::bucket_store::BucketStore;
 use super::disk_store::{DiskStore, entry_of};
+use crate::document_store::Batch;
 
 /// The ends of the logs are written down in each of this many rounds without work: every two seconds.
 const NOTE_EVERY: u32 = 10;
 
 /// A commit flushes by itself when this many times the size of a memtable waits: the maintenance cannot keep up.
 const MEMTABLES_MAX: usize = 3;
+
+/// A commit flushes the largest bucket by itself when all together have this many halves of their bound in memory. The
+/// maintenance may be in a long merge.
+const MEMORY_MAX_HALVES: usize = 3;
+
+/// The part of this bound that may be logged between two looks at all buckets.
+const LOOKS: usize = 64;
 
 impl BucketStore {
     /// Flushes what is in memory, and releases the part of the log that this covers. False if there was nothing to flush.
@@ -45,7 +52,9 @@ impl BucketStore {
     /// Does one piece of work that is due; false if there is none.
     pub fn maintain(&self, replay_bytes_max: u64) -> Result<bool> {
         // Records, purges and rewinds take room in the log, and none in memory.
-        let is_long = self.log.end() - self.covered() > replay_bytes_max;
+        // Order matters: a writer that flushes moves both on.
+        let covered = self.covered();
+        let is_long = self.log.end() - covered > replay_bytes_max;
         if (is_long || self.table.needs_flush()) && self.flush()? {
             return Ok(true);
         }
@@ -64,7 +73,8 @@ impl BucketStore {
 impl DiskStore {
     /// Does one piece of work of each bucket. Returns true if more may be due.
     pub(super) fn maintain_all(&self) -> Result<bool> {
-        let (mut has_worked, mut failed) = (self.flush_largest()?, None);
+        let (mut has_worked, mut failed) =
+            (self.flush_largest(self.options.memory_bytes_max)?, None);
         for (id, bucket) in self.all() {
             // A bucket that cannot be written holds up no other one.
             match bucket.maintain(self.options.replay_bytes_max) {
@@ -79,20 +89,54 @@ impl DiskStore {
         failed.map_or(Ok(has_worked), Err)
     }
 
-    /// Flushes the bucket with the most in memory if all buckets together have too much.
-    fn flush_largest(&self) -> Result<bool> {
-        let buckets = self.all();
-        let bytes = |bucket: &Arc<BucketStore>| bucket.table.memory_bytes();
-        let total: usize = buckets.iter().map(|(_, bucket)| bytes(bucket)).sum();
-        if total < self.options.memory_bytes_max {
+    /// Memory of all buckets' versions, in bytes.
+    fn memory_bytes(&self) -> usize {
+        self.all().iter().map(|(_, bucket)| bucket.table.memory_bytes()).sum()
+    }
+
+    /// Flushes the bucket with the most in memory if all buckets together have this much.
+    fn flush_largest(&self, bytes: usize) -> Result<bool> {
+        if self.memory_bytes() < bytes {
             return Ok(false);
         }
-        let largest = buckets.iter().max_by_key(|(_, bucket)| bytes(bucket));
+        let buckets = self.all();
+        let largest = buckets.iter().max_by_key(|(_, bucket)| bucket.table.memory_bytes());
         largest.map_or(Ok(false), |(_, bucket)| bucket.flush())
     }
 
-    /// Flushes a bucket within its writer's call if the maintenance cannot keep up.
-    pub(super) fn bound_memory(&self, bucket: &BucketStore) -> Result<()> {
+    /// Flushes within a writer's call if the maintenance cannot keep up.
+    pub(super) fn bound_memory(&self, bucket: &BucketStore, batch: &Batch) -> Result<()> {
+        self.bound_bucket(bucket)?;
+        let bytes =
+            batch.mutations.iter().map(|mutation| mutation.id.len() + mutation.document.len());
+        let bytes = bytes.sum::<usize>();
+        let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let look_bytes = (self.options.memory_bytes_max / LOOKS).max(1);
+        match before / look_bytes == before.wrapping_add(bytes) / look_bytes {
+            true => Ok(()),
+            false => self.bound_all(),
+        }
+    }
+
+    /// Flushes the largest buckets if all together have too much.
+    fn bound_all(&self) -> Result<()> {
+        let bound = self.options.memory_bytes_max / 2 * MEMORY_MAX_HALVES;
+        loop {
+            match self.flush_largest(bound) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                // The same as of one bucket.
+                Err(error) if self.memory_bytes() < 2 * bound => {
+                    tracing::warn!(%error, "a flush of documents failed");
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Flushes a bucket if it has too much.
+    fn bound_bucket(&self, bucket: &BucketStore) -> Result<()> {
         let bound = MEMTABLES_MAX * self.options.memtable_bytes;
         while bucket.table.memory_bytes() > bound {
             match bucket.flush() {
@@ -117,8 +161,8 @@ impl DiskStore {
 
     /// Writes down how much each bucket has.
     fn note_ends(&self) -> Result<()> {
+        self.remove_left();
         let mut manifest = lock(&self.manifest);
-        self.remove_left(&mut manifest.contents);
         let mut next = manifest.contents.clone();
         for (id, bucket) in self.all() {
             if let Some(entry) = next.buckets.get_mut(&id)

@@ -22,15 +22,14 @@ pub struct DiskStoreOptions {
     pub memory_bytes_max: usize,
     /// Bytes of a bucket's log behind its checkpoint at which it is flushed: the next start replays them.
     pub replay_bytes_max: u64,
-    /// Maximum number of fragments that are open at once.
+    /// Maximum number of files of all tables and logs that are open at once.
     pub open_files_max: usize,
 }
 
 impl Default for DiskStoreOptions {
     fn default() -> Self {
         Self {
-            // Each bucket has its own log. A read opens its segment again in some microseconds.
-            log: ChangeLogOptions { open_files_max: 4, ..ChangeLogOptions::default() },
+            log: ChangeLogOptions::default(),
             cache_bytes: 64 << 20,
             memtable_bytes: TableOptions::MEMTABLE_BYTES,
             memory_bytes_max: 4 * TableOptions::MEMTABLE_BYTES,
@@ -47,6 +46,7 @@ impl DiskStoreOptions {
             memtable_bytes: self.memtable_bytes,
             cache: Arc::new(BlockCache::new(self.cache_bytes)),
             open_files: OpenFiles::new(&env.fs, self.open_files_max),
+            stop: Arc::default(),
             compression: Compression::Lz4,
             block_bytes: TableOptions::BLOCK_BYTES,
         }

@@ -1,16 +1,45 @@
 //! A walk through the documents of a bucket, as the contract of stores has it.
 
-use proto::Result;
+use std::sync::Arc;
 
+use proto::{Error, Result};
+
+use super::bucket_store::BucketStore;
 use crate::document_store::{DocumentSnapshot, StoredDocument};
-use crate::table::DocumentWalk;
+use crate::table::{DocumentWalk, TableMoment};
 
-/// All documents of a bucket at one moment.
-pub struct StoreWalk(pub DocumentWalk);
+/// All documents of a bucket at one moment. The walk begins with the first chunk, since the bucket's writer waits for the caller
+/// that fixes the moment.
+pub struct StoreWalk {
+    bucket: Arc<BucketStore>,
+    after: Option<String>,
+    documents_about: u64,
+    /// Before the first chunk.
+    moment: Option<TableMoment>,
+    /// From the first chunk on.
+    walk: Result<DocumentWalk>,
+}
+
+impl StoreWalk {
+    /// Fixes the documents behind an id as they are now.
+    pub fn new(bucket: Arc<BucketStore>, after: Option<&str>) -> Self {
+        let moment = bucket.table.moment();
+        Self {
+            after: after.map(str::to_owned),
+            documents_about: moment.documents_about(),
+            moment: Some(moment),
+            walk: Err(Error::internal("the walk has not begun")),
+            bucket,
+        }
+    }
+}
 
 impl DocumentSnapshot for StoreWalk {
     fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>> {
-        let chunk = self.0.next_chunk(bytes)?;
+        if let Some(moment) = self.moment.take() {
+            self.walk = self.bucket.table.walk_at(moment, self.after.as_deref(), None);
+        }
+        let chunk = self.walk.as_mut().map_err(|error| error.clone())?.next_chunk(bytes)?;
         let stored = chunk.iter().map(|walked| StoredDocument {
             id: walked.id.to_owned(),
             seqno: walked.seqno,
@@ -20,6 +49,6 @@ impl DocumentSnapshot for StoreWalk {
     }
 
     fn documents_about(&self) -> u64 {
-        self.0.documents_about()
+        self.documents_about
     }
 }

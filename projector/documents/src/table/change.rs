@@ -6,7 +6,8 @@
 //!    files that the manifest no longer names are deleted. Readers that have them go on.
 //!
 //! A crash between the steps leaves a file that no manifest names; the next opening removes it. If the caller fails to
-//! write the manifest, either one may be on disk. So the new file stays, and so do the old ones: a later manifest decides.
+//! write the manifest, either one may be on disk. So the new file stays, and so do the old ones, until a later manifest is
+//! written, which does not name the new one.
 //!
 //! One flush and one merge can be on their way at a time. A flush adds a fragment at the end, a merge replaces
 //! neighbours. So neither disturbs the other. Manifests are written one after another, each with all that was installed before.
@@ -78,7 +79,7 @@ impl TableChange<'_> {
         write_manifest: impl FnOnce(&TableManifest) -> Result<()>,
     ) -> Result<()> {
         let table = self.table;
-        let publication = lock(&table.publication);
+        let mut doubtful = lock(&table.publication);
         let manifest = {
             let state = table.state.read();
             let mut next = (*state.tables).clone();
@@ -87,11 +88,16 @@ impl TableChange<'_> {
         };
         debug_assert!(manifest.check().is_ok(), "{manifest:?}");
         self.may_be_named = true;
-        write_manifest(&manifest)?;
+        if let Err(error) = write_manifest(&manifest) {
+            doubtful.extend(self.written.as_ref().map(|written| written.entry.file));
+            return Err(error);
+        }
+        let unnamed = std::mem::take(&mut *doubtful);
         table.state.write().change_tables(|tables| {
             self.kind.applied_to(tables, self.written.as_ref());
         });
-        drop(publication);
+        drop(doubtful);
+        table.discard(unnamed);
         if let ChangeKind::Merge { files } = &self.kind {
             table.discard(files.iter().copied());
         }
@@ -157,6 +163,7 @@ impl DocumentTable {
                 retention: Some(&retention),
                 is_at_bottom,
                 vbuckets: self.vbuckets,
+                stop: None,
             };
             change.written = self.write_fragment((sources(runs.iter()), documents), &rewrite)?;
         }
@@ -225,6 +232,7 @@ impl DocumentTable {
             retention: Some(&retention),
             is_at_bottom,
             vbuckets: self.vbuckets,
+            stop: Some(&self.options.stop),
         };
         let documents = inputs.iter().map(|fragment| fragment.entry.documents).sum();
         let inputs = sources(inputs.iter().map(|fragment| &fragment.table));

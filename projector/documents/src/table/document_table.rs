@@ -31,8 +31,9 @@ pub struct DocumentTable {
     pub(super) options: TableOptions,
     pub(super) vbuckets: u16,
     pub(super) state: YieldingLock<State>,
-    /// Held while a manifest is written and installed, so that each manifest follows from the one before.
-    pub(super) publication: Mutex<()>,
+    /// Held while a manifest is written and installed, so that each manifest follows from the one before. The files that only
+    /// a manifest names whose writing has failed: it may be on disk until the next one is.
+    pub(super) publication: Mutex<Vec<u64>>,
 }
 
 /// What changes. Its lock is held for short times only: never for a sort, a merge or a file.

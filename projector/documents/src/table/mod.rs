@@ -70,7 +70,7 @@ pub use options::TableOptions;
 pub use retention::Retention;
 pub use verify::{unnamed, verify};
 pub use version::{StoredVersion, VersionRef};
-pub use walk::{DocumentChunk, DocumentWalk, WalkedDocument};
+pub use walk::{DocumentChunk, DocumentWalk, TableMoment, WalkedDocument};
 
 #[cfg(test)]
 mod tests;

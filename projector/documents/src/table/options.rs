@@ -1,6 +1,7 @@
 //! Options of a document table.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use proto::model::index::Compression;
 use storage::fragment::{BlockCache, OpenFiles};
@@ -14,6 +15,9 @@ pub struct TableOptions {
     pub cache: Arc<BlockCache>,
     /// Pool of open files. Tables can share it.
     pub open_files: Arc<OpenFiles>,
+    /// Ends merges of fragments when it becomes true: nothing needs them, and the process may wait for their threads. Tables can
+    /// share it.
+    pub stop: Arc<AtomicBool>,
     /// Compression of fragments.
     pub compression: Compression,
     /// Size of a fragment's block before compression. Larger blocks take less room on disk, and a read of one document costs

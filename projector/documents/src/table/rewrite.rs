@@ -1,5 +1,7 @@
 //! Rewriting of tables: merges the rows of several tables into one and leaves out the versions that nothing can ask for.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use proto::model::ids::VbucketId;
 use proto::{Error, Result};
 use storage::fragment::filter_hash;
@@ -20,7 +22,12 @@ pub(super) struct Rewrite<'a> {
     pub is_at_bottom: bool,
     /// Vbuckets of the bucket.
     pub vbuckets: u16,
+    /// Ends the merge with an error when it becomes true; `None` if the merge is never given up.
+    pub stop: Option<&'a AtomicBool>,
 }
+
+/// Rows between two looks at [`Rewrite::stop`].
+const STOP_ROWS: u32 = 1024;
 
 impl Rewrite<'_> {
     /// Merges the rows of some sources, newest source first. Returns the number of documents that have versions left.
@@ -32,7 +39,7 @@ impl Rewrite<'_> {
         let mut merge = Merge::new(sources, false)?;
         let mut document = OneDocument::default();
         let mut joined = Vec::new();
-        let mut documents = 0;
+        let (mut documents, mut rows) = (0, 0_u32);
         while let Some(cursor) = merge.next_row() {
             let (block, row) = cursor.place();
             if !document.has(block, row) {
@@ -53,6 +60,12 @@ impl Rewrite<'_> {
                 out.push(&RowVersion { slice: SLICE, key, id, value, epoch, tombstone })?;
             }
             merge.skip_row()?;
+            rows += 1;
+            if rows.is_multiple_of(STOP_ROWS)
+                && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+            {
+                return Err(Error::unavailable("the store is being closed"));
+            }
         }
         Ok(documents)
     }

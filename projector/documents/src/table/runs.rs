@@ -80,7 +80,7 @@ impl DocumentTable {
     fn merged(&self, tables: &Tables, runs: &[Run]) -> Result<Option<Run>> {
         let inputs = sources(runs.iter().filter_map(Run::table));
         let (dead, vbuckets) = (&*tables.dead, self.vbuckets);
-        let rewrite = Rewrite { dead, retention: None, is_at_bottom: false, vbuckets };
+        let rewrite = Rewrite { dead, retention: None, is_at_bottom: false, vbuckets, stop: None };
         let mut out = TableBuilder::<MemorySink>::default();
         let documents = rewrite.run(inputs, &mut out)?;
         Ok(out.finish()?.map(|table| Run::from_table(table, documents)))

@@ -1,7 +1,7 @@
 //! Walks: all documents of a table by id, as of one moment.
 //!
 //! A walk freezes the memtable and keeps the tables and the dead list of that moment. They never change, and deleted files stay
-//! readable for it.
+//! readable for it. To fix the moment is quick; the sort of what was frozen, and the first reads, come when the walk begins.
 
 use std::sync::Arc;
 
@@ -17,10 +17,24 @@ use crate::table::document_table::DocumentTable;
 use crate::table::files::with_hint;
 use crate::table::lookup::seqno_in;
 use crate::table::runs::sources;
+use crate::table::tables::Tables;
 use crate::table::version::{RowView, id_text, vbucket_of_hash};
 
 /// Memory that a chunk reserves at the beginning, at most.
 const RESERVED_BYTES_MAX: usize = 4 << 20;
+
+/// What a table has at one moment.
+#[derive(Debug)]
+pub struct TableMoment {
+    tables: Arc<Tables>,
+}
+
+impl TableMoment {
+    /// The number of documents, about: replaced ones may count twice.
+    pub fn documents_about(&self) -> u64 {
+        self.tables.documents_about()
+    }
+}
 
 /// All documents by id, as of one moment.
 pub struct DocumentWalk {
@@ -118,10 +132,24 @@ impl DocumentChunk {
 }
 
 impl DocumentTable {
+    /// Fixes what the table has now, without reading or sorting.
+    pub fn moment(&self) -> TableMoment {
+        TableMoment { tables: self.freeze() }
+    }
+
     /// Begins a walk through the current documents, or through those as of a cut, from the first or behind an id. The walk keeps
     /// the memory and the files of this moment.
     pub fn walk(&self, after: Option<&str>, cut: Option<Arc<[Seqno]>>) -> Result<DocumentWalk> {
-        let tables = self.freeze();
+        self.walk_at(self.moment(), after, cut)
+    }
+
+    /// Begins a walk through the documents of a moment of this table.
+    pub fn walk_at(
+        &self,
+        TableMoment { tables }: TableMoment,
+        after: Option<&str>,
+        cut: Option<Arc<[Seqno]>>,
+    ) -> Result<DocumentWalk> {
         let fragments = tables.fragments.iter().map(|fragment| &fragment.table);
         let runs = self.sort(&tables.runs)?;
         let range = match after {

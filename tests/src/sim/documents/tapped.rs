@@ -221,4 +221,8 @@ impl DocumentStore for TappedStore {
     fn maintain(&self) -> Result<bool> {
         self.store.maintain()
     }
+
+    fn stop(&self) {
+        self.store.stop();
+    }
 }

@@ -5,6 +5,7 @@ mod contract;
 mod crashes;
 mod differential;
 mod held;
+mod many_buckets;
 mod purge;
 mod recover;
 mod tamper;

@@ -170,3 +170,19 @@ fn a_change_that_fails_at_any_operation_is_prepared_again() {
     assert!(read_all(&table, &rows).is_empty());
     assert!(read_all(&open(&fs, &manifest).unwrap(), &rows).is_empty());
 }
+
+#[test]
+fn the_file_of_a_change_whose_manifest_was_not_written_goes_with_the_next_manifest() {
+    let (fs, manifest, rows) = damaged_soon();
+    let table = open(&fs, &manifest).unwrap();
+    let before = files(&fs).len();
+    for failures in 1..3 {
+        let change = table.prepare_full_merge(Retention::default).unwrap().expect("a merge");
+        let refused = change.install(|_| Err(proto::Error::internal("the disk is full")));
+        assert!(refused.is_err());
+        assert_eq!(files(&fs).len(), before + failures, "a manifest on disk may name the file");
+    }
+    assert_eq!(merge(&table, &Retention::default()).fragments().len(), 1);
+    assert_eq!(files(&fs).len(), 1, "the merged fragment");
+    assert!(read_all(&table, &rows).is_empty());
+}

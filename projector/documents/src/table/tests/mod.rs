@@ -33,6 +33,7 @@ fn small(fs: &Arc<dyn FileSystem>, block_bytes: usize) -> TableOptions {
         memtable_bytes: 16 << 10,
         cache: Arc::new(BlockCache::new(64 << 10)),
         open_files: OpenFiles::new(fs, 2),
+        stop: Arc::default(),
         compression: Compression::Lz4,
         block_bytes,
     }

@@ -1,5 +1,7 @@
 //! Single promises of the table, each by itself: files, the dead list, tombstones, runs, limits.
 
+use std::sync::atomic::Ordering;
+
 use proto::ErrorCode;
 use proto::model::ids::{VbucketId, vbucket_of};
 
@@ -344,4 +346,25 @@ fn a_rewind_and_a_purge_during_a_flush_lose_no_older_version() {
         installed(change.expect("something to do"));
         assert_eq!(text(&table, "a").as_deref(), Some("five"));
     }
+}
+
+#[test]
+fn a_merge_is_given_up_when_the_store_is_closed() {
+    let (fs, table) = new_table();
+    for half in 0..2 {
+        for n in 0..1_500 {
+            put(&table, 2_000 * half + n + 1, &format!("d{n:04}"), half + 1, Some("{}"));
+        }
+        flush(&table, &Retention::default());
+    }
+    let before = files(&fs);
+    table.options.stop.store(true, Ordering::Relaxed);
+    let refused = table.prepare_full_merge(Retention::default).expect_err("the store is closed");
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    assert_eq!(files(&fs), before, "the merge leaves nothing");
+    // Flushes go on: memory is bounded until the end.
+    put(&table, 9_000, "e", 1, Some("{}"));
+    flush(&table, &Retention::default());
+    table.options.stop.store(false, Ordering::Relaxed);
+    assert_eq!(merge(&table, &Retention::default()).fragments().len(), 1);
 }

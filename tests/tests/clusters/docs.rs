@@ -154,7 +154,7 @@ fn the_settings_in_the_configuration_document_are_those_of_the_command_line() {
     } else {
         assert!(
             fresh == kept,
-            "run `UPDATE=1 cargo test -p tests --test docs`; it would be\n{fresh}"
+            "run `UPDATE=1 cargo test -p tests --test clusters docs::`; it would be\n{fresh}"
         );
     }
 }

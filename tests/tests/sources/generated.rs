@@ -43,7 +43,10 @@ fn the_generated_code_matches_the_proto_files() {
             std::fs::write(&kept, fresh).expect("the file is written");
         } else {
             let same = std::fs::read(&kept).is_ok_and(|kept| kept == fresh);
-            assert!(same, "{name} is old: run `UPDATE=1 cargo test -p tests --test generated`");
+            assert!(
+                same,
+                "{name} is old: run `UPDATE=1 cargo test -p tests --test sources generated::`"
+            );
         }
     }
 }

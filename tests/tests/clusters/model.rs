@@ -2,7 +2,7 @@
 //! protocol. Each answer is compared with a model (`tests::model`) that shares no code with the product.
 //!
 //! A round depends on one seed. A failing round prints the command that repeats it: `SEXTANT_TEST_SEED=n cargo test -p
-//! tests --test model`.
+//! tests --test clusters model::`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -339,7 +339,7 @@ impl Round {
         }
         panic!(
             "seed {}: {sql}\n{what}\nrepeat and show all statements: \
-             SEXTANT_TEST_SEED={} cargo test -p tests --test model",
+             SEXTANT_TEST_SEED={} cargo test -p tests --test clusters model::",
             self.seed, self.seed
         );
     }

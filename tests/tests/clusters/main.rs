@@ -1,0 +1,12 @@
+//! Clients of whole clusters, which run in the process of the test.
+//!
+//! One program for many files, which is linked once. `cargo test -p tests --test clusters psql::` runs one file.
+
+mod docs;
+mod drivers;
+mod failover;
+mod ingest;
+mod model;
+mod overload;
+mod pages;
+mod psql;

@@ -1,0 +1,16 @@
+//! The product as processes that are killed, stopped, started again and given other directories.
+//!
+//! One program for many files: they wait more than they work, so that two run side by side, and what all of them link is linked
+//! once. `cargo test -p tests --test processes kill::` runs one file.
+
+mod chaos;
+mod copies;
+mod golden_directory;
+mod hand_over;
+mod identity;
+mod kill;
+mod moves;
+mod older_copy;
+mod restarts;
+mod rollback;
+mod starting;
