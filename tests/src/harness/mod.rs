@@ -5,10 +5,12 @@
     reason = "tests are clients and operators of the product: real sockets, files and processes"
 )]
 
+pub mod copies;
 pub mod grpc;
 pub mod process;
 pub mod processes;
 pub mod sql;
+pub mod tamper;
 
 use std::net::SocketAddr;
 use std::path::Path;
