@@ -70,7 +70,7 @@ impl DamagedBuckets {
     /// The error for callers of a bucket; `None` if it is whole.
     pub(crate) fn refusal(&self, bucket: BucketId, copies: Option<&Copies>) -> Option<Error> {
         let damage = self.get(bucket)?.error.message;
-        let what = format!("bucket {bucket} is damaged and not served: {damage}");
+        let what = format!("{damage}: the bucket is damaged and not served");
         Some(match copies.is_some_and(|copies| copies.in_sync.len() > 1) {
             true => Error::unavailable(what)
                 .with_hint("another copy of the bucket takes over in some seconds; try again"),
