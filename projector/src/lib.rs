@@ -19,7 +19,7 @@
 //! | `source` | buckets, their writers, and the document store; `embedded` and `push` have what differs between the two kinds |
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
-//! | `roles`, `projector` | the state that calls and tasks share |
+//! | `roles`, `damaged`, `projector` | the state that calls and tasks share |
 //! | `follow`, `hand_over`, `copies`, `purge` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
@@ -27,6 +27,7 @@
 
 mod config;
 mod copies;
+mod damaged;
 mod feed;
 mod follow;
 mod hand_over;
@@ -57,8 +58,8 @@ pub mod inspect {
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::source::{
-        BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, MemoryStore,
-        Mutation, StoredDocument, StoredId,
+        BucketRecord, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
+        LogRange, MemoryStore, Mutation, StoredDocument, StoredId,
     };
     pub use documents::change_log::{ChangeLogOptions, IndexCache};
     pub use documents::mutation::entry_bytes;

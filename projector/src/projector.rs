@@ -22,6 +22,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::damaged::DamagedBuckets;
 use crate::feed::StreamContext;
 use crate::roles::Roles;
 use crate::source::bucket::Bucket;
@@ -70,6 +71,7 @@ pub struct Projector {
     pub(crate) writer: Arc<Writer>,
     pub(crate) write_budget: Budget,
     pub(crate) roles: Roles,
+    pub(crate) damaged: DamagedBuckets,
     /// Held while buckets are made and removed.
     pub(crate) catalog_turn: tokio::sync::Mutex<()>,
 }
@@ -265,13 +267,20 @@ impl Projector {
         }
     }
 
+    /// The error for callers of a damaged bucket; `None` if it is whole.
+    fn refusal_of_damaged(&self, bucket: BucketId) -> Option<Error> {
+        self.damaged.refusal(bucket, self.copies_of(bucket).as_ref())
+    }
+
     async fn bucket_of_catalog(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
         self.wait_for_catalog().await?;
         if let Some(found) = self.find(bucket) {
             return Ok(found);
         }
-        if let Some(copies) = self.copies_of(bucket)
-            && copies.role(self.me()) == CopyRole::None
+        let (copies, refusal) = (self.copies_of(bucket), self.refusal_of_damaged(bucket));
+        if let Some(copies) = copies
+            && (copies.role(self.me()) == CopyRole::None
+                || refusal.is_some() && copies.leader != self.me())
         {
             // It was here until it moved: callers whose catalog is older go on at the leader.
             let what = format!("bucket {bucket}: projector {} leads it", copies.leader);
@@ -282,6 +291,9 @@ impl Projector {
             return Err(Error::new(ErrorCode::Corrupt, what).with_hint(
                 "the coordinator was restored from an older copy and gave the number again; drop the bucket and create it again",
             ));
+        }
+        if let Some(refusal) = refusal {
+            return Err(refusal);
         }
         let missing = || {
             let what = format!("this projector does not have bucket {bucket}");

@@ -3,6 +3,8 @@
 mod common;
 #[path = "service/copies.rs"]
 mod copies;
+#[path = "service/damaged.rs"]
+mod damaged;
 #[path = "service/hand_over.rs"]
 mod hand_over;
 #[path = "service/openings.rs"]

@@ -79,7 +79,7 @@ fn every_scan_shows_its_epoch_under_faults() {
         assert!(count(name) >= least, "{name}: {} is too little: {printed}", count(name));
     }
     let kinds = total["faults"].as_object().expect("faults by kind");
-    assert_eq!(kinds.len(), 30, "all kinds of faults: {kinds:?}");
+    assert_eq!(kinds.len(), 31, "all kinds of faults: {kinds:?}");
     let seen = |event: &str| total["seen"][event].as_u64().unwrap_or_default();
     for (event, least) in [
         ("documents read", 5 * SEEDS),
@@ -98,6 +98,9 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("copies filled by log", SEEDS),
         ("copies filled by documents", SEEDS / 10),
         ("copies rewound", 1),
+        ("damaged buckets kept aside", 2),
+        ("damaged copies made anew", 2),
+        ("damaged copies healed", 2),
         ("resyncs", SEEDS / 10),
         ("slices fetched from another copy", SEEDS),
         ("rollbacks of a node", SEEDS / 5),

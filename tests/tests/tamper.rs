@@ -5,6 +5,8 @@
 //! until `SHOW SLICES` says that all slices are ready: a damaged slice was healed from its copy by then. Then the damaged
 //! indexer starts again without the other one, so that its own copies must have the right rows.
 //!
+//! A third one has a bucket with copies on two projectors, of which one is damaged (`tamper/copies.rs`).
+//!
 //! Some of the pairs of a file and a fault run here, and all of them with `SEXTANT_TAMPER=all` (docs/testing.md).
 #![allow(
     clippy::disallowed_methods,
@@ -12,13 +14,17 @@
     reason = "the test damages files of the product's processes"
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
+#[path = "tamper/copies.rs"]
+mod copies;
+
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tests::harness::process::{Dev, dev};
+use tests::harness::tamper::{FAULTS, Fault, Files, damaged, read_files, write_files};
 use tests::harness::{connect, sql};
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
@@ -27,26 +33,6 @@ use tokio_postgres::Client;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Rows = Vec<Vec<Option<String>>>;
-type Files = BTreeMap<PathBuf, Vec<u8>>;
-
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    FlippedBit,
-    Zeroed,
-    Cut,
-    CutToNothing,
-    Removed,
-    OldCopy,
-}
-
-const FAULTS: [Fault; 6] = [
-    Fault::FlippedBit,
-    Fault::Zeroed,
-    Fault::Cut,
-    Fault::CutToNothing,
-    Fault::Removed,
-    Fault::OldCopy,
-];
 
 /// The outcome of a start on a damaged directory.
 enum Outcome {
@@ -142,56 +128,6 @@ fn filled(runtime: &Runtime, shape: Shape) -> (Files, Files, Vec<Rows>) {
     });
     process.kill();
     (old, read_files(data.path()), right)
-}
-
-fn read_files(dir: &Path) -> Files {
-    let mut found = Files::new();
-    let mut dirs = vec![dir.to_owned()];
-    while let Some(next) = dirs.pop() {
-        for entry in std::fs::read_dir(next).expect("a directory") {
-            let path = entry.expect("an entry").path();
-            match path.is_dir() {
-                true => dirs.push(path),
-                false => {
-                    let bytes = std::fs::read(&path).expect("a file");
-                    found.insert(path.strip_prefix(dir).expect("below").to_owned(), bytes);
-                }
-            }
-        }
-    }
-    found
-}
-
-fn write_files(files: &Files) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    for (path, bytes) in files {
-        let path = dir.path().join(path);
-        std::fs::create_dir_all(path.parent().expect("a directory")).expect("it is created");
-        std::fs::write(path, bytes).expect("it is written");
-    }
-    dir
-}
-
-/// The files with a fault in one of them; `None` if the fault changes nothing.
-fn damaged(files: &Files, old: &Files, path: &Path, fault: Fault) -> Option<Files> {
-    let mut after = files.clone();
-    let whole = files[path].clone();
-    let content = whole.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let mut bytes = whole.clone();
-    match fault {
-        Fault::FlippedBit => *bytes.get_mut(content / 2)? ^= 4,
-        Fault::Zeroed => bytes[content / 3..content / 2].fill(0),
-        Fault::Cut => bytes.truncate(content / 2),
-        Fault::CutToNothing => bytes.clear(),
-        Fault::Removed => {
-            after.remove(path);
-            return Some(after);
-        }
-        Fault::OldCopy => bytes = old.get(path)?.clone(),
-    }
-    let changes = bytes != whole;
-    after.insert(path.to_owned(), bytes);
-    changes.then_some(after)
 }
 
 /// Starts the cluster on damaged files and asks it.
@@ -311,7 +247,8 @@ fn judge(shape: Shape, below: &str, nth: usize, tried_min: usize) {
             continue;
         }
         let Some(after) = damaged(&files, &old, path, fault) else { continue };
-        let data = write_files(&after);
+        let data = tempfile::tempdir().expect("a temporary directory");
+        write_files(&after, data.path());
         tried += 1;
         kinds.insert(path.extension().map(|extension| extension.to_owned()));
         let first = outcome(&runtime, data.path(), shape);

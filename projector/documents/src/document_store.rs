@@ -1,11 +1,12 @@
 //! The contract of a store of documents and change logs; the crate lists the invariants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::Result;
+use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId};
+use proto::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::mutation::Mutation;
@@ -85,10 +86,41 @@ pub struct KnownLoss {
     pub is_accepted: bool,
 }
 
+/// A stored bucket whose files are damaged. It is kept as it is, and accepts nothing.
+#[derive(Clone, Debug)]
+pub struct DamagedBucket {
+    /// The damage: the file, and what is wrong with it.
+    pub error: Error,
+    /// The positions up to which it had everything when they were last written down.
+    pub positions: Cut,
+}
+
 /// The documents and change logs of all buckets of a projector.
 pub trait DocumentStore: Send + Sync + 'static {
     /// The stored buckets, with the last seqno of each vbucket's log.
     fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>>;
+
+    /// The damaged buckets. They are stored, and are not among [`Self::buckets`].
+    fn damaged(&self) -> Result<BTreeMap<BucketId, DamagedBucket>> {
+        Ok(BTreeMap::new())
+    }
+
+    /// Durably gives up what is stored of a damaged bucket, and makes the bucket anew, empty. The damaged files stay until
+    /// [`Self::remove_replaced`], or until the bucket is dropped.
+    fn make_anew(&self, record: &BucketRecord) -> Result<()> {
+        let what = format!("bucket {} is not damaged", record.info.id);
+        Err(Error::internal(what))
+    }
+
+    /// The buckets that were made anew and whose damaged files are still there.
+    fn replaced(&self) -> Result<BTreeSet<BucketId>> {
+        Ok(BTreeSet::new())
+    }
+
+    /// Removes the damaged files of a bucket that was made anew.
+    fn remove_replaced(&self, _bucket: BucketId) -> Result<()> {
+        Ok(())
+    }
 
     /// The `cas` of the newest applied catalog; zero at first.
     fn catalog_cas(&self) -> Result<u64>;
@@ -105,7 +137,8 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Durably notes a loss, or forgets it.
     fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()>;
 
-    /// Applies a catalog: creates and removes buckets with all their contents.
+    /// Applies a catalog: creates and removes buckets with all their contents. A damaged bucket counts as stored: it is removed like any
+    /// other, and not created.
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()>;
 
     /// Durably replaces the records of some buckets. A bucket that was dropped stays dropped.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::copies::Copies;
+use proto::model::ids::BucketId;
 use proto::rpc::api::{CopyAnswer, CopyQuestion, CopyRequest, ProjectorApi};
 use proto::{Error, ErrorCode, Result};
 
@@ -29,6 +30,16 @@ pub struct LeaderCalls {
 }
 
 impl LeaderCalls {
+    /// The leader of a bucket's configuration.
+    pub fn new(projector: &Projector, bucket: BucketId, copies: &Copies) -> Result<Self> {
+        let catalog = projector.catalog.borrow().clone();
+        let node = catalog.and_then(|catalog| catalog.nodes.get(&copies.leader).cloned());
+        let unknown = || Error::unavailable(format!("projector {} is not known", copies.leader));
+        let api = projector.directory.projector(&*node.ok_or_else(unknown)?);
+        let (node, question) = (projector.me(), CopyQuestion::Begin);
+        Ok(Self { api, request: CopyRequest { bucket, term: copies.term, node, question } })
+    }
+
     /// Asks the leader.
     pub async fn ask(&self, question: CopyQuestion) -> Result<CopyAnswer> {
         let request = CopyRequest { question, ..self.request.clone() };
@@ -45,13 +56,7 @@ pub fn unexpected() -> Error {
 impl Follower {
     /// The leader of a configuration.
     pub fn leader(&self, copies: &Copies) -> Result<LeaderCalls> {
-        let catalog = self.projector.catalog.borrow().clone();
-        let node = catalog.and_then(|catalog| catalog.nodes.get(&copies.leader).cloned());
-        let unknown = || Error::unavailable(format!("projector {} is not known", copies.leader));
-        let api = self.projector.directory.projector(&*node.ok_or_else(unknown)?);
-        let (bucket, node) = (self.bucket.info.id, self.projector.me());
-        let question = CopyQuestion::Begin;
-        Ok(LeaderCalls { api, request: CopyRequest { bucket, term: copies.term, node, question } })
+        LeaderCalls::new(&self.projector, self.bucket.info.id, copies)
     }
 
     /// Runs `work` in the bucket's writer.

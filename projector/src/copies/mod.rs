@@ -19,15 +19,18 @@
 //! - **Roles** ([`roles`]): a change from leading to following, or back, puts a new [`Bucket`](crate::source::bucket::Bucket) in the place of
 //!   the old one, made from the store. So no state of one role is left in the other. A leader is closed until the coordinators have
 //!   compared it (`crate::follow`), and begins its branches with their answer.
+//! - **Healing** ([`heal`]): a copy whose files are damaged has no part in any of this until it is made anew.
 
 mod apply;
 mod fill;
 mod follow;
 mod follower;
+mod heal;
 mod lead;
 mod roles;
 mod serve;
 mod session;
 
+pub use heal::heal_damaged;
 pub use roles::keep_roles;
 pub use serve::serve;

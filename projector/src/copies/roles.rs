@@ -137,6 +137,7 @@ async fn remove(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
         store.apply_catalog(cas, &[], &[id])
     });
     removed.await?;
+    projector.damaged.forget(id);
     lock(&projector.stored).remove(&id);
     Ok(())
 }

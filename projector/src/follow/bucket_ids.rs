@@ -41,7 +41,9 @@ pub(super) async fn compare_ids(
             report_foreign(*bucket, *id, catalog);
         }
     }
-    let here = projector.bucket_ids();
+    let mut here = projector.bucket_ids();
+    // A damaged bucket has nothing to open.
+    here.append(&mut projector.damaged.ids());
     let is_back = |(bucket, id): &&(BucketId, StoredId)| !id.is_foreign && !here.contains(bucket);
     let back = compared.iter().filter(is_back).map(|(bucket, _)| *bucket).collect();
     // Whatever fails here is repeated with the next catalog, since the ids in memory are still the old ones.

@@ -37,6 +37,22 @@ struct ProjectorCatalog {
     early: EarlyEpochs,
 }
 
+impl ProjectorCatalog {
+    /// Watches anew if a damaged bucket was made anew.
+    fn check_epochs(&self) -> Result<()> {
+        match self.projector.damaged.take_lacks_epochs() {
+            false => Ok(()),
+            true => Err(lacks_epochs()),
+        }
+    }
+}
+
+/// The error that begins a watch anew: the timestamps of a bucket came before it was here. It may lead soon, and its readers need
+/// them.
+fn lacks_epochs() -> Error {
+    Error::unavailable("a copy was made of a bucket that has timestamps")
+}
+
 impl CatalogSink for ProjectorCatalog {
     fn watch_begins(&mut self) {
         self.early.clear();
@@ -49,13 +65,13 @@ impl CatalogSink for ProjectorCatalog {
             add_epochs(&self.projector, *bucket, early);
         }
         match has_joined {
-            false => Ok(()),
-            // The timestamps of the bucket came before it was here. It may lead soon, and its readers need them.
-            true => Err(Error::unavailable("a copy was made of a bucket that has timestamps")),
+            false => self.check_epochs(),
+            true => Err(lacks_epochs()),
         }
     }
 
     async fn take_epochs(&mut self, marks: Vec<EpochMark>) -> Result<()> {
+        self.check_epochs()?;
         for mark in marks {
             let shown = self.projector.catalog.borrow().clone();
             if shown.is_some_and(|catalog| catalog.buckets.contains_key(&mark.bucket)) {
@@ -192,6 +208,7 @@ async fn store_catalog(
         let new = |record: &BucketRecord| (record.info.id, own_id(catalog, record.info.id));
         stored.extend(made.iter().map(new));
     }
+    removed.iter().for_each(|bucket| projector.damaged.forget(*bucket));
     for record in made {
         tracing::info!(bucket = %record.info.name, "a new bucket was created");
         let ends = vec![Default::default(); usize::from(record.info.vbuckets)];

@@ -12,6 +12,7 @@ use proto::{Error, Result};
 use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
+use crate::damaged::DamagedBuckets;
 use crate::feed::StreamContext;
 use crate::projector::{ChangedBuckets, Projector};
 use crate::roles::Roles;
@@ -40,13 +41,15 @@ impl Service {
         let changed_buckets = Arc::new(ChangedBuckets::default());
         let opened = Arc::clone(&store);
         let open = move || {
+            let damaged = DamagedBuckets::new(opened.damaged()?, opened.replaced()?);
             let (ids, known) = (opened.unique_ids()?, opened.catalog_cas()?);
-            Ok::<_, Error>((opened.buckets()?, ids, known))
+            Ok::<_, Error>((opened.buckets()?, damaged, ids, known))
         };
-        let (mut found, unique_ids, known) = env.blocking(open).await?;
-        let stored: BTreeMap<_, _> = found
-            .iter()
-            .map(|(record, _)| (record.info.id, unique_ids.get(&record.info.id).copied()))
+        let (mut found, damaged, unique_ids, known) = env.blocking(open).await?;
+        let whole = found.iter().map(|(record, _)| record.info.id);
+        let stored: BTreeMap<_, _> = whole
+            .chain(damaged.ids())
+            .map(|bucket| (bucket, unique_ids.get(&bucket).copied()))
             .collect();
         // A foreign bucket is not served, from the first moment on.
         found.retain(|(record, _)| !stored[&record.info.id].is_some_and(|id| id.is_foreign));
@@ -75,6 +78,7 @@ impl Service {
             changed_buckets,
             writer: Arc::new(writer),
             roles: Roles::new(),
+            damaged,
             catalog_turn: Default::default(),
         });
         for (record, ends) in found {
@@ -112,6 +116,7 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
         env.spawn_service("projector hand-overs", hand_over::take_over_all(own())),
         env.spawn_service("projector removals", hand_over::remove_gone(own())),
         env.spawn_service("projector copies", copies::keep_roles(own())),
+        env.spawn_service("projector healing", copies::heal_damaged(own())),
         // They begin with what they find: what was registered, reported or purged stays so.
         env.spawn_restarted("projector registration", move || {
             follow::stay_registered(Arc::clone(&registration))

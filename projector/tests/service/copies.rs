@@ -15,19 +15,19 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::common::*;
 use crate::hand_over::until;
 
-const SECOND: NodeId = NodeId(2);
-const THIRD: NodeId = NodeId(3);
+pub const SECOND: NodeId = NodeId(2);
+pub const THIRD: NodeId = NodeId(3);
 
 /// The documents, and the vbucket, seqno and id of each log entry.
-type Stored = (Vec<(String, Bytes)>, Vec<(u16, u64, String)>);
+pub type Stored = (Vec<(String, Bytes)>, Vec<(u16, u64, String)>);
 
 /// Three projectors. The first leads the bucket.
-struct Trio {
-    worlds: Vec<World>,
+pub struct Trio {
+    pub worlds: Vec<World>,
 }
 
 impl Trio {
-    async fn new(wanted: u8) -> Self {
+    pub async fn new(wanted: u8) -> Self {
         let first = World::new(|_| ()).await;
         let second = World::beside(&first, SECOND).await;
         let third = World::beside(&first, THIRD).await;
@@ -38,64 +38,64 @@ impl Trio {
     }
 
     /// Two copies in sync.
-    async fn in_sync() -> Self {
+    pub async fn in_sync() -> Self {
         let trio = Self::new(2).await;
         trio.write(PROJECTOR, "a", "1").await.expect("written");
         trio.join(SECOND).await;
         trio
     }
 
-    fn script(&self) -> &Script {
+    pub fn script(&self) -> &Script {
         &self.worlds[0].script
     }
 
-    fn world(&mut self, node: NodeId) -> &mut World {
+    pub fn world(&mut self, node: NodeId) -> &mut World {
         &mut self.worlds[node.0 as usize - 1]
     }
 
-    fn copies(&self) -> Copies {
+    pub fn copies(&self) -> Copies {
         self.script().copies.lock().unwrap().clone().expect("copies")
     }
 
-    fn change(&self, change: CopiesChange) {
+    pub fn change(&self, change: CopiesChange) {
         self.script().change_copies(|copies| {
             copies.change(copies.revision, change).expect("a change");
         });
     }
 
     /// Makes a projector a copy, and waits until it is in sync.
-    async fn join(&self, node: NodeId) {
+    pub async fn join(&self, node: NodeId) {
         self.change(CopiesChange::Join(node));
         self.has_role(node, CopyRole::InSync).await;
     }
 
-    async fn has_role(&self, node: NodeId, role: CopyRole) {
+    pub async fn has_role(&self, node: NodeId, role: CopyRole) {
         until(role.name(), async || (self.copies().role(node) == role).then_some(())).await;
     }
 
-    fn cut(&self, one: NodeId, other: NodeId) {
+    pub fn cut(&self, one: NodeId, other: NodeId) {
         self.script().cuts.lock().unwrap().extend([(one, other), (other, one)]);
     }
 
-    fn heal(&self) {
+    pub fn heal(&self) {
         self.script().cuts.lock().unwrap().clear();
     }
 
-    async fn write(&self, node: NodeId, id: &str, json: &str) -> Result<WriteReply> {
+    pub async fn write(&self, node: NodeId, id: &str, json: &str) -> Result<WriteReply> {
         self.worlds[node.0 as usize - 1].write(vec![upsert(id, json)]).await
     }
 
-    async fn get(&self, node: NodeId, id: &str) -> Result<Option<Bytes>> {
+    pub async fn get(&self, node: NodeId, id: &str) -> Result<Option<Bytes>> {
         let projector = self.worlds[node.0 as usize - 1].projector();
         Ok(projector.get(BUCKET, vec![id.to_owned()]).await?.remove(0))
     }
 
-    async fn written(&self, node: NodeId, id: &str, json: &str) {
+    pub async fn written(&self, node: NodeId, id: &str, json: &str) {
         until("written", async || self.write(node, id, json).await.ok()).await;
     }
 
     /// The documents and logs of a store.
-    fn stored(&self, node: NodeId) -> Stored {
+    pub fn stored(&self, node: NodeId) -> Stored {
         let store = &self.worlds[node.0 as usize - 1].store;
         let mut snapshot = store.snapshot(BUCKET).expect("a snapshot");
         let documents = snapshot.next_chunk(1 << 30).expect("documents");
@@ -110,7 +110,7 @@ impl Trio {
         (documents, log)
     }
 
-    async fn are_equal(&self, one: NodeId, other: NodeId) {
+    pub async fn are_equal(&self, one: NodeId, other: NodeId) {
         let equal = async || {
             let stored = (self.stored(one), self.stored(other));
             (stored.0 == stored.1).then_some(())
@@ -119,7 +119,7 @@ impl Trio {
     }
 }
 
-fn json(text: &str) -> Option<Bytes> {
+pub fn json(text: &str) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(text.as_bytes()))
 }
 

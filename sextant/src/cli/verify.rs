@@ -59,8 +59,8 @@ fn run_blocking(env: &Env, args: &Args) -> Result<()> {
             format!("damaged or missing below {}: {findings}", args.data.display()),
         )
         .with_hint(
-            "a replica or a new build replaces the slices of an indexer: remove its directory; documents have no other \
-             copy: restore the directory of a projector, or see `sextant source recover --help`",
+            "a replica or a new build replaces the slices of an indexer: remove its directory; a bucket with a copy on \
+             another projector heals by itself; otherwise restore the directory of the projector, or see `sextant source recover --help`",
         )),
     }
 }

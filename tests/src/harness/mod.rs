@@ -5,11 +5,13 @@
     reason = "tests are clients and operators of the product: real sockets, files and processes"
 )]
 
+pub mod copies;
 pub mod grpc;
 mod parallel;
 pub mod process;
 pub mod processes;
 pub mod sql;
+pub mod tamper;
 
 use std::net::SocketAddr;
 use std::path::Path;

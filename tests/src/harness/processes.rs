@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -105,6 +105,22 @@ impl Processes {
         ready
     }
 
+    /// Starts a member that may refuse its directory. The error is what it printed before it ended.
+    pub fn try_run(&mut self, id: u64) -> Result<(), String> {
+        let listen = self.listen.entry(id).or_insert_with(free_address).clone();
+        let log = self.data.path().join(format!("{id}.log"));
+        let file = std::fs::File::create(&log).expect("a file");
+        let mut command = self.command(id, &listen, &id.to_string(), &[]);
+        let (mut child, ready) = spawn_ready(command.stderr(file));
+        if ready.starts_with("ready ") {
+            self.children.insert(id, child);
+            return Ok(());
+        }
+        let _ended_before = child.kill();
+        let _ended_before = child.wait();
+        Err(std::fs::read_to_string(&log).expect("its log"))
+    }
+
     /// The data directory of a member.
     pub fn data_of(&self, id: u64) -> PathBuf {
         self.data.path().join(id.to_string())
@@ -130,6 +146,12 @@ impl Processes {
     }
 
     fn spawn(&self, id: u64, listen: &str, directory: &str, flags: &[&str]) -> (Child, String) {
+        let (child, ready) = spawn_ready(&mut self.command(id, listen, directory, flags));
+        assert!(ready.starts_with("ready "), "{} {id} printed {ready:?}", role(id));
+        (child, ready)
+    }
+
+    fn command(&self, id: u64, listen: &str, directory: &str, flags: &[&str]) -> Command {
         let members: Vec<_> =
             self.coordinators.iter().map(|(id, address)| format!("{id}={address}")).collect();
         let mut command = sextant();
@@ -144,9 +166,7 @@ impl Processes {
                 command.arg("--data").arg(self.data.path().join(directory));
             }
         }
-        let (child, ready) = spawn_ready(&mut command);
-        assert!(ready.starts_with("ready "), "{} {id} printed {ready:?}", role(id));
-        (child, ready)
+        command
     }
 
     /// Waits until the cluster knows a member.

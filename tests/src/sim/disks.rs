@@ -19,9 +19,33 @@ fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
     }
 }
 
+/// Bits that are tried for one that the next start finds.
+const TRIED_BITS: usize = 40;
+
 /// Flips a bit of a file of a host; false if the host has no file, or if nobody could tell the damage from the work of a crash.
 pub fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
-    let mut files = files(&host.fs, Path::new(DATA));
+    let Some((file, bit)) = choose_bit(host, &host.fs, random) else { return false };
+    let is_projector = host.info.role == Role::Projector;
+    (!is_projector || is_vouched_for(host, &file, bit)) && host.fs.flip_bit(&file, bit).is_ok()
+}
+
+/// Flips a bit of a projector's file for which its next start finds a bucket damaged. Most bits are found when they are read.
+pub fn flip_found(host: &Host, random: &mut fastrand::Rng) -> bool {
+    // Looks at the files are operations, which may be those of an armed fault.
+    let aside = SimFs::new(0);
+    aside.put_back(&host.fs.copy());
+    (0..TRIED_BITS).any(|_| {
+        let chosen = choose_bit(host, &aside, random);
+        chosen.is_some_and(|(file, bit)| {
+            let damaged = host.damaged_buckets(Some((&file, bit)));
+            !damaged.is_empty() && host.fs.flip_bit(&file, bit).is_ok()
+        })
+    })
+}
+
+/// Chooses a bit of a file of a host, on its disk or a copy of that.
+fn choose_bit(host: &Host, fs: &SimFs, random: &mut fastrand::Rng) -> Option<(PathBuf, u64)> {
+    let mut files = files(fs, Path::new(DATA));
     let is_projector = host.info.role == Role::Projector;
     files.retain(|file| match is_projector {
         // The file with the layout's number has no checksum.
@@ -29,15 +53,11 @@ pub fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
         false => file.components().count() > 3,
     });
     if files.is_empty() {
-        return false;
+        return None;
     }
-    let file = &files[random.usize(..files.len())];
-    let bytes = host.fs.open(file, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0);
-    if bytes == 0 {
-        return false;
-    }
-    let bit = random.u64(..bytes * 8);
-    (!is_projector || is_vouched_for(host, file, bit)) && host.fs.flip_bit(file, bit).is_ok()
+    let file = files.swap_remove(random.usize(..files.len()));
+    let bytes = fs.open(&file, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0);
+    (bytes > 0).then(|| (file, random.u64(..bytes * 8)))
 }
 
 /// True if a bit of a projector's file is durable, and the file's check does not take its damage for a torn tail: nothing may vouch

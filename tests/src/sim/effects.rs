@@ -24,7 +24,7 @@ const SHRINKS: &str = "copies given up";
 const GROWTHS: &str = "copies in sync again";
 
 /// The lines that tell an effect, each with the effect's name in the summary.
-const LINES: [(&str, &str); 22] = [
+const LINES: [(&str, &str); 26] = [
     ("the copies are compared with a snapshot", RESYNCS),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
@@ -46,6 +46,10 @@ const LINES: [(&str, &str); 22] = [
     ("the leader is silent: this copy takes over", "take-overs"),
     ("the copies have changed", CHANGED_COPIES),
     ("a bucket has another part", "changes of part"),
+    ("a bucket is damaged and not served; its files are kept", "damaged buckets kept aside"),
+    ("a damaged copy is made anew: another copy has everything", "damaged copies given up"),
+    ("a damaged copy is healed, and its damaged files are removed", "damaged copies healed"),
+    ("a damaged copy is removed: it is not needed any more", "damaged copies removed"),
     ("a node failed a shard scan; trying another node", "fail-overs of shard scans"),
 ];
 

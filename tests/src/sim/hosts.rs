@@ -1,16 +1,16 @@
 //! The simulated processes: real services behind the real transport, on files that lose unsynced data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use projector::testing::DocumentStore;
-use projector::{Recovered, RecoveredBucket};
-use proto::env::sim::{InlineSpawner, Interleaving, Processes, SimClock, SimFs};
+use projector::{DiskStore, Recovered, RecoveredBucket};
+use proto::env::sim::{FlippedBit, InlineSpawner, Interleaving, Processes, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SeededRandom};
-use proto::model::ids::NodeId;
+use proto::model::ids::{BucketId, NodeId};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
 use proto::{ErrorCode, Result};
@@ -254,7 +254,7 @@ impl Host {
         let its_env = env.clone();
         let open = move || TappedStore::open(&its_env, &dir, options, mirror);
         let store = env.blocking(open).await?;
-        store.reconcile()?;
+        store.reconcile(self.has_flipped_bits())?;
         Ok(Arc::new(store))
     }
 
@@ -262,7 +262,27 @@ impl Host {
     pub fn compare_documents(&self) -> Result<()> {
         let env = env(0, Arc::clone(&self.clock), self.fs.clone());
         let (options, mirror) = (documents::options(self.seed), self.documents.clone());
-        TappedStore::open(&env, Path::new(DATA), options, mirror)?.reconcile()
+        let store = TappedStore::open(&env, Path::new(DATA), options, mirror)?;
+        store.reconcile(self.has_flipped_bits())
+    }
+
+    /// True if a bit of its disk is wrong.
+    pub fn has_flipped_bits(&self) -> bool {
+        let is_there = |bit: &FlippedBit| matches!(bit, FlippedBit::Stays { .. });
+        self.fs.flipped().iter().any(is_there)
+    }
+
+    /// The buckets of a projector that its next start finds damaged, perhaps with a further flipped bit.
+    pub fn damaged_buckets(&self, flipped: Option<(&Path, u64)>) -> BTreeSet<BucketId> {
+        let aside = SimFs::new(0);
+        aside.put_back(&self.fs.copy());
+        if flipped.is_some_and(|(file, bit)| aside.flip_bit(file, bit).is_err()) {
+            return BTreeSet::new();
+        }
+        let env = env(0, Arc::clone(&self.clock), aside);
+        let store = DiskStore::open(&env, Path::new(DATA), documents::options(self.seed));
+        let damaged = store.and_then(|store| store.damaged());
+        damaged.map(|damaged| damaged.into_keys().collect()).unwrap_or_default()
     }
 
     /// Lets the operator accept that a projector which is down lacks what it had; false if its disk is full.

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tests::harness::copies::{PROJECTORS, in_sync, is_led_by, until};
 use tests::harness::processes::Processes;
 use tests::harness::{connect, sql};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-const PROJECTORS: [u64; 2] = [101, 102];
 /// Rounds, in each of which a projector is killed and started again.
 const ROUNDS: usize = 4;
 /// Different documents of a writer.
@@ -88,48 +88,6 @@ async fn write(address: SocketAddr, stop: Arc<AtomicBool>) -> Written {
         }
     }
     written
-}
-
-/// The roles of a bucket's projectors.
-async fn roles(client: &Client) -> BTreeMap<u64, String> {
-    let rows = sql::simple(client, "SHOW COPIES").await.unwrap_or_default();
-    let role = |row: &Vec<Option<String>>| {
-        let projector = row[1].as_ref()?.parse().ok()?;
-        Some((projector, row[2].clone()?))
-    };
-    rows.iter().filter_map(role).collect()
-}
-
-/// Waits until the roles of the projectors are as they should be; returns them.
-async fn until(
-    client: &Client,
-    what: &str,
-    is_so: impl Fn(&BTreeMap<u64, String>) -> bool,
-) -> BTreeMap<u64, String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let roles = roles(client).await;
-        if is_so(&roles) {
-            return roles;
-        }
-        assert!(Instant::now() < deadline, "{what}: {roles:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// Waits until both projectors have everything; returns the leader and the other one.
-async fn in_sync(client: &Client) -> (u64, u64) {
-    let both = |roles: &BTreeMap<u64, String>| {
-        let values: BTreeSet<&str> = roles.values().map(String::as_str).collect();
-        roles.len() == 2 && values == BTreeSet::from(["leader", "in sync"])
-    };
-    let roles = until(client, "both copies are in sync", both).await;
-    let leader = *roles.iter().find(|(_, role)| *role == "leader").expect("a leader").0;
-    (leader, if leader == PROJECTORS[0] { PROJECTORS[1] } else { PROJECTORS[0] })
-}
-
-fn is_led_by(node: u64) -> impl Fn(&BTreeMap<u64, String>) -> bool {
-    move |roles| roles.get(&node).is_some_and(|role| role == "leader")
 }
 
 /// A cluster with two projectors, and a bucket with an index.

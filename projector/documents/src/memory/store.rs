@@ -1,19 +1,21 @@
 //! The document store in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use proto::lock::lock;
+use proto::model::cut::{Cut, Position};
+use proto::model::history::branch_of;
 use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};
 use crate::document_store::{
-    Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, ShowBatch,
-    StoredDocument,
+    Batch, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
+    ShowBatch, StoredDocument,
 };
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
@@ -35,6 +37,8 @@ struct MemoryState {
     cas: u64,
     unique_ids: BTreeMap<BucketId, StoredId>,
     buckets: BTreeMap<BucketId, Contents>,
+    damaged: BTreeMap<BucketId, DamagedBucket>,
+    replaced: BTreeSet<BucketId>,
     losses: BTreeMap<BucketId, KnownLoss>,
     sync_fails: bool,
     listing_fails: bool,
@@ -81,6 +85,20 @@ impl MemoryStore {
         self.state().listing_fails = true;
     }
 
+    /// Damages a bucket, as its next opening would find it.
+    pub fn damage(&self, bucket: BucketId) {
+        let mut state = self.state();
+        if let Some(Contents { record, log, .. }) = state.buckets.remove(&bucket) {
+            let ends = log.iter().zip(&record.branches).map(|(log, branches)| {
+                let seqno = Seqno(log.len() as u64);
+                Position { vbuuid: branch_of(branches, seqno), seqno }
+            });
+            let positions = Cut::from_positions(ends.collect());
+            let error = Error::new(ErrorCode::Corrupt, "a file of the bucket is damaged");
+            state.damaged.insert(bucket, DamagedBucket { error, positions });
+        }
+    }
+
     /// Makes commits wait in their sync, or lets them go on. They block their thread.
     pub fn hold_syncs(&self, are_held: bool) {
         *lock(&self.1.are_held) = are_held;
@@ -119,6 +137,28 @@ impl DocumentStore for MemoryStore {
         Ok(found.collect())
     }
 
+    fn damaged(&self) -> Result<BTreeMap<BucketId, DamagedBucket>> {
+        Ok(self.state().damaged.clone())
+    }
+
+    fn make_anew(&self, record: &BucketRecord) -> Result<()> {
+        let (mut state, id) = (self.state(), record.info.id);
+        state.check_writable()?;
+        state.damaged.remove(&id).ok_or_else(|| no_bucket(id))?;
+        state.replaced.insert(id);
+        state.buckets.insert(id, empty(record));
+        Ok(())
+    }
+
+    fn replaced(&self) -> Result<BTreeSet<BucketId>> {
+        Ok(self.state().replaced.clone())
+    }
+
+    fn remove_replaced(&self, bucket: BucketId) -> Result<()> {
+        self.state().replaced.remove(&bucket);
+        Ok(())
+    }
+
     fn catalog_cas(&self) -> Result<u64> {
         Ok(self.state().cas)
     }
@@ -149,15 +189,12 @@ impl DocumentStore for MemoryStore {
         let mut state = self.state();
         state.check_writable()?;
         for record in made {
-            let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
-            let purged = vec![Seqno(0); log.len()];
-            let (record, documents) = (record.clone(), BTreeMap::new());
-            let absent = purged.clone();
-            let contents = Contents { record, documents, log, purged, absent };
-            state.buckets.insert(contents.record.info.id, contents);
+            state.buckets.insert(record.info.id, empty(record));
         }
         for bucket in removed {
             state.buckets.remove(bucket);
+            state.damaged.remove(bucket);
+            state.replaced.remove(bucket);
         }
         state.cas = cas;
         Ok(())
@@ -313,6 +350,13 @@ impl DocumentStore for MemoryStore {
         });
         Ok(wanted.cloned().collect())
     }
+}
+
+fn empty(record: &BucketRecord) -> Contents {
+    let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
+    let purged = vec![Seqno(0); log.len()];
+    let (record, documents, absent) = (record.clone(), BTreeMap::new(), purged.clone());
+    Contents { record, documents, log, purged, absent }
 }
 
 /// The range after an id, or of all ids.

@@ -1,6 +1,6 @@
 //! The store on disk, as the service sees it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -21,8 +21,8 @@ use super::source_manifest::{
 };
 use super::walk::StoreWalk;
 use crate::document_store::{
-    Batch, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, ShowBatch,
-    StoredDocument,
+    Batch, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
+    ShowBatch, StoredDocument,
 };
 use crate::record::{BucketRecord, StoredId};
 use crate::rules::no_bucket;
@@ -41,7 +41,9 @@ pub struct DiskStore {
     pub(super) options: DiskStoreOptions,
     tables: TableOptions,
     pub(super) manifest: Mutex<ManifestOnDisk>,
-    buckets: RwLock<BTreeMap<BucketId, Arc<BucketStore>>>,
+    pub(super) buckets: RwLock<BTreeMap<BucketId, Arc<BucketStore>>>,
+    /// The buckets whose files are damaged.
+    pub(super) damaged: RwLock<BTreeMap<BucketId, DamagedBucket>>,
     /// Held while the directories of dropped buckets are removed.
     removing: Mutex<()>,
     /// Bytes of mutations since the store was opened.
@@ -67,7 +69,8 @@ impl ManifestOnDisk {
 
 impl DiskStore {
     /// Opens or creates the store in a directory that this process has locked. Blocks the thread. `Version` for a directory of another
-    /// layout, `Corrupt` for damage or if anything is missing that the store had.
+    /// layout, `Corrupt` if both copies of the source's manifest are damaged, or a directory is there that it does not name. A bucket
+    /// that is damaged, or lacks anything that it had, is kept aside ([`DocumentStore::damaged`]).
     pub fn open(env: &Env, dir: &Path, options: DiskStoreOptions) -> Result<Self> {
         let opening =
             |error: Error| error.context(format!("opening the documents in {}", dir.display()));
@@ -91,23 +94,30 @@ impl DiskStore {
         check_version(&**fs, dir, VERSION, Self::is_in(&**fs, dir))?;
         let (file, contents) = source_manifest::open(&**fs, dir)?;
         let tables = options.tables(env);
-        let mut buckets = BTreeMap::new();
+        let (mut buckets, mut damaged) = (BTreeMap::new(), BTreeMap::new());
         for (id, entry) in &contents.buckets {
             let path = directory_path(dir, entry.directory);
-            let bucket = BucketStore::open(env, &path, entry.end, &options, &tables)
+            let opened = BucketStore::open(env, &path, entry.end, &options, &tables)
                 .and_then(|bucket| check_log_id(&bucket, entry).map(|()| bucket))
-                .map_err(|error| error.context(format!("bucket {id}, {}", had(entry))))?;
-            buckets.insert(*id, Arc::new(bucket));
+                .map_err(|error| error.context(format!("bucket {id}, {}", had(entry))));
+            match opened {
+                Ok(bucket) => drop(buckets.insert(*id, Arc::new(bucket))),
+                // Other buckets are whole, and this one may have another copy elsewhere.
+                Err(error) if error.code == ErrorCode::Corrupt => {
+                    let positions = entry.positions.clone();
+                    damaged.insert(*id, DamagedBucket { error, positions });
+                }
+                Err(error) => return Err(error),
+            }
         }
-        let manifest = Mutex::new(ManifestOnDisk { file, contents });
-        let (env, dir, buckets) = (env.clone(), dir.to_path_buf(), RwLock::new(buckets));
         Ok(Self {
-            env,
-            dir,
+            env: env.clone(),
+            dir: dir.to_path_buf(),
             options,
             tables,
-            manifest,
-            buckets,
+            manifest: Mutex::new(ManifestOnDisk { file, contents }),
+            buckets: RwLock::new(buckets),
+            damaged: RwLock::new(damaged),
             removing: Mutex::default(),
             logged_bytes: AtomicUsize::default(),
             idle_rounds: AtomicU32::default(),
@@ -115,7 +125,11 @@ impl DiskStore {
     }
 
     fn bucket(&self, bucket: BucketId) -> Result<Arc<BucketStore>> {
-        read(&self.buckets).get(&bucket).cloned().ok_or_else(|| no_bucket(bucket))
+        let found = read(&self.buckets).get(&bucket).cloned();
+        found.ok_or_else(|| match read(&self.damaged).get(&bucket) {
+            Some(damaged) => damaged.error.clone(),
+            None => no_bucket(bucket),
+        })
     }
 
     /// All buckets, by their numbers.
@@ -124,7 +138,7 @@ impl DiskStore {
     }
 
     /// Makes the directories of new buckets, which the manifest names already.
-    fn make(&self, made: &[&BucketRecord], first: u64) -> Result<Vec<MadeBucket>> {
+    pub(super) fn make(&self, made: &[&BucketRecord], first: u64) -> Result<Vec<MadeBucket>> {
         let make = |(record, directory): (&&BucketRecord, u64)| {
             let path = directory_path(&self.dir, directory);
             let bucket = BucketStore::create(
@@ -158,7 +172,7 @@ impl DiskStore {
 }
 
 /// A new bucket: its number, its entry in the manifest, and itself.
-type MadeBucket = (BucketId, BucketEntry, Arc<BucketStore>);
+pub(super) type MadeBucket = (BucketId, BucketEntry, Arc<BucketStore>);
 
 /// The entry of a bucket as it is now.
 pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
@@ -196,6 +210,22 @@ pub(super) fn check_log_id(bucket: &BucketStore, entry: &BucketEntry) -> Result<
 impl DocumentStore for DiskStore {
     fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
         Ok(self.all().iter().map(|(_, bucket)| (bucket.record(), bucket.ends())).collect())
+    }
+
+    fn damaged(&self) -> Result<BTreeMap<BucketId, DamagedBucket>> {
+        Ok(read(&self.damaged).clone())
+    }
+
+    fn make_anew(&self, record: &BucketRecord) -> Result<()> {
+        self.make_damaged_anew(record)
+    }
+
+    fn replaced(&self) -> Result<BTreeSet<BucketId>> {
+        Ok(lock(&self.manifest).contents.replaced().map(|(_, bucket)| bucket).collect())
+    }
+
+    fn remove_replaced(&self, bucket: BucketId) -> Result<()> {
+        self.remove_replaced_of(bucket)
     }
 
     fn catalog_cas(&self) -> Result<u64> {
@@ -249,6 +279,7 @@ impl DocumentStore for DiskStore {
         let gone = removed.iter().filter_map(|bucket| next.buckets.remove(bucket));
         let gone: Vec<u64> = gone.map(|entry| entry.directory).collect();
         next.removing.extend(gone);
+        next.remove_replaced(removed);
         // Nobody accepts the loss of a bucket that is gone.
         next.losses.retain(|bucket, _| !removed.contains(bucket));
         manifest.write(fs, next)?;
@@ -257,6 +288,7 @@ impl DocumentStore for DiskStore {
             buckets.extend(new.into_iter().map(|(id, _, bucket)| (id, bucket)));
             removed.iter().for_each(|bucket| drop(buckets.remove(bucket)));
         }
+        write(&self.damaged).retain(|bucket, _| !removed.contains(bucket));
         drop(manifest);
         self.remove_left();
         Ok(())

@@ -20,10 +20,12 @@
 //! - A checkpoint is written after the fragments that it names and the part of the log that it covers are synced.
 //! - A segment of the log is released after the checkpoint that covers it is written.
 //! - The floor of the table's retention is a durable purge point, so that no crash asks for a version that a merge has dropped.
-//! - The end of a log that the source's manifest names was synced before. A log that ends earlier has lost something: the store does not
-//!   open, and nobody is told to roll back.
+//! - The end of a log that the source's manifest names was synced before. A log that ends earlier has lost something: the bucket is
+//!   *damaged*, as it is if a file of it is. Nobody is told to roll back, and nothing of it is removed before another copy has
+//!   everything (`damaged`).
 mod bucket_store;
 mod checkpoint;
+mod damaged;
 mod describe;
 mod disk_store;
 mod maintain;

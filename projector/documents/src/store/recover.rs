@@ -95,7 +95,7 @@ pub fn recover(
         let outcome = match recovery.open_whole(id, &entry) {
             _ if is_given_up => {
                 contents.buckets.remove(&id);
-                contents.given_up.insert(entry.directory);
+                contents.give_up_by_operator(id, entry.directory);
                 // The present catalog counts as new, so that it makes the bucket.
                 contents.catalog_cas = 0;
                 Recovered::GivenUp(old)
@@ -109,7 +109,7 @@ pub fn recover(
                 match recovery.make_again(id, &entry, number) {
                     Ok((made, lost)) => {
                         contents.buckets.insert(id, made);
-                        contents.given_up.insert(entry.directory);
+                        contents.give_up_by_operator(id, entry.directory);
                         Recovered::MadeAgain { damage, lost, old }
                     }
                     Err(error) => Recovered::Unsaved(error),

@@ -9,7 +9,8 @@
 //! | `making` | is left of a crash while a bucket was made: it is removed |
 //! | `buckets` | has the bucket |
 //! | `removing` | is left of a crash while a bucket was removed: it is removed |
-//! | `given_up` | is damaged; the bucket was made again in another one. An operator removes it |
+//! | `given_up`, by an operator | is damaged; the bucket was made again in another one. An operator removes it |
+//! | `given_up`, for a copy | is damaged; the bucket is made anew in another one, from a copy on another projector. It goes when that is complete, or the bucket is dropped |
 //! | nothing | is newer than the manifest, which is an older copy: an error, nothing is removed |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,8 +47,18 @@ pub struct SourceManifest {
     pub making: BTreeSet<u64>,
     /// Directories that are being removed.
     pub removing: BTreeSet<u64>,
-    /// Damaged directories of buckets that were made again without them. They stay until an operator removes them.
-    pub given_up: BTreeSet<u64>,
+    /// Damaged directories of buckets that were made again without them.
+    pub given_up: BTreeMap<u64, GivenUp>,
+}
+
+/// The reason for which a damaged directory was given up: it says how long the directory stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GivenUp {
+    /// An operator made the bucket again from what was left, or gave it up. The directory stays until an operator removes it.
+    ByOperator,
+    /// Another copy of this bucket has everything, and the bucket here is made anew from it. The directory stays until that is
+    /// complete.
+    ForCopy(BucketId),
 }
 
 /// A stored bucket.
@@ -86,9 +97,32 @@ impl SourceManifest {
             .is_some_and(|number| self.making.contains(&number) || self.removing.contains(&number))
     }
 
+    /// The damaged directories of buckets that are made anew, with their buckets.
+    pub fn replaced(&self) -> impl Iterator<Item = (u64, BucketId)> + '_ {
+        self.given_up.iter().filter_map(|(directory, why)| match why {
+            GivenUp::ForCopy(bucket) => Some((*directory, *bucket)),
+            GivenUp::ByOperator => None,
+        })
+    }
+
+    /// Lets the damaged directories go of buckets whose new copies are complete, or that are gone.
+    pub fn remove_replaced(&mut self, buckets: &[BucketId]) {
+        let of = |(_, bucket): &(u64, BucketId)| buckets.contains(bucket);
+        let gone: Vec<u64> = self.replaced().filter(of).map(|(directory, _)| directory).collect();
+        self.given_up.retain(|directory, _| !gone.contains(directory));
+        self.removing.extend(gone);
+    }
+
+    /// Gives up a damaged directory of a bucket, with any earlier one: the operator decides what becomes of them.
+    pub fn give_up_by_operator(&mut self, bucket: BucketId, directory: u64) {
+        let earlier = self.replaced().filter(|(_, of)| *of == bucket);
+        let given_up: Vec<u64> = earlier.map(|(earlier, _)| earlier).chain([directory]).collect();
+        self.given_up.extend(given_up.into_iter().map(|number| (number, GivenUp::ByOperator)));
+    }
+
     fn has(&self, path: &Path) -> bool {
         let Some(number) = number_of(path) else { return false };
-        self.given_up.contains(&number)
+        self.given_up.contains_key(&number)
             || self.buckets.values().any(|bucket| number == bucket.directory)
     }
 }

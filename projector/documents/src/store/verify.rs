@@ -34,6 +34,10 @@ pub fn verify(env: &Env, dir: &Path) -> Report {
     }
     let left = left_directories(&*env.fs, dir, &manifest).unwrap_or_default();
     left.into_iter().for_each(|path| check.leftover(path));
+    for (directory, bucket) in manifest.replaced() {
+        let message = format!("damaged: it stays until the new copy of bucket {bucket} is in sync");
+        check.report.notes.push(Remark { path: directory_path(dir, directory), message });
+    }
     for entry in manifest.buckets.values() {
         check.bucket(&directory_path(dir, entry.directory), entry);
     }

@@ -15,13 +15,28 @@ pub type Log = Vec<Vec<Arc<Mutation>>>;
 /// A change of a bucket, which is there as a whole or not at all.
 #[derive(Clone, Debug)]
 pub enum Change {
-    Commit { mutations: Vec<Arc<Mutation>>, record: Option<BucketRecord> },
+    Commit {
+        mutations: Vec<Arc<Mutation>>,
+        record: Option<BucketRecord>,
+    },
     Record(BucketRecord),
-    Rewind { record: BucketRecord, to: Vec<(VbucketId, Seqno)> },
+    Rewind {
+        record: BucketRecord,
+        to: Vec<(VbucketId, Seqno)>,
+    },
     Purge(Vec<(VbucketId, Seqno)>),
-    BeginPurged { record: BucketRecord, vbucket: VbucketId, purged: Seqno },
+    BeginPurged {
+        record: BucketRecord,
+        vbucket: VbucketId,
+        purged: Seqno,
+    },
     Documents(Vec<StoredDocument>),
-    Remove { record: BucketRecord, vbucket: VbucketId },
+    Remove {
+        record: BucketRecord,
+        vbucket: VbucketId,
+    },
+    /// The damaged bucket is made anew, empty.
+    Anew(BucketRecord),
 }
 
 impl Change {
@@ -29,7 +44,7 @@ impl Change {
     pub(super) fn ends_history(&self, before: &[Branches]) -> bool {
         match self {
             Self::Record(record) => record.branches != before,
-            Self::Rewind { .. } => true,
+            Self::Rewind { .. } | Self::Anew(_) => true,
             Self::Remove { record, .. } => record.info.source.is_only_copy(),
             _ => false,
         }
@@ -94,6 +109,10 @@ impl Contents {
             Change::Remove { record, vbucket } => {
                 self.replace_record(Some(record));
                 self.remove(*vbucket);
+                Ok(())
+            }
+            Change::Anew(record) => {
+                *self = Self::new(record.clone());
                 Ok(())
             }
         }

@@ -88,7 +88,8 @@ impl Mirror {
 
     /// True if the store has a bucket.
     pub fn knows(&self, bucket: BucketId) -> bool {
-        self.state().known.buckets.contains_key(&bucket)
+        let state = self.state();
+        state.known.buckets.contains_key(&bucket) && !state.damaged.contains(&bucket)
     }
 
     /// True if the store has a position in its present history.

@@ -4,7 +4,7 @@
 //! stays in doubt until the store is opened again. A later change of the same bucket that succeeds proves that the failed one had no
 //! effect, because a bucket accepts nothing after a failed write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use projector::testing::{BucketRecord, Mutation, StoredId};
@@ -77,6 +77,8 @@ pub(super) struct State {
     pub(super) known: Known,
     pub(super) ledger: Ledger,
     doubts: Vec<Doubt>,
+    /// The buckets that the last opening has found damaged. The store must still have their contents, if the damage is mended.
+    pub(super) damaged: BTreeSet<BucketId>,
     next: u64,
     /// Histories that were left, oldest first.
     pub(super) past: BTreeMap<BucketId, Vec<History>>,
@@ -138,6 +140,7 @@ impl State {
             }
             Change::BeginPurged { .. } => Some("copies filled by documents"),
             Change::Rewind { .. } => Some("copies rewound"),
+            Change::Anew(_) => Some("damaged copies made anew"),
             _ => None,
         };
         if let Some(counted) = counted {
@@ -201,8 +204,15 @@ impl Mirror {
         let Some(at) = state.doubts.iter().position(|doubt| doubt.number == number) else { return };
         let Doubt { change, .. } = state.doubts.remove(at);
         state.doubts.retain(|doubt| !(doubt.has_failed && is_of_same(&doubt.change, &change)));
-        if let StoreChange::Bucket(bucket, Change::Purge(to)) = &change {
-            state.confirm_purged(*bucket, to);
+        match &change {
+            StoreChange::Bucket(bucket, Change::Purge(to)) => state.confirm_purged(*bucket, to),
+            StoreChange::Bucket(bucket, Change::Anew(_)) => {
+                state.damaged.remove(bucket);
+                // Whatever was in doubt when the bucket was damaged is given up with it.
+                let of = |doubt: &Doubt| matches!(&doubt.change, StoreChange::Bucket(of, _) if of == bucket);
+                state.doubts.retain(|doubt| !of(doubt));
+            }
+            _ => {}
         }
         state.apply(&change);
     }
@@ -221,10 +231,19 @@ impl Mirror {
         }
     }
 
-    /// Compares what a store has after its opening with what it must have, and goes on from there.
-    pub(super) fn reconcile(&self, found: &Found) {
+    /// Compares what a store has after its opening with what it must have, and goes on from there. `may_be_damaged` says that the disk
+    /// has a wrong bit: a damaged bucket is not read then, and its contents stay as they must be.
+    pub(super) fn reconcile(&self, found: &Found, may_be_damaged: bool) {
         let mut state = self.state();
+        let is_damaged = |doubt: &Doubt| matches!(&doubt.change, StoreChange::Bucket(of, _) if found.damaged.contains_key(of));
         let doubts = std::mem::take(&mut state.doubts);
+        let (left, doubts): (Vec<_>, Vec<_>) = doubts.into_iter().partition(is_damaged);
+        state.doubts = left;
+        state.damaged = found.damaged.keys().copied().collect();
+        for (bucket, damaged) in found.damaged.iter().filter(|_| !may_be_damaged) {
+            let what = format!("bucket {bucket} is damaged without a fault: {}", damaged.error);
+            state.violations.push(what);
+        }
         let doubtful: Vec<&StoreChange> = doubts.iter().map(|doubt| &doubt.change).collect();
         let Settled { kept, differences } = settle(&state.known, &doubtful, found);
         for (n, change) in doubtful.into_iter().enumerate() {
@@ -241,10 +260,11 @@ impl Mirror {
         state.violations.extend(differences);
     }
 
-    /// What the store must have; `None` while a change is in doubt.
+    /// What the store must have; `None` while a change is in doubt, or a bucket is damaged.
     pub(super) fn known(&self) -> Option<Known> {
         let state = self.state();
-        state.doubts.is_empty().then(|| state.known.clone())
+        let is_certain = state.doubts.is_empty() && state.damaged.is_empty();
+        is_certain.then(|| state.known.clone())
     }
 
     /// The vbuckets that a return to an earlier moment takes something from, and their ends there.
@@ -267,6 +287,7 @@ impl Mirror {
     pub(super) fn go_back(&self, known: &Known) {
         let mut state = self.state();
         state.doubts.clear();
+        state.damaged.clear();
         let buckets: Vec<BucketId> = state.known.buckets.keys().copied().collect();
         buckets.into_iter().for_each(|bucket| state.keep_history(bucket));
         state.known = known.clone();

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use projector::testing::{
-    BucketRecord, DocumentStore, LogExtent, LogRange, Mutation, StoredDocument, StoredId,
+    BucketRecord, DamagedBucket, DocumentStore, LogExtent, LogRange, Mutation, StoredDocument,
+    StoredId,
 };
 use proto::Result;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
@@ -20,6 +21,8 @@ pub struct Found {
     cas: u64,
     ids: BTreeMap<BucketId, StoredId>,
     buckets: BTreeMap<BucketId, FoundBucket>,
+    /// The buckets that are damaged.
+    pub(super) damaged: BTreeMap<BucketId, DamagedBucket>,
 }
 
 /// Everything that a store has of a bucket.
@@ -41,6 +44,7 @@ impl Found {
         Ok(Self {
             cas: store.catalog_cas()?,
             ids: store.unique_ids()?,
+            damaged: store.damaged()?,
             buckets: store.buckets()?.into_iter().map(read).collect::<Result<_>>()?,
         })
     }
@@ -170,7 +174,9 @@ fn orders(of: &[usize]) -> Vec<Vec<usize>> {
 /// Describes a difference of the buckets, their ids, and the catalog.
 fn manifest_differs(known: &Known, found: &Found) -> Option<String> {
     let must: Vec<BucketId> = known.buckets.keys().copied().collect();
-    let has: Vec<BucketId> = found.buckets.keys().copied().collect();
+    let has: BTreeSet<BucketId> =
+        found.buckets.keys().chain(found.damaged.keys()).copied().collect();
+    let has: Vec<BucketId> = has.into_iter().collect();
     if must != has {
         return Some(format!("the store has buckets {has:?}, not {must:?}"));
     }

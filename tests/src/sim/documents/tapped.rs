@@ -1,13 +1,13 @@
 //! The product's store, with a tap: each change is told to the judge's mirror.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::testing::{
-    Batch, BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, Mutation,
-    ShowBatch, StoredDocument, StoredId,
+    Batch, BucketRecord, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
+    LogRange, Mutation, ShowBatch, StoredDocument, StoredId,
 };
 use projector::{DiskStore, DiskStoreOptions};
 use proto::env::Env;
@@ -39,9 +39,10 @@ impl TappedStore {
         Ok(())
     }
 
-    /// Compares the store with its mirror, which settles the changes in doubt. An error is one of a read.
-    pub fn reconcile(&self) -> Result<()> {
-        self.mirror.reconcile(&Found::read(&self.store)?);
+    /// Compares the store with its mirror, which settles the changes in doubt. An error is one of a read. `may_be_damaged` says that
+    /// the disk has a wrong bit.
+    pub fn reconcile(&self, may_be_damaged: bool) -> Result<()> {
+        self.mirror.reconcile(&Found::read(&self.store)?, may_be_damaged);
         Ok(())
     }
 
@@ -87,6 +88,23 @@ impl TappedStore {
 impl DocumentStore for TappedStore {
     fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>> {
         self.store.buckets()
+    }
+
+    fn damaged(&self) -> Result<BTreeMap<BucketId, DamagedBucket>> {
+        self.store.damaged()
+    }
+
+    fn make_anew(&self, record: &BucketRecord) -> Result<()> {
+        let change = Change::Anew(record.clone());
+        self.change_bucket(record.info.id, change, |store| store.make_anew(record))
+    }
+
+    fn replaced(&self) -> Result<BTreeSet<BucketId>> {
+        self.store.replaced()
+    }
+
+    fn remove_replaced(&self, bucket: BucketId) -> Result<()> {
+        self.store.remove_replaced(bucket)
     }
 
     fn catalog_cas(&self) -> Result<u64> {

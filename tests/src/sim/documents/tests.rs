@@ -49,7 +49,7 @@ impl World {
         let (options, mirror) = (options(self.seed), self.mirror.clone());
         let store = TappedStore::open(&self.env, Path::new(DIR), options, mirror);
         let store = store.expect("the store opens");
-        store.reconcile().expect("it is readable");
+        store.reconcile(false).expect("it is readable");
         store
     }
 

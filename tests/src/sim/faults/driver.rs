@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use turmoil::Sim;
 
+use super::damage::has_damage;
 use super::of_copies::Replacement;
 use crate::sim::documents::copies::Copies;
 use crate::sim::hosts::{Host, Hosts};
@@ -84,6 +85,11 @@ pub struct Faults {
     pub(super) to_replace: BTreeMap<String, Replacement>,
     /// The projectors whose disks were replaced, and the time at which they start at the latest.
     pub(super) replaced: BTreeMap<String, Duration>,
+    /// The generator of damage that stays, and the time of the next flipped bit for it.
+    pub(super) damages: fastrand::Rng,
+    pub(super) next_damage: Duration,
+    /// The projectors that are down with a flipped bit, and the time from which on the coordinators have decided all their proposals.
+    pub(super) left_damaged: BTreeMap<String, Duration>,
 }
 
 impl Faults {
@@ -112,6 +118,9 @@ impl Faults {
             next_of_copies: CALM,
             to_replace: BTreeMap::new(),
             replaced: BTreeMap::new(),
+            damages: fastrand::Rng::with_seed(seed ^ 0xda3a),
+            next_damage: if has_damage(seed) { CALM } else { Duration::MAX },
+            left_damaged: BTreeMap::new(),
         }
     }
 
@@ -134,6 +143,7 @@ impl Faults {
             self.break_at_stage(now, sim, hosts, summary);
             self.break_in_scan(now, sim, hosts, summary);
             self.break_copies(now, sim, hosts, summary);
+            self.damage_copies(now, hosts, summary);
         }
         if now < self.next || now > self.until {
             return;
@@ -162,7 +172,7 @@ impl Faults {
                 _ => false,
             }
         };
-        let excused = |host: &Host| host.excused.load(Ordering::Relaxed);
+        let excused = |host: &Host| host.excused.load(Ordering::Relaxed) || host.has_flipped_bits();
         if self.broken.iter().any(is_disk) || hosts.all.values().any(excused) {
             hosts.disks_broken_at_ms.store(now.as_millis() as u64, Ordering::Relaxed);
         }

@@ -39,10 +39,7 @@ impl Faults {
             match broken {
                 // The process has just crashed again.
                 Broken::Down(name) if self.is_down(&name) => {}
-                Broken::Down(name)
-                    if self.replaces_disk(&name, now, hosts, summary)
-                        || self.waits_for_take_over(&name, now, hosts) =>
-                {
+                Broken::Down(name) if self.stays_down(&name, now, hosts, summary) => {
                     self.broken.push((Broken::Down(name), now + RESTART));
                 }
                 Broken::Down(name) => {
@@ -80,7 +77,9 @@ impl Faults {
                 Broken::Lacking(name) if !hosts.all[&name].documents.is_told_of_loss() => {}
                 // The bits are flipped back first, and a copy that has everything takes over.
                 Broken::Lacking(name)
-                    if self.is_damaged(&name) || leads_beside_a_spare(&name, hosts) =>
+                    if self.is_damaged(&name)
+                        || hosts.all[&name].has_flipped_bits()
+                        || leads_beside_a_spare(&name, hosts) =>
                 {
                     self.broken.push((Broken::Lacking(name), now + RESTART));
                 }
@@ -102,12 +101,19 @@ impl Faults {
                     host.fs.forget_faults();
                     judge_flipped(host, summary);
                     match is_projector(&name) {
+                        true if self.leaves_damage(&name, now, hosts) => {}
                         true => host.fs.flip_back(),
                         false => wipe(host),
                     }
                 }
             }
         }
+    }
+
+    /// Decides about the disk of a process that shall start. True if it stays down.
+    fn stays_down(&mut self, name: &str, now: Duration, hosts: &Hosts, summary: &Shared) -> bool {
+        self.decide_damage(name, now, hosts, summary);
+        self.replaces_disk(name, now, hosts, summary) || self.waits_for_take_over(name, now, hosts)
     }
 
     /// True if a process continues after a failed file operation.

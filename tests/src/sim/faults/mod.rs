@@ -12,6 +12,7 @@
 //! | `failed_sync` | a projector's disk fails at a sync, and its process ends soon after |
 //! | `flipped_bit` | a bit of an indexer's files flips; the operator notices it and replaces the disk |
 //! | `flipped_source_bit` | a bit of a projector's files flips; the operator notices it and flips it back, and all documents must be there |
+//! | `damaged_copy` | the same, and the bit stays: the copy is healed from another one in sync, which has everything ([`damage`]) |
 //! | `empty_disk` | an indexer restarts with an empty disk |
 //! | `source_failover` | a source restarts from an older copy that lacks the end of some vbuckets (the producer of a pushed bucket is not told), or that producer begins new branches at earlier places |
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
@@ -23,6 +24,7 @@
 //! | `purge_while_away` | a copy is down, and the logs are purged before it returns |
 //! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::removals`]): in an eighth of the seeds |
 
+mod damage;
 mod driver;
 mod inject;
 mod mend;

@@ -19,9 +19,9 @@ use crate::sim::{CALM, Shared};
 /// Maximum duration of a fault of copies: longer than a take-over.
 const BROKEN_MS_MAX: u64 = 5_000;
 /// The time after which a change of the copies that a process asked for before its end is made.
-const DECIDED: Duration = Duration::from_secs(1);
+pub(super) const DECIDED: Duration = Duration::from_secs(1);
 /// The time for which the coordinators' answer about the copies is waited for then.
-const CONFIRMED: Duration = Duration::from_secs(1);
+pub(super) const CONFIRMED: Duration = Duration::from_secs(1);
 /// The time for which a leader whose disk was replaced stays down at most. A copy that was not compared with a leader since its own
 /// start takes over after half a minute.
 const TAKE_OVER_WAIT: Duration = Duration::from_secs(45);
@@ -195,8 +195,10 @@ pub(super) fn leads_beside_a_spare(name: &str, hosts: &Hosts) -> bool {
     })
 }
 
-/// True if another copy in sync has everything that was acknowledged.
-fn is_spare((bucket, copies): (BucketId, &Copies), node: NodeId, hosts: &Hosts) -> bool {
+/// True if another copy in sync has everything that was acknowledged, on a disk without a wrong bit.
+pub(super) fn is_spare((bucket, copies): (BucketId, &Copies), node: NodeId, hosts: &Hosts) -> bool {
     let Some(copied) = &hosts.copied else { return false };
-    copies.in_sync.iter().any(|other| *other != node && copied.has_all(*other, bucket))
+    let is_whole = |other: NodeId| !hosts.all[&name_of(hosts, other)].has_flipped_bits();
+    let others = copies.in_sync.iter().filter(|other| **other != node);
+    others.into_iter().any(|other| is_whole(*other) && copied.has_all(*other, bucket))
 }

@@ -14,7 +14,7 @@ use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
-use super::small;
+use super::{open_whole, small};
 use crate::document_store::{Batch, DocumentStore, LogRange};
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
@@ -132,7 +132,7 @@ impl World {
 
     pub(super) fn open(&mut self) {
         self.store = None;
-        let opened = DiskStore::open(&self.env, Path::new("/data"), small());
+        let opened = open_whole(&self.env, Path::new("/data"));
         self.store = Some(opened.expect("the store opens"));
     }
 
@@ -280,7 +280,7 @@ fn a_log_that_has_lost_its_end_is_named_and_not_served() {
     // As if an older copy of the file had been put back.
     file.set_len(36).expect("cut");
     file.sync().expect("synced");
-    let error = DiskStore::open(&world.env, Path::new("/data"), small()).map(|_| ());
+    let error = open_whole(&world.env, Path::new("/data")).map(|_| ());
     let error = error.expect_err("a loss");
     assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
     assert!(error.message.contains("/data/buckets/00000000/log"), "{error}");

@@ -15,7 +15,7 @@ use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
-use super::small;
+use super::open_whole;
 use crate::MemoryStore;
 use crate::document_store::*;
 use crate::mutation::Mutation;
@@ -132,7 +132,7 @@ impl Both {
             self.fs.crash();
             self.fs.restart();
         }
-        let opened = DiskStore::open(&self.env, Path::new("/data"), small());
+        let opened = open_whole(&self.env, Path::new("/data"));
         self.disk = Some(opened.expect("the store opens"));
         self.effects.reopened += 1;
     }

@@ -10,10 +10,9 @@ use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
 use super::crashes::{BUCKET, VBUCKETS, World};
-use super::small;
+use super::open_whole;
 use crate::document_store::{Batch, DocumentStore};
 use crate::mutation::Mutation;
-use crate::store::DiskStore;
 use storage::log::scan;
 
 const LOG: &str = "/data/buckets/00000000/log";
@@ -128,7 +127,7 @@ fn a_torn_end_that_was_synced_is_named_and_stays() {
     let cut = used - 40;
     file.set_len(cut).expect("shortened");
     for _ in 0..2 {
-        let error = DiskStore::open(env, Path::new("/data"), small()).map(|_| ());
+        let error = open_whole(env, Path::new("/data")).map(|_| ());
         let error = error.expect_err("a loss");
         assert_eq!((error.code, witness), (ErrorCode::Corrupt, 1), "{error}");
         assert!(error.message.contains("mutations"), "{error}");
@@ -153,7 +152,7 @@ fn a_log_that_ends_before_its_checkpoint_is_named() {
             world.env.fs.remove_file(&path).expect("removed");
         }
     }
-    let error = DiskStore::open(&world.env, Path::new("/data"), small()).map(|_| ());
+    let error = open_whole(&world.env, Path::new("/data")).map(|_| ());
     let error = error.expect_err("a loss");
     assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
     assert!(error.message.contains(LOG), "{error}");

@@ -3,6 +3,7 @@
 
 mod contract;
 mod crashes;
+mod damaged;
 mod differential;
 mod held;
 mod many_buckets;
@@ -11,8 +12,21 @@ mod recover;
 mod tamper;
 mod two_steps;
 
-use super::DiskStoreOptions;
+use std::path::Path;
+
+use proto::Result;
+use proto::env::Env;
+
+use super::{DiskStore, DiskStoreOptions};
 use crate::change_log::ChangeLogOptions;
+use crate::document_store::DocumentStore;
+
+/// Opens a store; the damage of a bucket is an error.
+fn open_whole(env: &Env, dir: &Path) -> Result<DiskStore> {
+    let store = DiskStore::open(env, dir, small())?;
+    let damaged = store.damaged()?;
+    damaged.into_values().next().map_or(Ok(store), |damaged| Err(damaged.error))
+}
 
 /// A store of small parts, so that flushes, merges and new segments happen in short histories.
 fn small() -> DiskStoreOptions {

@@ -13,7 +13,7 @@ use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
-use super::small;
+use super::open_whole;
 use crate::document_store::{Batch, DocumentStore, LogRange};
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
@@ -89,7 +89,7 @@ fn filled(env: &Env) -> Shown {
 }
 
 fn open(env: &Env) -> Result<DiskStore> {
-    DiskStore::open(env, Path::new(DIR), small())
+    open_whole(env, Path::new(DIR))
 }
 
 fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {

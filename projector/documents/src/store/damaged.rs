@@ -1,0 +1,73 @@
+//! Damaged buckets. A bucket that the opening finds damaged is kept aside: the manifest names it, its directory is left as it is, and
+//! all other buckets are served. When another copy of it has everything, it is made anew:
+//!
+//! | step | after a crash behind it |
+//! |---|---|
+//! | the manifest names a new directory as being made | the new directory is removed, and the bucket is damaged as before |
+//! | the directory is made, with an empty bucket | the same |
+//! | the manifest names it instead of the damaged one, which is given up for the copy | the bucket is there, empty, and fills |
+//! | the bucket is complete: the manifest names the damaged directory as being removed | the damaged directory is removed |
+//!
+//! So the damaged files are there until the new copy has everything.
+
+use proto::Result;
+use proto::lock::{lock, read, write};
+use proto::model::ids::BucketId;
+
+use super::disk_store::DiskStore;
+use super::source_manifest::GivenUp;
+use crate::record::BucketRecord;
+use crate::rules::no_bucket;
+
+impl DiskStore {
+    /// Makes a damaged bucket anew, empty, in another directory.
+    pub(super) fn make_damaged_anew(&self, record: &BucketRecord) -> Result<()> {
+        let (fs, id) = (&*self.env.fs, record.info.id);
+        let mut manifest = lock(&self.manifest);
+        if !read(&self.damaged).contains_key(&id) {
+            return Err(no_bucket(id));
+        }
+        let mut next = manifest.contents.clone();
+        let directory = next.next_directory;
+        next.next_directory += 1;
+        next.making.insert(directory);
+        manifest.write(fs, next.clone())?;
+        let made = match self.make(&[record], directory) {
+            Ok(made) => made,
+            Err(error) => {
+                // The caller tries again, each time with another directory.
+                manifest.contents.making.remove(&directory);
+                manifest.contents.removing.insert(directory);
+                drop(manifest);
+                self.remove_left();
+                return Err(error);
+            }
+        };
+        for (_, entry, bucket) in made {
+            next.making.remove(&directory);
+            if let Some(damaged) = next.buckets.insert(id, entry) {
+                next.given_up.insert(damaged.directory, GivenUp::ForCopy(id));
+            }
+            // Nobody accepts for the new bucket what the damaged one had lost.
+            next.losses.remove(&id);
+            manifest.write(fs, next.clone())?;
+            write(&self.buckets).insert(id, bucket);
+            write(&self.damaged).remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Removes the damaged directories of a bucket whose new copy is complete.
+    pub(super) fn remove_replaced_of(&self, bucket: BucketId) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        let mut next = manifest.contents.clone();
+        next.remove_replaced(&[bucket]);
+        if next == manifest.contents {
+            return Ok(());
+        }
+        manifest.write(&*self.env.fs, next)?;
+        drop(manifest);
+        self.remove_left();
+        Ok(())
+    }
+}

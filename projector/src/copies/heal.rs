@@ -1,0 +1,173 @@
+//! Healing: a damaged bucket is made anew, empty, when another copy leads it and this projector may join. From then on it fills like
+//! any copy on a new disk. The damaged files are removed when the new copy is in sync, or with the bucket if it is not needed any more.
+//!
+//! Nothing is given up on hearsay. A catalog may be old, and an earlier process of this projector may have been the last copy in sync
+//! since. So three things come together first:
+//!
+//! 1. The coordinators answer, after all commands so far, that another copy leads in some term, and that this one is joining.
+//! 2. That leader answers in this term. It answers only after the coordinators have compared it ([`super::serve`]).
+//! 3. The bucket is still joining when it is made anew: no bucket is made or removed meanwhile.
+//!
+//! A copy that is in sync by name waits until its leader gives it up, which takes a second. A leader whose bucket is damaged answers
+//! nobody, so a copy in sync takes over from it. Without one nothing is given up: the bucket stays refused until an operator acts.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use documents::ownership::Ownership;
+use proto::lock::lock;
+use proto::model::copies::{Copies, CopiesChange, CopyRole};
+use proto::model::history::{Branches, SourceHistory};
+use proto::model::ids::BucketId;
+use proto::rpc::api::{CopyAnswer, CopyQuestion};
+use proto::{Error, Result};
+
+use super::follower::{LeaderCalls, unexpected};
+use super::lead::ask;
+use crate::projector::Projector;
+use crate::source::BucketRecord;
+use crate::source::bucket::Bucket;
+
+/// The pause between two looks at buckets that wait.
+const LOOK: Duration = Duration::from_millis(500);
+/// A revision that no configuration has: a change of it is refused, with the configuration after all commands before.
+const NO_REVISION: u64 = 0;
+
+/// Heals the damaged buckets that other copies have. Runs until cancelled; safe to cancel at any await.
+pub async fn heal_damaged(projector: Arc<Projector>) -> Infallible {
+    loop {
+        let (damaged, replaced) = (projector.damaged.ids(), projector.damaged.replaced());
+        if damaged.is_empty() && replaced.is_empty() {
+            // Damage is found at the start alone.
+            std::future::pending::<()>().await;
+        }
+        for id in damaged {
+            match heal(&projector, id).await {
+                Ok(()) => {}
+                Err(error) if error.is_retry() => {
+                    tracing::debug!(%id, %error, "a damaged bucket cannot be healed yet");
+                }
+                Err(error) => {
+                    tracing::warn!(%id, %error, "healing a damaged bucket failed; retrying")
+                }
+            }
+        }
+        for id in replaced {
+            if let Err(error) = complete(&projector, id).await {
+                tracing::warn!(%id, %error, "the damaged files of a bucket stay for now");
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What becomes of a damaged copy under a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remedy {
+    /// It is made anew, and joins.
+    Anew,
+    /// It is removed: enough other copies are complete.
+    Removed,
+}
+
+/// The remedy for a damaged bucket, if it has one.
+fn remedy(projector: &Projector, id: BucketId, copies: &Copies) -> Option<Remedy> {
+    if projector.is_foreign(id) {
+        return None;
+    }
+    match copies.role(projector.me()) {
+        CopyRole::Joining => Some(Remedy::Anew),
+        CopyRole::None if copies.in_sync.len() >= usize::from(copies.wanted) => {
+            Some(Remedy::Removed)
+        }
+        // A leader, and a copy in sync by name, wait until another copy leads without them.
+        _ => None,
+    }
+}
+
+async fn heal(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
+    let known = projector.copies_of(id);
+    if known.is_none_or(|known| remedy(projector, id, &known).is_none()) {
+        return Ok(());
+    }
+    let question = (NO_REVISION, CopiesChange::Shrink(projector.me()));
+    let Some(copies) = ask(projector, id, question).await? else { return Ok(()) };
+    let Some(remedy) = remedy(projector, id, &copies) else { return Ok(()) };
+    let leader = LeaderCalls::new(projector, id, &copies)?;
+    let CopyAnswer::Compared(history) = leader.ask(CopyQuestion::Compare).await? else {
+        return Err(unexpected());
+    };
+    match remedy {
+        Remedy::Anew => make_anew(projector, id).await,
+        Remedy::Removed => remove(projector, id, &history).await,
+    }
+}
+
+/// True if a remedy is still the right one. The caller holds the turn of catalogs.
+fn is_still(projector: &Projector, id: BucketId, wanted: Remedy) -> bool {
+    let is_damaged = projector.damaged.get(id).is_some();
+    let now = projector.copies_of(id).and_then(|copies| remedy(projector, id, &copies));
+    is_damaged && now == Some(wanted)
+}
+
+async fn make_anew(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
+    let _turn = projector.catalog_turn.lock().await;
+    let catalog = projector.catalog.borrow().clone();
+    let info = catalog.and_then(|catalog| catalog.buckets.get(&id).cloned());
+    let Some(info) = info.filter(|_| is_still(projector, id, Remedy::Anew)) else {
+        return Ok(());
+    };
+    let record = BucketRecord {
+        branches: vec![Branches::new(); usize::from(info.vbuckets)],
+        info: (*info).clone(),
+        ownership: Ownership::default(),
+        given_up: BTreeMap::new(),
+    };
+    tracing::warn!(bucket = %info.name, "a damaged copy is made anew: another copy has everything");
+    let (store, made) = (projector.store(), record.clone());
+    projector.env.blocking(move || store.make_anew(&made)).await?;
+    projector.roles.not_compared(id);
+    let ends = vec![Default::default(); usize::from(info.vbuckets)];
+    projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
+    // Order matters: the timestamps that come again find the bucket.
+    projector.damaged.made_anew(id);
+    Ok(())
+}
+
+/// Removes a damaged copy that is not needed any more.
+async fn remove(projector: &Arc<Projector>, id: BucketId, leader: &SourceHistory) -> Result<()> {
+    let _turn = projector.catalog_turn.lock().await;
+    let Some(damaged) = projector.damaged.get(id) else { return Ok(()) };
+    if !leader.has(&damaged.positions) {
+        return Err(Error::unavailable("the leader lacks something that the damaged copy had"));
+    }
+    if !is_still(projector, id, Remedy::Removed) {
+        return Ok(());
+    }
+    tracing::warn!(%id, "a damaged copy is removed: it is not needed any more");
+    let (store, cas) = (projector.store(), projector.newest_catalog());
+    projector.env.blocking(move || store.apply_catalog(cas, &[], &[id])).await?;
+    projector.damaged.forget(id);
+    lock(&projector.stored).remove(&id);
+    Ok(())
+}
+
+/// Removes the damaged files of a bucket whose new copy is complete.
+async fn complete(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
+    let Some(copies) = projector.copies_of(id) else { return Ok(()) };
+    let is_complete = match copies.role(projector.me()) {
+        CopyRole::Leader => projector.find(id).is_some_and(|bucket| bucket.is_led()),
+        CopyRole::InSync => projector.roles.compared_in(id) == Some(copies.term),
+        CopyRole::Joining | CopyRole::None => false,
+    };
+    if !is_complete {
+        return Ok(());
+    }
+    let store = projector.store();
+    projector.env.blocking(move || store.remove_replaced(id)).await?;
+    tracing::info!(%id, "a damaged copy is healed, and its damaged files are removed");
+    projector.damaged.forget(id);
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! The damaged buckets of a projector. Such a bucket is stored, and refused by name: no call, no report and no copy of it has a part
+//! in anything. All other buckets are served. A bucket with another copy is made anew from that (`crate::copies`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use documents::document_store::DamagedBucket;
+use proto::lock::lock;
+use proto::model::copies::Copies;
+use proto::model::ids::BucketId;
+use proto::{Error, ErrorCode};
+
+/// The damaged buckets, and those that were made anew.
+#[derive(Default)]
+pub(crate) struct DamagedBuckets {
+    damaged: Mutex<BTreeMap<BucketId, DamagedBucket>>,
+    /// The buckets that were made anew and whose damaged files are still there.
+    replaced: Mutex<BTreeSet<BucketId>>,
+    /// True if a bucket was made anew that has timestamps.
+    lacks_epochs: AtomicBool,
+}
+
+impl DamagedBuckets {
+    /// The damaged buckets of a store that was just opened.
+    pub(crate) fn new(
+        damaged: BTreeMap<BucketId, DamagedBucket>,
+        replaced: BTreeSet<BucketId>,
+    ) -> Self {
+        for (bucket, damaged) in &damaged {
+            tracing::error!(%bucket, error = %damaged.error, "a bucket is damaged and not served; its files are kept");
+        }
+        let (damaged, replaced) = (Mutex::new(damaged), Mutex::new(replaced));
+        Self { damaged, replaced, lacks_epochs: AtomicBool::new(false) }
+    }
+
+    /// The damaged buckets.
+    pub(crate) fn ids(&self) -> BTreeSet<BucketId> {
+        lock(&self.damaged).keys().copied().collect()
+    }
+
+    /// A bucket, if it is damaged.
+    pub(crate) fn get(&self, bucket: BucketId) -> Option<DamagedBucket> {
+        lock(&self.damaged).get(&bucket).cloned()
+    }
+
+    /// The buckets that were made anew and are not complete yet.
+    pub(crate) fn replaced(&self) -> BTreeSet<BucketId> {
+        lock(&self.replaced).clone()
+    }
+
+    /// Notes that a bucket was made anew.
+    pub(crate) fn made_anew(&self, bucket: BucketId) {
+        lock(&self.damaged).remove(&bucket);
+        lock(&self.replaced).insert(bucket);
+        self.lacks_epochs.store(true, Ordering::Relaxed);
+    }
+
+    /// True if a bucket was made anew since the last call: its timestamps came before it was here.
+    pub(crate) fn take_lacks_epochs(&self) -> bool {
+        self.lacks_epochs.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes that the damaged files of a bucket are gone.
+    pub(crate) fn forget(&self, bucket: BucketId) {
+        lock(&self.damaged).remove(&bucket);
+        lock(&self.replaced).remove(&bucket);
+    }
+
+    /// The error for callers of a bucket; `None` if it is whole.
+    pub(crate) fn refusal(&self, bucket: BucketId, copies: Option<&Copies>) -> Option<Error> {
+        let damage = self.get(bucket)?.error.message;
+        let what = format!("{damage}: the bucket is damaged and not served");
+        Some(match copies.is_some_and(|copies| copies.in_sync.len() > 1) {
+            true => Error::unavailable(what)
+                .with_hint("another copy of the bucket takes over in some seconds; try again"),
+            false => Error::new(ErrorCode::Corrupt, what).with_hint(
+                "stop the projector, and restore its data directory from a copy, or make the bucket again from what is whole with `sextant source recover --accept-loss`",
+            ),
+        })
+    }
+}
