@@ -115,6 +115,10 @@ bench_one() {
         pgs=$(median <"$WORK/pgs"); sxs=$(median <"$WORK/sxs")
         echo "documents by id, $clients clients: sextant $sxs/s, PostgreSQL $pgs/s, ratio $(ratio "$(middle "$sxs")" "$(middle "$pgs")")"
     done
+    sx -c 'drop bucket docs' && sx -c 'create bucket docs' && copy_sx docs >/dev/null
+    sleep 5 # flushes and merges end
+    echo "table: $(du -cb "$WORK"/sx/projector*/buckets/*/fragments | tail -1 | cut -f1) bytes of $(stat -c %s "$WORK/docs.jsonl") as JSON lines, ratio $(
+        ratio "$(du -cb "$WORK"/sx/projector*/buckets/*/fragments | tail -1 | cut -f1)" "$(stat -c %s "$WORK/docs.jsonl")")"
     kill -9 "$SX"; wait "$SX" 2>/dev/null || true
     begun=$(now)
     start_dev

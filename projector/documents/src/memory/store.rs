@@ -1,6 +1,6 @@
 //! The document store in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -44,6 +44,8 @@ struct MemoryState {
     listing_fails: bool,
     /// A batch whose sync failed, until the store is opened again.
     in_doubt: Option<Vec<(BucketId, Doubtful)>>,
+    /// The batches that are durable and not visible yet, in their order.
+    unshown: VecDeque<(BucketId, Arc<Batch>)>,
 }
 
 impl MemoryState {
@@ -73,6 +75,18 @@ impl MemoryState {
 impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, MemoryState> {
         lock(&self.0)
+    }
+
+    /// The last durable seqno of each vbucket, also if it is not visible yet.
+    pub fn durable_ends(&self, bucket: BucketId) -> Result<Vec<Seqno>> {
+        let state = self.state();
+        let contents = state.bucket(bucket)?;
+        let mut ends: Vec<_> = (0..contents.log.len()).map(|at| contents.extent(at).end).collect();
+        let unshown = state.unshown.iter().filter(|(of, _)| *of == bucket);
+        for mutation in unshown.flat_map(|(_, batch)| &batch.mutations) {
+            ends[usize::from(mutation.vbucket.0)] = mutation.seqno;
+        }
+        Ok(ends)
     }
 
     /// Makes the next commit's sync fail.
@@ -260,9 +274,12 @@ impl DocumentStore for MemoryStore {
             state.in_doubt = Some(changes);
             return Err(Error::new(ErrorCode::Io, "the document store's sync failed"));
         }
-        let this = self.clone();
+        state.unshown.push_back((bucket, Arc::clone(batch)));
+        let (this, batch) = (self.clone(), Arc::clone(batch));
         Ok(Box::new(move || {
-            this.state().apply(&changes);
+            let mut state = this.state();
+            state.unshown.retain(|(_, unshown)| !Arc::ptr_eq(unshown, &batch));
+            state.apply(&changes);
             Ok(())
         }))
     }
