@@ -17,6 +17,8 @@ pub(crate) struct DamagedBuckets {
     damaged: Mutex<BTreeMap<BucketId, DamagedBucket>>,
     /// The buckets that were made anew and whose damaged files are still there.
     replaced: Mutex<BTreeSet<BucketId>>,
+    /// The damaged buckets that nobody needs, and that have something which their leaders lack.
+    kept: Mutex<BTreeSet<BucketId>>,
     /// True if a bucket was made anew that has timestamps.
     lacks_epochs: AtomicBool,
 }
@@ -31,7 +33,7 @@ impl DamagedBuckets {
             tracing::error!(%bucket, error = %damaged.error, "a bucket is damaged and not served; its files are kept");
         }
         let (damaged, replaced) = (Mutex::new(damaged), Mutex::new(replaced));
-        Self { damaged, replaced, lacks_epochs: AtomicBool::new(false) }
+        Self { damaged, replaced, ..Self::default() }
     }
 
     /// The damaged buckets.
@@ -59,6 +61,11 @@ impl DamagedBuckets {
     /// True if a bucket was made anew since the last call: its timestamps came before it was here.
     pub(crate) fn take_lacks_epochs(&self) -> bool {
         self.lacks_epochs.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes that the damaged files of a bucket are kept though nobody needs them. True if that was not known.
+    pub(crate) fn keeps(&self, bucket: BucketId) -> bool {
+        lock(&self.kept).insert(bucket)
     }
 
     /// Notes that the damaged files of a bucket are gone.

@@ -45,7 +45,7 @@ const FOUND: [(&str, &str, u64, u64); 48] = [
     ("branch-kept", "full", 21, 10),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
-    ("not-released", "full", 2, 10),
+    ("not-released", "full", 8, 10),
     ("descending-ignored", "full", 1, 10),
     ("branch-off-by-one", "full", 1, 10),
     ("checksum-blind", "store", 1, 0),
@@ -59,7 +59,7 @@ const FOUND: [(&str, &str, u64, u64); 48] = [
     ("silent-copy-ignored", "full", 34, 10),
     ("copy-grows-early", "full", 90502, 10),
     ("lease-unchecked", "full", 244, 10),
-    ("copy-keeps-tail", "full", 40, 10),
+    ("copy-keeps-tail", "full", 25, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
 ];
 

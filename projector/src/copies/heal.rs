@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use documents::ownership::Ownership;
+use proto::Result;
 use proto::lock::lock;
 use proto::model::copies::{Copies, CopiesChange, CopyRole};
 use proto::model::history::{Branches, SourceHistory};
 use proto::model::ids::BucketId;
 use proto::rpc::api::{CopyAnswer, CopyQuestion};
-use proto::{Error, Result};
 
 use super::follower::{LeaderCalls, unexpected};
 use super::lead::ask;
@@ -141,7 +141,11 @@ async fn remove(projector: &Arc<Projector>, id: BucketId, leader: &SourceHistory
     let _turn = projector.catalog_turn.lock().await;
     let Some(damaged) = projector.damaged.get(id) else { return Ok(()) };
     if !leader.has(&damaged.positions) {
-        return Err(Error::unavailable("the leader lacks something that the damaged copy had"));
+        // Writes that were never acknowledged are such a thing, but a restored coordinator could be the reason as well.
+        if projector.damaged.keeps(id) {
+            tracing::warn!(%id, had = ?damaged.positions, has = ?leader.durable, "a damaged copy is not needed any more, but it had something that its leader lacks: its files are kept until the bucket is dropped");
+        }
+        return Ok(());
     }
     if !is_still(projector, id, Remedy::Removed) {
         return Ok(());

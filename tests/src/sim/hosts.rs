@@ -272,6 +272,13 @@ impl Host {
         self.fs.flipped().iter().any(is_there)
     }
 
+    /// True if a file has a wrong bit, and belongs to a damaged bucket that the projector keeps.
+    pub fn keeps_flipped(&self, file: &Path) -> bool {
+        let is_it =
+            |bit: &FlippedBit| matches!(bit, FlippedBit::Stays { path, .. } if path == file);
+        self.documents.keeps_damaged() && self.fs.flipped().iter().any(is_it)
+    }
+
     /// The buckets of a projector that its next start finds damaged, perhaps with a further flipped bit.
     pub fn damaged_buckets(&self, flipped: Option<(&Path, u64)>) -> BTreeSet<BucketId> {
         let aside = SimFs::new(0);

@@ -73,10 +73,12 @@ impl BucketStore {
 impl DiskStore {
     /// Does one piece of work of each bucket. Returns true if more may be due.
     pub(super) fn maintain_all(&self) -> Result<bool> {
-        let (mut has_worked, mut failed) =
-            (self.flush_largest(self.options.memory_bytes_max)?, None);
+        // A bucket that cannot be written holds up no other one.
+        let (mut has_worked, mut failed) = match self.flush_largest(self.options.memory_bytes_max) {
+            Ok(flushed) => (flushed, None),
+            Err(error) => (false, Some(error)),
+        };
         for (id, bucket) in self.all() {
-            // A bucket that cannot be written holds up no other one.
             match bucket.maintain(self.options.replay_bytes_max) {
                 Ok(worked) => has_worked |= worked,
                 Err(error) => failed = failed.or(Some(error.context(format!("bucket {id}")))),
@@ -101,7 +103,9 @@ impl DiskStore {
         }
         let buckets = self.all();
         let largest = buckets.iter().max_by_key(|(_, bucket)| bucket.table.memory_bytes());
-        largest.map_or(Ok(false), |(_, bucket)| bucket.flush())
+        largest.map_or(Ok(false), |(id, bucket)| {
+            bucket.flush().map_err(|error| error.context(format!("bucket {id}")))
+        })
     }
 
     /// Flushes within a writer's call if the maintenance cannot keep up.

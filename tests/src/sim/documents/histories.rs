@@ -92,6 +92,11 @@ impl Mirror {
         state.known.buckets.contains_key(&bucket) && !state.damaged.contains(&bucket)
     }
 
+    /// True if the store keeps a damaged bucket.
+    pub fn keeps_damaged(&self) -> bool {
+        !self.state().damaged.is_empty()
+    }
+
     /// True if the store has a position in its present history.
     pub fn has(&self, bucket: BucketId, vbucket: VbucketId, position: Position) -> bool {
         self.present_log(bucket, vbucket, position).is_some()

@@ -212,6 +212,9 @@ impl Mirror {
                 let of = |doubt: &Doubt| matches!(&doubt.change, StoreChange::Bucket(of, _) if of == bucket);
                 state.doubts.retain(|doubt| !of(doubt));
             }
+            StoreChange::Catalog { removed, .. } => {
+                state.damaged.retain(|bucket| !removed.contains(bucket));
+            }
             _ => {}
         }
         state.apply(&change);
