@@ -35,7 +35,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A revision that no configuration has: a change of it is refused, with the configuration after all commands before.
 const NO_REVISION: u64 = 0;
 
-/// Heals the damaged buckets that other copies have. Runs until cancelled; safe to cancel at any await.
+/// Heals the damaged buckets that other copies have. Runs until cancelled. A cancelled healing goes on with the next start of the
+/// process.
 pub async fn heal_damaged(projector: Arc<Projector>) -> Infallible {
     loop {
         let (damaged, replaced) = (projector.damaged.ids(), projector.damaged.replaced());

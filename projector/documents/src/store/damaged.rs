@@ -25,8 +25,7 @@ impl DiskStore {
         let (fs, id) = (&*self.env.fs, record.info.id);
         let mut manifest = lock(&self.manifest);
         if !read(&self.damaged).contains_key(&id) {
-            // A caller that was interrupted repeats the call.
-            return read(&self.buckets).get(&id).map(|_| ()).ok_or_else(|| no_bucket(id));
+            return Err(no_bucket(id));
         }
         let mut next = manifest.contents.clone();
         let directory = next.next_directory;
