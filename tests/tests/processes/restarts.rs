@@ -16,6 +16,8 @@ use tests::harness::{connect, sql};
 const KILLS: usize = 40;
 /// Time of the writes before a kill.
 const LOAD: Duration = Duration::from_millis(300);
+/// Pause between two statements. A start replays what the last flush does not cover, so a faster writer would measure that.
+const PACE: Duration = Duration::from_millis(3);
 /// Documents of a statement.
 const ROWS: u64 = 50;
 /// Starts whose median is compared.
@@ -55,6 +57,7 @@ async fn write(process: Dev, mut acknowledged: u64, kill: usize) -> u64 {
                 return;
             }
             acknowledged += ROWS;
+            tokio::time::sleep(PACE).await;
         }
     };
     let _killed_meanwhile = tokio::time::timeout(LOAD, writing).await;
