@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes and reads of documents beside PostgreSQL: the same statements by pgbench, on one machine, in one run, alternating.
 #
-#   tests/bench/documents.sh one    [ROWS]   `sextant dev` beside PostgreSQL: COPY, table size, upserts, documents by id, restart
+#   tests/bench/documents.sh one    [ROWS]   `sextant dev` beside PostgreSQL: COPY, upserts, documents by id, restart
 #   tests/bench/documents.sh copies [ROWS]   a cluster of processes: a bucket with one copy beside one with two
 #
 # The release binary must be built: cargo build --release --bin sextant. PostgreSQL (with pgbench) runs as the user postgres, with
@@ -115,10 +115,6 @@ bench_one() {
         pgs=$(median <"$WORK/pgs"); sxs=$(median <"$WORK/sxs")
         echo "documents by id, $clients clients: sextant $sxs/s, PostgreSQL $pgs/s, ratio $(ratio "$(middle "$sxs")" "$(middle "$pgs")")"
     done
-    sx -c 'drop bucket docs' && sx -c 'create bucket docs' && copy_sx docs >/dev/null
-    sleep 5 # flushes and merges end
-    echo "table: $(du -cb "$WORK"/sx/projector*/buckets/*/fragments | tail -1 | cut -f1) bytes of $(stat -c %s "$WORK/docs.jsonl") as JSON lines, ratio $(
-        ratio "$(du -cb "$WORK"/sx/projector*/buckets/*/fragments | tail -1 | cut -f1)" "$(stat -c %s "$WORK/docs.jsonl")")"
     kill -9 "$SX"; wait "$SX" 2>/dev/null || true
     begun=$(now)
     start_dev
