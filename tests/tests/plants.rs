@@ -1,5 +1,5 @@
-//! Each known bug that can be switched on is found by the seed that found it first, and that seed finds nothing without
-//! the bug. `cargo test -p tests --features plants --test plants`.
+//! Each known bug that can be switched on is found by a seed, and that seed finds nothing without the bug. A bug that seeds find
+//! too seldom has a unit test instead, which is named here and not run with the bug. `cargo test -p tests --features plants --test plants`.
 #![allow(
     clippy::disallowed_methods,
     reason = "one seed is one process, so a test starts processes"

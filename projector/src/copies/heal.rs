@@ -1,5 +1,6 @@
 //! Healing: a damaged bucket is made anew, empty, when another copy leads it and this projector may join. From then on it fills like
-//! any copy on a new disk. The damaged files are removed when the new copy is in sync, or with the bucket if it is not needed any more.
+//! any copy on a new disk. The damaged files are removed when the new copy is in sync, or with the bucket if it is not needed any more
+//! and had nothing that its leader lacks.
 //!
 //! Nothing is given up on hearsay. A catalog may be old, and an earlier process of this projector may have been the last copy in sync
 //! since. So three things come together first:
@@ -64,7 +65,7 @@ pub async fn heal_damaged(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// What becomes of a damaged copy under a configuration.
+/// The remedy for a damaged copy, as a configuration allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remedy {
     /// It is made anew, and joins.

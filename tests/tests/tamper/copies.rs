@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The pairs of a file and a fault of every run, in an order in which one file comes far behind the other.
 const EVERY_RUN: usize = 2;
 
-/// What the struck projector answers when it leads alone.
+/// The answers of the struck projector when it leads alone.
 enum Answer {
     /// Everything, and nothing else.
     Right,
@@ -32,7 +32,7 @@ enum Answer {
     Wrong(String),
 }
 
-/// What became of a fault.
+/// The outcome of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Fate {
     /// It was healed, or had no effect.

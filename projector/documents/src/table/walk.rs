@@ -23,7 +23,7 @@ use crate::table::version::{RowView, id_text, vbucket_of_hash};
 /// Memory that a chunk reserves at the beginning, at most.
 const RESERVED_BYTES_MAX: usize = 4 << 20;
 
-/// What a table has at one moment.
+/// The contents of a table at one moment.
 #[derive(Debug)]
 pub struct TableMoment {
     tables: Arc<Tables>,

@@ -263,7 +263,7 @@ impl Mirror {
         state.violations.extend(differences);
     }
 
-    /// What the store must have; `None` while a change is in doubt, or a bucket is damaged.
+    /// The contents that the store must have; `None` while a change is in doubt, or a bucket is damaged.
     pub(super) fn known(&self) -> Option<Known> {
         let state = self.state();
         let is_certain = state.doubts.is_empty() && state.damaged.is_empty();

@@ -39,7 +39,7 @@ fn damaged(seed: u64) -> World {
     world.maintain();
     world.commit();
     world.store = None;
-    // What is not synced by now is lost with any later crash.
+    // A later crash loses everything that is not synced by now.
     world.fs.crash();
     world.fs.restart();
     for name in ["checkpoint.1", "checkpoint.2"] {

@@ -21,7 +21,7 @@ use crate::ownership::Ownership;
 use crate::record::BucketRecord;
 use crate::store::{DiskStore, DiskStoreOptions};
 
-/// What a test does while a directory is removed.
+/// The work of a test while a directory is removed.
 type Hook = Box<dyn Fn() + Send + Sync>;
 
 /// Files that count how many of them are open.

@@ -120,7 +120,7 @@ fn restore(fs: &SimFs, saved: &BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// What became of a fault.
+/// The outcome of a fault.
 fn fate(env: &Env, all: &Shown, what: &str) -> &'static str {
     let shown = open(env).and_then(|store| {
         while store.maintain()? {}
