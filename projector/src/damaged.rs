@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use documents::document_store::DamagedBucket;
+use documents::document_store::{DamagedBucket, DamagedFiles};
 use proto::lock::lock;
 use proto::model::copies::Copies;
 use proto::model::ids::BucketId;
@@ -52,9 +52,11 @@ impl DamagedBuckets {
     }
 
     /// Notes that a bucket was made anew.
-    pub(crate) fn made_anew(&self, bucket: BucketId) {
+    pub(crate) fn made_anew(&self, bucket: BucketId, files: DamagedFiles) {
         lock(&self.damaged).remove(&bucket);
-        lock(&self.replaced).insert(bucket);
+        if files == DamagedFiles::UntilComplete {
+            lock(&self.replaced).insert(bucket);
+        }
         self.lacks_epochs.store(true, Ordering::Relaxed);
     }
 

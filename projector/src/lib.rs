@@ -58,7 +58,7 @@ pub mod inspect {
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::source::{
-        BucketRecord, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
+        BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
         LogRange, MemoryStore, Mutation, StoredDocument, StoredId,
     };
     pub use documents::change_log::{ChangeLogOptions, IndexCache};

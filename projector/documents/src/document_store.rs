@@ -95,6 +95,15 @@ pub struct DamagedBucket {
     pub positions: Cut,
 }
 
+/// What becomes of the damaged files of a bucket that is made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamagedFiles {
+    /// They stay until [`DocumentStore::remove_replaced`], or until the bucket is dropped.
+    UntilComplete,
+    /// They stay until an operator removes them.
+    Kept,
+}
+
 /// The documents and change logs of all buckets of a projector.
 pub trait DocumentStore: Send + Sync + 'static {
     /// The stored buckets, with the last seqno of each vbucket's log.
@@ -105,14 +114,13 @@ pub trait DocumentStore: Send + Sync + 'static {
         Ok(BTreeMap::new())
     }
 
-    /// Durably gives up what is stored of a damaged bucket, and makes the bucket anew, empty. The damaged files stay until
-    /// [`Self::remove_replaced`], or until the bucket is dropped.
-    fn make_anew(&self, record: &BucketRecord) -> Result<()> {
+    /// Durably gives up what is stored of a damaged bucket, and makes the bucket anew, empty.
+    fn make_anew(&self, record: &BucketRecord, _files: DamagedFiles) -> Result<()> {
         let what = format!("bucket {} is not damaged", record.info.id);
         Err(Error::internal(what))
     }
 
-    /// The buckets that were made anew and whose damaged files are still there.
+    /// The buckets that were made anew and whose damaged files are there until they are complete.
     fn replaced(&self) -> Result<BTreeSet<BucketId>> {
         Ok(BTreeSet::new())
     }

@@ -27,7 +27,7 @@ pub mod store;
 pub mod table;
 
 pub use document_store::{
-    Batch, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
+    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
     ShowBatch, StoredDocument,
 };
 #[cfg(any(test, feature = "testing"))]

@@ -1,6 +1,6 @@
 //! Healing: a damaged bucket is made anew, empty, when another copy leads it and this projector may join. From then on it fills like
-//! any copy on a new disk. The damaged files are removed when the new copy is in sync, or with the bucket if it is not needed any more
-//! and had nothing that its leader lacks.
+//! any copy on a new disk. The damaged files are removed when the new copy is in sync, or with the bucket if it is not needed any more.
+//! They stay, for an operator, if the damaged copy had something that its leader lacks.
 //!
 //! Nothing is given up on hearsay. A catalog may be old, and an earlier process of this projector may have been the last copy in sync
 //! since. So three things come together first:
@@ -17,6 +17,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use documents::document_store::DamagedFiles;
 use documents::ownership::Ownership;
 use proto::Result;
 use proto::lock::lock;
@@ -102,7 +103,7 @@ async fn heal(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
         return Err(unexpected());
     };
     match remedy {
-        Remedy::Anew => make_anew(projector, id).await,
+        Remedy::Anew => make_anew(projector, id, &history).await,
         Remedy::Removed => remove(projector, id, &history).await,
     }
 }
@@ -114,12 +115,24 @@ fn is_still(projector: &Projector, id: BucketId, wanted: Remedy) -> bool {
     is_damaged && now == Some(wanted)
 }
 
-async fn make_anew(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
+async fn make_anew(
+    projector: &Arc<Projector>,
+    id: BucketId,
+    leader: &SourceHistory,
+) -> Result<()> {
     let _turn = projector.catalog_turn.lock().await;
     let catalog = projector.catalog.borrow().clone();
     let info = catalog.and_then(|catalog| catalog.buckets.get(&id).cloned());
     let Some(info) = info.filter(|_| is_still(projector, id, Remedy::Anew)) else {
         return Ok(());
+    };
+    let Some(damaged) = projector.damaged.get(id) else { return Ok(()) };
+    let files = match leader.has(&damaged.positions) {
+        true => DamagedFiles::UntilComplete,
+        false => {
+            tracing::warn!(%id, had = ?damaged.positions, has = ?leader.durable, "a damaged copy had something that its leader lacks: its files are kept until an operator removes them");
+            DamagedFiles::Kept
+        }
     };
     let record = BucketRecord {
         branches: vec![Branches::new(); usize::from(info.vbuckets)],
@@ -129,12 +142,12 @@ async fn make_anew(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
     };
     tracing::warn!(bucket = %info.name, "a damaged copy is made anew: another copy has everything");
     let (store, made) = (projector.store(), record.clone());
-    projector.env.blocking(move || store.make_anew(&made)).await?;
+    projector.env.blocking(move || store.make_anew(&made, files)).await?;
     projector.roles.not_compared(id);
     let ends = vec![Default::default(); usize::from(info.vbuckets)];
     projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
     // Order matters: the timestamps that come again find the bucket.
-    projector.damaged.made_anew(id);
+    projector.damaged.made_anew(id, files);
     Ok(())
 }
 

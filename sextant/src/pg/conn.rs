@@ -1,10 +1,12 @@
 //! The socket of a session: it reads whole messages and buffers answers.
 //!
-//! The answers in `out` are flushed when the buffer is full, when the session waits for the cluster, and when the client
-//! waits for the session. A flush that is interrupted loses nothing: the written bytes are counted, and the next flush
+//! The answers in `out` are flushed when the buffer is full, when the client waits for the session, and when the session waits for the
+//! cluster: at once if there are many, and after [`FLUSH_AFTER`] otherwise, so that the few answers before those of a quick statement
+//! go with them in one system call. A flush that is interrupted loses nothing: the written bytes are counted, and the next flush
 //! continues after them.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use pgwire::messages::{Message, PgWireFrontendMessage};
@@ -15,6 +17,12 @@ use super::frame::{self, HEADER_BYTES, MESSAGE_BYTES_MAX};
 
 /// Size at which the buffer is flushed: a few hundred rows per system call.
 const FLUSH_BYTES: usize = 64 << 10;
+
+/// The time after which answers are flushed while the session waits for the cluster.
+pub(super) const FLUSH_AFTER: Duration = Duration::from_millis(2);
+
+/// Size from which answers do not wait for that: much more than the messages before the first row.
+const FEW_BYTES: usize = 4 << 10;
 
 /// Capacity above which a flushed buffer shrinks, after a very large row.
 const KEEP_BYTES: usize = 4 * FLUSH_BYTES;
@@ -112,6 +120,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
     /// True if the buffer of answers should be flushed.
     pub(super) fn is_full(&self) -> bool {
         self.out.len() >= FLUSH_BYTES
+    }
+
+    /// True if answers are buffered.
+    pub(super) fn has_answers(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// True if the buffered answers are so few that they may wait for [`FLUSH_AFTER`].
+    pub(super) fn has_few_answers(&self) -> bool {
+        self.out.len() < FEW_BYTES
     }
 
     /// Writes all answers to the socket. Dropping the future is harmless.

@@ -9,7 +9,7 @@ use proto::env::Env;
 use proto::value::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::conn::Conn;
+use super::conn::{Conn, FLUSH_AFTER};
 use super::error::{Notice, WireError, WireResult};
 use super::execute::StatementOutcome;
 use super::interrupt::{Interrupt, Registration, outcome};
@@ -39,8 +39,8 @@ pub(super) struct Session<S> {
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) parameters: Parameters,
     pub(super) registration: Registration,
-    /// The values of [`REPORTED`] that the client knows.
-    reported: Vec<String>,
+    /// The values of [`REPORTED`] that the client knows, and the number of changes of settings then.
+    reported: (Vec<String>, u64),
     /// True after an error in the extended protocol, until Sync.
     pub(super) skipping: bool,
 }
@@ -67,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             notices: Vec::new(),
             remarks,
         };
-        let reported = reported(&state.settings);
+        let reported = (reported(&state.settings), state.settings.changes());
         Self {
             conn,
             env,
@@ -152,23 +152,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             _ => {}
         }
         self.interrupt.arm(self.state.settings.statement_timeout());
-        // Buffered answers must not wait for a slow statement.
         let done = {
             let mut run = std::pin::pin!(self.state.run(statement, values));
             match futures::poll!(run.as_mut()) {
                 std::task::Poll::Ready(done) => done,
                 std::task::Poll::Pending => {
                     let interrupted = loop {
-                        match self.interrupt.guard(self.conn.flush()).await {
-                            Ok(flushed) => flushed?,
-                            Err(error) => break Err(error),
-                        }
+                        let is_waited_for = self.conn.has_answers();
                         tokio::select! {
                             biased;
                             remark = self.told.next() => {
                                 self.conn.send(Notice::remark(remark).response())?;
                             }
                             done = self.interrupt.guard(run.as_mut()) => break done,
+                            () = tokio::time::sleep(FLUSH_AFTER), if is_waited_for => {
+                                match self.interrupt.guard(self.conn.flush()).await {
+                                    Ok(flushed) => flushed?,
+                                    Err(error) => break Err(error),
+                                }
+                            }
                         }
                     };
                     match interrupted {
@@ -191,13 +193,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Sends the settings that the protocol reports to clients, if they have changed.
     fn report(&mut self) -> WireResult<()> {
+        let changes = self.state.settings.changes();
+        let (known, known_changes) = &self.reported;
+        if changes == *known_changes {
+            return Ok(());
+        }
         let now = reported(&self.state.settings);
-        for ((name, value), known) in REPORTED.iter().zip(&now).zip(&self.reported) {
+        for ((name, value), known) in REPORTED.iter().zip(&now).zip(known) {
             if value != known {
                 self.conn.send(ParameterStatus::new((*name).to_owned(), value.clone()))?;
             }
         }
-        self.reported = now;
+        self.reported = (now, changes);
         Ok(())
     }
 

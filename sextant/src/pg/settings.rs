@@ -19,6 +19,8 @@ pub(super) struct Settings {
     now: Values,
     /// In a transaction: the values after its end.
     after: Option<After>,
+    /// Counts the calls that may change a value.
+    changes: u64,
     /// The positions of this session's writes.
     pub(super) written: Positions,
 }
@@ -112,6 +114,7 @@ impl Settings {
     /// COMMIT too.
     pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         let local = local || is_of_transaction(name);
+        self.changes += 1;
         match &mut self.after {
             Some(after) if !local => after.commit.set(name, value)?,
             // Without a transaction, a local change ends at once.
@@ -123,6 +126,7 @@ impl Settings {
 
     /// Restores all defaults, but keeps the positions of the session's writes.
     pub(super) fn reset(&mut self) {
+        self.changes += 1;
         self.now.reset();
         if let Some(after) = &mut self.after {
             after.commit.reset();
@@ -131,6 +135,7 @@ impl Settings {
 
     /// Begins a transaction, with its own modes from the defaults.
     pub(super) fn begin(&mut self) {
+        self.changes += 1;
         self.after = Some(After { commit: self.now.clone(), rollback: self.now.clone() });
         for (mode, default) in [
             ("transaction_read_only", "default_transaction_read_only"),
@@ -144,6 +149,7 @@ impl Settings {
 
     /// Ends the transaction, if there is one.
     pub(super) fn end(&mut self, commit: bool) {
+        self.changes += 1;
         if let Some(after) = self.after.take() {
             self.now = if commit { after.commit } else { after.rollback };
         }
@@ -156,6 +162,11 @@ impl Settings {
             None => "default_transaction_read_only",
         };
         self.now.others.get(name).is_some_and(|value| value == "on")
+    }
+
+    /// A number that changes whenever a value may have changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Returns the value of a setting.

@@ -25,7 +25,7 @@ use router::ScanBatch;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use super::conn::Conn;
+use super::conn::{Conn, FLUSH_AFTER};
 use super::error::WireResult;
 use super::interrupt::Interrupt;
 use super::row_writer::RowWriter;
@@ -174,12 +174,19 @@ impl Rows {
                 interrupt.guard(tokio::task::yield_now()).await?;
                 continue;
             }
-            // Buffered rows are flushed before any wait, so that the first row arrives within milliseconds.
+            // Buffered rows are flushed before any long wait, so that the first row arrives within milliseconds.
             let (more, is_read) = {
                 let mut next = pin!(self.source.fetch());
-                match poll!(next.as_mut()) {
-                    Poll::Ready(more) => (more?, true),
-                    Poll::Pending => {
+                let fetched = match poll!(next.as_mut()) {
+                    Poll::Ready(more) => Some(Ok(more)),
+                    Poll::Pending if conn.has_few_answers() => {
+                        timeout(FLUSH_AFTER, interrupt.guard(next.as_mut())).await.ok()
+                    }
+                    Poll::Pending => None,
+                };
+                match fetched {
+                    Some(more) => (more??, true),
+                    None => {
                         let is_read = flush_soon(conn, interrupt).await?;
                         (interrupt.guard(next).await??, is_read)
                     }

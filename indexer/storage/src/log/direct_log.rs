@@ -144,14 +144,16 @@ impl DirectLog {
         Ok(())
     }
 
-    /// Appends the mark that vouches for the synced records, unless it is there already. For a log without work.
+    /// Appends the mark that vouches for the synced records, unless it is there already. For a log without work. If the file of the last
+    /// segment cannot be opened, nothing has happened, and a later call tries again.
     pub fn mark(&self) -> Result<()> {
         let mut writer = self.writer()?;
-        let pending = &mut writer.pending;
+        let pending = &writer.pending;
         if pending.vouched < pending.data_end && pending.data_end <= pending.durable {
-            pending.put_mark();
+            writer.tail.open().map_err(|error| self.while_writing(error))?;
+            writer.pending.put_mark();
             self.write(&mut writer, false)?;
-        } else if pending.vouched >= pending.data_end {
+        } else if writer.pending.vouched >= writer.pending.data_end {
             // Nothing came since the mark before: the pool may close the file.
             let rested = writer.tail.sync();
             self.checked(&mut writer, rested)?;
@@ -273,10 +275,13 @@ impl DirectLog {
         writer.witness.write(&*self.fs, &self.dir, witness);
     }
 
+    fn while_writing(&self, error: io::Error) -> Error {
+        Error::from(error).context(format!("writing the log in {}", self.dir.display()))
+    }
+
     fn checked(&self, writer: &mut DirectWriter, done: io::Result<()>) -> Result<()> {
         done.map_err(|error| {
-            let error =
-                Error::from(error).context(format!("writing the log in {}", self.dir.display()));
+            let error = self.while_writing(error);
             tracing::error!(%error, "the log has stopped: nothing is written until it is opened again");
             writer.failed = Some(error.clone());
             error

@@ -1,6 +1,7 @@
 //! Logs whose callers do their own writing, and segments that belong to no log or to another one.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proto::env::{Env, OpenMode, sim};
 use proto::{Error, ErrorCode, Result};
@@ -8,6 +9,7 @@ use proto::{Error, ErrorCode, Result};
 use super::segment::segment_path;
 use super::tests::small;
 use super::*;
+use crate::fragment::OpenFiles;
 
 const HINT: &str = "restore it";
 
@@ -169,6 +171,28 @@ fn a_failed_write_stops_the_log_for_good() {
     assert_eq!(log.read(end - payload.len() as u64, payload.len()).unwrap(), payload);
     drop(log);
     assert_eq!(open(&env, &options(0)).unwrap().1, records);
+}
+
+/// A process without further open files cannot open the last segment of a log that has rested.
+#[test]
+fn a_mark_that_cannot_open_the_file_is_made_later() {
+    let (env, _, fs) = sim::world(1);
+    let pool = OpenFiles::new(&env.fs, 1);
+    let pooled = DirectLogOptions { open_files: Some(Arc::clone(&pool)), ..options(0) };
+    let (log, _) = open(&env, &pooled).unwrap();
+    log.append(&[b"first"]).unwrap();
+    log.sync().unwrap();
+    let path = dir().join("other");
+    let _other = pool.add(&path, env.fs.open(&path, OpenMode::Create).unwrap());
+    fs.fail_at(fs.operations() + 1);
+    assert_eq!(log.mark().unwrap_err().code, ErrorCode::Io);
+    assert_eq!(fs.struck().failed, 1);
+    log.append(&[b"second"]).unwrap();
+    log.sync().unwrap();
+    log.mark().unwrap();
+    drop(log);
+    env.fs.remove_file(&path).unwrap();
+    assert_eq!(open(&env, &options(0)).unwrap().1.len(), 2);
 }
 
 /// Two commit logs of a seed with records of equal lengths; those of `text` differ.

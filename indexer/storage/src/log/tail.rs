@@ -188,6 +188,11 @@ impl TailSegment {
         Ok(Some(self.synced))
     }
 
+    /// Opens the file for a write, which cannot fail for lack of open files then.
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        self.file.open().map(drop)
+    }
+
     /// Syncs what is written.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.synced < self.written {

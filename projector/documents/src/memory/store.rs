@@ -14,7 +14,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};
 use crate::document_store::{
-    Batch, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
+    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
     ShowBatch, StoredDocument,
 };
 use crate::mutation::Mutation;
@@ -155,11 +155,13 @@ impl DocumentStore for MemoryStore {
         Ok(self.state().damaged.clone())
     }
 
-    fn make_anew(&self, record: &BucketRecord) -> Result<()> {
+    fn make_anew(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
         let (mut state, id) = (self.state(), record.info.id);
         state.check_writable()?;
         state.damaged.remove(&id).ok_or_else(|| no_bucket(id))?;
-        state.replaced.insert(id);
+        if files == DamagedFiles::UntilComplete {
+            state.replaced.insert(id);
+        }
         state.buckets.insert(id, empty(record));
         Ok(())
     }

@@ -8,7 +8,8 @@
 //! | the manifest names it instead of the damaged one, which is given up for the copy | the bucket is there, empty, and fills |
 //! | the bucket is complete: the manifest names the damaged directory as being removed | the damaged directory is removed |
 //!
-//! So the damaged files are there until the new copy has everything.
+//! So the damaged files are there until the new copy has everything. If the damaged copy had something that its leader lacks, they stay
+//! until an operator removes them.
 
 use proto::Result;
 use proto::lock::{lock, read, write};
@@ -16,12 +17,17 @@ use proto::model::ids::BucketId;
 
 use super::disk_store::DiskStore;
 use super::source_manifest::GivenUp;
+use crate::document_store::DamagedFiles;
 use crate::record::BucketRecord;
 use crate::rules::no_bucket;
 
 impl DiskStore {
     /// Makes a damaged bucket anew, empty, in another directory.
-    pub(super) fn make_damaged_anew(&self, record: &BucketRecord) -> Result<()> {
+    pub(super) fn make_damaged_anew(
+        &self,
+        record: &BucketRecord,
+        files: DamagedFiles,
+    ) -> Result<()> {
         let (fs, id) = (&*self.env.fs, record.info.id);
         let mut manifest = lock(&self.manifest);
         if !read(&self.damaged).contains_key(&id) {
@@ -46,7 +52,11 @@ impl DiskStore {
         for (_, entry, bucket) in made {
             next.making.remove(&directory);
             if let Some(damaged) = next.buckets.insert(id, entry) {
-                next.given_up.insert(damaged.directory, GivenUp::ForCopy(id));
+                let why = match files {
+                    DamagedFiles::UntilComplete => GivenUp::ForCopy(id),
+                    DamagedFiles::Kept => GivenUp::ByOperator,
+                };
+                next.given_up.insert(damaged.directory, why);
             }
             // Nobody accepts for the new bucket what the damaged one had lost.
             next.losses.remove(&id);

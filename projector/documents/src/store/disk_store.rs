@@ -21,7 +21,7 @@ use super::source_manifest::{
 };
 use super::walk::StoreWalk;
 use crate::document_store::{
-    Batch, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
+    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
     ShowBatch, StoredDocument,
 };
 use crate::record::{BucketRecord, StoredId};
@@ -216,8 +216,8 @@ impl DocumentStore for DiskStore {
         Ok(read(&self.damaged).clone())
     }
 
-    fn make_anew(&self, record: &BucketRecord) -> Result<()> {
-        self.make_damaged_anew(record)
+    fn make_anew(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
+        self.make_damaged_anew(record, files)
     }
 
     fn replaced(&self) -> Result<BTreeSet<BucketId>> {
@@ -326,7 +326,9 @@ impl DocumentStore for DiskStore {
 
     fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {
         let bucket = self.bucket(bucket)?;
-        self.bound_memory(&bucket, batch)?;
+        let bytes =
+            batch.mutations.iter().map(|mutation| mutation.id.len() + mutation.document.len());
+        self.bound_memory(&bucket, bytes.sum())?;
         let group = bucket.log_group(batch)?;
         let batch = Arc::clone(batch);
         Ok(Box::new(move || bucket.show(&batch, group)))
@@ -360,7 +362,10 @@ impl DocumentStore for DiskStore {
     }
 
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
-        self.bucket(bucket)?.put_documents(documents)
+        let bucket = self.bucket(bucket)?;
+        let bytes = documents.iter().map(|stored| stored.id.len() + stored.document.len()).sum();
+        self.bound_memory(&bucket, bytes)?;
+        bucket.put_documents(documents)
     }
 
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {

@@ -8,7 +8,6 @@ use proto::plant::{self, Plant};
 
 use super::bucket_store::BucketStore;
 use super::disk_store::{DiskStore, entry_of};
-use crate::document_store::Batch;
 
 /// The ends of the logs are written down in each of this many rounds without work: every two seconds.
 const NOTE_EVERY: u32 = 10;
@@ -108,12 +107,9 @@ impl DiskStore {
         })
     }
 
-    /// Flushes within a writer's call if the maintenance cannot keep up.
-    pub(super) fn bound_memory(&self, bucket: &BucketStore, batch: &Batch) -> Result<()> {
+    /// Flushes within a writer's call of this many bytes if the maintenance cannot keep up.
+    pub(super) fn bound_memory(&self, bucket: &BucketStore, bytes: usize) -> Result<()> {
         self.bound_bucket(bucket)?;
-        let bytes =
-            batch.mutations.iter().map(|mutation| mutation.id.len() + mutation.document.len());
-        let bytes = bytes.sum::<usize>();
         let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
         let look_bytes = (self.options.memory_bytes_max / LOOKS).max(1);
         match before / look_bytes == before.wrapping_add(bytes) / look_bytes {

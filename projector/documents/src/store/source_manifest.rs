@@ -9,7 +9,7 @@
 //! | `making` | is left of a crash while a bucket was made: it is removed |
 //! | `buckets` | has the bucket |
 //! | `removing` | is left of a crash while a bucket was removed: it is removed |
-//! | `given_up`, by an operator | is damaged; the bucket was made again in another one. An operator removes it |
+//! | `given_up`, by an operator | is damaged; the bucket was made again in another one, or from a copy that lacks something. An operator removes it |
 //! | `given_up`, for a copy | is damaged; the bucket is made anew in another one, from a copy on another projector. It goes when that is complete, or the bucket is dropped |
 //! | nothing | is newer than the manifest, which is an older copy: an error, nothing is removed |
 
@@ -54,7 +54,8 @@ pub struct SourceManifest {
 /// The reason for which a damaged directory was given up: it says how long the directory stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GivenUp {
-    /// An operator made the bucket again from what was left, or gave it up. The directory stays until an operator removes it.
+    /// An operator made the bucket again from what was left, or gave it up; or the bucket was made anew from another copy, which lacks
+    /// something that this one had. The directory stays until an operator removes it.
     ByOperator,
     /// Another copy of this bucket has everything, and the bucket here is made anew from it. The directory stays until that is
     /// complete.

@@ -92,9 +92,15 @@ impl Mirror {
         state.known.buckets.contains_key(&bucket) && !state.damaged.contains(&bucket)
     }
 
-    /// True if the store keeps a damaged bucket.
+    /// True if the store keeps a damaged bucket, or its files.
     pub fn keeps_damaged(&self) -> bool {
-        !self.state().damaged.is_empty()
+        let state = self.state();
+        state.keeps_files || !state.damaged.is_empty()
+    }
+
+    /// Notes that damaged files are kept for the operator.
+    pub(super) fn keep_damaged(&self) {
+        self.state().keeps_files = true;
     }
 
     /// True if the store has a position in its present history.

@@ -79,6 +79,8 @@ pub(super) struct State {
     doubts: Vec<Doubt>,
     /// The buckets that the last opening has found damaged. The store must still have their contents, if the damage is mended.
     pub(super) damaged: BTreeSet<BucketId>,
+    /// True if damaged files are kept for the operator.
+    pub(super) keeps_files: bool,
     next: u64,
     /// Histories that were left, oldest first.
     pub(super) past: BTreeMap<BucketId, Vec<History>>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::testing::{
-    Batch, BucketRecord, DamagedBucket, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
+    Batch, BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
     LogRange, Mutation, ShowBatch, StoredDocument, StoredId,
 };
 use projector::{DiskStore, DiskStoreOptions};
@@ -94,9 +94,12 @@ impl DocumentStore for TappedStore {
         self.store.damaged()
     }
 
-    fn make_anew(&self, record: &BucketRecord) -> Result<()> {
+    fn make_anew(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
         let change = Change::Anew(record.clone());
-        self.change_bucket(record.info.id, change, |store| store.make_anew(record))
+        if files == DamagedFiles::Kept {
+            self.mirror.keep_damaged();
+        }
+        self.change_bucket(record.info.id, change, |store| store.make_anew(record, files))
     }
 
     fn replaced(&self) -> Result<BTreeSet<BucketId>> {

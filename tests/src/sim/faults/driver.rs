@@ -7,6 +7,7 @@ use std::time::Duration;
 use turmoil::Sim;
 
 use super::damage::has_damage;
+use super::growth::{Growing, has_growths};
 use super::of_copies::Replacement;
 use crate::sim::documents::copies::Copies;
 use crate::sim::hosts::{Host, Hosts};
@@ -90,6 +91,10 @@ pub struct Faults {
     pub(super) next_damage: Duration,
     /// The projectors that are down with a flipped bit, and the time from which on the coordinators have decided all their proposals.
     pub(super) left_damaged: BTreeMap<String, Duration>,
+    /// The generator of faults at the growth of a copy, the time of the next one, and the copy that joins for it.
+    pub(super) growths: fastrand::Rng,
+    pub(super) next_growth: Duration,
+    pub(super) growing: Option<Growing>,
 }
 
 impl Faults {
@@ -121,6 +126,9 @@ impl Faults {
             damages: fastrand::Rng::with_seed(seed ^ 0xda3a),
             next_damage: if has_damage(seed) { CALM } else { Duration::MAX },
             left_damaged: BTreeMap::new(),
+            growths: fastrand::Rng::with_seed(seed ^ 0x6407),
+            next_growth: if has_growths(seed) { CALM } else { Duration::MAX },
+            growing: None,
         }
     }
 
@@ -144,6 +152,7 @@ impl Faults {
             self.break_in_scan(now, sim, hosts, summary);
             self.break_copies(now, sim, hosts, summary);
             self.damage_copies(now, hosts, summary);
+            self.break_at_growth(now, sim, hosts, summary);
         }
         if now < self.next || now > self.until {
             return;

@@ -21,11 +21,13 @@
 //! | `leader_crash`, `follower_crash`, `copies_crash` | the leading copy of a bucket ends, another copy, or both at once; of a bucket with copies, as all below |
 //! | `copies_cut`, `leader_isolated`, `leader_pause` | the leading copy is cut off from the other projectors only, or from all but the clients, or is paused |
 //! | `lost_disk`, `older_copy` | a copy restarts with an empty disk or an older one, while another copy in sync has everything |
+//! | `crash_at_growth` | the leading copy ends in the moment in which a joining copy has grown into the set over a slow connection ([`growth`]): in a seventh of the seeds with copies |
 //! | `purge_while_away` | a copy is down, and the logs are purged before it returns |
 //! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::removals`]): in an eighth of the seeds |
 
 mod damage;
 mod driver;
+mod growth;
 mod inject;
 mod mend;
 mod moments;

@@ -26,7 +26,7 @@ pub(super) const CONFIRMED: Duration = Duration::from_secs(1);
 /// start takes over after half a minute.
 const TAKE_OVER_WAIT: Duration = Duration::from_secs(45);
 
-fn name_of(hosts: &Hosts, node: NodeId) -> String {
+pub(super) fn name_of(hosts: &Hosts, node: NodeId) -> String {
     let host = hosts.all.values().find(|host| host.info.id == node);
     host.expect("a projector").name.clone()
 }

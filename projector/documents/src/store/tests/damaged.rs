@@ -11,7 +11,7 @@ use proto::{ErrorCode, Result};
 
 use super::crashes::{BUCKET, World, documents};
 use super::small;
-use crate::document_store::{Batch, DocumentStore, KnownLoss, LogRange};
+use crate::document_store::{Batch, DamagedFiles, DocumentStore, KnownLoss, LogRange};
 use crate::mutation::Mutation;
 use crate::record::BucketRecord;
 use crate::store::source_manifest::directory_path;
@@ -133,11 +133,11 @@ fn a_damaged_bucket_is_made_anew_and_its_files_go_when_the_new_copy_is_complete(
     let store = open(&world).expect("opened");
     let loss = KnownLoss { epoch: Epoch(7), is_accepted: true };
     store.put_loss(BUCKET, Some(loss)).expect("noted");
-    store.make_anew(&world.model.record()).expect("made anew");
+    store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
     assert_eq!(store.losses().expect("losses"), [].into(), "it was of the damaged files");
     assert_eq!(ids(&store), [BUCKET.0, OTHER.0]);
     assert!(documents(&store).is_empty());
-    store.make_anew(&world.model.record()).expect_err("it is whole now");
+    store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect_err("it is whole now");
     commit(&store, BUCKET, 1);
     drop(store);
     let report = verify(&world.env, Path::new(DIR));
@@ -164,7 +164,7 @@ fn a_bucket_whose_making_anew_a_crash_cuts_short_is_damaged_or_empty() {
         let before = contents(&world);
         let store = open(&world).expect("opened");
         world.fs.crash_at(world.fs.operations() + operation);
-        let done = store.make_anew(&world.model.record());
+        let done = store.make_anew(&world.model.record(), DamagedFiles::UntilComplete);
         world.fs.crash();
         drop(store);
         world.fs.restart();
@@ -174,7 +174,7 @@ fn a_bucket_whose_making_anew_a_crash_cuts_short_is_damaged_or_empty() {
             true => {
                 done.expect_err("it was cut short");
                 assert_eq!(store.replaced().expect("replaced"), [].into());
-                store.make_anew(&world.model.record()).expect("made anew");
+                store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
                 still += 1;
             }
             false => anew += 1,
@@ -201,7 +201,7 @@ fn a_bucket_that_is_dropped_leaves_none_of_its_damaged_files() {
         let world = damaged(4);
         let store = open(&world).expect("opened");
         if is_made_anew {
-            store.make_anew(&world.model.record()).expect("made anew");
+            store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
         }
         store.apply_catalog(9, &[], &[BUCKET]).expect("dropped");
         assert!(store.damaged().expect("damaged buckets").is_empty());
@@ -217,7 +217,7 @@ fn a_bucket_that_is_dropped_leaves_none_of_its_damaged_files() {
 fn an_operator_gives_up_a_bucket_that_was_made_anew_with_all_its_damaged_files() {
     let world = damaged(5);
     let store = open(&world).expect("opened");
-    store.make_anew(&world.model.record()).expect("made anew");
+    store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
     drop(store);
     let given_up = ["b".to_owned()];
     let found = recover(&world.env, Path::new(DIR), &small(), &given_up).expect("given up");
@@ -236,7 +236,7 @@ fn a_making_anew_that_failed_is_repeated_and_leaves_nothing_behind() {
         let world = damaged(6);
         let store = open(&world).expect("opened");
         world.fs.fail_at(world.fs.operations() + operation);
-        while store.make_anew(&world.model.record()).is_err() {
+        while store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).is_err() {
             failed += 1;
         }
         world.fs.forget_faults();

@@ -15,7 +15,7 @@ use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid};
 use proto::rpc::mutation::MutationKind;
 
 use super::small;
-use crate::document_store::{Batch, DocumentStore};
+use crate::document_store::{Batch, DocumentStore, StoredDocument};
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::BucketRecord;
@@ -174,6 +174,23 @@ fn the_memory_of_all_buckets_is_bounded_while_the_maintenance_is_busy() {
     for _ in 0..20 {
         world.write(1_000);
         let (memory, bound) = (world.memory_bytes(), 2 * memory_bytes_max);
+        assert!(memory <= bound, "{memory} bytes in memory, the bound is {bound}");
+    }
+}
+
+/// Those of a copy that is made by its documents come in large pieces, one after another.
+#[test]
+fn the_memory_of_copied_documents_is_bounded_while_the_maintenance_is_busy() {
+    let memtable_bytes = 8 << 10;
+    let world = World::new(1, DiskStoreOptions { memtable_bytes, ..small() });
+    let (bucket, documents) = (BucketId(1), 200);
+    let begun = world.store.begin_purged(&record(bucket), VbucketId(0), Seqno(documents));
+    begun.expect("begun");
+    for n in 1..=documents {
+        let (id, document) = (format!("d{n}"), Bytes::from(vec![b'1'; 1_000]));
+        let stored = StoredDocument { id, seqno: Seqno(n), document };
+        world.store.put_documents(bucket, &[stored]).expect("stored");
+        let (memory, bound) = (world.memory_bytes(), 4 * memtable_bytes);
         assert!(memory <= bound, "{memory} bytes in memory, the bound is {bound}");
     }
 }
