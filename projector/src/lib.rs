@@ -58,8 +58,8 @@ pub mod inspect {
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::source::{
-        BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
-        LogRange, MemoryStore, Mutation, StoredDocument, StoredId,
+        BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss,
+        LogExtent, LogRange, MemoryStore, Mutation, StoredDocument, StoredId,
     };
     pub use documents::change_log::{ChangeLogOptions, IndexCache};
     pub use documents::mutation::entry_bytes;

@@ -115,11 +115,7 @@ fn is_still(projector: &Projector, id: BucketId, wanted: Remedy) -> bool {
     is_damaged && now == Some(wanted)
 }
 
-async fn make_anew(
-    projector: &Arc<Projector>,
-    id: BucketId,
-    leader: &SourceHistory,
-) -> Result<()> {
+async fn make_anew(projector: &Arc<Projector>, id: BucketId, leader: &SourceHistory) -> Result<()> {
     let _turn = projector.catalog_turn.lock().await;
     let catalog = projector.catalog.borrow().clone();
     let info = catalog.and_then(|catalog| catalog.buckets.get(&id).cloned());

@@ -13,6 +13,7 @@ use super::apply::{Appended, beyond};
 use super::fill::fill;
 use super::follower::{Follower, unexpected};
 use crate::source::bucket::Bucket;
+use crate::source::gate::SMALL_BYTES_MAX;
 use crate::source::writer::{Work, Writer};
 
 /// The pause between two comparisons of a projector without a part.
@@ -91,8 +92,13 @@ impl Follower {
 
     /// Makes groups durable. The documents take them while the leader is told.
     async fn append(&self, groups: Vec<Vec<CopiedMutation>>) -> Result<()> {
+        let sizes = groups.iter().flatten().map(|copied| copied.id.len() + copied.document.len());
+        let kind = match sizes.sum::<usize>() <= SMALL_BYTES_MAX {
+            true => Work::Brief,
+            false => Work::Exclusive,
+        };
         let append = |reply: oneshot::Sender<Result<()>>| {
-            Work::Exclusive(Box::new(move |writer: &Writer, bucket: &Bucket| {
+            kind(Box::new(move |writer: &Writer, bucket: &Bucket| {
                 let appended = writer.append_groups(bucket, groups);
                 let (appended, outcome): (Option<Appended<'_>>, _) = match appended {
                     Ok(appended) => (Some(appended), Ok(())),

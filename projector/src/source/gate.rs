@@ -62,7 +62,7 @@ pub(super) struct WaitingGroup {
 }
 
 /// A group of at most this size is small.
-pub(super) const SMALL_BYTES_MAX: usize = 64 << 10;
+pub const SMALL_BYTES_MAX: usize = 64 << 10;
 /// Small groups that are shown at once on a thread that must not wait.
 const SMALL_GROUPS_MAX: usize = 4;
 

@@ -44,6 +44,6 @@ pub use documents::Batch;
 #[cfg(any(test, feature = "testing"))]
 pub use documents::MemoryStore;
 pub use documents::{
-    BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
-    Mutation, StoredDocument, StoredId, parse_stored,
+    BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss,
+    LogExtent, LogRange, Mutation, StoredDocument, StoredId, parse_stored,
 };

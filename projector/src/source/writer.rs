@@ -63,7 +63,11 @@ pub type Room = (Reservation, Reservation);
 
 impl Job {
     fn is_exclusive(&self) -> bool {
-        matches!(self.work, Work::Exclusive(_))
+        matches!(self.work, Work::Exclusive(_) | Work::Brief(_))
+    }
+
+    fn is_brief(&self) -> bool {
+        matches!(self.work, Work::Brief(_))
     }
 }
 
@@ -79,6 +83,8 @@ pub enum Work {
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
     /// Work that runs exclusively between two groups.
     Exclusive(Exclusive),
+    /// The same, and it takes no longer than a sync of a small group, unless the store must flush first.
+    Brief(Exclusive),
 }
 
 /// What the writers of all buckets share.
@@ -106,8 +112,13 @@ impl Writer {
             while let Some(first) = next {
                 wait_for_copies(&bucket, first.is_exclusive()).await;
                 let (writer, bucket) = (Arc::clone(&self), Arc::clone(&bucket));
-                let (queue, shows) = (jobs.clone(), env.clone());
-                next = env.blocking(move || writer.work(&bucket, first, &queue, &shows)).await;
+                let (queue, shows, is_brief) = (jobs.clone(), env.clone(), first.is_brief());
+                let groups_max = if is_brief { 1 } else { GROUPS_MAX };
+                let work = move || writer.work(&bucket, first, (&queue, groups_max), &shows);
+                next = match is_brief {
+                    true => env.blocking_briefly(work).await,
+                    false => env.blocking(work).await,
+                };
             }
         }
         pending().await
@@ -118,11 +129,11 @@ impl Writer {
         self: &Arc<Self>,
         bucket: &Arc<Bucket>,
         first: Job,
-        jobs: &Receiver<Job>,
+        (jobs, groups_max): (&Receiver<Job>, usize),
         env: &Env,
     ) -> Option<Job> {
         let mut next = Some(first);
-        for _ in 0..GROUPS_MAX {
+        for _ in 0..groups_max {
             let first = next.take()?;
             if !may_begin(bucket, first.is_exclusive()) {
                 return Some(first);
@@ -134,7 +145,7 @@ impl Writer {
                     return Some(first);
                 }
             }
-            if let Work::Exclusive(work) = first.work {
+            if let Work::Exclusive(work) | Work::Brief(work) = first.work {
                 work(self, bucket);
                 next = jobs.try_recv().ok();
                 continue;
@@ -244,7 +255,7 @@ async fn wait_for_copies(bucket: &Bucket, is_exclusive: bool) {
 /// Takes the jobs that are committed together, and the one behind them if it is known.
 fn gather(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
     let (mut bytes, mut group, mut then) = (0, Vec::new(), Some(first));
-    while let Some(job) = then.take_if(|job| !matches!(job.work, Work::Exclusive(_))) {
+    while let Some(job) = then.take_if(|job| !job.is_exclusive()) {
         bytes += job.bytes;
         group.push(job);
         then = if bytes < GROUP_BYTES_MAX { jobs.try_recv().ok() } else { None };
@@ -303,7 +314,7 @@ impl Group<'_> {
                 answer(reply, outcome)
             }
             // The loop never puts this kind into a group.
-            Work::Exclusive(_) => Box::new(|_| ()),
+            Work::Exclusive(_) | Work::Brief(_) => Box::new(|_| ()),
             Work::Push(mutations, error, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),

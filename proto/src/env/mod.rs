@@ -20,12 +20,14 @@
 //! | [`Env::spawn_restarted`] | can begin anew at any time | begins anew after a pause, at most 10 seconds |
 //! | [`Env::spawn_service`] | a loop that owns state, or that the process is useless without | the process ends; so it does if the loop ends |
 //! | [`Env::spawn_blocking`] | blocking work that nobody waits for | as its policy says |
-//! | [`Env::blocking`] | blocking work of a task that waits for it | the panic goes on in that task |
+//! | [`Env::blocking`], [`Env::blocking_briefly`] | blocking work of a task that waits for it | the panic goes on in that task |
 
 mod clock;
 mod data_dir;
 mod failure;
 mod files;
+#[cfg(test)]
+mod lending_tests;
 mod panics;
 pub mod real;
 mod seams;
@@ -41,4 +43,4 @@ pub use failure::{TaskFailure, TaskFailureCause, TaskPolicy};
 pub use files::{File, FileSystem, OpenMode, create_dir_durably};
 pub use panics::{Panic, remember_panic_places};
 pub use seams::Env;
-pub use spawning::{BoxFuture, Spawner, Task};
+pub use spawning::{BoxFuture, LentThread, Spawner, Task};

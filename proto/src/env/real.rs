@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::clock::{Clock, Random};
 use super::failure::{TaskFailure, TaskPolicy};
 use super::files::{File, FileSystem, OpenMode};
-use super::spawning::{BoxFuture, Spawner, Task};
+use super::spawning::{BoxFuture, LentThread, Spawner, Task};
 use crate::lock::lock;
 
 /// The system's wall clock.
@@ -74,18 +74,32 @@ pub type EndProcess = Arc<dyn Fn(&TaskFailure) + Send + Sync>;
 /// Tasks on tokio's threads.
 pub struct TokioSpawner {
     end_process: EndProcess,
+    lending: Arc<Mutex<Lending>>,
 }
+
+/// The threads that are lent for blocking work: one at a time, and none for a while after one was lent for long. So a slow disk stops no
+/// more than one of several threads, and that for a tenth of the time.
+#[derive(Default)]
+struct Lending {
+    is_lent: bool,
+    not_before: Option<Instant>,
+}
+
+/// Work for which a thread is lent takes less than this.
+const LENT_MAX: Duration = Duration::from_millis(2);
+/// After work that took longer no thread is lent for this many times as long.
+const LENT_AGAIN_AFTER: u32 = 10;
 
 impl Default for TokioSpawner {
     fn default() -> Self {
-        Self { end_process: Arc::new(exit) }
+        Self::with_end_process(Arc::new(exit))
     }
 }
 
 impl TokioSpawner {
     /// Tasks whose failure calls `end_process` where it would end the process.
     pub fn with_end_process(end_process: EndProcess) -> Self {
-        Self { end_process }
+        Self { end_process, lending: Arc::default() }
     }
 }
 
@@ -108,6 +122,24 @@ impl Spawner for TokioSpawner {
 
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
         tokio::task::spawn_blocking(work);
+    }
+
+    fn lend_thread(&self) -> Option<LentThread> {
+        if tokio::runtime::Handle::current().metrics().num_workers() < 2 {
+            return None;
+        }
+        let (begun, mut state) = (Instant::now(), lock(&self.lending));
+        if state.is_lent || state.not_before.is_some_and(|at| begun < at) {
+            return None;
+        }
+        state.is_lent = true;
+        let lending = Arc::clone(&self.lending);
+        Some(LentThread::new(move || {
+            let now = Instant::now();
+            let lent = now.duration_since(begun);
+            let not_before = (lent > LENT_MAX).then(|| now + lent * LENT_AGAIN_AFTER);
+            *lock(&lending) = Lending { is_lent: false, not_before };
+        }))
     }
 
     fn pause(&self, time: Duration) {

@@ -150,6 +150,21 @@ impl Env {
             Err(_) => std::future::pending().await,
         }
     }
+
+    /// Runs work that blocks for a moment, like a sync of a few bytes, and waits for its result: on the caller's thread if that can be
+    /// lent, which saves two changes of threads, and otherwise as [`Self::blocking`] does.
+    ///
+    /// # Panics
+    /// If the work panics, which is a bug in the work.
+    pub async fn blocking_briefly<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        match self.spawner.lend_thread() {
+            Some(_lent) => work(),
+            None => self.blocking(work).await,
+        }
+    }
 }
 
 fn fail(spawner: &dyn Spawner, task: &'static str, cause: TaskFailureCause, policy: TaskPolicy) {

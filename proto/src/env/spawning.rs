@@ -15,12 +15,30 @@ pub trait Spawner: Send + Sync + 'static {
     fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task;
     /// Runs blocking work on a thread for it; in the simulation at once, in the caller's thread.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
+    /// Lends the caller's thread for work that blocks it for a moment; `None` if the work needs a thread for it, as always in the
+    /// simulation.
+    fn lend_thread(&self) -> Option<LentThread> {
+        None
+    }
     /// Pauses blocking work for a while; in the simulation, which runs it inline, this does nothing.
     fn pause(&self, _time: Duration) {}
     /// Does what the policy of a failed task says; called in the task. In the simulation every failure is a panic of
     /// the runtime, and so a violation.
     fn failed(&self, failure: TaskFailure) {
         failure.raise()
+    }
+}
+
+/// A thread that serves tasks and is lent for blocking work; dropping this gives it back.
+#[must_use = "dropping it gives the thread back"]
+pub struct LentThread {
+    _give_back: Task,
+}
+
+impl LentThread {
+    /// A thread that `give_back` gives back.
+    pub fn new(give_back: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self { _give_back: Task::new(give_back) }
     }
 }
 

@@ -107,6 +107,14 @@ fn deletions(ids: &[Expr], values: &[Value]) -> Result<CheckedWrites> {
 }
 
 fn constant_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {
+    // Most operands: they have no peers whose types they could take.
+    match expr {
+        Expr::Literal(value) => return Ok(value.clone()),
+        Expr::Parameter(n) if let Some(value) = values.get(usize::from(*n)) => {
+            return Ok(value.clone());
+        }
+        _ => {}
+    }
     let mut expr = expr.clone();
     refuse_names(&expr)?;
     bind(&mut expr, values, None, cost)?;

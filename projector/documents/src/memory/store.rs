@@ -14,8 +14,8 @@ use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};
 use crate::document_store::{
-    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
-    ShowBatch, StoredDocument,
+    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
+    LogRange, ShowBatch, StoredDocument,
 };
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};

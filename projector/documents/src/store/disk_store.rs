@@ -21,8 +21,8 @@ use super::source_manifest::{
 };
 use super::walk::StoreWalk;
 use crate::document_store::{
-    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange,
-    ShowBatch, StoredDocument,
+    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
+    LogRange, ShowBatch, StoredDocument,
 };
 use crate::record::{BucketRecord, StoredId};
 use crate::rules::no_bucket;

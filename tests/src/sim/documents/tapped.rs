@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::testing::{
-    Batch, BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
-    LogRange, Mutation, ShowBatch, StoredDocument, StoredId,
+    Batch, BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss,
+    LogExtent, LogRange, Mutation, ShowBatch, StoredDocument, StoredId,
 };
 use projector::{DiskStore, DiskStoreOptions};
 use proto::env::Env;

@@ -137,7 +137,9 @@ fn a_damaged_bucket_is_made_anew_and_its_files_go_when_the_new_copy_is_complete(
     assert_eq!(store.losses().expect("losses"), [].into(), "it was of the damaged files");
     assert_eq!(ids(&store), [BUCKET.0, OTHER.0]);
     assert!(documents(&store).is_empty());
-    store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect_err("it is whole now");
+    store
+        .make_anew(&world.model.record(), DamagedFiles::UntilComplete)
+        .expect_err("it is whole now");
     commit(&store, BUCKET, 1);
     drop(store);
     let report = verify(&world.env, Path::new(DIR));
@@ -174,7 +176,9 @@ fn a_bucket_whose_making_anew_a_crash_cuts_short_is_damaged_or_empty() {
             true => {
                 done.expect_err("it was cut short");
                 assert_eq!(store.replaced().expect("replaced"), [].into());
-                store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
+                store
+                    .make_anew(&world.model.record(), DamagedFiles::UntilComplete)
+                    .expect("made anew");
                 still += 1;
             }
             false => anew += 1,
