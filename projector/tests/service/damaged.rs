@@ -211,3 +211,22 @@ async fn the_readers_of_a_copy_that_was_made_anew_have_its_timestamps() {
     }
     assert_eq!(stream.epochs, [7]);
 }
+
+/// It has a write that was never acknowledged; a restored coordinator could be the reason as well.
+#[tokio::test]
+async fn the_damaged_files_stay_of_a_copy_that_had_something_which_its_leader_lacks() {
+    let mut trio = Trio::in_sync().await;
+    trio.written(PROJECTOR, "b", "1").await;
+    trio.cut(PROJECTOR, SECOND);
+    trio.script().cuts.lock().unwrap().insert((PROJECTOR, COORDINATOR));
+    let lost = tokio::time::timeout(LONG, trio.write(PROJECTOR, "lost", "1")).await;
+    assert!(!lost.is_ok_and(|reply| reply.is_ok()), "another copy lacks it");
+    until("another copy leads", async || (trio.copies().leader == SECOND).then_some(())).await;
+    trio.damage(PROJECTOR).await;
+    trio.heal();
+    trio.healed(PROJECTOR).await;
+    trio.has_role(PROJECTOR, CopyRole::InSync).await;
+    trio.are_equal(PROJECTOR, SECOND).await;
+    assert!(trio.worlds[0].store.kept().contains(&BUCKET));
+    assert_eq!(trio.get(SECOND, "lost").await.expect("served"), None);
+}

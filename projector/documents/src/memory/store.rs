@@ -39,6 +39,7 @@ struct MemoryState {
     buckets: BTreeMap<BucketId, Contents>,
     damaged: BTreeMap<BucketId, DamagedBucket>,
     replaced: BTreeSet<BucketId>,
+    kept: BTreeSet<BucketId>,
     losses: BTreeMap<BucketId, KnownLoss>,
     sync_fails: bool,
     listing_fails: bool,
@@ -113,6 +114,11 @@ impl MemoryStore {
         }
     }
 
+    /// The buckets whose damaged files an operator has to remove.
+    pub fn kept(&self) -> BTreeSet<BucketId> {
+        self.state().kept.clone()
+    }
+
     /// Makes commits wait in their sync, or lets them go on. They block their thread.
     pub fn hold_syncs(&self, are_held: bool) {
         *lock(&self.1.are_held) = are_held;
@@ -159,9 +165,11 @@ impl DocumentStore for MemoryStore {
         let (mut state, id) = (self.state(), record.info.id);
         state.check_writable()?;
         state.damaged.remove(&id).ok_or_else(|| no_bucket(id))?;
-        if files == DamagedFiles::UntilComplete {
-            state.replaced.insert(id);
-        }
+        let files = match files {
+            DamagedFiles::UntilComplete => &mut state.replaced,
+            DamagedFiles::Kept => &mut state.kept,
+        };
+        files.insert(id);
         state.buckets.insert(id, empty(record));
         Ok(())
     }

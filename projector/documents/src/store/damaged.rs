@@ -16,7 +16,7 @@ use proto::lock::{lock, read, write};
 use proto::model::ids::BucketId;
 
 use super::disk_store::DiskStore;
-use super::source_manifest::GivenUp;
+use super::source_manifest::{GivenUp, directory_path};
 use crate::document_store::DamagedFiles;
 use crate::record::BucketRecord;
 use crate::rules::no_bucket;
@@ -51,6 +51,7 @@ impl DiskStore {
         };
         for (_, entry, bucket) in made {
             next.making.remove(&directory);
+            let kept = next.buckets.get(&id).map(|damaged| damaged.directory);
             if let Some(damaged) = next.buckets.insert(id, entry) {
                 let why = match files {
                     DamagedFiles::UntilComplete => GivenUp::ForCopy(id),
@@ -63,6 +64,10 @@ impl DiskStore {
             manifest.write(fs, next.clone())?;
             write(&self.buckets).insert(id, bucket);
             write(&self.damaged).remove(&id);
+            if files == DamagedFiles::Kept {
+                let directories = kept.map(|directory| directory_path(&self.dir, directory));
+                tracing::warn!(bucket = %id, ?directories, "the damaged files of a bucket are kept: remove their directory when nobody needs them");
+            }
         }
         Ok(())
     }

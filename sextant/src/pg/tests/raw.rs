@@ -172,3 +172,30 @@ async fn malformed_messages_end_the_session_and_long_ones_do_not() {
         assert_eq!(raw.until_ready().await, "E(08P01)closed");
     }
 }
+
+/// A cluster with a bucket and an index of a name.
+async fn with_index(name: &str) -> Raw {
+    let cluster = Cluster::new();
+    let mut raw = Raw::open(&cluster).await;
+    raw.send(&[query(&format!("CREATE BUCKET b; CREATE INDEX {name} ON b (n::int8)"))]).await;
+    assert_eq!(raw.until_ready().await, "CCZI");
+    raw
+}
+
+/// The cluster does not answer at once, and the answers before its own would cost a system call of both sides.
+#[tokio::test]
+async fn all_answers_of_a_quick_statement_come_at_once() {
+    let mut raw = with_index("quick").await;
+    raw.send(&[parse("SELECT n FROM quick"), bind(), describe(), execute(0), sync()]).await;
+    let mut answers = vec![0; 1 << 10];
+    let bytes = raw.0.read(&mut answers).await.unwrap();
+    assert_eq!(answers[bytes - 6..bytes], *b"Z\0\0\0\x05I", "{:?}", &answers[..bytes]);
+}
+
+#[tokio::test]
+async fn answers_do_not_wait_for_a_statement_that_is_slow() {
+    let mut raw = with_index("stuck").await;
+    raw.send(&[query("SELECT 1; SELECT n FROM stuck")]).await;
+    let told = tokio::time::timeout(Duration::from_secs(5), raw.until(b'C'));
+    assert_eq!(told.await.expect("the first statement is done"), "TDC");
+}
