@@ -1,6 +1,7 @@
 //! Healing: a damaged bucket is made anew, empty, when another copy leads it and this projector may join. From then on it fills like
 //! any copy on a new disk. The damaged files are removed when the new copy is in sync, or with the bucket if it is not needed any more.
-//! They stay, for an operator, if the damaged copy had something that its leader lacks.
+//! They stay, for an operator, if the damaged copy had something that its leader lacks, as far as its manifest tells: that names its
+//! positions of some seconds before, or of longer before if the store was busy.
 //!
 //! Nothing is given up on hearsay. A catalog may be old, and an earlier process of this projector may have been the last copy in sync
 //! since. So three things come together first:
@@ -22,8 +23,9 @@ use documents::ownership::Ownership;
 use proto::Result;
 use proto::lock::lock;
 use proto::model::copies::{Copies, CopiesChange, CopyRole};
+use proto::model::cut::{Cut, Position};
 use proto::model::history::{Branches, SourceHistory};
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, VbucketId, Vbuuid};
 use proto::rpc::api::{CopyAnswer, CopyQuestion};
 
 use super::follower::{LeaderCalls, unexpected};
@@ -123,7 +125,7 @@ async fn make_anew(projector: &Arc<Projector>, id: BucketId, leader: &SourceHist
         return Ok(());
     };
     let Some(damaged) = projector.damaged.get(id) else { return Ok(()) };
-    let files = match leader.has(&damaged.positions) {
+    let files = match leader.has(&complete_positions(damaged.positions.clone())) {
         true => DamagedFiles::UntilComplete,
         false => {
             tracing::warn!(%id, had = ?damaged.positions, has = ?leader.durable, "a damaged copy had something that its leader lacks: its files are kept until an operator removes them");
@@ -147,11 +149,19 @@ async fn make_anew(projector: &Arc<Projector>, id: BucketId, leader: &SourceHist
     Ok(())
 }
 
+/// The positions of a copy without those of vbuckets in part, which have no branch: such a vbucket is a piece of what the leader had.
+fn complete_positions(mut positions: Cut) -> Cut {
+    let parts = positions.iter().filter(|(_, at)| at.vbuuid == Vbuuid::default());
+    let parts: Vec<VbucketId> = parts.map(|(vbucket, _)| vbucket).collect();
+    parts.into_iter().for_each(|vbucket| positions.set(vbucket, Position::default()));
+    positions
+}
+
 /// Removes a damaged copy that is not needed any more.
 async fn remove(projector: &Arc<Projector>, id: BucketId, leader: &SourceHistory) -> Result<()> {
     let _turn = projector.catalog_turn.lock().await;
     let Some(damaged) = projector.damaged.get(id) else { return Ok(()) };
-    if !leader.has(&damaged.positions) {
+    if !leader.has(&complete_positions(damaged.positions.clone())) {
         // Writes that were never acknowledged are such a thing, but a restored coordinator could be the reason as well.
         if projector.damaged.keeps(id) {
             tracing::warn!(%id, had = ?damaged.positions, has = ?leader.durable, "a damaged copy is not needed any more, but it had something that its leader lacks: its files are kept until the bucket is dropped");

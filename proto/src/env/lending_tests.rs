@@ -52,6 +52,24 @@ async fn no_thread_is_lent_for_a_while_after_work_that_was_not_brief() {
     tokio::spawn(in_a_task).await.expect("no panic");
 }
 
+/// The thread that is lent was woken by a timer, and the other one sleeps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn timers_go_on_while_a_thread_is_lent_for_long() {
+    let env = Env::real();
+    let begun = Instant::now();
+    let lent = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        is_lent(&env, || std::thread::sleep(Duration::from_millis(600))).await
+    });
+    let timer = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        begun.elapsed()
+    });
+    let fired = timer.await.expect("no panic");
+    assert!(lent.await.expect("no panic"), "the thread was lent");
+    assert!(fired < Duration::from_millis(500), "fired after {fired:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_only_thread_is_not_lent() {
     let env = Env::real();

@@ -79,10 +79,39 @@ pub struct TokioSpawner {
 
 /// The threads that are lent for blocking work: one at a time, and none for a while after one was lent for long. So a slow disk stops no
 /// more than one of several threads, and that for a tenth of the time.
+///
+/// A worker of tokio that sockets and timers have woken still has them while it runs a task, and the others may sleep. So a thread beside
+/// them *watches*: it wakes another worker, which takes sockets, timers and waiting tasks over, when a thread is lent for longer than
+/// [`WATCH`]. It ends when no thread is lent for a while.
 #[derive(Default)]
 struct Lending {
-    is_lent: bool,
+    lent_since: Option<Instant>,
     not_before: Option<Instant>,
+    last_lent: Option<Instant>,
+    is_watched: bool,
+}
+
+/// The interval of looks at the lent thread.
+const WATCH: Duration = Duration::from_millis(5);
+/// The time without a lent thread after which nobody watches.
+const WATCHED_AFTER: Duration = Duration::from_secs(1);
+
+/// Wakes a worker whenever a thread is lent for too long. Returns when there is nothing to watch.
+fn watch(lending: &Mutex<Lending>, runtime: &tokio::runtime::Handle) {
+    loop {
+        std::thread::sleep(WATCH);
+        let (now, mut state) = (Instant::now(), lock(lending));
+        if state.last_lent.is_none_or(|at| now.duration_since(at) > WATCHED_AFTER) {
+            state.is_watched = false;
+            return;
+        }
+        if state.lent_since.is_some_and(|since| now.duration_since(since) >= WATCH) {
+            state.last_lent = Some(now);
+            drop(state);
+            // Only a task from outside of its workers surely wakes one.
+            drop(runtime.spawn(async {}));
+        }
+    }
 }
 
 /// Work for which a thread is lent takes less than this.
@@ -125,20 +154,28 @@ impl Spawner for TokioSpawner {
     }
 
     fn lend_thread(&self) -> Option<LentThread> {
-        if tokio::runtime::Handle::current().metrics().num_workers() < 2 {
+        let runtime = tokio::runtime::Handle::current();
+        if runtime.metrics().num_workers() < 2 {
             return None;
         }
         let (begun, mut state) = (Instant::now(), lock(&self.lending));
-        if state.is_lent || state.not_before.is_some_and(|at| begun < at) {
+        if state.lent_since.is_some() || state.not_before.is_some_and(|at| begun < at) {
             return None;
         }
-        state.is_lent = true;
+        if !state.is_watched {
+            let lending = Arc::clone(&self.lending);
+            let watcher = std::thread::Builder::new().name("lent threads".to_owned());
+            // Without a watcher no thread is lent.
+            watcher.spawn(move || watch(&lending, &runtime)).ok()?;
+            state.is_watched = true;
+        }
+        (state.lent_since, state.last_lent) = (Some(begun), Some(begun));
         let lending = Arc::clone(&self.lending);
         Some(LentThread::new(move || {
-            let now = Instant::now();
+            let (now, mut state) = (Instant::now(), lock(&lending));
             let lent = now.duration_since(begun);
-            let not_before = (lent > LENT_MAX).then(|| now + lent * LENT_AGAIN_AFTER);
-            *lock(&lending) = Lending { is_lent: false, not_before };
+            state.not_before = (lent > LENT_MAX).then(|| now + lent * LENT_AGAIN_AFTER);
+            state.lent_since = None;
         }))
     }
 

@@ -139,6 +139,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         values: &[Value],
     ) -> WireResult<StatementOutcome> {
         self.state.check_transaction(statement)?;
+        if self.conn.is_full() {
+            // A client that does not read its answers gets no further ones.
+            self.conn.flush().await?;
+        }
         match statement {
             Statement::Deallocate(Some(name)) => {
                 self.prepared.remove(name).ok_or_else(|| WireError::no_statement(name))?;

@@ -23,7 +23,7 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::conn::{Conn, FLUSH_AFTER};
 use super::error::WireResult;
@@ -155,6 +155,8 @@ impl Rows {
         limit: u64,
     ) -> WireResult<Piece> {
         self.sent = 0;
+        // The time at which the oldest buffered answer must go out.
+        let mut flush_at = None;
         loop {
             while self.sent < limit && !conn.is_full() && self.print(writer, &mut conn.out)? {
                 self.sent += 1;
@@ -166,6 +168,7 @@ impl Rows {
                 return Ok(Piece::Suspended);
             }
             if conn.is_full() {
+                flush_at = None;
                 if !flush_soon(conn, interrupt).await? {
                     self.park();
                     interrupt.guard(conn.flush()).await??;
@@ -180,13 +183,15 @@ impl Rows {
                 let fetched = match poll!(next.as_mut()) {
                     Poll::Ready(more) => Some(Ok(more)),
                     Poll::Pending if conn.has_few_answers() => {
-                        timeout(FLUSH_AFTER, interrupt.guard(next.as_mut())).await.ok()
+                        let at = *flush_at.get_or_insert_with(|| Instant::now() + FLUSH_AFTER);
+                        timeout_at(at, interrupt.guard(next.as_mut())).await.ok()
                     }
                     Poll::Pending => None,
                 };
                 match fetched {
                     Some(more) => (more??, true),
                     None => {
+                        flush_at = None;
                         let is_read = flush_soon(conn, interrupt).await?;
                         (interrupt.guard(next).await??, is_read)
                     }

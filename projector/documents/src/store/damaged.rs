@@ -53,11 +53,12 @@ impl DiskStore {
             next.making.remove(&directory);
             let kept = next.buckets.get(&id).map(|damaged| damaged.directory);
             if let Some(damaged) = next.buckets.insert(id, entry) {
-                let why = match files {
-                    DamagedFiles::UntilComplete => GivenUp::ForCopy(id),
-                    DamagedFiles::Kept => GivenUp::ByOperator,
-                };
-                next.given_up.insert(damaged.directory, why);
+                match files {
+                    DamagedFiles::UntilComplete => {
+                        drop(next.given_up.insert(damaged.directory, GivenUp::ForCopy(id)));
+                    }
+                    DamagedFiles::Kept => next.give_up_by_operator(id, damaged.directory),
+                }
             }
             // Nobody accepts for the new bucket what the damaged one had lost.
             next.losses.remove(&id);
