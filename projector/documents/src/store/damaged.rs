@@ -55,7 +55,7 @@ impl DiskStore {
             if let Some(damaged) = next.buckets.insert(id, entry) {
                 match files {
                     DamagedFiles::UntilComplete => {
-                        drop(next.given_up.insert(damaged.directory, GivenUp::ForCopy(id)));
+                        next.given_up.insert(damaged.directory, GivenUp::ForCopy(id));
                     }
                     DamagedFiles::Kept => next.give_up_by_operator(id, damaged.directory),
                 }
