@@ -27,7 +27,8 @@ const TWICE: u64 = 20;
 /// place in a crash, and continued at the present. 9073 and 9094: a copy that had joined and then led did not know the
 /// timestamps of its bucket. 30079: a follower used a store that had failed. 30283: a copy with an empty disk took the lead
 /// from the only complete one. 120187: the operator accepted the loss of a leader, though another copy in sync had everything.
-/// 1795516873: a damaged copy that nobody needed was asked about for ever, since it had a write that was never acknowledged.
+/// 1795528376: the judge did not know that a projector with an older copy of its disk had lost a rewind. 1795516873: a
+/// damaged copy that nobody needed was asked about for ever, since it had a write that was never acknowledged.
 const FOUND: &[(u64, &str)] = &[
     (16, "8"),
     (35, "8"),
@@ -42,6 +43,7 @@ const FOUND: &[(u64, &str)] = &[
     (30283, "10"),
     (120187, "30"),
     (1795516873, "10"),
+    (1795528376, "10"),
 ];
 
 /// One test at a time, each on all processors.

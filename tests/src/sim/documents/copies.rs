@@ -43,8 +43,8 @@ impl Copies {
         self.0.truncate(at + 1);
         let Copy { disk, known } = &self.0[at];
         if let Some(producer) = &hosts.producer {
-            let lost = host.documents.lost_since(known);
-            lost.iter().for_each(|(_, vbucket, end)| producer.lose_taken(*vbucket, *end));
+            let changed = host.documents.changed_since(known);
+            changed.iter().for_each(|(vbucket, end)| producer.lose_taken(*vbucket, *end));
         }
         host.fs.put_back(disk);
         host.documents.go_back(known);

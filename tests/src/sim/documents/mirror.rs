@@ -288,6 +288,25 @@ impl Mirror {
         lost
     }
 
+    /// The vbuckets whose histories a return to an earlier moment changes, and the places up to which they stay. Besides those of
+    /// [`Self::lost_since`] they are the ones that were taken back to an earlier place and have nothing new behind it: the return undoes
+    /// that.
+    pub(super) fn changed_since(&self, known: &Known) -> Vec<(VbucketId, Seqno)> {
+        let state = self.state();
+        let mut changed = Vec::new();
+        for (bucket, now) in &state.known.buckets {
+            for vbucket in (0..now.record.info.vbuckets).map(VbucketId) {
+                let older = known.buckets.get(bucket);
+                let kept = older.map_or(Seqno(0), |older| now.common_with(older, vbucket));
+                let len = |contents: &Contents| contents.log[usize::from(vbucket.0)].len();
+                if kept.0 < len(now).max(older.map_or(0, len)) as u64 {
+                    changed.push((vbucket, kept));
+                }
+            }
+        }
+        changed
+    }
+
     /// Goes back to an earlier moment. What came later is a lost history.
     pub(super) fn go_back(&self, known: &Known) {
         let mut state = self.state();
