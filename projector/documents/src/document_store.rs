@@ -95,7 +95,7 @@ pub struct DamagedBucket {
     pub positions: Cut,
 }
 
-/// What becomes of the damaged files of a bucket that is made anew.
+/// The fate of the damaged files of a bucket that is made anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamagedFiles {
     /// They stay until [`DocumentStore::remove_replaced`], or until the bucket is dropped.
@@ -120,7 +120,7 @@ pub trait DocumentStore: Send + Sync + 'static {
         Err(Error::internal(what))
     }
 
-    /// The buckets that were made anew and whose damaged files are there until they are complete.
+    /// The buckets that were made anew and whose damaged files stay until the new copies are complete.
     fn replaced(&self) -> Result<BTreeSet<BucketId>> {
         Ok(BTreeSet::new())
     }

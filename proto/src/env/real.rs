@@ -114,7 +114,7 @@ fn watch(lending: &Mutex<Lending>, runtime: &tokio::runtime::Handle) {
     }
 }
 
-/// Work for which a thread is lent takes less than this.
+/// The time that work on a lent thread usually takes at most.
 const LENT_MAX: Duration = Duration::from_millis(2);
 /// After work that took longer no thread is lent for this many times as long.
 const LENT_AGAIN_AFTER: u32 = 10;

@@ -1,8 +1,8 @@
 //! The socket of a session: it reads whole messages and buffers answers.
 //!
 //! The answers in `out` are flushed when the buffer is full, when the client waits for the session, and when the session waits for the
-//! cluster: at once if there are many, and after [`FLUSH_AFTER`] otherwise, so that the few answers before those of a quick statement
-//! go with them in one system call. A flush that is interrupted loses nothing: the written bytes are counted, and the next flush
+//! cluster for longer than [`FLUSH_AFTER`], so that the few answers before those of a quick statement go with them in one system call.
+//! Many rows of a result do not wait for that. A flush that is interrupted loses nothing: the written bytes are counted, and the next flush
 //! continues after them.
 
 use std::io;

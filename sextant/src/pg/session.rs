@@ -162,14 +162,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 std::task::Poll::Ready(done) => done,
                 std::task::Poll::Pending => {
                     let interrupted = loop {
-                        let is_waited_for = self.conn.has_answers();
+                        let has_answers = self.conn.has_answers();
                         tokio::select! {
                             biased;
                             remark = self.told.next() => {
                                 self.conn.send(Notice::remark(remark).response())?;
                             }
                             done = self.interrupt.guard(run.as_mut()) => break done,
-                            () = tokio::time::sleep(FLUSH_AFTER), if is_waited_for => {
+                            () = tokio::time::sleep(FLUSH_AFTER), if has_answers => {
                                 match self.interrupt.guard(self.conn.flush()).await {
                                     Ok(flushed) => flushed?,
                                     Err(error) => break Err(error),

@@ -51,13 +51,13 @@ impl DiskStore {
         };
         for (_, entry, bucket) in made {
             next.making.remove(&directory);
-            let kept = next.buckets.get(&id).map(|damaged| damaged.directory);
-            if let Some(damaged) = next.buckets.insert(id, entry) {
+            let old = next.buckets.insert(id, entry).map(|damaged| damaged.directory);
+            if let Some(old) = old {
                 match files {
                     DamagedFiles::UntilComplete => {
-                        next.given_up.insert(damaged.directory, GivenUp::ForCopy(id));
+                        next.given_up.insert(old, GivenUp::ForCopy(id));
                     }
-                    DamagedFiles::Kept => next.give_up_by_operator(id, damaged.directory),
+                    DamagedFiles::Kept => next.give_up_by_operator(id, old),
                 }
             }
             // Nobody accepts for the new bucket what the damaged one had lost.
@@ -65,9 +65,9 @@ impl DiskStore {
             manifest.write(fs, next.clone())?;
             write(&self.buckets).insert(id, bucket);
             write(&self.damaged).remove(&id);
-            if files == DamagedFiles::Kept {
-                let directories = kept.map(|directory| directory_path(&self.dir, directory));
-                tracing::warn!(bucket = %id, ?directories, "the damaged files of a bucket are kept: remove their directory when nobody needs them");
+            if let (DamagedFiles::Kept, Some(old)) = (files, old) {
+                let path = directory_path(&self.dir, old);
+                tracing::warn!(bucket = %id, path = %path.display(), "the damaged files of a bucket are kept: remove their directory when nobody needs them");
             }
         }
         Ok(())

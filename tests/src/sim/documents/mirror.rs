@@ -68,6 +68,16 @@ impl Known {
     }
 }
 
+/// A vbucket whose history a return to an earlier moment changes.
+pub(super) struct ChangedVbucket {
+    bucket: BucketId,
+    pub(super) vbucket: VbucketId,
+    /// The history up to here stays.
+    pub(super) kept: Seqno,
+    /// True if the return takes mutations away. Otherwise it undoes a rewind that has nothing new behind it.
+    is_loss: bool,
+}
+
 /// The mirror of one projector's store; clones share it. Its lock is no yield point: it is never held while anything else happens.
 #[derive(Clone, Default)]
 pub struct Mirror(Arc<Mutex<State>>);
@@ -274,33 +284,22 @@ impl Mirror {
 
     /// The vbuckets that a return to an earlier moment takes something from, and their ends there.
     pub(super) fn lost_since(&self, known: &Known) -> Vec<(BucketId, VbucketId, Seqno)> {
-        let state = self.state();
-        let mut lost = Vec::new();
-        for (bucket, now) in &state.known.buckets {
-            for vbucket in (0..now.record.info.vbuckets).map(VbucketId) {
-                let older = known.buckets.get(bucket);
-                let kept = older.map_or(Seqno(0), |older| now.common_with(older, vbucket));
-                if kept.0 < now.log[usize::from(vbucket.0)].len() as u64 {
-                    lost.push((*bucket, vbucket, kept));
-                }
-            }
-        }
-        lost
+        let lost = self.changed_since(known).into_iter().filter(|changed| changed.is_loss);
+        lost.map(|changed| (changed.bucket, changed.vbucket, changed.kept)).collect()
     }
 
-    /// The vbuckets whose histories a return to an earlier moment changes, and the places up to which they stay. Besides those of
-    /// [`Self::lost_since`] they are the ones that were taken back to an earlier place and have nothing new behind it: the return undoes
-    /// that.
-    pub(super) fn changed_since(&self, known: &Known) -> Vec<(VbucketId, Seqno)> {
+    /// The vbuckets whose histories a return to an earlier moment changes.
+    pub(super) fn changed_since(&self, known: &Known) -> Vec<ChangedVbucket> {
         let state = self.state();
         let mut changed = Vec::new();
         for (bucket, now) in &state.known.buckets {
             for vbucket in (0..now.record.info.vbuckets).map(VbucketId) {
                 let older = known.buckets.get(bucket);
                 let kept = older.map_or(Seqno(0), |older| now.common_with(older, vbucket));
-                let len = |contents: &Contents| contents.log[usize::from(vbucket.0)].len();
-                if kept.0 < len(now).max(older.map_or(0, len)) as u64 {
-                    changed.push((vbucket, kept));
+                let len = |contents: &Contents| contents.log[usize::from(vbucket.0)].len() as u64;
+                let is_loss = kept.0 < len(now);
+                if is_loss || kept.0 < older.map_or(0, len) {
+                    changed.push(ChangedVbucket { bucket: *bucket, vbucket, kept, is_loss });
                 }
             }
         }

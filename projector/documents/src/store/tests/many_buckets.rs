@@ -178,7 +178,7 @@ fn the_memory_of_all_buckets_is_bounded_while_the_maintenance_is_busy() {
     }
 }
 
-/// Those of a copy that is made by its documents come in large pieces, one after another.
+/// A copy that is made by its documents gets them in large pieces, one after another.
 #[test]
 fn the_memory_of_copied_documents_is_bounded_while_the_maintenance_is_busy() {
     let memtable_bytes = 8 << 10;
