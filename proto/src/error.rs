@@ -81,6 +81,8 @@ pub enum ErrorCode {
     OtherCluster,
     /// Operator: the coordinator was restored from an older copy of its data (58000).
     OlderCopy,
+    /// Retry: a read that must not wait needs a block that is not in memory; the reader reads again on a thread that may wait.
+    NotInMemory,
 }
 
 /// The remedy for an error.
@@ -100,7 +102,9 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
-            | TooBusy | HistoryPurged | NotOwner | Interrupted | OtherCluster => ErrorKind::Retry,
+            | TooBusy | HistoryPurged | NotOwner | Interrupted | OtherCluster | NotInMemory => {
+                ErrorKind::Retry
+            }
             Corrupt | Io | Version | Internal | NodeTaken | OlderCopy => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -111,7 +115,7 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged | NotOwner
-            | Interrupted | OtherCluster => "57P03",
+            | Interrupted | OtherCluster | NotInMemory => "57P03",
             Cancelled => "57014",
             SnapshotTooOld => "72000",
             Syntax => "42601",

@@ -43,6 +43,7 @@ impl CatalogSink for CatalogWatch {
     async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
         self.watch_indexers(&catalog);
         self.context.topologies.take_catalog(&catalog);
+        self.context.views.take_catalog(&catalog);
         self.context.catalog.store(catalog);
         self.context.catalog_changed.send_modify(|count| *count += 1);
         Ok(())

@@ -9,12 +9,14 @@ use proto::env::Env;
 use proto::flow::Admission;
 use proto::model::catalog::Catalog;
 use proto::model::ids::NodeId;
+use proto::model::index::IndexInfo;
 use proto::rpc::api::Directory;
 use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::epochs::applied::AppliedEpochs;
 use crate::epochs::leases::Leases;
+use crate::epochs::read_view::{ReadView, ReadViews};
 use crate::epochs::topologies::Topologies;
 
 /// Settings, access to the other services, and the router's view of the cluster.
@@ -30,9 +32,17 @@ pub(crate) struct RouterContext {
     pub silent: watch::Sender<BTreeSet<NodeId>>,
     pub leases: Leases,
     pub topologies: Topologies,
+    pub views: ReadViews,
     pub admission: Admission,
     /// The number of shard scans that went on with another attempt after at least one row.
     pub resumed: Arc<AtomicU64>,
+}
+
+impl RouterContext {
+    /// The present view of an index.
+    pub fn view(&self, index: &Arc<IndexInfo>) -> Arc<ReadView> {
+        self.views.view(index, &self.applied, &self.catalog)
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +77,7 @@ pub(crate) mod tests {
             silent: Default::default(),
             leases: Default::default(),
             topologies: Default::default(),
+            views: Default::default(),
             resumed: Arc::default(),
         }
     }

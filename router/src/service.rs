@@ -23,13 +23,14 @@ use crate::context::RouterContext;
 use crate::epochs::applied::AppliedEpochs;
 use crate::epochs::choose::EpochChooser;
 use crate::epochs::leases::{EpochLease, Leases};
+use crate::epochs::read_view::ReadViews;
 use crate::epochs::topologies::Topologies;
 use crate::scan::open::open_scan;
 use crate::scan::stream::ScanStream;
 
 /// A router; it runs until it is dropped.
 pub struct Router {
-    context: RouterContext,
+    context: Arc<RouterContext>,
     _tasks: Vec<Task>,
 }
 
@@ -53,6 +54,7 @@ impl Router {
             silent: watch::Sender::default(),
             leases: Leases::default(),
             topologies: Topologies::default(),
+            views: ReadViews::default(),
             resumed: Arc::default(),
         };
         let reporting = context.clone();
@@ -62,7 +64,7 @@ impl Router {
             // The leases are elsewhere; this only reports them.
             env.spawn_restarted("leases", move || report_leases(reporting.clone())),
         ];
-        Self { context, _tasks: tasks }
+        Self { context: Arc::new(context), _tasks: tasks }
     }
 
     /// The newest catalog that this router has.
@@ -111,7 +113,7 @@ impl Router {
     /// Begins a scan, or continues the scan that a token names.
     pub async fn scan(&self, request: ScanRequest, token: Option<&str>) -> Result<ScanStream> {
         let index = self.index(request.index)?;
-        open_scan(self.context.clone(), index, request, token).await
+        open_scan(Arc::clone(&self.context), index, request, token).await
     }
 
     fn index(&self, index: IndexId) -> Result<Arc<IndexInfo>> {

@@ -3,6 +3,8 @@
 mod columns;
 mod open_scans;
 mod scanner;
+mod scope;
+mod walks;
 
 pub use columns::check;
 pub use open_scans::{Patience, Scans};

@@ -25,9 +25,9 @@ use futures::stream;
 use proto::env::{Env, Task};
 use proto::flow::{Admission, AdmissionStatus, Permit};
 use proto::lock::lock;
-use proto::rpc::api::ResultStream;
-use proto::rpc::scan::{ShardBatch, ShardScan};
-use proto::{Error, Result};
+use proto::rpc::api::{FIRST_BATCH_BYTES, ResultStream};
+use proto::rpc::scan::{FirstBatch, ShardBatch, ShardScan};
+use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -91,7 +91,7 @@ struct Reading {
     table: Arc<ScanTable>,
     id: u64,
     held: Arc<Mutex<Held>>,
-    scan: ShardScan,
+    scan: Arc<ShardScan>,
 }
 
 /// The deadline of a scan's admission: a little before the router's own deadline, so that the router receives the reason.
@@ -138,18 +138,9 @@ impl Scans {
         began: Instant,
     ) -> Result<ResultStream<ShardBatch>> {
         let table = &self.table;
-        let mut scanner = ShardScanner::new(snapshot, scan.clone(), table.batch_bytes)?;
-        let permit = match table.admission.try_admit(scanner.memory_bytes())? {
-            Some(permit) => permit,
-            None => {
-                // A waiting scan must not hold a snapshot.
-                let bytes = scanner.memory_bytes();
-                scanner.park();
-                let permit = table.admission.admit(bytes, admitted_by(&scan, began)).await?;
-                scanner.unpark(table.snapshot(&scan)?);
-                permit
-            }
-        };
+        let scan = Arc::new(scan);
+        let mut scanner = ShardScanner::new(snapshot, Arc::clone(&scan), table.batch_bytes)?;
+        let permit = table.admit(&mut scanner, began).await?;
         let now = Instant::now();
         let held = Arc::new(Mutex::new(Held {
             scanner: Some(scanner),
@@ -172,11 +163,56 @@ impl Scans {
     }
 }
 
+impl Scans {
+    /// Reads the beginning of a scan, once it is admitted: here if it needs nothing but memory and is not costly, and otherwise, from
+    /// the beginning again, on a blocking thread.
+    pub async fn first_batch(
+        &self,
+        scan: ShardScan,
+        snapshot: Arc<dyn Snapshot>,
+        began: Instant,
+    ) -> Result<FirstBatch> {
+        let table = &self.table;
+        let bytes = FIRST_BATCH_BYTES.min(table.batch_bytes);
+        let mut scanner = ShardScanner::new(snapshot, Arc::new(scan), bytes)?;
+        let _permit = table.admit(&mut scanner, began).await?;
+        if !scanner.is_costly() {
+            match scanner.without_waiting()?.first_batch(INLINE_STEP_COST) {
+                Err(error) if error.code == ErrorCode::NotInMemory => {}
+                read => return read,
+            }
+        }
+        table.env.blocking(move || scanner.first_batch(STEP_COST)).await
+    }
+}
+
 impl ScanTable {
     fn snapshot(&self, scan: &ShardScan) -> Result<Arc<dyn Snapshot>> {
         let store = self.store.upgrade();
         let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
         store.snapshot(scan.index, scan.epoch)
+    }
+
+    /// Runs a step on a blocking thread: it may wait for a disk, and a filter may take its time.
+    async fn step(&self, mut scanner: ShardScanner) -> (ShardScanner, Result<Option<ShardBatch>>) {
+        let work = move || {
+            let step = scanner.step(STEP_COST);
+            (scanner, step)
+        };
+        self.env.blocking(work).await
+    }
+
+    /// Waits until a scan of a snapshot is admitted.
+    async fn admit(&self, scanner: &mut ShardScanner, began: Instant) -> Result<Permit> {
+        let bytes = scanner.memory_bytes();
+        if let Some(permit) = self.admission.try_admit(bytes)? {
+            return Ok(permit);
+        }
+        // A waiting scan must not hold a snapshot.
+        scanner.park();
+        let permit = self.admission.admit(bytes, admitted_by(scanner.scan(), began)).await?;
+        scanner.unpark(self.snapshot(scanner.scan())?);
+        Ok(permit)
     }
 }
 
@@ -200,7 +236,6 @@ impl Reading {
             }
         };
         let patience = self.table.patience;
-        let mut is_first = true;
         let batch = loop {
             if !scanner.is_parked() && snapshot_since.elapsed() > patience.snapshot {
                 scanner.park();
@@ -210,7 +245,7 @@ impl Reading {
                 snapshot_since = Instant::now();
             }
             let step;
-            (scanner, step) = self.step(scanner, std::mem::take(&mut is_first)).await;
+            (scanner, step) = self.table.step(scanner).await;
             match step? {
                 Some(batch) => break batch,
                 None => tokio::task::yield_now().await,
@@ -220,24 +255,6 @@ impl Reading {
         (held.scanner, held.permit) = (Some(scanner), Some(permit));
         (held.since, held.snapshot_since) = (Instant::now(), snapshot_since);
         Ok(batch)
-    }
-
-    /// Runs a step. The first step of a batch is short and runs here, unless it may wait for a disk or its filter is costly;
-    /// all others run on a blocking thread, because a filter may take its time.
-    async fn step(
-        &self,
-        mut scanner: ShardScanner,
-        is_first: bool,
-    ) -> (ShardScanner, Result<Option<ShardBatch>>) {
-        if is_first && scanner.may_run_inline() {
-            let step = scanner.step(INLINE_STEP_COST);
-            return (scanner, step);
-        }
-        let work = move || {
-            let step = scanner.step(STEP_COST);
-            (scanner, step)
-        };
-        self.table.env.blocking(work).await
     }
 }
 

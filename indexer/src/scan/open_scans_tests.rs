@@ -294,8 +294,8 @@ impl Snapshot for PanicsWhenParked {
     fn has(&self, slice: SliceNo) -> bool {
         self.0.has(slice)
     }
-    fn is_in_memory(&self) -> bool {
-        self.0.is_in_memory()
+    fn without_waiting(&self) -> Arc<dyn Snapshot> {
+        self.0.without_waiting()
     }
     fn walk_bytes(&self, slices: &[SliceNo], include: bool) -> usize {
         // The first call is that of the admission.

@@ -2,28 +2,28 @@
 //! them, a batch at a time. Between batches it holds a snapshot and a place; a parked scanner holds only the place, and
 //! continues with another snapshot of the same epoch.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::expr::Expr;
 use proto::expr::aggregate::Partial;
 use proto::expr::cost::CostMeter;
-use proto::expr::eval::{self, Scope};
+use proto::expr::eval;
 use proto::model::index::IndexSpec;
+use proto::rpc::api::FIRST_BATCH_BYTES;
 use proto::rpc::rows::RowBlockBuilder;
-use proto::rpc::scan::{AggregateCall, KeyRange, Output, ShardBatch, ShardScan};
-use proto::value::Value;
+use proto::rpc::scan::{AggregateCall, FirstBatch, Output, ShardBatch, ShardScan};
 use proto::value::key;
-use proto::value::path::Step;
 use proto::{Error, Result};
 
-use storage::{Rows, Snapshot};
+use storage::{Bounds, Rows, Snapshot, Walked};
 
 use super::columns::needs_include;
+use super::scope::{EntryScope, leading_parts};
+use super::walks::{Reads, Walk, walks};
 
-/// Bytes of the first batch: smaller, so that the first row arrives early.
-const FIRST_BATCH_BYTES: usize = 4 << 10;
+/// Capacity with which the buffer of a batch begins, in bytes.
+const BUFFER_BYTES: usize = 1 << 10;
 /// Cost of a step, after which other tasks run and a cancellation is seen: 16,384 entries without a filter, some
 /// milliseconds. One more evaluation may exceed it.
 pub(super) const STEP_COST: u64 = 4 << 20;
@@ -41,11 +41,11 @@ pub struct ShardScanner {
     /// `None` while the scan is parked.
     snapshot: Option<Arc<dyn Snapshot>>,
     spec: Arc<IndexSpec>,
-    scan: ShardScan,
-    /// The remaining ranges; the next one is last.
-    ahead: Vec<KeyRange>,
-    /// The range that is read, and its rows from all slices, merged.
-    current: Option<(KeyRange, Box<dyn Rows>)>,
+    scan: Arc<ShardScan>,
+    /// The remaining walks; the next one is last.
+    ahead: Vec<Walk>,
+    /// The present walk.
+    current: Option<(Walk, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
     batch_bytes: usize,
     /// Bytes of rows in a full batch.
@@ -67,13 +67,13 @@ pub struct ShardScanner {
 }
 
 impl ShardScanner {
-    /// A scan of a snapshot, whose full batches have this many bytes of rows.
+    /// A scan of a snapshot, whose full batches have this many bytes of rows. The first ones are smaller, so that the first row arrives
+    /// early.
     pub fn new(
         snapshot: Arc<dyn Snapshot>,
-        scan: ShardScan,
+        scan: Arc<ShardScan>,
         batch_bytes_max: usize,
     ) -> Result<Self> {
-        let batch_bytes = FIRST_BATCH_BYTES.min(batch_bytes_max);
         let partials = match &scan.output {
             Output::Aggregates(calls) => {
                 calls.iter().map(|call| Partial::new(call.function)).collect()
@@ -88,11 +88,11 @@ impl ShardScanner {
             _ => None,
         };
         Ok(Self {
-            ahead: ranges_ahead(&scan),
+            ahead: walks(&scan, &spec),
             include: needs_include(&scan, spec.keys.len()),
             current: None,
-            builder: RowBlockBuilder::with_capacity(batch_bytes),
-            batch_bytes,
+            builder: RowBlockBuilder::with_capacity(BUFFER_BYTES),
+            batch_bytes: FIRST_BATCH_BYTES.min(batch_bytes_max),
             batch_bytes_max,
             rows_left: scan.limit.unwrap_or(u64::MAX),
             partials,
@@ -107,6 +107,21 @@ impl ShardScanner {
         })
     }
 
+    /// The same scan, from its beginning, without waiting for a disk: a step that would wait fails with `NotInMemory`.
+    pub fn without_waiting(&self) -> Result<Self> {
+        let snapshot = self.snapshot()?.without_waiting();
+        Self::new(snapshot, Arc::clone(&self.scan), self.batch_bytes_max)
+    }
+
+    fn snapshot(&self) -> Result<&Arc<dyn Snapshot>> {
+        self.snapshot.as_ref().ok_or_else(|| Error::internal("a step of a scan that is parked"))
+    }
+
+    /// The request.
+    pub fn scan(&self) -> &ShardScan {
+        &self.scan
+    }
+
     /// Runs a step of about this cost and returns the next batch, or `None` to let other tasks run first. Not called
     /// after `Done`.
     pub fn step(&mut self, cost_max: u64) -> Result<Option<ShardBatch>> {
@@ -115,7 +130,7 @@ impl ShardScanner {
         }
         let mut spent = 0;
         while spent < cost_max {
-            if self.rows_left == 0 || !self.advance(&mut spent)? {
+            if self.rows_left == 0 || !self.advance(&mut spent, cost_max)? {
                 self.done = true;
                 return Ok(Some(self.last_batch()));
             }
@@ -134,6 +149,15 @@ impl ShardScanner {
         Ok(None)
     }
 
+    /// Reads the beginning of the scan with one step of about this cost.
+    pub fn first_batch(mut self, cost_max: u64) -> Result<FirstBatch> {
+        let batch = match self.step(cost_max)? {
+            Some(batch) => batch,
+            None => ShardBatch::Rows(self.builder.finish()),
+        };
+        Ok(FirstBatch { batch, is_whole: self.done })
+    }
+
     /// Approximate memory of the scan while it reads: blocks of fragments, and the present batch.
     pub fn memory_bytes(&mut self) -> usize {
         if let Some(snapshot) = &self.snapshot {
@@ -143,9 +167,9 @@ impl ShardScanner {
         self.memory_bytes
     }
 
-    /// True if the next step needs no disk, and no entry so far took long to look at.
-    pub fn may_run_inline(&self) -> bool {
-        !self.is_costly && self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_in_memory())
+    /// True if an entry may take long to look at.
+    pub fn is_costly(&self) -> bool {
+        self.is_costly
     }
 
     /// True if the scan holds no snapshot.
@@ -157,12 +181,11 @@ impl ShardScanner {
     pub fn park(&mut self) {
         self.memory_bytes();
         self.snapshot = None;
-        let Some((mut range, rows)) = self.current.take() else { return };
-        // Before its first entry a scan has no place to resume from.
-        if !rows.entry().is_empty() {
-            go_behind(&mut range, rows.entry(), self.scan.reverse);
+        let Some((walk, rows)) = self.current.take() else { return };
+        let mut next = Vec::new();
+        if rows.put_ahead(&mut next) {
+            self.ahead.push(walk.from(next));
         }
-        self.ahead.push(range);
     }
 
     /// Continues with another snapshot of the same epoch.
@@ -180,17 +203,69 @@ impl ShardScanner {
         }
     }
 
-    /// Processes one entry and adds its cost; false if there is none left.
-    fn advance(&mut self, spent: &mut u64) -> Result<bool> {
+    /// Takes the next piece of the walks and adds its cost; false if there is none left.
+    fn advance(&mut self, spent: &mut u64, cost_max: u64) -> Result<bool> {
         *spent += ENTRY_COST;
-        let Some((_, rows)) = &mut self.current else {
-            let Some(range) = self.ahead.pop() else { return Ok(false) };
-            self.walk(range)?;
-            return Ok(true);
-        };
-        if !rows.next()? {
+        // A walk that begins goes on at once: a scan that is parked after each step must come to its end as well.
+        if self.current.is_none() {
+            let Some(walk) = self.ahead.pop() else { return Ok(false) };
+            self.begin(walk)?;
+        }
+        let Some((walk, rows)) = &mut self.current else { return Ok(false) };
+        let looks = (cost_max.saturating_sub(*spent) / ENTRY_COST).max(1);
+        match walk.reads {
+            Reads::Packed => {
+                let bounds = Bounds { bytes: self.batch_bytes, rows: self.rows_left, looks };
+                let walked = rows.pack(&mut self.builder, bounds)?;
+                self.rows_left -= walked.rows;
+                self.pass(walked, spent);
+            }
+            Reads::Counted => {
+                let walked = rows.count(looks)?;
+                self.partials.iter_mut().for_each(|partial| partial.add_rows(walked.rows));
+                self.pass(walked, spent);
+            }
+            Reads::EndFor(call) => self.look_for_end(call)?,
+            Reads::Each => self.look_at_one(spent)?,
+        }
+        Ok(true)
+    }
+
+    /// Adds the cost of a piece of the present walk, and ends the walk at its end.
+    fn pass(&mut self, walked: Walked, spent: &mut u64) {
+        *spent += walked.looks * ENTRY_COST;
+        if walked.is_end {
             self.current = None;
-            return Ok(true);
+        }
+    }
+
+    /// Looks at the next entry on the way to the least or greatest leading key.
+    fn look_for_end(&mut self, call: usize) -> Result<()> {
+        let Some((_, rows)) = &mut self.current else { return Ok(()) };
+        match rows.look()? {
+            Some(false) => return Ok(()),
+            Some(true) => {
+                let descending = self.spec.keys.first().is_some_and(|part| part.descending);
+                let value = key::decode_part(&mut &rows.entry()[..], descending)?;
+                self.partials[call].add(&value);
+                self.ahead.retain(|walk| walk.reads != Reads::EndFor(call));
+            }
+            None => {}
+        }
+        self.current = None;
+        Ok(())
+    }
+
+    /// Looks at the next entry of a walk that needs each.
+    fn look_at_one(&mut self, spent: &mut u64) -> Result<()> {
+        let Some((_, rows)) = &mut self.current else { return Ok(()) };
+        match rows.look()? {
+            Some(true) => {}
+            Some(false) => return Ok(()),
+            None => {
+                self.current = None;
+                return Ok(());
+            }
         }
         let (entry, include) = (rows.entry(), rows.include());
         let prefix = match self.scan.distinct_parts {
@@ -199,8 +274,7 @@ impl ShardScanner {
         };
         if prefix.is_some() && prefix == self.last_prefix.as_deref() {
             let prefix = Bytes::copy_from_slice(prefix.unwrap_or_default());
-            self.skip_prefix(&prefix)?;
-            return Ok(true);
+            return self.skip_prefix(&prefix);
         }
         let scope = EntryScope { spec: &self.spec, entry, include };
         let cost = CostMeter::for_evaluation();
@@ -218,34 +292,34 @@ impl ShardScanner {
         }
         *spent += cost.spent();
         self.is_costly |= cost.spent() > INLINE_STEP_COST / 2;
-        if !passes {
-            return Ok(true);
+        if passes {
+            // The next entry with this prefix triggers the jump over all of them.
+            self.last_prefix = prefix.map(Bytes::copy_from_slice);
         }
-        // The next entry with this prefix triggers the jump over all of them.
-        self.last_prefix = prefix.map(Bytes::copy_from_slice);
-        Ok(true)
+        Ok(())
     }
 
     /// Continues behind all entries that begin with `prefix`.
     fn skip_prefix(&mut self, prefix: &[u8]) -> Result<()> {
-        let Some((mut range, _)) = self.current.take() else { return Ok(()) };
+        let Some((mut walk, _)) = self.current.take() else { return Ok(()) };
         if self.scan.reverse {
-            range.high = Some(Bytes::copy_from_slice(prefix));
+            walk.range.high = Some(Bytes::copy_from_slice(prefix));
         } else {
             match key::successor(prefix) {
-                Some(next) => range.low = next.into(),
+                Some(next) => walk.range.low = next.into(),
                 None => return Ok(()),
             }
         }
-        self.walk(range)
+        self.begin(walk)
     }
 
-    fn walk(&mut self, range: KeyRange) -> Result<()> {
-        let Some(snapshot) = &self.snapshot else {
-            return Err(Error::internal("a step of a scan that is parked"));
+    fn begin(&mut self, walk: Walk) -> Result<()> {
+        let slices = match &walk.slice {
+            Some(slice) => std::slice::from_ref(slice),
+            None => &self.scan.slices[..],
         };
-        let rows = snapshot.rows(&self.scan.slices, &range, self.scan.reverse, self.include)?;
-        self.current = Some((range, rows));
+        let rows = self.snapshot()?.rows(slices, &walk.range, walk.reverse, self.include)?;
+        self.current = Some((walk, rows));
         Ok(())
     }
 }
@@ -259,7 +333,7 @@ fn add_to(
 ) -> Result<()> {
     for (call, partial) in calls.iter().zip(partials) {
         match &call.argument {
-            None => partial.add_row(),
+            None => partial.add_rows(1),
             Some(argument) => {
                 let value = eval::eval(argument, scope, cost)?;
                 cost.add_value(&value)?;
@@ -279,99 +353,6 @@ fn may_be_costly(scan: &ShardScan) -> bool {
     let arguments = arguments.iter().filter_map(|call| call.argument.as_ref());
     let costly = |expr: &Expr| matches!(expr, Expr::Like { .. } | Expr::Call(..));
     arguments.chain(&scan.filter).any(|expr| expr.any(&mut |part| costly(part)))
-}
-
-/// The ranges that a scan reads, the first one last, without the part before the resume point.
-fn ranges_ahead(scan: &ShardScan) -> Vec<KeyRange> {
-    let mut ranges: Vec<KeyRange> =
-        scan.ranges.iter().filter_map(|range| clip(range, scan)).collect();
-    if !scan.reverse {
-        ranges.reverse();
-    }
-    ranges
-}
-
-fn clip(range: &KeyRange, scan: &ShardScan) -> Option<KeyRange> {
-    let mut range = range.clone();
-    if let Some(after) = &scan.resume_after {
-        go_behind(&mut range, after, scan.reverse);
-    }
-    let empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
-    (!empty).then_some(range)
-}
-
-/// Removes from a range the part that a scan has passed when it is at an entry.
-fn go_behind(range: &mut KeyRange, entry: &[u8], reverse: bool) {
-    if reverse {
-        if range.high.as_ref().is_none_or(|high| high[..] > *entry) {
-            range.high = Some(Bytes::copy_from_slice(entry));
-        }
-        return;
-    }
-    // The smallest entry greater than another one is that entry with a zero byte appended.
-    let next = Bytes::from([entry, &[0][..]].concat());
-    if next > range.low {
-        range.low = next;
-    }
-}
-
-/// The bytes of the first `parts` key parts of an entry.
-fn leading_parts<'a>(spec: &IndexSpec, entry: &'a [u8], parts: u16) -> Result<&'a [u8]> {
-    let mut len = 0;
-    for part in spec.keys.iter().take(usize::from(parts)) {
-        len += key::skip_part(&entry[len..], part.descending)?;
-    }
-    Ok(&entry[..len])
-}
-
-/// An entry as the scope of expressions: columns are decoded on demand.
-struct EntryScope<'a> {
-    spec: &'a Arc<IndexSpec>,
-    entry: &'a [u8],
-    include: &'a [u8],
-}
-
-impl EntryScope<'_> {
-    fn decode(&self, column: usize) -> Result<Value> {
-        let keys = &self.spec.keys;
-        match keys.get(column) {
-            Some(part) => {
-                let before = leading_parts(self.spec, self.entry, column as u16)?.len();
-                key::decode_part(&mut &self.entry[before..], part.descending)
-            }
-            None => {
-                let mut rest = self.include;
-                for _ in keys.len()..column {
-                    let len = key::skip_part(rest, false)?;
-                    rest = &rest[len..];
-                }
-                key::decode_part(&mut rest, false)
-            }
-        }
-    }
-}
-
-impl Scope for EntryScope<'_> {
-    fn path(&self, _steps: &[Step]) -> Cow<'_, Value> {
-        Cow::Owned(Value::Missing)
-    }
-
-    fn document_id(&self) -> &str {
-        let parts = leading_parts(self.spec, self.entry, self.spec.keys.len() as u16);
-        let id = parts.map_or(&[][..], |parts| &self.entry[parts.len()..]);
-        std::str::from_utf8(id).unwrap_or_default()
-    }
-
-    fn column(&self, n: u16) -> Cow<'_, Value> {
-        Cow::Owned(self.decode(usize::from(n)).unwrap_or(Value::Missing))
-    }
-
-    fn column_cost(&self, n: u16) -> u64 {
-        // The parts before a column are stepped over.
-        let part = usize::from(n);
-        let read = if part < self.spec.keys.len() { self.entry } else { self.include };
-        read.len() as u64
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use proto::model::ids::{
 };
 use proto::model::index::{IndexInfo, KeyPart};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::rpc::scan::KeyRange;
+use proto::value::Value;
+use proto::value::path::Step;
 use storage::{EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
 
 use super::*;
@@ -106,7 +109,7 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
 /// The countries of the rows that a scan returns.
 fn countries(store: &StorageEngine, scan: ShardScan) -> Vec<String> {
     let snapshot = store.snapshot(INDEX, scan.epoch).unwrap();
-    let mut scanner = ShardScanner::new(snapshot, scan, 64 << 10).unwrap();
+    let mut scanner = ShardScanner::new(snapshot, Arc::new(scan), 64 << 10).unwrap();
     let mut found = Vec::new();
     loop {
         match scanner.step(STEP_COST).unwrap() {
@@ -169,7 +172,7 @@ fn steps(store: &StorageEngine, filter: Expr) -> Result<u32> {
     let output = Output::Aggregates(vec![count]);
     let scan = ShardScan { filter: Some(filter), output, ..scan(vec![KeyRange::all()]) };
     let mut scanner =
-        ShardScanner::new(store.snapshot(INDEX, scan.epoch).unwrap(), scan, 64 << 10)?;
+        ShardScanner::new(store.snapshot(INDEX, scan.epoch).unwrap(), Arc::new(scan), 64 << 10)?;
     for steps in 1.. {
         if let Some(ShardBatch::Partials(_)) = scanner.step(STEP_COST)? {
             return Ok(steps);
@@ -198,4 +201,147 @@ async fn a_step_is_bounded_by_the_cost_of_the_filter_and_not_by_entries() {
     let endless = vec![like(format!("%_{}b%", "a".repeat(1000))); 100];
     let refused = steps(&store, Expr::Or(endless)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::TooComplex);
+}
+
+/// An index on the country, perhaps descending, in two slices, with deletions at both ends.
+async fn with_ends(dir: &tempfile::TempDir, descending: bool) -> StorageEngine {
+    let mut info = IndexInfo::clone(&info());
+    let mut spec = IndexSpec::clone(&info.spec);
+    spec.slices = 2;
+    spec.keys.truncate(1);
+    (spec.keys[0].descending, spec.keys[0].include_missing) = (descending, true);
+    info.spec = Arc::new(spec.clone());
+    info = IndexInfo::new(info.id, info.bucket, spec, vec![vec![NODE], vec![NODE]]);
+    let store =
+        StorageEngine::open(&Env::real(), NODE, &dir.path().join("store"), StoreOptions::default());
+    let store = store.expect("the store opens");
+    store.begin_build(Arc::new(info), Grouping::Together).await.unwrap();
+    store.begin_backfill(INDEX).await.unwrap();
+    let values = |n: u64| match n % 25 {
+        0 => Value::Missing,
+        1 => Value::Null,
+        2 => Value::String(format!("s{n}")),
+        3 => Value::Bool(true),
+        _ => Value::int(n as i64),
+    };
+    let mut writer = KeyVersionsWriter::default();
+    for n in 1..=3000u64 {
+        let mut bytes = Vec::new();
+        key::encode_part(&values(n), descending, &mut bytes);
+        writer.mutation(n, MutationKind::Upsert, &format!("k{n}"), 1);
+        writer.index(INDEX, 1);
+        writer.entry(SliceNo((n % 2) as u16), &bytes, b"");
+    }
+    store.backfill(INDEX, writer.finish()).await.unwrap();
+    store.apply(batch(1, 3000, Bytes::new())).await.unwrap();
+    store.finish_build(INDEX, &mark(1, 3000)).await.unwrap();
+    // All strings, and all numbers below 1,000.
+    let mut writer = KeyVersionsWriter::default();
+    let gone = (1..=3000u64).filter(|n| n % 25 == 2 || *n < 1000);
+    for (at, n) in gone.enumerate() {
+        writer.mutation(1 + at as u64, MutationKind::Deletion, &format!("k{n}"), 1);
+        writer.index(INDEX, 0);
+    }
+    let piece =
+        Piece { body: writer.finish(), base: Seqno(3000), after: Seqno(3000), to: Seqno(6000) };
+    store.apply(EpochBatch { mark: mark(2, 6000), pieces: vec![piece] }).await.unwrap();
+    store
+}
+
+/// Scans in steps of a cost, and parks the scan between them.
+fn all_batches(store: &StorageEngine, scan: ShardScan, cost: u64) -> Vec<ShardBatch> {
+    let snapshot = || store.snapshot(INDEX, scan.epoch).unwrap();
+    let mut scanner = ShardScanner::new(snapshot(), Arc::new(scan.clone()), 2 << 10).unwrap();
+    let mut batches = Vec::new();
+    loop {
+        match scanner.step(cost).unwrap() {
+            Some(ShardBatch::Done) => return batches,
+            Some(batch) => batches.push(batch),
+            None => {}
+        }
+        if matches!(batches.last(), Some(ShardBatch::Partials(_))) {
+            return batches;
+        }
+        scanner.park();
+        scanner.unpark(snapshot());
+    }
+}
+
+#[tokio::test]
+async fn aggregates_that_read_ends_and_count_blocks_agree_with_the_rows() {
+    for descending in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = with_ends(&dir, descending).await;
+        store.flush().await.unwrap();
+        let bound = |n: i64| {
+            let mut bytes = Vec::new();
+            key::encode_part(&Value::int(n), descending, &mut bytes);
+            Bytes::from(bytes)
+        };
+        let (one, other) = if descending { (2000, 1500) } else { (1500, 2000) };
+        let between = KeyRange { low: bound(one), high: Some(bound(other)) };
+        let below = KeyRange { low: Bytes::new(), high: Some(between.low.clone()) };
+        let none =
+            KeyRange { low: b"\x90".as_slice().into(), high: Some(b"\x91".as_slice().into()) };
+        let asked =
+            [vec![KeyRange::all()], vec![below, between.clone()], vec![between], vec![none]];
+        let both = vec![SliceNo(0), SliceNo(1)];
+        for (epoch, slices, ranges) in asked.into_iter().flat_map(|ranges| {
+            let with = move |(epoch, slices): (u64, &Vec<SliceNo>)| {
+                (epoch, slices.clone(), ranges.clone())
+            };
+            [(1, &both), (2, &both), (2, &vec![SliceNo(1)])].map(with)
+        }) {
+            let plain = ShardScan { epoch: Epoch(epoch), slices, ..scan(ranges) };
+            let mut values = Vec::new();
+            for batch in all_batches(&store, plain.clone(), u64::MAX) {
+                let ShardBatch::Rows(block) = batch else { panic!("{batch:?}") };
+                let value = |row: proto::rpc::rows::Row<'_>| {
+                    key::decode_part(&mut &row.entry[..], descending)
+                };
+                values.extend(block.iter().map(|row| value(row).unwrap()));
+            }
+            let function = |function, argument: Option<Expr>| AggregateCall { function, argument };
+            let calls = vec![
+                function(AggregateFunction::Max, Some(Expr::Column(0))),
+                function(AggregateFunction::Count, None),
+                function(AggregateFunction::Min, Some(Expr::Column(0))),
+            ];
+            let mut expected: Vec<_> =
+                calls.iter().map(|call| Partial::new(call.function)).collect();
+            for value in &values {
+                expected[0].add(value);
+                expected[1].add_rows(1);
+                expected[2].add(value);
+            }
+            for cost in [1, 10 * ENTRY_COST, STEP_COST] {
+                let aggregates = Output::Aggregates(calls.clone());
+                let asked = ShardScan { output: aggregates, ..plain.clone() };
+                let found = all_batches(&store, asked, cost);
+                assert_eq!(found, [ShardBatch::Partials(expected.clone())], "{plain:?}");
+                for reverse in [false, true] {
+                    let asked = ShardScan { reverse, ..plain.clone() };
+                    let found = all_batches(&store, asked, cost);
+                    let rows = |batch: &ShardBatch| match batch {
+                        ShardBatch::Rows(block) => block.rows as usize,
+                        other => panic!("{other:?}"),
+                    };
+                    assert_eq!(found.iter().map(rows).sum::<usize>(), values.len(), "{plain:?}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_least_value_of_an_index_is_found_without_a_walk() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = with_ends(&dir, false).await;
+    let least = AggregateCall { function: AggregateFunction::Min, argument: Some(Expr::Column(0)) };
+    let asked =
+        ShardScan { output: Output::Aggregates(vec![least]), ..scan(vec![KeyRange::all()]) };
+    let snapshot = store.snapshot(INDEX, Epoch(1)).unwrap();
+    let scanner = ShardScanner::new(snapshot, Arc::new(asked), 2 << 10).unwrap();
+    let first = scanner.first_batch(5 * ENTRY_COST).unwrap();
+    assert!(first.is_whole, "a few looks: {first:?}");
 }

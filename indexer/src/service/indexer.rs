@@ -15,9 +15,9 @@ use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::{Directory, IndexerApi, ResultStream, SliceProgress};
 use proto::rpc::export::{ExportMessage, ExportRequest};
-use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, Result};
-use storage::StorageEngine;
+use storage::{Snapshot, StorageEngine};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -123,6 +123,9 @@ impl Indexer {
     }
 
     async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
+        if self.context.store.committed(bucket) >= epoch {
+            return Ok(());
+        }
         let mut applied = self.context.applied.subscribe();
         while self.context.store.committed(bucket) < epoch {
             applied.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
@@ -131,25 +134,17 @@ impl Indexer {
     }
 }
 
-impl Indexer {
-    /// Answers that slices are not on this node, with their places in the catalog.
-    fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ResultStream<ShardBatch> {
-        let catalog = self.context.catalog.load();
-        let index = catalog.local_index(scan.index);
-        let place = |slice: &SliceNo| {
-            let nodes = index.map_or(&[][..], |index| index.topology.replicas(*slice));
-            // Without a known place the router asks again later.
-            (*slice, nodes.first().copied().unwrap_or(self.context.config.node.id))
-        };
-        let places = slices.iter().map(place).collect();
-        Box::pin(stream::iter([Ok(ShardBatch::Moved(places))]))
-    }
+/// The slices of a scan.
+enum Found {
+    /// All are on this node.
+    Here(Arc<dyn Snapshot>),
+    /// Some are not: the answer that says so.
+    Elsewhere(ShardBatch),
 }
 
-#[async_trait]
-impl IndexerApi for Indexer {
-    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
-        let began = Instant::now();
+impl Indexer {
+    /// Finds the slices of a scan at its epoch. Waits until the epoch is applied and the index is loaded.
+    async fn find(&self, scan: &ShardScan) -> Result<Found> {
         let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
         if self.context.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
             let what = format!("a rollback has removed epoch {}", scan.epoch);
@@ -171,21 +166,51 @@ impl IndexerApi for Indexer {
                 ),
             )
         })??;
-        let snapshot = self.context.store.snapshot(scan.index, scan.epoch);
-        let snapshot = match snapshot {
+        let snapshot = match self.context.store.snapshot(scan.index, scan.epoch) {
             // All slices of the index have left the node.
             Err(error) if error.code == ErrorCode::SliceMoved => {
-                return Ok(self.moved(&scan, &scan.slices));
+                return Ok(Found::Elsewhere(self.moved(scan, &scan.slices)));
             }
             snapshot => snapshot?,
         };
-        check(&scan, &snapshot.info().spec)?;
-        let here = |slice: &&SliceNo| snapshot.has(**slice);
-        let gone: Vec<SliceNo> = scan.slices.iter().filter(|s| !here(s)).copied().collect();
+        check(scan, &snapshot.info().spec)?;
+        let is_gone = |slice: &SliceNo| !snapshot.has(*slice);
+        let gone: Vec<SliceNo> = scan.slices.iter().copied().filter(is_gone).collect();
         if !gone.is_empty() {
-            return Ok(self.moved(&scan, &gone));
+            return Ok(Found::Elsewhere(self.moved(scan, &gone)));
         }
-        self.scans.open(scan, snapshot, began).await
+        Ok(Found::Here(snapshot))
+    }
+
+    /// Says that slices are not on this node, with their places in the catalog.
+    fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ShardBatch {
+        let catalog = self.context.catalog.load();
+        let index = catalog.local_index(scan.index);
+        let place = |slice: &SliceNo| {
+            let nodes = index.map_or(&[][..], |index| index.topology.replicas(*slice));
+            // Without a known place the router asks again later.
+            (*slice, nodes.first().copied().unwrap_or(self.context.config.node.id))
+        };
+        ShardBatch::Moved(slices.iter().map(place).collect())
+    }
+}
+
+#[async_trait]
+impl IndexerApi for Indexer {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        let began = Instant::now();
+        match self.find(&scan).await? {
+            Found::Here(snapshot) => self.scans.open(scan, snapshot, began).await,
+            Found::Elsewhere(moved) => Ok(Box::pin(stream::iter([Ok(moved)]))),
+        }
+    }
+
+    async fn first_batch(&self, scan: ShardScan) -> Result<FirstBatch> {
+        let began = Instant::now();
+        match self.find(&scan).await? {
+            Found::Here(snapshot) => self.scans.first_batch(scan, snapshot, began).await,
+            Found::Elsewhere(batch) => Ok(FirstBatch { batch, is_whole: true }),
+        }
     }
 
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {

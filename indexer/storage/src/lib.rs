@@ -90,7 +90,7 @@ pub use edit::receive::ReceivedFiles;
 pub use engine::storage_engine::StorageEngine;
 pub use index::load_state::LoadState;
 pub use options::StoreOptions;
-pub use read::rows::Rows;
+pub use read::rows::{Bounds, Rows, Walked};
 pub use read::snapshot::Snapshot;
 pub use rows::columns::Grouping;
 pub use slice_store::{SliceStore, StoredIndex};

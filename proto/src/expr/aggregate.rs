@@ -56,10 +56,10 @@ impl Partial {
         }
     }
 
-    /// Counts a row without looking at a value: `count(*)`.
-    pub fn add_row(&mut self) {
+    /// Counts rows without looking at values: `count(*)`.
+    pub fn add_rows(&mut self, rows: u64) {
         if let Self::Count(count) = self {
-            *count += 1;
+            *count += rows;
         }
     }
 

@@ -111,12 +111,14 @@ pub struct RowBlockBuilder {
     data: BytesMut,
     /// Bytes of the rows.
     len: usize,
+    /// The capacity with which an empty buffer begins.
+    capacity: usize,
 }
 
 impl RowBlockBuilder {
     /// A builder with room for `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
-        Self { rows: 0, data: BytesMut::with_capacity(bytes), len: 0 }
+        Self { rows: 0, data: BytesMut::new(), len: 0, capacity: bytes }
     }
 
     /// Appends a row.
@@ -147,6 +149,9 @@ impl RowBlockBuilder {
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.len + bytes;
         if self.data.len() < end {
+            if self.data.capacity() == 0 {
+                self.data.reserve(self.capacity);
+            }
             self.data.resize(end + ROOM_BYTES, 0);
         }
         &mut self.data[self.len..]
@@ -175,10 +180,10 @@ impl RowBlockBuilder {
         self.rows == 0
     }
 
-    /// Takes the block and begins the next one with the same capacity.
+    /// Takes the block. The next one begins with the same capacity, with its first row.
     pub fn finish(&mut self) -> RowBlock {
-        let next = BytesMut::with_capacity(self.data.len());
-        let mut data = std::mem::replace(&mut self.data, next);
+        let mut data = std::mem::take(&mut self.data);
+        self.capacity = data.len();
         data.truncate(std::mem::take(&mut self.len));
         RowBlock { rows: std::mem::take(&mut self.rows), data: data.freeze() }
     }

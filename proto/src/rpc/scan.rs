@@ -11,6 +11,8 @@ use crate::expr::Expr;
 use crate::expr::aggregate::{AggregateFunction, Partial};
 use crate::model::cut::Position;
 use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceNo, VbucketId};
+use crate::model::index::{IndexInfo, PartitionBy};
+use crate::model::topology::{PartitionKey, TopologyProvider};
 use crate::rpc::rows::RowBlock;
 
 /// A half-open range of entry bytes.
@@ -76,6 +78,9 @@ pub struct ScanRequest {
     pub index: IndexId,
     /// The ranges to read, ascending and disjoint; an empty list gives an empty result.
     pub ranges: Vec<KeyRange>,
+    /// All partition keys that matching entries can have: the values of the partition expressions as ascending key parts, or the ids of
+    /// the documents if the index is partitioned by id. `None` if they are not known; then all slices are read.
+    pub partitions: Option<Vec<Bytes>>,
     /// A further condition on each entry, over `Expr::Column` and `Expr::DocumentId`.
     pub filter: Option<Expr>,
     /// True to read from the last entry to the first.
@@ -94,6 +99,24 @@ pub struct ScanRequest {
     pub consistency: Consistency,
     /// Time limit for starting to serve the scan, in milliseconds.
     pub timeout_ms: u64,
+}
+
+impl ScanRequest {
+    /// The slices that can have matching entries, ascending; `None` if that can be all of them.
+    pub fn slices(&self, index: &IndexInfo) -> Option<Vec<SliceNo>> {
+        let of = |key: &Bytes| {
+            let key = match index.spec.partition {
+                PartitionBy::DocumentId => PartitionKey::Id(std::str::from_utf8(key).ok()?),
+                PartitionBy::Exprs(_) => PartitionKey::Encoded(key),
+            };
+            Some(index.topology.partition(key))
+        };
+        let mut slices: Vec<SliceNo> =
+            self.partitions.as_ref()?.iter().map(of).collect::<Option<_>>()?;
+        slices.sort_unstable();
+        slices.dedup();
+        Some(slices)
+    }
 }
 
 /// A scan of one shard, as a router requests it from an indexer.
@@ -148,6 +171,15 @@ impl ShardBatch {
             Self::Done => 0,
         }
     }
+}
+
+/// The beginning of a shard's answer, as one reply. Most answers are no longer than that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FirstBatch {
+    /// The first rows, all partial aggregates, or the slices that the node does not have.
+    pub batch: ShardBatch,
+    /// True if nothing follows. If not, a scan that resumes after the last row, or that begins anew if there is none, reads the rest.
+    pub is_whole: bool,
 }
 
 /// The epochs that a node has applied, by which routers choose the epoch of a scan.

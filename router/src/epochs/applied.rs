@@ -71,6 +71,11 @@ impl AppliedEpochs {
         newest
     }
 
+    /// The number of changes so far.
+    pub fn reports(&self) -> u64 {
+        *self.changed.borrow()
+    }
+
     /// A receiver that is notified of each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()

@@ -26,18 +26,22 @@ use crate::context::RouterContext;
 /// Chooses the epoch of one scan of an index, until a deadline.
 pub(crate) struct EpochChooser<'a> {
     context: &'a RouterContext,
-    index: &'a IndexInfo,
+    index: &'a Arc<IndexInfo>,
     deadline: Instant,
 }
 
 impl<'a> EpochChooser<'a> {
-    pub fn new(context: &'a RouterContext, index: &'a IndexInfo, deadline: Instant) -> Self {
+    pub fn new(context: &'a RouterContext, index: &'a Arc<IndexInfo>, deadline: Instant) -> Self {
         Self { context, index, deadline }
     }
 
     /// Chooses and leases the epoch: the newest that all slices have applied, or one that covers given positions,
     /// which may still have to be published and applied.
     pub async fn choose(&self, consistency: &Consistency) -> Result<EpochLease> {
+        if let (Consistency::Any, Some(newest)) = (consistency, self.context.view(self.index).epoch)
+        {
+            return Ok(self.context.leases.take(self.index.bucket, newest));
+        }
         let choice = async {
             match consistency {
                 Consistency::Epoch(epoch) => self.check_alive(*epoch),

@@ -90,7 +90,7 @@ impl Directory for Played {
 /// A router with an index of one slice.
 struct World {
     context: RouterContext,
-    index: IndexInfo,
+    index: Arc<IndexInfo>,
     coordinator: Arc<Script>,
 }
 
@@ -108,7 +108,7 @@ impl World {
         let context = context_of(1, Arc::new(Played(Arc::clone(&coordinator))));
         let world = Self {
             context,
-            index: IndexInfo { state: IndexState::Maintenance, ..index },
+            index: Arc::new(IndexInfo { state: IndexState::Maintenance, ..index }),
             coordinator,
         };
         world.rolled_back(None);

@@ -6,4 +6,5 @@ pub mod applied;
 pub(crate) mod choose;
 pub(crate) mod leases;
 pub(crate) mod reachable;
+pub(crate) mod read_view;
 pub(crate) mod topologies;

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+use futures::future::{join_all, try_join_all};
 use proto::expr::aggregate::Partial;
 use proto::rpc::rows::{Row, RowBlock, RowBlockBuilder, RowIter};
 use proto::rpc::scan::ShardBatch;
@@ -152,9 +153,7 @@ impl Gather {
         }
         let mut builder = RowBlockBuilder::with_capacity(self.block_bytes + self.block_bytes / 8);
         while builder.len() < self.block_bytes {
-            for shard in self.shards.iter_mut().filter(|shard| !shard.on_row) {
-                shard.fill().await?;
-            }
+            self.fill().await?;
             self.shards.retain(|shard| shard.on_row);
             if self.shards.is_empty() {
                 break;
@@ -163,6 +162,19 @@ impl Gather {
         }
         self.block_bytes = (self.block_bytes * 4).min(BLOCK_BYTES);
         Ok((!builder.is_empty()).then(|| builder.finish()))
+    }
+
+    /// Brings all shards onto a row or to their end, side by side.
+    async fn fill(&mut self) -> Result<()> {
+        let mut without = self.shards.iter_mut().filter(|shard| !shard.on_row);
+        match (without.next(), without.next()) {
+            (None, _) => Ok(()),
+            (Some(only), None) => only.fill().await,
+            (Some(one), Some(other)) => {
+                let all = [one, other].into_iter().chain(without);
+                try_join_all(all.map(Shard::fill)).await.map(drop)
+            }
+        }
     }
 
     /// Merges rows until the block is full or a shard's current block is used up.
@@ -203,6 +215,7 @@ impl Gather {
 
     /// Combines the partial aggregates of all shards.
     pub async fn fold(&mut self, totals: &mut [Partial]) -> Result<()> {
+        join_all(self.shards.iter_mut().map(|shard| shard.stream.begin())).await;
         for shard in &mut self.shards {
             loop {
                 match shard.stream.next().await? {

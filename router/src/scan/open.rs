@@ -18,7 +18,7 @@ use crate::epochs::choose::EpochChooser;
 
 /// Begins a scan, or continues the scan that a token names.
 pub(crate) async fn open_scan(
-    context: RouterContext,
+    context: Arc<RouterContext>,
     mut index: Arc<IndexInfo>,
     mut request: ScanRequest,
     token: Option<&str>,
@@ -47,7 +47,7 @@ pub(crate) async fn open_scan(
     let plan = ScanPlan {
         context,
         index,
-        request,
+        request: Arc::new(request),
         epoch: lease.epoch(),
         resume_after: resume_after.clone(),
         rows_max: limit.map(|limit| limit.saturating_add(offset)),

@@ -1,24 +1,25 @@
 //! The plan of a scan: the common part of its shard scans, and the node to ask for each slice.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use proto::model::ids::{Epoch, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
+use proto::model::topology::TopologyProvider;
 use proto::rpc::scan::{ScanRequest, ShardScan};
 use tokio::time::Instant;
 
 use super::retry_round::FIRST_BATCH_TIMEOUT;
 use crate::context::RouterContext;
+use crate::epochs::read_view::{Placed, place};
 
 /// The common part of all shard scans of one scan.
 #[derive(Clone)]
 pub(crate) struct ScanPlan {
-    pub context: RouterContext,
+    pub context: Arc<RouterContext>,
     pub index: Arc<IndexInfo>,
-    pub request: ScanRequest,
+    pub request: Arc<ScanRequest>,
     pub epoch: Epoch,
     pub resume_after: Option<Bytes>,
     pub rows_max: Option<u64>,
@@ -29,20 +30,38 @@ pub(crate) struct ScanPlan {
 }
 
 impl ScanPlan {
-    /// Groups slices by the node to ask first.
-    pub fn shards(&self, slices: &[SliceNo]) -> Vec<Vec<SliceNo>> {
-        self.shards_without(slices, &[])
+    /// Groups the slices that can have rows by the node to ask first.
+    pub fn shards(&self) -> Vec<Placed> {
+        let wanted = self.request.slices(&self.index);
+        let view = self.context.view(&self.index);
+        let is_present = view.epoch == Some(self.epoch);
+        if wanted.is_none() && is_present {
+            return view.shards.clone();
+        }
+        let all = || (0..self.index.topology.slices()).map(SliceNo).collect();
+        let slices = wanted.unwrap_or_else(all);
+        match view.placed_of(&slices).filter(|_| is_present) {
+            Some(shards) => shards,
+            None => place(&self.context.applied, &self.index, self.epoch, &slices, &[]),
+        }
     }
 
     /// Groups slices by the node to ask, and avoids some nodes where a slice has another.
     pub fn shards_without(&self, slices: &[SliceNo], failed: &[NodeId]) -> Vec<Vec<SliceNo>> {
-        let mut shards: BTreeMap<Option<NodeId>, Vec<SliceNo>> = BTreeMap::new();
-        for slice in slices {
-            let nodes = self.context.applied.candidates(&self.index, *slice, self.epoch);
-            let best = nodes.iter().find(|node| !failed.contains(node)).or(nodes.first());
-            shards.entry(best.copied()).or_default().push(*slice);
+        let shards = place(&self.context.applied, &self.index, self.epoch, slices, failed);
+        shards.into_iter().map(|shard| shard.slices).collect()
+    }
+
+    /// Slices as a shard scan of their own, and the node to ask first for all of them.
+    pub fn placed(&self, slices: &[SliceNo]) -> Placed {
+        let view = self.context.view(&self.index);
+        let known = view.shards.iter().find(|shard| shard.slices == slices);
+        if let Some(placed) = known.filter(|_| view.epoch == Some(self.epoch)) {
+            return placed.clone();
         }
-        shards.into_values().collect()
+        let node = self.common_candidate(slices, &[]);
+        let has_others = node.is_some_and(|node| self.can_split(slices, &[node]));
+        Placed { slices: slices.to_vec(), node, has_others }
     }
 
     /// How long a shard scan may be without a node that serves it.

@@ -20,34 +20,30 @@ use super::plan::ScanPlan;
 use super::retry_round::RetryRound;
 use super::shard_stream::{Batches, ShardStream, send};
 use crate::epochs::reachable::check_reachable;
+use crate::epochs::read_view::Placed;
 
 impl ScanPlan {
-    /// Begins a shard scan that follows its slices to wherever they move. Its rows come in order.
-    pub fn start(&self, slices: Vec<SliceNo>) -> ShardStream {
-        self.start_as(slices, false, Vec::new())
+    /// A shard scan that follows its slices to wherever they move. Its rows come in order.
+    pub fn start(&self, placed: Placed) -> ShardStream {
+        ShardStream::new(Self { reports_moved: false, ..self.clone() }, placed)
     }
 
-    /// Begins the scan of a base shard. It reports slices that are no longer on the node of the base topology, and reads
-    /// the others.
-    pub fn start_base(&self, slices: Vec<SliceNo>) -> ShardStream {
-        self.start_as(slices, true, Vec::new())
+    /// The scan of a base shard. It reports slices that are no longer on the node of the base topology, and reads the others.
+    pub fn start_base(&self, placed: Placed) -> ShardStream {
+        ShardStream::new(Self { reports_moved: true, ..self.clone() }, placed)
     }
 
-    fn start_as(
-        &self,
-        slices: Vec<SliceNo>,
-        reports_moved: bool,
-        failed: Vec<NodeId>,
-    ) -> ShardStream {
+    /// Begins a task that reads slices and streams their rows. It does not begin with nodes that have just failed.
+    pub fn start_task(&self, slices: Vec<SliceNo>, failed: Vec<NodeId>) -> ShardStream {
         let (sender, batches) = byte_channel(self.context.config.scan_ahead_bytes);
-        let plan = Self { reports_moved, ..self.clone() };
+        let plan = self.clone();
         let task = self.context.env.spawn_request("shard-scan", async move {
             if let Err(error) = plan.drive(slices, RetryRound::first(failed), &sender).await {
                 // The send fails only if the reader is gone.
                 let _ = send(&sender, Err(error)).await;
             }
         });
-        ShardStream::new(batches, task)
+        ShardStream::from_task(batches, task)
     }
 
     /// Tries the replicas in turn until the scan is finished or the deadline has passed.
@@ -173,12 +169,11 @@ impl ScanPlan {
             resume_after: place.resume_after,
             rows_max: place.rows_left,
             deadline: Some(place.deadline),
+            reports_moved: false,
             ..self.clone()
         };
-        let shards = groups
-            .into_iter()
-            .map(|slices| plan.start_as(slices, false, failed.to_vec()))
-            .collect();
+        let shards =
+            groups.into_iter().map(|slices| plan.start_task(slices, failed.to_vec())).collect();
         let distinct =
             self.request.distinct_parts.map(|parts| (parts, self.index.spec.descending()));
         let mut gather = Gather::new(shards, self.request.reverse, distinct);

@@ -1,23 +1,58 @@
-//! The bounded channel between the task of a shard scan and its reader.
+//! The reader's end of a shard scan.
+//!
+//! A shard scan begins with one call for its first batch, which is read in the reader's own task: most scans end there. Only behind
+//! the first batch a task ([`super::shard`]) streams the rest through a bounded channel. The task begins after the last row, or from
+//! the beginning if the call brought nothing: it also deals with nodes that fail and slices that have moved.
 
+use bytes::Bytes;
 use proto::env::Task;
 #[cfg(test)]
 use proto::flow::byte_channel;
 use proto::flow::{ByteReceiver, ByteSender, ReceiverGone};
+use proto::model::ids::NodeId;
 use proto::rpc::rows::RowBlock;
-use proto::rpc::scan::ShardBatch;
+use proto::rpc::scan::{FirstBatch, ShardBatch};
 use proto::{Error, Result};
+use tokio::time::{Instant, timeout_at};
+
+use super::plan::ScanPlan;
+use super::retry_round::FIRST_BATCH_TIMEOUT;
+use crate::epochs::reachable::check_reachable;
+use crate::epochs::read_view::Placed;
 
 /// The reader's end of a shard scan.
 pub(crate) struct ShardStream {
-    batches: ByteReceiver<Result<ShardBatch>>,
-    _task: Task,
+    state: State,
+}
+
+enum State {
+    /// Nothing was asked for.
+    New(Box<Shard>),
+    /// The first batch, which was not read yet, and the shard scan that reads the rest.
+    First(Result<ShardBatch>, Option<Box<Shard>>),
+    /// The first batch was read.
+    Rest(Box<Shard>),
+    /// A task sends the batches.
+    Task { batches: ByteReceiver<Result<ShardBatch>>, _task: Task },
+    /// Everything was read.
+    Ended,
+}
+
+/// A shard scan that is to begin.
+pub(super) struct Shard {
+    pub plan: ScanPlan,
+    pub placed: Placed,
 }
 
 impl ShardStream {
+    /// A shard scan that begins when it is read.
+    pub(super) fn new(plan: ScanPlan, placed: Placed) -> Self {
+        Self { state: State::New(Box::new(Shard { plan, placed })) }
+    }
+
     /// Reads the batches that a task sends. Dropping the stream ends the task.
-    pub fn new(batches: ByteReceiver<Result<ShardBatch>>, task: Task) -> Self {
-        Self { batches, _task: task }
+    pub fn from_task(batches: ByteReceiver<Result<ShardBatch>>, task: Task) -> Self {
+        Self { state: State::Task { batches, _task: task } }
     }
 
     /// A stream of given batches.
@@ -29,12 +64,46 @@ impl ShardStream {
                 let _ = send(&sender, Ok(batch)).await;
             }
         };
-        Self { batches, _task: proto::env::Env::real().spawn_request("shard-scan", send_all) }
+        Self::from_task(batches, proto::env::Env::real().spawn_request("shard-scan", send_all))
+    }
+
+    /// Asks for the first batch unless that was done, so that the streams of several shards can wait for theirs side by side.
+    pub async fn begin(&mut self) {
+        let State::New(shard) = &mut self.state else { return };
+        let first = shard.first_batch().await;
+        let State::New(mut shard) = std::mem::replace(&mut self.state, State::Ended) else {
+            return;
+        };
+        self.state = match first {
+            Ok(First::Batch(FirstBatch { batch, is_whole: true })) => State::First(Ok(batch), None),
+            Ok(First::Batch(FirstBatch { batch, .. })) => match shard.advance(&batch) {
+                true => State::First(Ok(batch), Some(shard)),
+                false => shard.into_task(Vec::new()),
+            },
+            Ok(First::Nothing { failed }) => shard.into_task(failed),
+            Err(error) => State::First(Err(error), None),
+        };
     }
 
     /// Returns the next batch; `Done` is the last one.
     pub async fn next(&mut self) -> Result<ShardBatch> {
-        match self.batches.recv().await {
+        self.begin().await;
+        if let State::First(..) = self.state {
+            let State::First(batch, rest) = std::mem::replace(&mut self.state, State::Ended) else {
+                return Ok(ShardBatch::Done);
+            };
+            if let Some(shard) = rest {
+                self.state = State::Rest(shard);
+            }
+            return batch;
+        }
+        if let State::Rest(_) = self.state
+            && let State::Rest(shard) = std::mem::replace(&mut self.state, State::Ended)
+        {
+            self.state = shard.into_task(Vec::new());
+        }
+        let State::Task { batches, .. } = &mut self.state else { return Ok(ShardBatch::Done) };
+        match batches.recv().await {
             Some(batch) => batch,
             None => Err(Error::unavailable("the task of a shard scan was cancelled")),
         }
@@ -49,6 +118,63 @@ impl ShardStream {
                 Err(Error::internal("a scan of ordered rows received another kind of batch"))
             }
         }
+    }
+}
+
+/// The outcome of the call for a first batch.
+enum First {
+    Batch(FirstBatch),
+    /// A task has to find a node, after these have failed.
+    Nothing {
+        failed: Vec<NodeId>,
+    },
+}
+
+impl Shard {
+    /// Asks the first node for its first batch. An error is final.
+    async fn first_batch(&mut self) -> Result<First> {
+        let ScanPlan { context, index, .. } = &self.plan;
+        let Placed { slices, node, has_others } = &self.placed;
+        let nothing = |failed: &[NodeId]| Ok(First::Nothing { failed: failed.to_vec() });
+        let catalog = context.catalog.load();
+        let info = node.and_then(|node| catalog.nodes.get(&node));
+        let (Some(info), Ok(())) = (info, check_reachable(context, index, slices)) else {
+            return nothing(&[]);
+        };
+        let began = Instant::now();
+        let deadline = *self.plan.deadline.get_or_insert(began + self.plan.timeout());
+        let left = deadline.saturating_duration_since(began);
+        let timeout = if *has_others { left.min(FIRST_BATCH_TIMEOUT) } else { left };
+        let from = (self.plan.resume_after.clone(), self.plan.rows_max);
+        let scan = self.plan.shard_scan(slices, from, timeout.as_millis() as u64);
+        let (indexer, id) = (self.plan.context.directory.indexer(info), info.id);
+        drop(catalog);
+        match timeout_at(began + timeout, indexer.first_batch(scan)).await {
+            Ok(Ok(FirstBatch { batch: ShardBatch::Moved(_), .. })) => nothing(&[]),
+            Ok(Ok(first)) => Ok(First::Batch(first)),
+            Ok(Err(error)) if Instant::now() >= deadline => Err(error),
+            // The task asks again, and knows what to do about the error.
+            Ok(Err(_)) => nothing(&[]),
+            Err(_late) => nothing(&[id]),
+        }
+    }
+
+    /// Goes behind the rows of a batch; false if it has none.
+    fn advance(&mut self, batch: &ShardBatch) -> bool {
+        let ShardBatch::Rows(block) = batch else { return false };
+        let Some(last) = block.iter().last() else { return false };
+        self.plan.resume_after = Some(Bytes::copy_from_slice(last.entry));
+        if let Some(left) = &mut self.plan.rows_max {
+            *left = left.saturating_sub(u64::from(block.rows));
+        }
+        // The time-out limits the time without a node that serves, so it starts again after each batch.
+        self.plan.deadline = None;
+        true
+    }
+
+    /// Begins a task that sends the batches.
+    fn into_task(self, failed: Vec<NodeId>) -> State {
+        self.plan.start_task(self.placed.slices, failed).state
     }
 }
 

@@ -125,6 +125,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
     let request = ScanRequest {
         index: IndexId(1),
         ranges: Vec::new(),
+        partitions: None,
         filter: None,
         reverse: false,
         ordered: true,
@@ -136,9 +137,9 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
         timeout_ms: TIMEOUT_MS,
     };
     ScanPlan {
-        context: context(indexers),
+        context: Arc::new(context(indexers)),
         index: Arc::new(IndexInfo::new(IndexId(1), BucketId(1), spec, placement.collect())),
-        request,
+        request: Arc::new(request),
         epoch: Epoch(1),
         resume_after: None,
         rows_max: None,
@@ -151,7 +152,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
 async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
     let began = Instant::now();
     let plan = plan(4, Arc::new(Node::Moves(ANSWER)));
-    let mut whole = plan.start((0..4).map(SliceNo).collect());
+    let mut whole = plan.start(plan.placed(&first_slices(4)));
     let error = whole.next().await.expect_err("no node serves");
     assert!(error.is_retry(), "{error}");
     let took = began.elapsed();
@@ -159,9 +160,13 @@ async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
     assert!(took >= whole && took < whole + ANSWER, "gave up after {took:?}");
 }
 
+fn first_slices(slices: u16) -> Vec<SliceNo> {
+    (0..slices).map(SliceNo).collect()
+}
+
 /// Reads a shard scan to its end.
 async fn read(plan: &ScanPlan, slices: u16) -> Result<Vec<String>> {
-    let mut shard = plan.start((0..slices).map(SliceNo).collect());
+    let mut shard = plan.start(plan.placed(&first_slices(slices)));
     let mut rows = Vec::new();
     while let Some(block) = shard.next_rows().await? {
         rows.extend(block.iter().map(|row| String::from_utf8_lossy(row.entry).into_owned()));

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proto::model::ids::SliceNo;
 use proto::model::index::IndexInfo;
-use proto::model::topology::TopologyProvider;
 use proto::rpc::scan::{Output, ScanRequest};
 
 use super::gather::{BLOCK_BYTES, Gather};
@@ -28,10 +26,11 @@ pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: 
     shards * (2 * ahead_bytes + BLOCK_BYTES)
 }
 
-/// True if the scan merges its shards, and so reads all of them in parallel.
+/// True if the scan merges its shards, and so reads all of them in parallel. A scan of a few slices does so in any order.
 pub(super) fn is_merged(request: &ScanRequest) -> bool {
     let aggregates = matches!(request.output, Output::Aggregates(_));
-    request.ordered || request.distinct_parts.is_some() || aggregates
+    let is_ordered = request.ordered || request.distinct_parts.is_some();
+    is_ordered || aggregates || request.partitions.is_some()
 }
 
 pub(super) fn plan_source(plan: &ScanPlan, progress: Option<UnorderedProgress>) -> RowSource {
@@ -45,6 +44,5 @@ pub(super) fn plan_source(plan: &ScanPlan, progress: Option<UnorderedProgress>) 
 
 /// Begins the shard scans of all slices.
 pub(super) fn begin_shards(plan: &ScanPlan) -> Vec<ShardStream> {
-    let slices: Vec<_> = (0..plan.index.topology.slices()).map(SliceNo).collect();
-    plan.shards(&slices).into_iter().map(|slices| plan.start(slices)).collect()
+    plan.shards().into_iter().map(|shard| plan.start(shard)).collect()
 }

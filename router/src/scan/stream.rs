@@ -234,7 +234,8 @@ mod tests {
     /// An ordered scan of the rows a to f in two blocks.
     async fn scan(leases: &Leases, offset: u64) -> ScanStream {
         let mut plan = shard::tests::plan(1, Arc::new(shard::tests::Rows));
-        (plan.request.limit, plan.request.offset) = (Some(5), offset);
+        let request = Arc::make_mut(&mut plan.request);
+        (request.limit, request.offset) = (Some(5), offset);
         let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
         let gather = Gather::new(vec![ShardStream::from_batches(batches)], false, None);
         stream(leases, plan, RowSource::Ordered(gather)).await
@@ -277,7 +278,8 @@ mod tests {
         let all = ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"];
         for (ordered, limit) in [(true, None), (false, None), (true, Some(4)), (false, Some(5))] {
             let mut plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
-            (plan.request.ordered, plan.request.limit) = (ordered, limit);
+            let request = Arc::make_mut(&mut plan.request);
+            (request.ordered, request.limit) = (ordered, limit);
             let (context, source) = (plan.context.clone(), plan_source(&plan, None));
             let mut scan = stream(&Leases::default(), plan, source).await;
             let mut rows = Vec::new();

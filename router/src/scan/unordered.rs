@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use futures::future::join_all;
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::ShardBatch;
 use proto::{Error, Result};
@@ -33,6 +34,9 @@ impl Unordered {
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
         loop {
             self.begin_parts();
+            if self.running.len() > 1 {
+                join_all(self.running.iter_mut().map(|(_, stream)| stream.begin())).await;
+            }
             let Some((part, stream)) = self.running.front_mut() else { return Ok(None) };
             match stream.next().await? {
                 ShardBatch::Rows(block) => return Ok(Some(block)),
@@ -69,8 +73,8 @@ impl Unordered {
             }
             let resume_after = part.resume_after.clone();
             let plan = ScanPlan { resume_after, ..self.plan.clone() };
-            let slices = part.slices.clone();
-            let stream = if is_base { plan.start_base(slices) } else { plan.start(slices) };
+            let placed = plan.placed(&part.slices);
+            let stream = if is_base { plan.start_base(placed) } else { plan.start(placed) };
             self.running.push_back((part, stream));
         }
     }

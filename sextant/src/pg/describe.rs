@@ -1,8 +1,11 @@
 //! Describes prepared statements: the types of their parameters and the columns of their rows.
 
+use std::sync::Arc;
+
 use proto::Result;
 use proto::expr::ColumnType;
 
+use super::kept::Kept;
 use super::show;
 use super::state::SessionState;
 use crate::sql::ast::Statement;
@@ -14,7 +17,7 @@ pub(super) struct Description {
     /// The types of its parameters.
     pub(super) parameters: Vec<ColumnType>,
     /// The columns of its rows; `None` if it returns none.
-    pub(super) columns: Option<Vec<ColumnInfo>>,
+    pub(super) columns: Option<Arc<[ColumnInfo]>>,
 }
 
 impl SessionState {
@@ -23,14 +26,15 @@ impl SessionState {
         &self,
         statement: &Statement,
         parameters: u16,
+        kept: &Kept,
     ) -> Result<Description> {
         let mut types = ParameterTypes::new(parameters);
         let columns = match statement {
             Statement::Select(select) | Statement::Explain(select) | Statement::CopyOut(select) => {
-                let resolved = self.resolve(select).await?;
+                let resolved = self.resolve(select, kept).await?;
                 let columns = match statement {
                     Statement::Select(_) => Some(resolved.columns()),
-                    Statement::Explain(_) => Some(show::explain_columns()),
+                    Statement::Explain(_) => Some(show::explain_columns().into()),
                     _ => None,
                 };
                 return Ok(Description {
@@ -38,9 +42,9 @@ impl SessionState {
                     columns,
                 });
             }
-            Statement::Catalogue(query) => Some(show::catalogue_columns(query)),
-            Statement::ExplainRebalance(_) => Some(show::explain_columns()),
-            Statement::Show(what) => Some(show::columns(what)),
+            Statement::Catalogue(query) => Some(show::catalogue_columns(query).into()),
+            Statement::ExplainRebalance(_) => Some(show::explain_columns().into()),
+            Statement::Show(what) => Some(show::columns(what).into()),
             Statement::Insert(insert) => {
                 self.bucket(&insert.bucket).await?;
                 types.expect_text(insert.rows.iter().flat_map(|(id, doc)| [id, doc]));

@@ -11,6 +11,7 @@ use proto::rpc::scan::Consistency;
 use proto::value::Value;
 
 use super::error::Notice;
+use super::kept::Kept;
 use super::show;
 use super::state::{SessionState, Transaction};
 use super::stream::Rows;
@@ -57,14 +58,15 @@ impl SessionState {
         &mut self,
         statement: &Statement,
         values: &[Value],
+        kept: &Kept,
     ) -> Result<StatementOutcome> {
         self.check_autocommit(statement)?;
         let rows = StatementOutcome::Rows;
         let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned()));
         match statement {
-            Statement::Select(select) => self.select(select, values).await.map(rows),
+            Statement::Select(select) => self.select(select, values, kept).await.map(rows),
             Statement::CopyOut(select) => {
-                let rows = self.select(select, values).await?;
+                let rows = self.select(select, values, kept).await?;
                 Ok(StatementOutcome::CopyOut(rows.with_tag("COPY")))
             }
             Statement::Catalogue(query) => {
@@ -74,7 +76,7 @@ impl SessionState {
                 Ok(rows(Rows::table(show::catalogue_columns(query), Vec::new())))
             }
             Statement::Explain(select) => {
-                let plan = self.plan(select, values).await?;
+                let plan = self.plan(select, values, kept).await?;
                 Ok(rows(explanation(plan.explain())))
             }
             Statement::ExplainRebalance(index) => {
@@ -197,8 +199,8 @@ impl SessionState {
         }
     }
 
-    async fn select(&mut self, select: &Select, values: &[Value]) -> Result<Rows> {
-        match self.plan(select, values).await? {
+    async fn select(&mut self, select: &Select, values: &[Value], kept: &Kept) -> Result<Rows> {
+        match self.plan(select, values, kept).await? {
             Plan::Index(plan) => self.scan(*plan).await,
             Plan::Documents(plan) => Ok(Rows::documents(Arc::clone(&self.backend), plan)),
             Plan::Constant(plan) => self.constants(plan),

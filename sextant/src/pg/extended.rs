@@ -23,6 +23,7 @@ use super::error::{WireError, WireResult};
 use super::execute::StatementOutcome;
 use super::finish::row_description;
 use super::frame::MESSAGE_BYTES_MAX;
+use super::kept::Kept;
 use super::portal::{Portal, PortalProgress, Prepared, Running};
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
@@ -68,10 +69,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(Error::new(ErrorCode::Syntax, message).into());
         }
         let statement = statements.pop();
+        let kept = Kept::default();
         let description = match &statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
-                self.describe_statement(parsed, &parse.query).await?
+                self.describe_statement(parsed, &parse.query, &kept).await?
             }
             None => Description::default(),
         };
@@ -86,14 +88,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         parameter_oids.extend(parse.type_oids.iter().skip(parameter_oids.len()));
         let from_relation = matches!(&statement, Some(Parsed { statement: Statement::Select(s), .. }) if s.from.is_some());
         let columns = description.columns.filter(|_| from_relation);
-        let prepared = Prepared { statement, parameter_oids, columns, bytes };
+        let prepared = Prepared { statement, parameter_oids, columns, kept, bytes };
         self.prepared.insert(name, Arc::new(prepared));
         self.conn.send(ParseComplete::new())
     }
 
-    async fn describe_statement(&mut self, parsed: &Parsed, sql: &str) -> WireResult<Description> {
+    async fn describe_statement(
+        &mut self,
+        parsed: &Parsed,
+        sql: &str,
+        kept: &Kept,
+    ) -> WireResult<Description> {
         self.interrupt.arm(self.state.settings.statement_timeout());
-        let describe = self.state.describe(&parsed.statement, parsed.parameters);
+        let describe = self.state.describe(&parsed.statement, parsed.parameters, kept);
         let described = self.interrupt.guard(describe).await?;
         Ok(described.map_err(|error| with_place(error, sql, parsed.start))?)
     }
@@ -162,7 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let columns = match &prepared.statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
-                self.describe_statement(parsed, "").await?.columns
+                self.describe_statement(parsed, "", &prepared.kept).await?.columns
             }
             None => None,
         };
@@ -223,7 +230,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         statement: &Statement,
         (values, format_codes): (&[Value], &[i16]),
     ) -> WireResult<PortalProgress> {
-        match self.start(statement, values).await? {
+        match self.start(statement, values, &prepared.kept).await? {
             StatementOutcome::Rows(rows) => {
                 prepared.check_columns(&rows.columns)?;
                 let formats = Format::list(format_codes, rows.columns.len())?;

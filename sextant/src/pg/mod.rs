@@ -34,6 +34,7 @@ mod extended;
 mod finish;
 mod frame;
 mod interrupt;
+mod kept;
 mod known_settings;
 mod portal;
 mod row_writer;

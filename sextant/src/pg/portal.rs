@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
+use super::kept::Kept;
 use super::row_writer::RowWriter;
 use super::stream::Rows;
 use crate::rows::suspended::{Park, Suspended};
@@ -18,7 +19,9 @@ pub(super) struct Prepared {
     /// The types of its parameters.
     pub(super) parameter_oids: Vec<u32>,
     /// The columns of a SELECT of an index or a bucket when it was prepared. They do not change while it is kept.
-    pub(super) columns: Option<Vec<ColumnInfo>>,
+    pub(super) columns: Option<Arc<[ColumnInfo]>>,
+    /// The meaning of its names.
+    pub(super) kept: Kept,
     /// The length of its text. The parsed statement takes some ten times as much.
     pub(super) bytes: usize,
 }
@@ -26,7 +29,7 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Refuses rows with other columns than those of the description that the client has.
     pub(super) fn check_columns(&self, now: &[ColumnInfo]) -> Result<()> {
-        if self.columns.as_ref().is_none_or(|columns| columns == now) {
+        if self.columns.as_ref().is_none_or(|columns| **columns == *now) {
             return Ok(());
         }
         Err(Error::new(ErrorCode::Unsupported, "cached plan must not change result type")

@@ -13,6 +13,7 @@ use super::conn::{Conn, FLUSH_AFTER};
 use super::error::{Notice, WireError, WireResult};
 use super::execute::StatementOutcome;
 use super::interrupt::{Interrupt, Registration, outcome};
+use super::kept::Kept;
 use super::known_settings::REPORTED;
 use super::portal::{Portal, Prepared};
 use super::settings::Settings;
@@ -126,17 +127,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         &mut self,
         statement: &Statement,
         values: &[Value],
+        kept: &Kept,
     ) -> WireResult<StatementOutcome> {
-        self.start_in("", 0, statement, values).await
+        self.start_in(("", 0), statement, values, kept).await
     }
 
     /// The same for the statement that begins at a byte of a query text, with places in errors.
     pub(super) async fn start_in(
         &mut self,
-        sql: &str,
-        start: usize,
+        (sql, start): (&str, usize),
         statement: &Statement,
         values: &[Value],
+        kept: &Kept,
     ) -> WireResult<StatementOutcome> {
         self.state.check_transaction(statement)?;
         if self.conn.is_full() {
@@ -157,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         self.interrupt.arm(self.state.settings.statement_timeout());
         let done = {
-            let mut run = std::pin::pin!(self.state.run(statement, values));
+            let mut run = std::pin::pin!(self.state.run(statement, values, kept));
             match futures::poll!(run.as_mut()) {
                 std::task::Poll::Ready(done) => done,
                 std::task::Poll::Pending => {

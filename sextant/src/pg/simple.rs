@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::error::WireResult;
 use super::execute::StatementOutcome;
 use super::finish::row_description;
+use super::kept::Kept;
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
 
@@ -36,7 +37,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 )
                 .into());
             }
-            match self.start_in(sql, parsed.start, &parsed.statement, &[]).await? {
+            let place = (sql, parsed.start);
+            match self.start_in(place, &parsed.statement, &[], &Kept::default()).await? {
                 StatementOutcome::Rows(mut rows) => {
                     self.conn.send(row_description(&rows.columns, &[]))?;
                     let writer = RowWriter::new(Shape::Data, &rows.columns, &[]);

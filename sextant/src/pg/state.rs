@@ -10,6 +10,7 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::error::{Notice, WireError, WireResult};
+use super::kept::Kept;
 use super::settings::Settings;
 use crate::sql::ast::{Select, SelectExpr, SelectItem, Statement};
 use crate::sql::backend::{Backend, EpochPin};
@@ -79,19 +80,30 @@ impl SessionState {
         Ok(())
     }
 
-    /// Resolves the names of a SELECT.
-    pub(super) async fn resolve(&self, select: &Select) -> Result<Resolved> {
+    /// Resolves the names of a SELECT, unless that was done and is kept.
+    pub(super) async fn resolve(&self, select: &Select, kept: &Kept) -> Result<Arc<Resolved>> {
+        if let Some(resolved) = kept.present(&self.backend.catalog()) {
+            return Ok(resolved);
+        }
         let relation = self.relation(select).await?;
         if !is_long(select) {
-            return resolve(select, relation.as_ref());
+            let resolved = Arc::new(resolve(select, relation.as_ref())?);
+            kept.keep(relation, &resolved);
+            return Ok(resolved);
         }
         let select = select.clone();
-        self.env.blocking(move || resolve(&select, relation.as_ref())).await
+        let resolved = self.env.blocking(move || resolve(&select, relation.as_ref())).await?;
+        Ok(Arc::new(resolved))
     }
 
     /// Plans a SELECT.
-    pub(super) async fn plan(&self, select: &Select, values: &[Value]) -> Result<Plan> {
-        let resolved = self.resolve(select).await?;
+    pub(super) async fn plan(
+        &self,
+        select: &Select,
+        values: &[Value],
+        kept: &Kept,
+    ) -> Result<Plan> {
+        let resolved = self.resolve(select, kept).await?;
         if !is_long(select) && values.len() <= LONG_NODES {
             return resolved.plan(values);
         }

@@ -43,7 +43,7 @@ const AVERAGE_SCALE: i64 = 16;
 
 /// The part of a result that is not sent yet.
 pub(super) struct Rows {
-    pub(super) columns: Vec<ColumnInfo>,
+    pub(super) columns: Arc<[ColumnInfo]>,
     source: ResultSource,
     tag: &'static str,
     counted: bool,
@@ -84,12 +84,12 @@ pub(super) enum Piece {
 }
 
 impl Rows {
-    fn new(columns: Vec<ColumnInfo>, source: ResultSource) -> Self {
-        Self { columns, source, tag: "SELECT", counted: true, sent: 0 }
+    fn new(columns: impl Into<Arc<[ColumnInfo]>>, source: ResultSource) -> Self {
+        Self { columns: columns.into(), source, tag: "SELECT", counted: true, sent: 0 }
     }
 
     /// Rows that are known.
-    pub(super) fn table(columns: Vec<ColumnInfo>, rows: Vec<Vec<Datum>>) -> Self {
+    pub(super) fn table(columns: impl Into<Arc<[ColumnInfo]>>, rows: Vec<Vec<Datum>>) -> Self {
         Self::new(columns, ResultSource::Table(rows.into()))
     }
 
@@ -112,7 +112,7 @@ impl Rows {
 
     /// Documents by id.
     pub(super) fn documents(backend: Arc<dyn Backend>, mut plan: DocumentPlan) -> Self {
-        let columns = std::mem::take(&mut plan.columns);
+        let columns = Arc::clone(&plan.columns);
         plan.ids.reverse();
         let (found, at_once) = (VecDeque::new(), DOCUMENTS_AT_ONCE);
         Self::new(columns, ResultSource::Documents(Documents { backend, plan, found, at_once }))

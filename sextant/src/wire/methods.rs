@@ -5,7 +5,7 @@
 //!
 //! - The method's number on the wire. Calls, which have one reply, and streams are numbered separately. A number is never
 //!   reused for another method.
-//! - The signature from the trait. With `checked by f`, the stream passes through `f` before the caller gets it.
+//! - The signature from the trait. With `checked by f`, the answer or the stream passes through `f` before the caller gets it.
 //! - For the coordinator: how to ask any member. `via any_member` asks the members in turn, `via own f` runs the method
 //!   `f` of `AnyMember`.
 
@@ -27,7 +27,7 @@ pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
 pub(super) use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest,
 };
-pub(super) use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+pub(super) use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 
 /// Passes the coordinator's methods to a macro.
 macro_rules! coordinator_methods {
@@ -80,6 +80,7 @@ macro_rules! indexer_methods {
         $with! { IndexerApi, local_indexer;
             calls {
                 12 checksum(slice: SliceId, epoch: Epoch) -> (u64, u64);
+                17 first_batch(scan: ShardScan) -> FirstBatch, checked by check_first_batch;
             }
             streams {
                 3 scan(scan: ShardScan) -> ShardBatch, checked by check_rows;

@@ -151,13 +151,18 @@ fn was_lost_midway(status: &Status) -> bool {
 
 /// Checks the blocks of a scan here, because they are read in place later.
 fn check_rows(batches: ResultStream<ShardBatch>) -> ResultStream<ShardBatch> {
-    Box::pin(batches.map(|batch| {
-        let batch = batch?;
-        if let ShardBatch::Rows(block) = &batch {
-            block.validate()?;
-        }
-        Ok(batch)
-    }))
+    Box::pin(batches.map(|batch| check_batch(batch?)))
+}
+
+fn check_batch(batch: ShardBatch) -> Result<ShardBatch> {
+    if let ShardBatch::Rows(block) = &batch {
+        block.validate()?;
+    }
+    Ok(batch)
+}
+
+fn check_first_batch(first: FirstBatch) -> Result<FirstBatch> {
+    Ok(FirstBatch { batch: check_batch(first.batch)?, ..first })
 }
 
 macro_rules! call_remote {
@@ -165,7 +170,7 @@ macro_rules! call_remote {
         $api:ident, $local:ident;
         calls { $(
             $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty
-            $(, via $($via:ident)+)?;
+            $(, checked by $check_answer:ident)? $(, via $($via:ident)+)?;
         )* }
         streams { $(
             $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
@@ -175,7 +180,9 @@ macro_rules! call_remote {
         #[async_trait]
         impl $api for Remote {
             $(async fn $name(&self, $($argument: $type),*) -> Result<$answer> {
-                self.call($number, ($($argument,)*)).await
+                let answer = self.call($number, ($($argument,)*)).await?;
+                $(let answer = $check_answer(answer)?;)?
+                Ok(answer)
             })*
             $(async fn $stream(&self, $($stream_argument: $stream_type),*)
                 -> Result<ResultStream<$item>>

@@ -41,7 +41,7 @@ macro_rules! answer_methods {
         $api:ident, $local:ident;
         calls { $(
             $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty
-            $(, via $($via:ident)+)?;
+            $(, checked by $check_answer:ident)? $(, via $($via:ident)+)?;
         )* }
         streams { $(
             $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)

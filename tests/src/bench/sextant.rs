@@ -19,7 +19,7 @@ use proto::rpc::rows::RowBlockBuilder;
 use proto::rpc::scan::KeyRange;
 use proto::value::path::Step;
 use storage::log::{LogOptions, SyncPolicy};
-use storage::{EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
+use storage::{Bounds, EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
 use tokio::sync::mpsc;
 
 use super::workload::{BATCH, Documents, Id, Key};
@@ -90,7 +90,8 @@ impl Sextant {
         let mut rows = snapshot.rows(&[SLICE], &range, false, false)?;
         let (mut entries, mut bytes, mut more) = (0, 0, true);
         while more && entries < rows_max {
-            more = rows.pack(&mut self.block, BLOCK_BYTES, rows_max - entries)?;
+            let bounds = Bounds::of_rows(BLOCK_BYTES, rows_max - entries);
+            more = !rows.pack(&mut self.block, bounds)?.is_end;
             let block = self.block.finish();
             entries += u64::from(block.rows);
             bytes += block.data.len();

@@ -7,7 +7,7 @@ use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::rows::RowBlockBuilder;
 use proto::rpc::scan::KeyRange;
 use proto::{Error, ErrorCode};
-use storage::{Rows, SliceStore, Snapshot};
+use storage::{Bounds, Rows, SliceStore, Snapshot};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::shape::Known;
@@ -119,11 +119,11 @@ fn walk(rows: &mut dyn Rows) -> proto::Result<Vec<Row>> {
 fn pack(rows: &mut dyn Rows, block_rows: u64) -> proto::Result<Vec<Row>> {
     let (mut found, mut block) = (Vec::new(), RowBlockBuilder::default());
     loop {
-        let more = rows.pack(&mut block, 600, block_rows)?;
+        let walked = rows.pack(&mut block, Bounds::of_rows(600, block_rows))?;
         let packed = block.finish();
         packed.validate()?;
         found.extend(packed.iter().map(|row| (row.entry.to_vec(), row.include.to_vec())));
-        if !more {
+        if walked.is_end {
             return Ok(found);
         }
     }

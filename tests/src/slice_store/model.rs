@@ -364,6 +364,7 @@ impl SliceStore for Model {
 }
 
 /// A copy of the entries at one epoch.
+#[derive(Clone)]
 struct ModelSnapshot {
     info: Arc<IndexInfo>,
     slices: BTreeSet<SliceNo>,
@@ -379,8 +380,8 @@ impl Snapshot for ModelSnapshot {
         self.slices.contains(&slice)
     }
 
-    fn is_in_memory(&self) -> bool {
-        true
+    fn without_waiting(&self) -> Arc<dyn Snapshot> {
+        Arc::new(self.clone())
     }
 
     fn rows(
@@ -411,9 +412,14 @@ struct ModelRows {
 }
 
 impl Rows for ModelRows {
-    fn next(&mut self) -> Result<bool> {
+    fn look(&mut self) -> Result<Option<bool>> {
         self.next += 1;
-        Ok(self.next <= self.rows.len())
+        Ok((self.next <= self.rows.len()).then_some(true))
+    }
+
+    fn put_ahead(&self, out: &mut Vec<u8>) -> bool {
+        let ahead = self.rows.get(self.next);
+        ahead.inspect(|(entry, _)| out.extend_from_slice(entry)).is_some()
     }
 
     fn entry(&self) -> &[u8] {

@@ -110,6 +110,7 @@ impl Cluster {
         ScanRequest {
             index: self.index.id,
             ranges: vec![KeyRange::all()],
+            partitions: None,
             filter: None,
             reverse: false,
             ordered: false,

@@ -92,6 +92,11 @@ impl BlockCache {
         self.blocks.get_value_or_guard(key, None)
     }
 
+    /// Returns a block if it is in the cache.
+    pub(super) fn get(&self, file: u64, block: u32) -> Option<Arc<Block>> {
+        self.blocks.get(&(file, block))
+    }
+
     /// Adds a block that is in memory already.
     pub(super) fn put(&self, file: u64, block: u32, found: Arc<Block>) {
         self.blocks.insert((file, block), found);

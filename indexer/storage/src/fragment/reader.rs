@@ -131,6 +131,14 @@ impl Fragment {
             .map_err(|error| self.blame(error))
     }
 
+    /// Returns a block from the cache; [`ErrorCode::NotInMemory`] if it is not there.
+    pub fn cached_block(&self, block: u32) -> Result<Arc<Block>> {
+        self.cache.get(self.id, block).ok_or_else(|| {
+            let what = format!("block {block} of fragment {} is not in memory", self.name);
+            Error::new(ErrorCode::NotInMemory, what)
+        })
+    }
+
     /// Reads neighbouring blocks with one read, bypassing the cache.
     pub fn read_ahead(
         &self,

@@ -19,7 +19,7 @@ use crate::read::source::Source;
 use crate::rows::block::Block;
 use crate::rows::bytes::common;
 use crate::rows::heads::Heads;
-use crate::tables::table::Table;
+use crate::tables::table::{BlocksFrom, Table};
 
 /// Number of blocks that come through the cache before a cursor reads ahead.
 const CACHED_BLOCKS: u32 = 3;
@@ -39,6 +39,7 @@ pub struct Cursor {
     low: Bytes,
     high: Option<Bytes>,
     reverse: bool,
+    blocks: BlocksFrom,
     section: usize,
     first: u32,
     end: u32,
@@ -57,7 +58,7 @@ pub struct Cursor {
 impl Cursor {
     /// Opens a cursor on the first row in its direction; `None` if there is none.
     pub fn open(source: Source, reverse: bool) -> Result<Option<Self>> {
-        let Source { table, slice, rows_of, range, epochs, keys } = source;
+        let Source { table, slice, rows_of, range, epochs, keys, blocks } = source;
         let Some(section) = table.index.section(rows_of) else { return Ok(None) };
         let bounds = &table.index.sections()[section];
         let KeyRange { low, high } = range;
@@ -75,7 +76,7 @@ impl Cursor {
             return Ok(None);
         }
         let at = if reverse { end - 1 } else { first };
-        let block = table.block(at)?;
+        let block = table.block_from(at, blocks)?;
         let mut cursor = Self {
             table,
             slice,
@@ -84,6 +85,7 @@ impl Cursor {
             low,
             high,
             reverse,
+            blocks,
             section,
             first,
             end,
@@ -131,6 +133,15 @@ impl Cursor {
     /// Skips rows of the current block (forward), but not the last row.
     pub fn skip(&mut self, rows: u32) {
         self.row = (self.row + rows).min(self.last_row - 1);
+    }
+
+    /// Skips all rows of the current block but the last one in the cursor's direction. Returns the number of rows from the current one
+    /// on.
+    pub fn skip_to_last(&mut self) -> u32 {
+        let last = if self.reverse { self.last_row } else { self.last_row - 1 };
+        let rows = self.row.abs_diff(last) + 1;
+        self.row = last;
+        rows
     }
 
     /// Epoch and tombstone flag of the current row, if the row counts and is visible at `epoch`.
@@ -204,8 +215,9 @@ impl Cursor {
 
     fn load(&mut self) -> Result<Arc<Block>> {
         self.loaded = self.loaded.saturating_add(1);
-        if self.loaded <= CACHED_BLOCKS || self.table.fragment().is_none() {
-            return self.table.block(self.at);
+        let is_read_ahead = self.blocks == BlocksFrom::Anywhere && self.table.fragment().is_some();
+        if self.loaded <= CACHED_BLOCKS || !is_read_ahead {
+            return self.table.block_from(self.at, self.blocks);
         }
         if self.ahead.is_empty() {
             let count = (self.loaded - 1).next_power_of_two().min(self.ahead_max);
@@ -216,7 +228,7 @@ impl Cursor {
             self.table.read_ahead(wanted, &mut self.ahead)?;
         }
         let next = if self.reverse { self.ahead.pop_back() } else { self.ahead.pop_front() };
-        next.map_or_else(|| self.table.block(self.at), Ok)
+        next.map_or_else(|| self.table.block_from(self.at, self.blocks), Ok)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::read::rows::Rows;
 use crate::read::snapshot::Snapshot;
 use crate::read::source::Source;
 use crate::read::visible_rows::VisibleRows;
+use crate::tables::table::BlocksFrom;
 
 /// The error for an epoch below the floor of the requested slices.
 pub fn too_old(epoch: Epoch, what: String, floor: Epoch) -> Error {
@@ -27,6 +28,7 @@ pub struct IndexSnapshot {
     epoch: Epoch,
     version: Arc<IndexVersion>,
     walk_bytes_max: usize,
+    blocks: BlocksFrom,
 }
 
 impl IndexSnapshot {
@@ -38,7 +40,7 @@ impl IndexSnapshot {
         version: Arc<IndexVersion>,
         walk_bytes_max: usize,
     ) -> Self {
-        Self { info, epoch, version, walk_bytes_max }
+        Self { info, epoch, version, walk_bytes_max, blocks: BlocksFrom::Anywhere }
     }
 
     /// Number of blocks that each cursor may read at once, if one block of every cursor takes
@@ -58,9 +60,13 @@ impl Snapshot for IndexSnapshot {
         self.version.slices.contains_key(&slice)
     }
 
-    fn is_in_memory(&self) -> bool {
-        let mut slices = self.version.slices.values();
-        slices.all(|of| of.rows(false).is_empty() && of.rows(true).is_empty())
+    fn without_waiting(&self) -> Arc<dyn Snapshot> {
+        Arc::new(Self {
+            info: Arc::clone(&self.info),
+            version: Arc::clone(&self.version),
+            blocks: BlocksFrom::Memory,
+            ..*self
+        })
     }
 
     fn walk_bytes(&self, slices: &[SliceNo], include: bool) -> usize {
@@ -93,7 +99,7 @@ impl Snapshot for IndexSnapshot {
         }
         sources.retain(|source| source.table.stats.oldest <= self.epoch);
         let ahead = self.ahead_max(sources.iter().map(Source::block_bytes).sum());
-        let sources = sources.into_iter().map(|source| source.clip(range));
+        let sources = sources.into_iter().map(|source| source.clip(range).with_blocks(self.blocks));
         let rows = VisibleRows::new(sources, self.epoch, reverse, include)?;
         Ok(Box::new(rows.with_ahead_max(ahead)))
     }

@@ -1,36 +1,105 @@
 //! Walks over visible entries.
+//!
+//! A walk *looks* at one entry after another, and its epoch shows some of them. Long stretches may have no visible entry, after many
+//! deletions, so whoever must not take long bounds the looks, not the rows.
 
 use proto::Result;
 use proto::rpc::rows::RowBlockBuilder;
 
-/// A walk over the visible entries of a snapshot. It keeps the tables that it reads alive.
+/// A walk over the entries of a snapshot. It keeps the tables that it reads alive.
 pub trait Rows: Send {
-    /// Moves to the next entry; false behind the last.
-    fn next(&mut self) -> Result<bool>;
+    /// Looks at the next entry. Returns whether it is visible, `None` behind the last.
+    fn look(&mut self) -> Result<Option<bool>>;
 
-    /// Current entry: encoded key parts, then the document id.
+    /// Moves to the next visible entry; false behind the last.
+    fn next(&mut self) -> Result<bool> {
+        loop {
+            match self.look()? {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Current entry, if it is visible: encoded key parts, then the document id.
     fn entry(&self) -> &[u8];
 
     /// Encoded included values of the current entry; empty if they were not asked for.
     fn include(&self) -> &[u8];
 
-    /// Packs entries until the block has `bytes_max` bytes or `rows_max` entries were added.
-    /// Returns false behind the last entry.
-    fn pack(
-        &mut self,
-        block: &mut RowBlockBuilder,
-        bytes_max: usize,
-        rows_max: u64,
-    ) -> Result<bool> {
-        for _ in 0..rows_max {
-            if block.len() >= bytes_max {
-                break;
+    /// Appends the entry that is looked at next; false behind the last.
+    fn put_ahead(&self, out: &mut Vec<u8>) -> bool;
+
+    /// Packs visible entries until a bound is reached, or the end. There is no current entry then.
+    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<Walked> {
+        let mut walked = Walked::default();
+        while !bounds.are_reached(&walked, block.len()) {
+            match self.look()? {
+                Some(true) => {
+                    block.push(self.entry(), self.include());
+                    walked.rows += 1;
+                }
+                Some(false) => {}
+                None => return Ok(walked.to_end()),
             }
-            if !self.next()? {
-                return Ok(false);
-            }
-            block.push(self.entry(), self.include());
+            walked.looks += 1;
         }
-        Ok(true)
+        Ok(walked)
+    }
+
+    /// Counts visible entries with so many looks, or to the end. A look may be at many entries at once, if all are visible. There is no
+    /// current entry then.
+    fn count(&mut self, looks_max: u64) -> Result<Walked> {
+        let mut walked = Walked::default();
+        while walked.looks < looks_max {
+            match self.look()? {
+                Some(shown) => walked.rows += u64::from(shown),
+                None => return Ok(walked.to_end()),
+            }
+            walked.looks += 1;
+        }
+        Ok(walked)
+    }
+}
+
+/// What ends a piece of a walk.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The block has this many bytes.
+    pub bytes: usize,
+    /// This many rows were found.
+    pub rows: u64,
+    /// This many entries were looked at.
+    pub looks: u64,
+}
+
+impl Bounds {
+    /// Bounds of the rows alone.
+    pub fn of_rows(bytes: usize, rows: u64) -> Self {
+        Self { bytes, rows, looks: u64::MAX }
+    }
+
+    /// True if a piece with a block of so many bytes ends here.
+    pub fn are_reached(&self, walked: &Walked, bytes: usize) -> bool {
+        bytes >= self.bytes || walked.rows >= self.rows || walked.looks >= self.looks
+    }
+}
+
+/// A piece of a walk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// The number of visible entries.
+    pub rows: u64,
+    /// The number of looks.
+    pub looks: u64,
+    /// True behind the last entry.
+    pub is_end: bool,
+}
+
+impl Walked {
+    /// The piece, which ends behind the last entry.
+    pub fn to_end(self) -> Self {
+        Self { is_end: true, ..self }
     }
 }

@@ -12,7 +12,7 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::ListItem;
 use crate::read::source::Source;
 use crate::rows::columns::Columns;
-use crate::tables::table::Table;
+use crate::tables::table::{BlocksFrom, Table};
 
 /// Treatment of listed fragments that are not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,5 +105,6 @@ pub fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source 
         false => (item.range.clone(), KeyRange::all()),
     };
     let epochs = item.epochs.from..=item.epochs.to;
-    Source { table: Arc::clone(table), slice, rows_of: item.rows_of, range, epochs, keys }
+    let (table, rows_of) = (Arc::clone(table), item.rows_of);
+    Source { table, slice, rows_of, range, epochs, keys, blocks: BlocksFrom::Anywhere }
 }

@@ -22,8 +22,9 @@ pub trait Snapshot: Send + Sync {
     /// True if a slice is here.
     fn has(&self, slice: SliceNo) -> bool;
 
-    /// True if reads never wait for a disk.
-    fn is_in_memory(&self) -> bool;
+    /// The same snapshot for reads that must not wait: a read of a block that is not in memory fails with
+    /// [`ErrorCode::NotInMemory`], and whoever reads begins again.
+    fn without_waiting(&self) -> Arc<dyn Snapshot>;
 
     /// Approximate bytes of fragment blocks that a walk over some slices holds at once.
     fn walk_bytes(&self, _slices: &[SliceNo], _include: bool) -> usize {

@@ -7,7 +7,7 @@ use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::scan::KeyRange;
 
 use crate::rows::table_builder::BLOCK_BYTES;
-use crate::tables::table::Table;
+use crate::tables::table::{BlocksFrom, Table};
 
 /// A restriction of a table, which a cursor reads.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct Source {
     pub epochs: RangeInclusive<Epoch>,
     /// In a back table: entries of the packed states that count.
     pub keys: KeyRange,
+    /// Where blocks may come from.
+    pub blocks: BlocksFrom,
 }
 
 impl Source {
@@ -36,6 +38,7 @@ impl Source {
             range: KeyRange::all(),
             epochs: Epoch(0)..=Epoch(u64::MAX),
             keys: KeyRange::all(),
+            blocks: BlocksFrom::Anywhere,
         }
     }
 
@@ -49,6 +52,11 @@ impl Source {
         let section = &index.sections()[section];
         let blocks = u64::from(section.end_block - section.first_block).max(1);
         (section.bytes / blocks).max(BLOCK_BYTES as u64) as usize
+    }
+
+    /// The same rows, with blocks from here.
+    pub fn with_blocks(self, blocks: BlocksFrom) -> Self {
+        Self { blocks, ..self }
     }
 
     /// Restricts the range further.

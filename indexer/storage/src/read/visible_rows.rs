@@ -5,7 +5,7 @@ use proto::model::ids::Epoch;
 use proto::rpc::rows::RowBlockBuilder;
 
 use crate::read::merge::Merge;
-use crate::read::rows::Rows;
+use crate::read::rows::{Bounds, Rows, Walked};
 use crate::read::source::Source;
 
 /// The entries that an epoch shows.
@@ -57,6 +57,14 @@ impl VisibleRows {
         }
         self.merge.advance(winner)?;
         Ok(true)
+    }
+
+    /// Skips the rest of a block where every row is visible; returns the number of rows, `None` behind the last.
+    fn skip_block(&mut self) -> Result<Option<u64>> {
+        let Some((winner, _)) = self.merge.winner() else { return Ok(None) };
+        let rows = self.merge.cursors[winner].skip_to_last();
+        self.merge.advance(winner)?;
+        Ok(Some(u64::from(rows)))
     }
 
     /// Packs the rest of a block (forward) where every row is visible; returns the number of rows.
@@ -136,16 +144,10 @@ impl VisibleRows {
 }
 
 impl Rows for VisibleRows {
-    fn next(&mut self) -> Result<bool> {
-        if self.whole {
-            return self.next_whole();
-        }
-        loop {
-            match self.next_entry()? {
-                Some(true) => return Ok(true),
-                Some(false) => {}
-                None => return Ok(false),
-            }
+    fn look(&mut self) -> Result<Option<bool>> {
+        match self.whole {
+            true => Ok(self.next_whole()?.then_some(true)),
+            false => self.next_entry(),
         }
     }
 
@@ -157,35 +159,53 @@ impl Rows for VisibleRows {
         if self.with_values { &self.value } else { &[] }
     }
 
-    fn pack(
-        &mut self,
-        block: &mut RowBlockBuilder,
-        bytes_max: usize,
-        rows_max: u64,
-    ) -> Result<bool> {
+    fn put_ahead(&self, out: &mut Vec<u8>) -> bool {
+        let Some(cursor) = self.merge.next_row() else { return false };
+        let (block, row) = cursor.place();
+        block.put_entry(row, out);
+        true
+    }
+
+    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<Walked> {
         let in_blocks = self.whole && !self.with_values && !self.merge.reverse;
-        let mut left = rows_max;
-        while left > 0 && block.len() < bytes_max {
-            let packed = if in_blocks { self.pack_block(block, bytes_max, left)? } else { 0 };
-            if packed > 0 {
-                left -= packed;
-                continue;
-            }
-            if self.with_values {
-                if !self.next()? {
-                    return Ok(false);
+        let mut walked = Walked::default();
+        while !bounds.are_reached(&walked, block.len()) {
+            if in_blocks {
+                let most = (bounds.rows - walked.rows).min(bounds.looks - walked.looks);
+                let packed = self.pack_block(block, bounds.bytes, most)?;
+                walked.rows += packed;
+                walked.looks += packed;
+                if packed > 0 {
+                    continue;
                 }
-                block.push(self.entry(), self.include());
-                left -= 1;
-                continue;
             }
-            match self.pack_entry(block)? {
-                Some(true) => left -= 1,
-                Some(false) => {}
-                None => return Ok(false),
-            }
+            let found = match self.with_values {
+                true => self.look()?.inspect(|shown| {
+                    if *shown {
+                        block.push(&self.entry, &self.value);
+                    }
+                }),
+                false => self.pack_entry(block)?,
+            };
+            let Some(shown) = found else { return Ok(walked.to_end()) };
+            walked.rows += u64::from(shown);
+            walked.looks += 1;
         }
-        Ok(true)
+        Ok(walked)
+    }
+
+    fn count(&mut self, looks_max: u64) -> Result<Walked> {
+        let mut walked = Walked::default();
+        while walked.looks < looks_max {
+            let shown = match self.whole {
+                true => self.skip_block()?,
+                false => self.next_entry()?.map(u64::from),
+            };
+            let Some(shown) = shown else { return Ok(walked.to_end()) };
+            walked.rows += shown;
+            walked.looks += 1;
+        }
+        Ok(walked)
     }
 }
 

@@ -10,6 +10,7 @@ use proto::rpc::scan::KeyRange;
 
 use super::*;
 use crate::maintain::rewrite::Rewrite;
+use crate::read::rows::Bounds;
 use crate::read::visible_rows::VisibleRows;
 use crate::retention::RetainedEpochs;
 use crate::rows::row::RowVersion;
@@ -85,7 +86,8 @@ fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>
     let mut block = proto::rpc::rows::RowBlockBuilder::default();
     let (mut found, mut more) = (Vec::new(), true);
     while more {
-        more = rows.pack(&mut block, bytes_max, rows_max).expect("in memory");
+        more =
+            !rows.pack(&mut block, Bounds::of_rows(bytes_max, rows_max)).expect("in memory").is_end;
         let block = block.finish();
         assert!(u64::from(block.rows) <= rows_max);
         block.validate().expect("a block that can be read");

@@ -17,6 +17,16 @@ use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::stats::TableStats;
 
+/// Where the blocks of a walk may come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlocksFrom {
+    /// Memory, or else the disk.
+    #[default]
+    Anywhere,
+    /// Memory: a block that is not there gives [`proto::ErrorCode::NotInMemory`].
+    Memory,
+}
+
 /// A sorted, immutable table.
 #[derive(Debug)]
 pub struct Table {
@@ -53,9 +63,15 @@ impl Table {
 
     /// Returns a block: from memory, from the cache, or from the file (which fills the cache).
     pub fn block(&self, block: u32) -> Result<Arc<Block>> {
-        match &self.blocks {
-            Blocks::Memory(blocks) => Ok(Arc::clone(&blocks[block as usize])),
-            Blocks::File(fragment) => fragment.block(&self.index, block),
+        self.block_from(block, BlocksFrom::Anywhere)
+    }
+
+    /// The same for a walk that may not read the file.
+    pub fn block_from(&self, block: u32, from: BlocksFrom) -> Result<Arc<Block>> {
+        match (&self.blocks, from) {
+            (Blocks::Memory(blocks), _) => Ok(Arc::clone(&blocks[block as usize])),
+            (Blocks::File(fragment), BlocksFrom::Anywhere) => fragment.block(&self.index, block),
+            (Blocks::File(fragment), BlocksFrom::Memory) => fragment.cached_block(block),
         }
     }
 

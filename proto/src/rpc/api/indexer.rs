@@ -3,10 +3,13 @@
 use async_trait::async_trait;
 
 use super::streams::ResultStream;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::ids::{Epoch, SliceId};
 use crate::rpc::export::{ExportMessage, ExportRequest};
-use crate::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+use crate::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
+
+/// The size of a full [`FirstBatch`] in bytes: some hundred short rows.
+pub const FIRST_BATCH_BYTES: usize = 16 << 10;
 
 /// An indexer: keeps slices and reads them.
 #[async_trait]
@@ -14,6 +17,12 @@ pub trait IndexerApi: Send + Sync + 'static {
     /// Scans a shard at one epoch. The call waits for an epoch that is not applied yet; `SnapshotTooOld` if the epoch is below
     /// the floor of a slice.
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>>;
+
+    /// Reads the beginning of a shard scan: about [`FIRST_BATCH_BYTES`], of a bounded number of entries. Nothing stays open. An indexer
+    /// that does not answer this is asked for a stream.
+    async fn first_batch(&self, _scan: ShardScan) -> Result<FirstBatch> {
+        Err(Error::new(ErrorCode::Unsupported, "this indexer only answers with streams"))
+    }
 
     /// Streams the epochs that the node has applied: now, and at each change (several changes may be combined).
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>>;

@@ -28,7 +28,7 @@ pub use directory::Directory;
 pub use hand_over::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
 };
-pub use indexer::IndexerApi;
+pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
 pub use projector::ProjectorApi;
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
 pub use writes::{

@@ -69,6 +69,15 @@ pub fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
+/// The range of the parts that are neither MISSING nor NULL: its inclusive lower and its exclusive upper bound.
+pub fn values_known(descending: bool) -> (Vec<u8>, Option<Vec<u8>>) {
+    let first = NULL + 1;
+    match descending {
+        true => (Vec::new(), Some(vec![!NULL])),
+        false => (vec![first], None),
+    }
+}
+
 /// Returns the offset of the document's id in an entry whose key has these directions.
 pub fn id_offset(entry: &[u8], descending: &[bool]) -> Result<usize> {
     let mut at = 0;

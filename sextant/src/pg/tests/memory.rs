@@ -416,7 +416,7 @@ fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<Vec<ScanBatc
             for entry in &entries {
                 match &call.argument {
                     Some(argument) => partial.add(&eval(argument, entry)),
-                    None => partial.add_row(),
+                    None => partial.add_rows(1),
                 }
             }
             partial

@@ -1,5 +1,7 @@
 //! A SELECT without FROM: one row of constants and functions of the session.
 
+use std::sync::Arc;
+
 use proto::expr::cost::CostMeter;
 use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
@@ -26,7 +28,7 @@ pub(super) struct ConstantSelect {
 #[derive(Debug)]
 pub struct ConstantPlan {
     /// The columns of the result.
-    pub columns: Vec<ColumnInfo>,
+    pub columns: Arc<[ColumnInfo]>,
     /// The values of the row; `None` if there is no row.
     pub values: Option<Vec<ConstantValue>>,
 }
@@ -59,7 +61,7 @@ impl ConstantSelect {
         })
     }
 
-    pub(super) fn columns(&self) -> Vec<ColumnInfo> {
+    pub(super) fn columns(&self) -> Arc<[ColumnInfo]> {
         self.items.iter().map(|(info, _)| info.clone()).collect()
     }
 
@@ -77,7 +79,7 @@ impl ConstantSelect {
         self.limit_offset.learn(types);
     }
 
-    pub(super) fn plan(self, values: &[Value]) -> Result<ConstantPlan> {
+    pub(super) fn plan(&self, values: &[Value]) -> Result<ConstantPlan> {
         let cost = CostMeter::for_evaluation();
         let value = |expr: &Expr| {
             let mut expr = expr.clone();

@@ -43,7 +43,7 @@ pub struct DocumentPlan {
     /// The bucket.
     pub bucket: Arc<BucketInfo>,
     /// The columns of the result.
-    pub columns: Vec<ColumnInfo>,
+    pub columns: Arc<[ColumnInfo]>,
     /// The contents of each column.
     pub cells: Vec<DocumentColumn>,
     /// The distinct ids to read, in the order of the result.
@@ -98,7 +98,7 @@ impl DocumentSelect {
         })
     }
 
-    pub(super) fn columns(&self) -> Vec<ColumnInfo> {
+    pub(super) fn columns(&self) -> Arc<[ColumnInfo]> {
         self.columns.iter().map(|(info, _)| info.clone()).collect()
     }
 
@@ -107,11 +107,12 @@ impl DocumentSelect {
         self.limit_offset.learn(types);
     }
 
-    pub(super) fn plan(self, values: &[Value]) -> Result<DocumentPlan> {
+    pub(super) fn plan(&self, values: &[Value]) -> Result<DocumentPlan> {
         let columns = self.columns();
         let mut ids: Vec<String> = Vec::with_capacity(self.ids.len());
         let cost = CostMeter::for_evaluation();
-        for mut expr in self.ids {
+        for expr in &self.ids {
+            let mut expr = expr.clone();
             bind(&mut expr, values, None, &cost)?;
             // Ids are strings. A number stands for its text, which INSERT stores.
             if let Some(id) = proto::value::text(&constant(&expr, &cost)?) {
@@ -128,7 +129,8 @@ impl DocumentSelect {
         }
         let (limit, offset) = self.limit_offset.rows(values, &cost)?;
         let cells = self.columns.iter().map(|(_, cell)| *cell).collect();
-        Ok(DocumentPlan { bucket: self.bucket, columns, cells, ids, limit, offset })
+        let bucket = Arc::clone(&self.bucket);
+        Ok(DocumentPlan { bucket, columns, cells, ids, limit, offset })
     }
 }
 

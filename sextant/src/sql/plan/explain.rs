@@ -61,7 +61,11 @@ impl IndexPlan {
                 exprs.iter().map(Expr::to_string).collect::<Vec<_>>().join(", ")
             }
         };
-        lines.push(format!("  Slices: {}, by hash of {by}", spec.slices));
+        let read = match self.request.slices(&self.index) {
+            Some(read) => format!("{} of ", read.len()),
+            None => String::new(),
+        };
+        lines.push(format!("  Slices: {read}{}, by hash of {by}", spec.slices));
         lines
     }
 

@@ -28,6 +28,7 @@ pub(super) struct IndexSelect {
     index: Arc<IndexInfo>,
     distinct: bool,
     items: Vec<Item>,
+    columns: Arc<[ColumnInfo]>,
     filter: Option<Expr>,
     order_by: Vec<Order>,
     limit_offset: LimitOffset,
@@ -51,7 +52,7 @@ pub struct IndexPlan {
     /// The index.
     pub index: Arc<IndexInfo>,
     /// The columns of the result.
-    pub columns: Vec<ColumnInfo>,
+    pub columns: Arc<[ColumnInfo]>,
     /// The contents of each column.
     pub cells: Vec<Cell>,
     /// The request to the router; the session sets its consistency and time-out.
@@ -109,6 +110,7 @@ impl IndexSelect {
         Ok(Self {
             index: Arc::clone(index),
             distinct: select.distinct && aggregates == 0,
+            columns: items.iter().map(|item| item.info.clone()).collect(),
             items,
             filter,
             order_by,
@@ -116,8 +118,8 @@ impl IndexSelect {
         })
     }
 
-    pub(super) fn columns(&self) -> Vec<ColumnInfo> {
-        self.items.iter().map(|item| item.info.clone()).collect()
+    pub(super) fn columns(&self) -> Arc<[ColumnInfo]> {
+        Arc::clone(&self.columns)
     }
 
     pub(super) fn learn(&self, types: &mut ParameterTypes) {
@@ -132,17 +134,17 @@ impl IndexSelect {
         self.limit_offset.learn(types);
     }
 
-    pub(super) fn plan(mut self, values: &[Value]) -> Result<IndexPlan> {
+    pub(super) fn plan(&self, values: &[Value]) -> Result<IndexPlan> {
         let spec = Arc::clone(&self.index.spec);
         let cost = CostMeter::for_evaluation();
         let mut conjuncts = Vec::new();
-        if let Some(mut filter) = self.filter.take() {
+        if let Some(mut filter) = self.filter.clone() {
             bind(&mut filter, values, Some(Columns::from_index(&self.index)), &cost)?;
             flatten(filter, &mut conjuncts);
         }
         let mut access = access(&spec, conjuncts);
         access.filter.iter_mut().for_each(sort_lists);
-        let (limit, offset) = std::mem::take(&mut self.limit_offset).rows(values, &cost)?;
+        let (limit, offset) = self.limit_offset.rows(values, &cost)?;
         let columns = self.columns();
         let (cells, calls) = self.cells(values, &cost)?;
         let aggregated = !calls.is_empty();
@@ -154,6 +156,7 @@ impl IndexSelect {
         let request = ScanRequest {
             index: self.index.id,
             ranges: access.ranges,
+            partitions: access.partitions,
             filter: match access.filter.len() {
                 0 | 1 => access.filter.into_iter().next(),
                 _ => Some(Expr::And(access.filter)),
@@ -174,7 +177,8 @@ impl IndexSelect {
         };
         let skip_aggregates = aggregated && (limit == Some(0) || offset > 0);
         let used = access.used;
-        Ok(IndexPlan { index: self.index, columns, cells, request, skip_aggregates, used })
+        let index = Arc::clone(&self.index);
+        Ok(IndexPlan { index, columns, cells, request, skip_aggregates, used })
     }
 
     fn distinct_parts(&self, fixed: &[bool]) -> Result<Option<u16>> {

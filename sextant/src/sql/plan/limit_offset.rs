@@ -28,15 +28,16 @@ impl LimitOffset {
     }
 
     /// Returns the limit, if there is one, and the offset.
-    pub(super) fn rows(mut self, values: &[Value], cost: &CostMeter) -> Result<(Option<u64>, u64)> {
-        let count = |expr: &mut Option<Expr>, clause: &str| match expr {
+    pub(super) fn rows(&self, values: &[Value], cost: &CostMeter) -> Result<(Option<u64>, u64)> {
+        let count = |expr: &Option<Expr>, clause: &str| match expr {
             Some(expr) => {
-                bind(expr, values, None, cost)?;
-                row_count(expr, clause, cost)
+                let mut expr = expr.clone();
+                bind(&mut expr, values, None, cost)?;
+                row_count(&expr, clause, cost)
             }
             None => Ok(None),
         };
-        let limit = count(&mut self.limit, "LIMIT")?;
-        Ok((limit, count(&mut self.offset, "OFFSET")?.unwrap_or(0)))
+        let limit = count(&self.limit, "LIMIT")?;
+        Ok((limit, count(&self.offset, "OFFSET")?.unwrap_or(0)))
     }
 }

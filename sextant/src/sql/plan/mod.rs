@@ -15,6 +15,7 @@ mod limit_offset;
 mod names;
 mod order;
 mod parameters;
+mod partitions;
 mod ranges;
 mod relation;
 mod select;

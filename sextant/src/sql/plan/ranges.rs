@@ -14,6 +14,7 @@ use proto::rpc::scan::KeyRange;
 use proto::value::key::successor;
 
 use super::condition::set_of;
+use super::partitions::partition_keys;
 use super::value_set::{Bound, Part, Set, covering, intersect};
 
 /// Maximum of ranges in a scan, because each is a seek in each slice. A longer list becomes one range and a filter.
@@ -30,6 +31,8 @@ pub struct Access {
     pub used: Vec<Expr>,
     /// The remaining conjuncts, which the filter checks.
     pub filter: Vec<Expr>,
+    /// The partition keys that entries can have, if they are known ([`super::partitions`]).
+    pub partitions: Option<Vec<Bytes>>,
 }
 
 /// Splits the conjuncts of a condition into ranges and a filter.
@@ -44,6 +47,7 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
         fixed: vec![false; spec.keys.len()],
         used: vec![],
         filter: rest,
+        partitions: partition_keys(spec, &sets),
     };
     let mut prefixes = vec![Vec::new()];
     let mut ranges = None;
@@ -78,7 +82,7 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
 }
 
 /// The set of a part with its conjuncts, if there are any.
-type PartSet = Option<(Set, Vec<Expr>)>;
+pub(super) type PartSet = Option<(Set, Vec<Expr>)>;
 
 /// Returns the set of each part, and the conjuncts that form no set.
 fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {

@@ -1,5 +1,7 @@
 //! The two steps of planning a SELECT.
 
+use std::sync::Arc;
+
 use proto::Result;
 use proto::expr::ColumnType;
 use proto::value::Value;
@@ -50,7 +52,7 @@ pub fn resolve(select: &Select, relation: Option<&Relation>) -> Result<Resolved>
 
 impl Resolved {
     /// The columns of the result.
-    pub fn columns(&self) -> Vec<ColumnInfo> {
+    pub fn columns(&self) -> Arc<[ColumnInfo]> {
         match &self.0 {
             ResolvedKind::Index(select) => select.columns(),
             ResolvedKind::Documents(select) => select.columns(),
@@ -70,8 +72,8 @@ impl Resolved {
     }
 
     /// Inserts the values of parameters and chooses the plan.
-    pub fn plan(self, values: &[Value]) -> Result<Plan> {
-        Ok(match self.0 {
+    pub fn plan(&self, values: &[Value]) -> Result<Plan> {
+        Ok(match &self.0 {
             ResolvedKind::Index(select) => Plan::Index(Box::new(select.plan(values)?)),
             ResolvedKind::Documents(select) => Plan::Documents(select.plan(values)?),
             ResolvedKind::Constant(select) => Plan::Constant(select.plan(values)?),

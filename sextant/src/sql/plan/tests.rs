@@ -9,7 +9,7 @@ use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::{BucketId, Generation, IndexId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexState};
-use proto::model::topology::IndexTopology;
+use proto::model::topology::{IndexTopology, PartitionKey, TopologyProvider};
 use proto::value::Value;
 use proto::value::key::encode_entry;
 use proto::value::path::Step;
@@ -473,4 +473,55 @@ fn a_computed_column_has_the_same_type_in_an_index_and_in_a_select() {
     let plan = scan(&Relation::Index(Arc::new(index)), sql, &[]);
     let types: Vec<_> = plan.columns.iter().map(|column| column.column_type).collect();
     assert_eq!(types, [Text, Int8, Numeric, Int4, Bool, Int8, Text, Int8]);
+}
+
+#[test]
+fn only_slices_that_can_have_rows_are_read() {
+    let by_id = cities();
+    let by_values = Relation::Index(index(
+        "CREATE INDEX spread ON b (country, n::int8 DESC, lower(name)) \
+         PARTITION BY HASH (lower(name), n::int8)",
+    ));
+    let by_array = Relation::Index(index(
+        "CREATE INDEX tags ON b (UNNEST(tags), country) PARTITION BY HASH (country, META().id)",
+    ));
+    let slices = |relation: &Relation, condition: &str, values: &[Value]| {
+        let Relation::Index(info) = relation else { panic!("an index") };
+        let sql = format!("SELECT id FROM {} WHERE {condition}", info.spec.name);
+        let plan = scan(relation, &sql, values);
+        plan.request.slices(info).map(|slices| slices.iter().map(|s| s.0).collect::<Vec<_>>())
+    };
+    let topology = IndexTopology { number: TopologyNo(1), placement: vec![vec![]; 8] };
+    let of_id = |id: &str| topology.partition(PartitionKey::Id(id)).0;
+    let of_values = |name: &str, n: i64| {
+        let mut bytes = Vec::new();
+        encode_entry(&[Value::from(name), Value::int(n)], &[], "x", &mut bytes).unwrap();
+        topology.partition(PartitionKey::Encoded(&bytes[..bytes.len() - 1])).0
+    };
+    let x = of_values("x", 7);
+    let both = || {
+        let mut both = vec![x, of_values("y", 7)];
+        both.sort_unstable();
+        both.dedup();
+        Some(both)
+    };
+    assert_eq!(slices(&by_id, "id = 'k1'", &[]), Some(vec![of_id("k1")]));
+    assert_eq!(
+        slices(&by_id, "country = 'a' AND id = $1", &["k1".into()]),
+        Some(vec![of_id("k1")])
+    );
+    assert_eq!(slices(&by_id, "country = 'a'", &[]), None);
+    assert_eq!(slices(&by_id, "id >= 'k1' AND id <= 'k1'", &[]), None, "an interval");
+    assert_eq!(slices(&by_values, "n::int8 = 7 AND lower(name) = 'x'", &[]), Some(vec![x]));
+    assert_eq!(slices(&by_values, "n::int8 = 7.0 AND lower(name) = 'x'", &[]), Some(vec![x]));
+    assert_eq!(slices(&by_values, "n::int8 = 7 AND lower(name) IN ('x', 'y')", &[]), both());
+    assert_eq!(slices(&by_values, "n::int8 = 7 AND lower(name) = NULL", &[]), Some(vec![]));
+    for unknown in
+        ["n::int8 = 7", "n::int8 > 7 AND lower(name) = 'x'", "n::int8 = 7 OR lower(name) = 'x'"]
+    {
+        assert_eq!(slices(&by_values, unknown, &[]), None, "{unknown}");
+    }
+    assert_eq!(slices(&by_array, "country = 'a' AND id = 'k1'", &[]), None, "an id is no key part");
+    let plan = plan_of(Some(&by_id), "SELECT id FROM cities WHERE id = 'k1'", &[]).unwrap();
+    assert_eq!(plan.explain().pop().as_deref(), Some("  Slices: 1 of 8, by hash of META().id"));
 }

@@ -42,7 +42,7 @@ pub struct Query {
     pub ranges: Option<Vec<Between>>,
     /// The condition.
     pub condition: Option<Condition>,
-    /// True if the query returns aggregates.
+    /// True if the query returns aggregates: [`Self::aggregates_asked`].
     pub aggregates: bool,
     /// The number of leading key parts of DISTINCT.
     pub distinct: Option<u16>,
@@ -102,6 +102,12 @@ impl Query {
         query
     }
 
+    /// The numbers of the aggregates in [`AGGREGATES`]: all, or those that need not look at each row.
+    pub fn aggregates_asked(&self) -> &'static [usize] {
+        // The direction means nothing to aggregates.
+        if self.reverse { &[0, 2, 3] } else { &[0, 1, 2, 3, 4] }
+    }
+
     /// The product's request.
     pub fn request(&self, index: &SimIndex, id: IndexId, consistency: Consistency) -> ScanRequest {
         let calls = || {
@@ -110,13 +116,15 @@ impl Query {
                 4 => Some(Expr::Column(number_part(index.name) as u16)),
                 _ => Some(Expr::Column(0)),
             };
-            let call = |(n, function)| AggregateCall { function, argument: argument(n) };
-            AGGREGATES.into_iter().enumerate().map(call).collect()
+            let call =
+                |n: &usize| AggregateCall { function: AGGREGATES[*n], argument: argument(*n) };
+            self.aggregates_asked().iter().map(call).collect()
         };
         let all = || vec![KeyRange::all()];
         ScanRequest {
             index: id,
             ranges: self.ranges.as_ref().map_or_else(all, |r| r.iter().map(key_range).collect()),
+            partitions: None,
             filter: self.condition.as_ref().map(Condition::expr),
             reverse: self.reverse,
             ordered: self.ordered,
@@ -141,7 +149,10 @@ impl Query {
             rows.retain(|row| condition.is_met(row));
         }
         if self.aggregates {
-            return Answer::Aggregates(aggregates(index, &rows));
+            let all = aggregates(index, &rows);
+            return Answer::Aggregates(
+                self.aggregates_asked().iter().map(|n| all[*n].clone()).collect(),
+            );
         }
         if self.reverse {
             rows.reverse();

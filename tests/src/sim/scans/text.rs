@@ -31,7 +31,8 @@ pub fn planned(
     if outline(&plan) != outline(&expected) {
         return Err(format!("{sql}: planned {plan:?}, expected {expected:?}"));
     }
-    Ok(ScanRequest { ranges: plan.ranges, filter: plan.filter, ..expected })
+    let ScanRequest { ranges, partitions, filter, .. } = plan;
+    Ok(ScanRequest { ranges, partitions, filter, ..expected })
 }
 
 fn plan(sql: &str, info: &Arc<IndexInfo>) -> Result<ScanRequest, String> {
@@ -54,7 +55,14 @@ fn select(query: &Query, info: &IndexInfo) -> String {
     let columns = match query.distinct {
         _ if query.aggregates => {
             let (first, number) = (name(0), name(number_part(&spec.name)));
-            format!("count(*), count({first}), min({first}), max({first}), sum({number})")
+            let all = [
+                "count(*)".to_owned(),
+                format!("count({first})"),
+                format!("min({first})"),
+                format!("max({first})"),
+                format!("sum({number})"),
+            ];
+            query.aggregates_asked().iter().map(|n| &*all[*n]).collect::<Vec<_>>().join(", ")
         }
         Some(parts) => format!("DISTINCT {}", names(usize::from(parts))),
         None if query.include => "*".to_owned(),

@@ -1,0 +1,197 @@
+//! Read views: what a new scan of an index has to know of the cluster, computed once for each change of it.
+//!
+//! A view holds the newest epoch that all slices can answer, and the node to ask for each slice at it. It belongs to one catalog and
+//! one number of reports, and is computed again by the first scan that finds it older. So a view never outlives a drop, a move, a
+//! rollback that the catalog shows, or a report of a node, and a scan needs no walk over nodes and slices.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use dashmap::DashMap;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::topology::TopologyProvider;
+
+use super::applied::{AppliedEpochs, readable_from};
+
+/// Slices that one node is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// The slices, ascending.
+    pub slices: Vec<SliceNo>,
+    /// The node to ask first; `None` if none is known.
+    pub node: Option<NodeId>,
+    /// True if each slice has another node.
+    pub has_others: bool,
+}
+
+/// What a new scan of an index has to know of the cluster.
+#[derive(Debug)]
+pub(crate) struct ReadView {
+    index: Arc<IndexInfo>,
+    catalog: Arc<Catalog>,
+    reports: u64,
+    /// The newest epoch that all slices can answer now; `None` if a scan must wait for one.
+    pub epoch: Option<Epoch>,
+    /// All slices by the node to ask at that epoch.
+    pub shards: Vec<Placed>,
+}
+
+/// The views of all indexes that were read.
+#[derive(Clone, Default)]
+pub(crate) struct ReadViews(Arc<DashMap<LocalIndexId, Arc<ReadView>>>);
+
+impl ReadViews {
+    /// The view of an index now.
+    pub fn view(
+        &self,
+        index: &Arc<IndexInfo>,
+        applied: &AppliedEpochs,
+        catalog: &ArcSwap<Catalog>,
+    ) -> Arc<ReadView> {
+        // Reports that come from here on make the view older than they are.
+        let (reports, catalog) = (applied.reports(), catalog.load());
+        let is_present = |view: &ReadView| {
+            view.reports == reports
+                && Arc::ptr_eq(&view.catalog, &catalog)
+                && Arc::ptr_eq(&view.index, index)
+        };
+        if let Some(view) = self.0.get(&index.local_id()).filter(|view| is_present(view)) {
+            return Arc::clone(&view);
+        }
+        let view = Arc::new(ReadView::new(index, applied, &catalog, reports));
+        // The view of an older topology, by which a token goes on, gives way to that of the present one.
+        if catalog.indexes.contains_key(&index.id) {
+            self.0.insert(index.local_id(), Arc::clone(&view));
+        }
+        view
+    }
+
+    /// Forgets indexes that are not in the catalog.
+    pub fn take_catalog(&self, catalog: &Catalog) {
+        self.0.retain(|id, _| catalog.local_index(*id).is_some());
+    }
+}
+
+impl ReadView {
+    /// Some slices by the node to ask; `None` if a slice has none.
+    pub fn placed_of(&self, slices: &[SliceNo]) -> Option<Vec<Placed>> {
+        let mut shards: Vec<Placed> = Vec::new();
+        for slice in slices {
+            let shard = self.shards.iter().find(|shard| shard.slices.contains(slice))?;
+            match shards.iter_mut().find(|known| known.node == shard.node) {
+                Some(known) => known.slices.push(*slice),
+                None => shards.push(Placed { slices: vec![*slice], ..*shard }),
+            }
+        }
+        shards.sort_by_key(|shard| shard.node);
+        Some(shards)
+    }
+
+    fn new(
+        index: &Arc<IndexInfo>,
+        applied: &AppliedEpochs,
+        catalog: &Arc<Catalog>,
+        reports: u64,
+    ) -> Self {
+        let from = readable_from(catalog, index.bucket);
+        let newest = applied.newest_common(index);
+        let epoch = newest.filter(|newest| from.is_some_and(|from| from <= *newest));
+        let slices: Vec<SliceNo> = (0..index.topology.slices()).map(SliceNo).collect();
+        let shards = epoch.map(|epoch| place(applied, index, epoch, &slices, &[]));
+        Self {
+            index: Arc::clone(index),
+            catalog: Arc::clone(catalog),
+            reports,
+            epoch,
+            shards: shards.unwrap_or_default(),
+        }
+    }
+}
+
+/// Groups slices by the node to ask at an epoch, and avoids some nodes where a slice has another.
+pub(crate) fn place(
+    applied: &AppliedEpochs,
+    index: &IndexInfo,
+    epoch: Epoch,
+    slices: &[SliceNo],
+    failed: &[NodeId],
+) -> Vec<Placed> {
+    let mut shards: Vec<Placed> = Vec::new();
+    for slice in slices {
+        let nodes = applied.candidates(index, *slice, epoch);
+        let node = nodes.iter().find(|node| !failed.contains(node)).or(nodes.first()).copied();
+        let is_other = |other: &NodeId| Some(*other) != node && !failed.contains(other);
+        let has_others = nodes.iter().any(is_other);
+        match shards.iter_mut().find(|shard| shard.node == node) {
+            Some(shard) => {
+                shard.slices.push(*slice);
+                shard.has_others &= has_others;
+            }
+            None => shards.push(Placed { slices: vec![*slice], node, has_others }),
+        }
+    }
+    shards.sort_by_key(|shard| shard.node);
+    shards
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::{BucketId, IndexId, SliceId};
+    use proto::model::index::{IndexSpec, IndexState};
+    use proto::rpc::scan::AppliedReport;
+
+    use super::*;
+
+    fn index() -> Arc<IndexInfo> {
+        let spec = IndexSpec { slices: 2, ..IndexSpec::new("i", "b") };
+        let placement = vec![vec![NodeId(1)], vec![NodeId(2), NodeId(1)]];
+        let info = IndexInfo::new(IndexId(1), BucketId(1), spec, placement);
+        Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
+    }
+
+    fn report(applied: &AppliedEpochs, node: u64, newest: u64, slices: &[u16]) {
+        let id = |slice: &u16| {
+            let (index, generation) = (index().id, index().generation);
+            (SliceId { index, generation, slice: SliceNo(*slice) }, Epoch(1))
+        };
+        applied.report(AppliedReport {
+            node: NodeId(node),
+            applied: vec![(BucketId(1), Epoch(newest))],
+            readable: Some(slices.iter().map(id).collect()),
+        });
+    }
+
+    #[test]
+    fn a_view_is_kept_until_a_report_or_a_catalog_comes() {
+        let (index, applied, views) = (index(), AppliedEpochs::default(), ReadViews::default());
+        let catalog =
+            Catalog { indexes: [(index.id, Arc::clone(&index))].into(), ..Catalog::default() };
+        let catalog = ArcSwap::from_pointee(catalog);
+        report(&applied, 1, 7, &[0, 1]);
+        let first = views.view(&index, &applied, &catalog);
+        assert_eq!(first.epoch, Some(Epoch(7)));
+        let one = Placed { slices: vec![SliceNo(0)], node: Some(NodeId(1)), has_others: false };
+        let other = Placed { slices: vec![SliceNo(1)], node: Some(NodeId(1)), has_others: true };
+        let both = Placed { slices: vec![SliceNo(0), SliceNo(1)], ..one.clone() };
+        assert_eq!(first.shards, [both]);
+        assert!(Arc::ptr_eq(&first, &views.view(&index, &applied, &catalog)));
+        report(&applied, 2, 9, &[1]);
+        let second = views.view(&index, &applied, &catalog);
+        assert_eq!(second.epoch, Some(Epoch(7)), "slice 0 is not further");
+        assert_eq!(second.shards, [one, Placed { node: Some(NodeId(2)), ..other }]);
+        applied.forget(NodeId(1));
+        assert_eq!(views.view(&index, &applied, &catalog).epoch, None);
+        report(&applied, 1, 9, &[0, 1]);
+        let third = views.view(&index, &applied, &catalog);
+        assert_eq!(third.epoch, Some(Epoch(9)));
+        let mut newer = Catalog::clone(&catalog.load());
+        newer.cas += 1;
+        catalog.store(Arc::new(newer));
+        assert!(!Arc::ptr_eq(&third, &views.view(&index, &applied, &catalog)));
+        catalog.store(Arc::default());
+        views.take_catalog(&catalog.load());
+        assert!(views.0.is_empty(), "a dropped index is forgotten");
+    }
+}
