@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::damaged::DamagedBuckets;
-use crate::feed::StreamContext;
+use crate::feed::{Readings, StreamContext};
 use crate::roles::Roles;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Work, Writer};
@@ -74,6 +74,8 @@ pub struct Projector {
     pub(crate) damaged: DamagedBuckets,
     /// Held while buckets are made and removed.
     pub(crate) catalog_turn: tokio::sync::Mutex<()>,
+    /// The readings of buckets that backfills may join.
+    pub(crate) readings: Arc<Readings>,
 }
 
 /// The buckets that have changed since the last look.

@@ -42,6 +42,9 @@ pub trait DocumentSnapshot: Send {
 
     /// The number of documents, about: replaced ones may count twice.
     fn documents_about(&self) -> u64;
+
+    /// Another walk through the same moment, from the present place on.
+    fn fork(&self) -> Box<dyn DocumentSnapshot>;
 }
 
 /// A range of a vbucket's log.

@@ -2,6 +2,7 @@
 
 mod backfill;
 mod context;
+mod evaluate;
 mod frames;
 mod frames_ahead;
 mod log_reader;
@@ -9,7 +10,8 @@ mod reader;
 mod stream;
 mod task_stream;
 
-pub use backfill::Backfill;
+pub use backfill::{Backfill, Readings};
 pub use context::StreamContext;
+pub use evaluate::Wanted;
 pub use stream::MaintenanceStream;
 pub use task_stream::TaskStream;

@@ -1,6 +1,7 @@
-//! A stream that its own task fills. Dropping the stream cancels the task.
+//! A stream that a task fills. Dropping the stream, or all streams of one task, cancels the task.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::Stream;
@@ -11,12 +12,17 @@ use proto::flow::ByteReceiver;
 /// Yields the messages of a task.
 pub struct TaskStream<T> {
     messages: ByteReceiver<Result<T>>,
-    _task: Task,
+    _task: Arc<Task>,
 }
 
 impl<T> TaskStream<T> {
     /// Creates a stream of the messages that `task` sends.
     pub fn new(messages: ByteReceiver<Result<T>>, task: Task) -> Self {
+        Self::shared(messages, Arc::new(task))
+    }
+
+    /// Creates a stream of the messages that `task` sends, beside other streams.
+    pub fn shared(messages: ByteReceiver<Result<T>>, task: Arc<Task>) -> Self {
         Self { messages, _task: task }
     }
 }

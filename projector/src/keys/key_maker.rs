@@ -1,8 +1,7 @@
 //! Builds the key-versions of documents for one node.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
-use proto::Result;
 use proto::expr::Expr;
 use proto::expr::cost::{CostMeter, TooCostly};
 use proto::expr::eval::{DocumentScope, eval};
@@ -13,6 +12,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::routing::{MutationRouter, Route};
 use proto::value::Value;
 use proto::value::key::encode_part;
+use proto::{Error, Result};
 
 use super::document_keys::{DocumentKeys, OverLimit, document_keys};
 use super::left_out::LeftOutCounters;
@@ -28,6 +28,29 @@ pub struct KeyMaker<'r> {
     pub left_out: &'r LeftOutCounters,
     /// The cost of all evaluations so far.
     pub spent: Cell<u64>,
+}
+
+/// A stored document, parsed by the first who needs its value.
+pub struct ParsedOnce<'d> {
+    id: &'d str,
+    document: &'d [u8],
+    parsed: OnceCell<Value>,
+}
+
+impl<'d> ParsedOnce<'d> {
+    /// A stored document.
+    pub fn new(id: &'d str, document: &'d [u8]) -> Self {
+        Self { id, document, parsed: OnceCell::new() }
+    }
+
+    fn value(&self) -> Result<&Value> {
+        if self.parsed.get().is_none() {
+            // Nobody else sets it meanwhile.
+            let _first = self.parsed.set(parse_stored(self.id, self.document)?);
+        }
+        let missing = || Error::internal("a document that was parsed is gone");
+        self.parsed.get().ok_or_else(missing)
+    }
 }
 
 /// The entries of a document in one index, and their slice. A document without entries has no slice.
@@ -70,19 +93,12 @@ impl KeyMaker<'_> {
     pub fn document(
         &self,
         index: &IndexInfo,
-        (id, seqno): (&str, u64),
-        document: &[u8],
+        seqno: u64,
+        document: &ParsedOnce<'_>,
         out: &mut KeyVersionsWriter,
     ) -> Result<()> {
-        let parsed = std::cell::OnceCell::new();
-        let doc = || match parsed.get() {
-            Some(value) => Ok(Some(value)),
-            None => {
-                let value = parse_stored(id, document)?;
-                Ok(Some(parsed.get_or_init(|| value)))
-            }
-        };
-        if let Some(state) = self.state(index, id, doc)?
+        let id = document.id;
+        if let Some(state) = self.state(index, id, || document.value().map(Some))?
             && !state.keys.keys.is_empty()
         {
             out.mutation(seqno, MutationKind::Upsert, id, 1);

@@ -4,5 +4,5 @@ mod document_keys;
 mod key_maker;
 mod left_out;
 
-pub use key_maker::KeyMaker;
+pub use key_maker::{KeyMaker, ParsedOnce};
 pub use left_out::LeftOutCounters;

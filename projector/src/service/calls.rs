@@ -20,7 +20,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
 
 use crate::copies;
-use crate::feed::{Backfill, MaintenanceStream, TaskStream};
+use crate::feed::{Backfill, MaintenanceStream, TaskStream, Wanted};
 use crate::hand_over;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
@@ -156,28 +156,17 @@ impl ProjectorApi for Projector {
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
         let index = self.index(&request).await?;
         let bucket = self.bucket(index.bucket).await?;
-        let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
-        let (snapshot, cut, kept) = self
-            .env
-            .blocking(move || {
-                let _gate = at.gate.shown();
-                let (cut, kept) = (at.durable(), at.ownership().owned.clone());
-                let snapshot = store.snapshot(at.info.id)?;
-                // A bucket that another copy leads may have documents that nobody may see.
-                at.check_open().map(|()| (snapshot, cut, kept))
-            })
-            .await?;
+        bucket.check_open()?;
         let vbuckets = request.vbuckets.unwrap_or_else(|| VbucketSet::all(bucket.info.vbuckets));
-        if let Some(vbucket) = vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
+        let kept = bucket.ownership();
+        if let Some(vbucket) = vbuckets.iter().find(|vbucket| !kept.owned.contains(*vbucket)) {
             return Err(bucket.not_owned(vbucket));
         }
-        let cut = cut.of(&vbuckets);
-        let context = Arc::clone(&self.streams);
         let (out, messages) = byte_channel(self.config.stream_bytes_max);
-        let node = request.node;
-        let backfill = Backfill { context, bucket, index, node, cut, vbuckets };
-        let task = self.env.spawn_request("backfill stream", backfill.run(snapshot, out));
-        Ok(Box::pin(TaskStream::new(messages, task)))
+        let wanted = Arc::new(Wanted { node: request.node, index, vbuckets });
+        let backfill = Backfill { wanted, out };
+        let task = self.readings.join(&self.streams, &bucket, backfill);
+        Ok(Box::pin(TaskStream::shared(messages, task)))
     }
 
     async fn sample(&self, bucket: BucketId) -> Result<Vec<Bytes>> {

@@ -80,6 +80,7 @@ impl Service {
             roles: Roles::new(),
             damaged,
             catalog_turn: Default::default(),
+            readings: Default::default(),
         });
         for (record, ends) in found {
             projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));

@@ -1,5 +1,7 @@
 //! Streams and backfills.
 
+use std::time::Duration;
+
 use futures::StreamExt;
 use proto::ErrorCode;
 use proto::expr::Expr;
@@ -12,6 +14,7 @@ use proto::model::topology::{PartitionKey, TopologyProvider};
 use proto::rpc::api::{ProjectorApi, ResultStream, WatchMessage};
 use proto::rpc::mutation::*;
 use proto::value::Value;
+use tokio::time::timeout;
 
 use crate::common::*;
 
@@ -145,6 +148,50 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
     assert_eq!(whole.len(), 298);
     assert_eq!((&whole["d0"], &whole["d2"]), (&vec![Value::int(-1)], &vec![Value::int(-2)]));
     assert_eq!(whole["d299"], [Value::int(299)]);
+}
+
+/// All backfills that are asked for together come from one reading. One of their readers is gone, and one takes nothing for a while.
+#[tokio::test]
+async fn backfills_share_a_reading_and_a_slow_one_leaves_it() {
+    let world = World::new(|config| config.stream_bytes_max = 8 << 10).await;
+    let indexes = [1, 2].map(|n| index(n, PartitionBy::DocumentId));
+    world.script.say(WatchMessage::Catalog(catalog(1, &indexes).into()));
+    let pad = "x".repeat(1000);
+    let writes = |from: u32| {
+        let upsert = |n| upsert(&format!("d{n:05}"), &format!("{{\"n\":{n},\"pad\":\"{pad}\"}}"));
+        (from..from + 500).map(upsert).collect()
+    };
+    for from in (0..3000).step_by(500) {
+        world.write(writes(from)).await.expect("written");
+    }
+    let ask = async |node: NodeId, n: u64| {
+        let request = BackfillRequest { index: local(n), ..first_index(node) };
+        world.projector().backfill(request).await.expect("a backfill")
+    };
+    let slow = ask(INDEXERS[0], 1).await;
+    let gone = ask(INDEXERS[0], 1).await;
+    // What is written before the last one asks is in all of them: the reading begins a moment later.
+    world.write(vec![upsert("last", "{\"n\":7}")]).await.expect("written");
+    let end = world.projector().positions(BUCKET).await.expect("positions");
+    let others = [ask(INDEXERS[1], 1).await, ask(INDEXERS[0], 2).await, ask(INDEXERS[1], 2).await];
+    drop(gone);
+    let [of_other_node, first, second] = others.map(|stream| tokio::spawn(read_backfill(stream)));
+    let all = async { (of_other_node.await, first.await, second.await) };
+    let read = timeout(Duration::from_secs(20), all).await.expect("the slow one holds nobody up");
+    let (Ok(of_other_node), Ok(first), Ok(second)) = read else { panic!("a reader failed") };
+    let slow = read_backfill(slow).await;
+    for backfilled in [&slow, &of_other_node, &first, &second] {
+        assert_eq!(backfilled.cut, end);
+    }
+    let all = |one: &Backfilled, other: &Backfilled| {
+        let mut all = one.contents.clone();
+        all.extend(other.contents.clone());
+        assert_eq!(all.len(), one.contents.len() + other.contents.len(), "a document has one node");
+        all
+    };
+    let expected = all(&first, &second);
+    assert_eq!((expected.len(), &expected["last"]), (3001, &vec![Value::int(7)]));
+    assert_eq!(all(&slow, &of_other_node), expected);
 }
 
 /// A few short documents that are a hundred times as long in an index, from the log, from the head and in a backfill.

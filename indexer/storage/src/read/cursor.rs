@@ -27,7 +27,7 @@ const CACHED_BLOCKS: u32 = 3;
 pub const AHEAD_BLOCKS_MAX: u32 = 32;
 
 /// A position in a section.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cursor {
     table: Arc<Table>,
     /// Slice that the rows count for.

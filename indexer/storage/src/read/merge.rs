@@ -18,6 +18,7 @@ use crate::read::cursor::{Cursor, shared_beginning};
 use crate::read::source::Source;
 
 /// The merged rows of some sources.
+#[derive(Clone)]
 pub struct Merge {
     pub(super) cursors: Vec<Cursor>,
     /// The winner, then the loser of the game at each inner node.

@@ -391,9 +391,14 @@ fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
     (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
 }
 
+#[derive(Clone)]
 struct MemorySnapshot(std::vec::IntoIter<Arc<Mutation>>, u64);
 
 impl DocumentSnapshot for MemorySnapshot {
+    fn fork(&self) -> Box<dyn DocumentSnapshot> {
+        Box::new(self.clone())
+    }
+
     fn documents_about(&self) -> u64 {
         self.1
     }

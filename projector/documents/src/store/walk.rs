@@ -10,6 +10,7 @@ use crate::table::{DocumentWalk, TableMoment};
 
 /// All documents of a bucket at one moment. The walk begins with the first chunk, since the bucket's writer waits for the caller
 /// that fixes the moment.
+#[derive(Clone)]
 pub struct StoreWalk {
     bucket: Arc<BucketStore>,
     after: Option<String>,
@@ -50,5 +51,9 @@ impl DocumentSnapshot for StoreWalk {
 
     fn documents_about(&self) -> u64 {
         self.documents_about
+    }
+
+    fn fork(&self) -> Box<dyn DocumentSnapshot> {
+        Box::new(self.clone())
     }
 }

@@ -24,7 +24,7 @@ use crate::table::version::{RowView, id_text, vbucket_of_hash};
 const RESERVED_BYTES_MAX: usize = 4 << 20;
 
 /// The contents of a table at one moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TableMoment {
     tables: Arc<Tables>,
 }
@@ -37,6 +37,7 @@ impl TableMoment {
 }
 
 /// All documents by id, as of one moment.
+#[derive(Clone)]
 pub struct DocumentWalk {
     merge: Merge,
     filter: WalkFilter,
@@ -51,6 +52,7 @@ pub struct DocumentWalk {
 }
 
 /// The versions that count.
+#[derive(Clone)]
 struct WalkFilter {
     dead: Arc<DeadList>,
     cut: Option<Arc<[Seqno]>>,

@@ -1,0 +1,109 @@
+//! Evaluates the documents of a snapshot for several backfills, off the async threads. Documents without an entry on a node are
+//! omitted, because a slice that is being built has nothing of them to remove.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use proto::Result;
+use proto::model::assignment::VbucketSet;
+use proto::model::ids::{NodeId, vbucket_of};
+use proto::model::index::IndexInfo;
+use proto::rpc::mutation::KeyVersionsWriter;
+
+use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
+use crate::keys::{KeyMaker, ParsedOnce};
+use crate::source::StoredDocument;
+
+/// What a backfill wants: the documents of some vbuckets, as one index has them on one node.
+pub struct Wanted {
+    /// The receiving node.
+    pub node: NodeId,
+    pub index: Arc<IndexInfo>,
+    pub vbuckets: VbucketSet,
+}
+
+/// Documents that are to be evaluated.
+pub struct Unevaluated {
+    documents: std::vec::IntoIter<StoredDocument>,
+    wanted: Vec<Arc<Wanted>>,
+    /// The number of vbuckets of the bucket.
+    vbuckets: u16,
+}
+
+/// A piece of documents that was evaluated.
+pub struct Evaluated {
+    /// The number of documents.
+    pub documents: u64,
+    /// The key-versions of each backfill.
+    pub messages: Vec<(Arc<Wanted>, Bytes)>,
+    /// The documents that are still to be evaluated, since messages are bounded by their content: an index may have many entries for a
+    /// small document.
+    pub rest: Option<Unevaluated>,
+}
+
+/// Documents that a thread evaluates.
+pub struct Evaluating(Pin<Box<dyn Future<Output = Result<Evaluated>> + Send>>);
+
+impl Evaluating {
+    /// Waits until the piece is evaluated.
+    pub async fn finish(self) -> Result<Evaluated> {
+        self.0.await
+    }
+}
+
+impl Unevaluated {
+    /// Documents for some backfills of a bucket with so many vbuckets.
+    pub fn new(documents: Vec<StoredDocument>, wanted: Vec<Arc<Wanted>>, vbuckets: u16) -> Self {
+        Self { documents: documents.into_iter(), wanted, vbuckets }
+    }
+
+    /// Evaluates a piece on a blocking thread, from now on.
+    pub fn begin(self, context: &Arc<StreamContext>) -> Evaluating {
+        let (context, env) = (Arc::clone(context), context.env.clone());
+        let work = async move { env.blocking(move || self.evaluate(&context)).await };
+        let mut work: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(work);
+        // The first poll hands the work to the thread.
+        match work.as_mut().now_or_never() {
+            Some(done) => Evaluating(Box::pin(std::future::ready(done))),
+            None => Evaluating(work),
+        }
+    }
+
+    fn evaluate(mut self, context: &StreamContext) -> Result<Evaluated> {
+        let makers: Vec<_> = self
+            .wanted
+            .iter()
+            .map(|wanted| KeyMaker {
+                node: wanted.node,
+                router: &*context.router,
+                left_out: &context.left_out,
+                spent: Default::default(),
+            })
+            .collect();
+        let mut outs: Vec<KeyVersionsWriter> = makers.iter().map(|_| Default::default()).collect();
+        let mut documents = 0;
+        let has_room = |outs: &[KeyVersionsWriter]| {
+            outs.iter().all(|out| out.len() < MESSAGE_BYTES)
+                && makers.iter().map(|maker| maker.spent.get()).sum::<u64>() < MESSAGE_COST
+        };
+        while has_room(&outs)
+            && let Some(stored) = self.documents.next()
+        {
+            documents += 1;
+            let vbucket = vbucket_of(&stored.id, self.vbuckets);
+            let parsed = ParsedOnce::new(&stored.id, &stored.document);
+            for ((wanted, maker), out) in self.wanted.iter().zip(&makers).zip(&mut outs) {
+                if wanted.vbuckets.contains(vbucket) {
+                    maker.document(&wanted.index, stored.seqno.0, &parsed, out)?;
+                }
+            }
+        }
+        drop(makers);
+        let packed = outs.into_iter().map(|mut out| out.finish());
+        let messages = self.wanted.iter().cloned().zip(packed).collect();
+        let rest = (!self.documents.as_slice().is_empty()).then_some(self);
+        Ok(Evaluated { documents, messages, rest })
+    }
+}
