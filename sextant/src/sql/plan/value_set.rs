@@ -3,6 +3,8 @@
 //! An encoded value is never a prefix of another one, so "before" and "after" an encoded value are points between
 //! entries. An id is not encoded, and can be a prefix of another id.
 
+use std::cmp::Ordering;
+
 use proto::expr::Expr;
 use proto::value::Value;
 use proto::value::key::{encode_part, successor};
@@ -120,11 +122,29 @@ impl Bound {
     }
 
     pub(super) fn is_before(&self, other: &Self) -> bool {
-        match (self.position(&[]), other.position(&[])) {
-            (Some(mine), Some(theirs)) => mine < theirs,
-            (Some(_), None) => true,
-            (None, _) => false,
+        self.compare(other).is_lt()
+    }
+
+    /// Compares the positions of two points, without building them.
+    fn compare(&self, other: &Self) -> Ordering {
+        match (self.position_bytes(), other.position_bytes()) {
+            (Some(mine), Some(theirs)) => mine.cmp(theirs),
+            (None, None) => Ordering::Equal,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
         }
+    }
+
+    /// The bytes of [`Self::position`] without a prefix.
+    fn position_bytes(&self) -> Option<impl Iterator<Item = u8>> {
+        let (begin, last) = match self.after {
+            false => (&self.code[..], None),
+            true => {
+                let end = self.code.iter().rposition(|byte| *byte != 0xff)?;
+                (&self.code[..end], Some(self.code[end] + 1))
+            }
+        };
+        Some(begin.iter().copied().chain(last))
     }
 }
 
@@ -142,7 +162,7 @@ pub(super) type Set = Vec<Interval>;
 /// Sorts intervals, merges adjacent ones, and removes empty ones.
 pub(super) fn union(mut intervals: Set) -> Set {
     intervals.retain(|interval| interval.low.is_before(&interval.high));
-    intervals.sort_by_cached_key(|interval| interval.low.position(&[]));
+    intervals.sort_by(|one, other| one.low.compare(&other.low));
     let mut joined: Set = Vec::with_capacity(intervals.len());
     for interval in intervals {
         match joined.last_mut() {
@@ -185,5 +205,25 @@ pub(super) fn covering(set: &Set) -> Set {
             vec![Interval { low: first.low.clone(), high: last.high.clone(), point: None }]
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_compared_like_their_positions() {
+        let codes: [&[u8]; 8] =
+            [b"", b"a", b"a\xff", b"a\xff\xff", b"b", b"b\0", b"\xff", b"\xff\xff"];
+        let points: Vec<Bound> = codes
+            .iter()
+            .flat_map(|code| [false, true].map(|after| Bound { code: code.to_vec(), after }))
+            .collect();
+        // The very end comes last.
+        let order = |point: &Bound| (point.position(&[]).is_none(), point.position(&[]));
+        for (one, other) in points.iter().flat_map(|one| points.iter().map(move |b| (one, b))) {
+            assert_eq!(one.compare(other), order(one).cmp(&order(other)), "{one:?} {other:?}");
+        }
     }
 }
