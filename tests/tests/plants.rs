@@ -58,9 +58,9 @@ const FOUND: [(&str, &str, u64, u64); 48] = [
     ("copies-not-awaited", "full", 34, 10),
     ("silent-copy-ignored", "full", 34, 10),
     ("lease-unchecked", "full", 244, 10),
-    ("copy-keeps-tail", "full", 25, 10),
+    ("copy-keeps-tail", "full", 28, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
-    ("copy-grows-early", "full", 40, 10),
+    ("copy-grows-early", "full", 355, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {
