@@ -2,7 +2,8 @@
 
 use fastrand::Rng;
 use futures::TryStreamExt;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::Outcome;
@@ -14,7 +15,7 @@ const RANGES: u64 = 20;
 /// Characters of an answer in an error.
 const SHOWN_CHARS_MAX: usize = 400;
 
-/// An answer and whose it is.
+/// An answer with the name of its server.
 pub type Answer<T> = (&'static str, T);
 
 /// Fails and names the query if the answers differ.
@@ -36,7 +37,10 @@ pub fn expect_same<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-/// Compares ranges at random places, and single keys, with each other and with the documents.
+/// Rows of an index: id and n.
+type Rows = Vec<(String, i64)>;
+
+/// Compares ranges at random places, and the first key of each, with each other and with the documents.
 pub async fn compare_ranges(
     peers: &[&dyn Peer],
     documents: &Documents,
@@ -45,37 +49,48 @@ pub async fn compare_ranges(
     width: u64,
 ) -> Outcome<()> {
     let mut rng = Rng::with_seed(width);
-    let froms: Vec<u64> = (0..RANGES).map(|_| rng.u64(0..=documents.rows() - width)).collect();
-    let expected = froms.iter().map(|from| documents.range(*from, width));
-    let mut all = vec![("the documents", expected.collect::<Vec<_>>())];
+    let mut sessions = Vec::new();
     for peer in peers {
         let client = session(*peer).await?;
-        let (range, key) = (peer.range(bucket, index), peer.one_key(bucket, index));
-        let (range, key) = (client.prepare(&range).await?, client.prepare(&key).await?);
-        let mut answers = Vec::new();
-        for from in &froms {
-            let (from, to) = (*from as i64, (*from + width) as i64);
-            let rows = client.query(&range, &[&from, &to]).await?;
-            answers.push(rows.iter().map(|row| (row.get(0), row.get(1))).collect());
-            let row = client.query(&key, &[&from]).await?;
-            let row: Vec<(String, i64)> = row.iter().map(|row| (row.get(0), row.get(1))).collect();
-            let query = format!("{} with $1 = {from}", peer.one_key(bucket, index));
-            let expected = documents.range(from as u64, 1);
-            expect_same(&query, &[("the documents", expected), (peer.name(), row)])?;
-        }
-        all.push((peer.name(), answers));
+        let range = client.prepare(&peer.range(bucket, index)).await?;
+        let key = client.prepare(&peer.one_key(bucket, index)).await?;
+        sessions.push((peer.name(), client, range, key));
     }
-    for (n, from) in froms.iter().enumerate() {
-        let answers: Vec<_> = all.iter().map(|(name, answers)| (*name, &answers[n])).collect();
-        let query = peers[0].range(bucket, index);
-        expect_same(&format!("{query} with $1 = {from}, $2 = {}", from + width), &answers)?;
+    for _ in 0..RANGES {
+        let from = rng.u64(0..=documents.rows() - width);
+        let (first, end) = (from as i64, (from + width) as i64);
+        let mut ranges = vec![("the documents", documents.range(from, width))];
+        let mut keys = vec![("the documents", documents.range(from, 1))];
+        for (name, client, range, key) in &sessions {
+            ranges.push((name, rows(client, range, &[&first, &end]).await?));
+            keys.push((name, rows(client, key, &[&first]).await?));
+        }
+        let [range, key] = [peers[0].range(bucket, index), peers[0].one_key(bucket, index)];
+        expect_same(&format!("{range} with $1 = {first}, $2 = {end}"), &ranges)?;
+        expect_same(&format!("{key} with $1 = {first}"), &keys)?;
     }
     Ok(())
 }
 
-/// Compares the whole index, row by row, and its totals.
-pub async fn compare_whole(peers: &[&dyn Peer], bucket: &str, index: Index) -> Outcome<()> {
-    let (mut wholes, mut all_totals) = (Vec::new(), Vec::new());
+async fn rows(
+    client: &Client,
+    statement: &Statement,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Outcome<Rows> {
+    let rows = client.query(statement, parameters).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+/// Compares the whole index and its totals: with each other, and with the documents if none of them was written since.
+pub async fn compare_whole(
+    peers: &[&dyn Peer],
+    documents: Option<&Documents>,
+    bucket: &str,
+    index: Index,
+) -> Outcome<()> {
+    let of_documents = documents.map(|documents| ("the documents", Whole::of(documents)));
+    let mut wholes: Vec<_> = of_documents.into_iter().collect();
+    let mut all_totals = Vec::new();
     for peer in peers {
         let client = session(*peer).await?;
         wholes.push((peer.name(), whole(&client, &peer.all(bucket, index)).await?));
@@ -117,6 +132,19 @@ pub struct Whole {
     pub rows: u64,
     /// The hash of their text.
     pub hash: u64,
+}
+
+impl Whole {
+    /// The answer that has all documents in the order of n.
+    fn of(documents: &Documents) -> Self {
+        let mut hash = Xxh3::new();
+        for n in 0..documents.rows() {
+            for (id, n) in documents.range(n, 1) {
+                hash.update(format!("{id}\t{n}\n").as_bytes());
+            }
+        }
+        Self { rows: documents.rows(), hash: hash.digest() }
+    }
 }
 
 /// Reads all rows of a SELECT by COPY … TO STDOUT.

@@ -33,7 +33,7 @@ impl Processes {
     }
 }
 
-/// What `/proc/PID/stat` tells of a process.
+/// The fields of `/proc/PID/stat` that count.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,

@@ -1,4 +1,4 @@
-//! Figures: what the bench has measured, as it stands in the JSON file.
+//! The measured figures, in the form of the JSON file.
 
 use serde::{Deserialize, Serialize};
 
@@ -117,14 +117,14 @@ pub struct Side {
     pub value: Spread,
     /// CPU microseconds of the server for each request, row or document.
     pub cpu_us: Option<Spread>,
-    /// How many times as fast as PostgreSQL, round by round; above 1 this peer is faster.
+    /// The rate over PostgreSQL's, or PostgreSQL's time over the time, round by round; below 1 PostgreSQL is ahead.
     pub ratio: Option<Spread>,
 }
 
 /// A figure with one side for each peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What was measured.
+    /// The name of the measurement.
     pub name: String,
     /// The group of the report.
     pub group: Group,

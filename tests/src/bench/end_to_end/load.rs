@@ -25,7 +25,7 @@ pub struct Request {
 /// Draws a request.
 pub type Draw = Arc<dyn Fn(&mut Rng) -> Request + Send + Sync>;
 
-/// What the clients do.
+/// The work of some clients.
 #[derive(Clone)]
 pub struct Load {
     /// The statement of all requests.
@@ -46,7 +46,7 @@ pub struct Load {
     pub seed: u64,
 }
 
-/// What the clients measured.
+/// The measurements of a load.
 #[derive(Debug)]
 pub struct Done {
     /// From the first request to the last answer.

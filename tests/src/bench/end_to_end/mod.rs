@@ -8,7 +8,7 @@
 //! | [`answers`] | comparisons of the servers' answers |
 //! | [`bench`] | the state of a run, and the rounds in which the servers take turns |
 //! | [`measure`] | the measurements |
-//! | [`figures`], [`spread`], [`cpu`] | what is measured of a round, and of all rounds |
+//! | [`figures`], [`spread`], [`cpu`] | the values of one round and of all rounds |
 //! | [`report`] | the table, the Markdown file and its plots |
 //! | [`run`], [`settings`], [`machine`] | one run from its flags to its figures |
 //!

@@ -20,6 +20,7 @@ use super::settings::{Other, Settings};
 
 /// Runs the bench, prints its table, and writes the JSON file if one is wanted.
 pub fn run(settings: &Settings) -> Outcome<()> {
+    settings.check_json()?;
     let parent = settings.dir.clone().unwrap_or_else(std::env::temp_dir);
     let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(parent)?;
     // PostgreSQL's user passes through it.
@@ -61,9 +62,9 @@ async fn measure(settings: &Settings, dir: &Path) -> Outcome<Figures> {
     // Its processes would only take processor time from the others.
     let beside = bench.beside.take();
     let peers = bench.peers.iter().chain(&beside);
-    let version =
-        |peer: &Box<dyn Peer>| Version { peer: peer.name().into(), version: peer.version().into() };
-    let versions = peers.map(version).collect();
+    let versions = peers
+        .map(|peer| Version { peer: peer.name().into(), version: peer.version().into() })
+        .collect();
     drop(beside);
     whole_index::measure(&mut bench).await?;
     loading::create_index(&mut bench).await?;

@@ -58,6 +58,16 @@ impl Settings {
         Ok(std::path::absolute(path)?)
     }
 
+    /// Fails if the JSON file could not be written at the end of a long run.
+    pub fn check_json(&self) -> Outcome<()> {
+        let Some(path) = &self.json else { return Ok(()) };
+        let parent = std::path::absolute(path)?;
+        match parent.parent().is_some_and(|parent| parent.is_dir()) && !path.is_dir() {
+            true => Ok(()),
+            false => Err(format!("--json {}: no such directory", path.display()).into()),
+        }
+    }
+
     /// The commands that repeat the run. They contain no paths of this machine.
     pub fn commands(&self) -> Vec<String> {
         let mut run = "cargo run --release -p tests --bin bench -- end-to-end".to_owned();

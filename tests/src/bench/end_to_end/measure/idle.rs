@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::super::super::Outcome;
 use super::super::bench::{Bench, cpu_us, until_quiet};
 use super::super::figures::{Group, Sample, Series, Unit};
+use super::super::peers::Peer;
 
 /// The time for which the servers are left alone.
 const IDLE_TIME: Duration = Duration::from_secs(5);
@@ -16,7 +17,7 @@ pub async fn measure(bench: &mut Bench) -> Outcome<()> {
     let before = cpu_us(&peers)?;
     tokio::time::sleep(IDLE_TIME).await;
     let used = cpu_us(&peers)?.into_iter().zip(before).map(|(after, before)| after - before);
-    let series = |(peer, us): (&&dyn super::super::peers::Peer, f64)| {
+    let series = |(peer, us): (&&dyn Peer, f64)| {
         let value = us / 1e3 / IDLE_TIME.as_secs_f64();
         Series { peer: peer.name().into(), samples: vec![Sample { value, cpu_us: None }] }
     };

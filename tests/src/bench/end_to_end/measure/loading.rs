@@ -46,7 +46,7 @@ pub async fn create_index(bench: &mut Bench) -> Outcome<()> {
         Ok([sample(peer, rows, begun, cpu_us)?])
     };
     let [series] = bench.alternate(&bench.all(), measure).await?;
-    compare_whole(&bench.all(), READ, EIGHT_SLICES).await?;
+    compare_whole(&bench.all(), Some(&bench.documents), READ, EIGHT_SLICES).await?;
     bench.add("CREATE INDEX, 8 slices", Group::Loading, Unit::DocumentsPerS, &series)
 }
 
@@ -66,7 +66,7 @@ pub async fn copy_in(bench: &mut Bench) -> Outcome<()> {
         Ok([sample(peer, documents.rows(), begun, cpu_us)?])
     };
     let [series] = bench.alternate(&bench.all(), measure).await?;
-    compare_whole(&bench.all(), WRITTEN, EIGHT_SLICES).await?;
+    compare_whole(&bench.all(), Some(&documents), WRITTEN, EIGHT_SLICES).await?;
     let name = "COPY into a bucket with an index, until visible";
     bench.add(name, Group::Loading, Unit::DocumentsPerS, &series)?;
     for peer in bench.all() {

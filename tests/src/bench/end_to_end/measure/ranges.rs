@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::super::Outcome;
-use super::super::answers::compare_ranges;
+use super::super::answers::{compare_ranges, compare_whole};
 use super::super::bench::{Bench, CLIENTS, READ};
 use super::super::documents::Documents;
 use super::super::figures::{Group, Sample, Unit};
@@ -20,7 +20,7 @@ enum Width {
     Key,
 }
 
-/// What is read, by which index.
+/// The reads by name, index and width.
 const READS: [(&str, Index, Width); 7] = [
     ("range of 100 rows, 1 slice", ONE_SLICE, Width::Rows(100)),
     ("range of 1 row, 8 slices", EIGHT_SLICES, Width::Rows(1)),
@@ -33,6 +33,9 @@ const READS: [(&str, Index, Width); 7] = [
 
 /// Compares and measures all of them.
 pub async fn measure(bench: &mut Bench) -> Outcome<()> {
+    for index in [ONE_SLICE, EIGHT_SLICES, BY_KEY] {
+        compare_whole(&bench.of_ranges(), Some(&bench.documents), READ, index).await?;
+    }
     for (name, index, width) in READS {
         let rows = match width {
             Width::Rows(rows) => rows,

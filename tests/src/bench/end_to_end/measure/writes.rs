@@ -100,5 +100,5 @@ async fn compare_after_writes(bench: &Bench) -> Outcome<()> {
             client.execute_raw(&upsert, parameters).await?;
         }
     }
-    compare_whole(&bench.all(), WRITTEN, EIGHT_SLICES).await
+    compare_whole(&bench.all(), None, WRITTEN, EIGHT_SLICES).await
 }

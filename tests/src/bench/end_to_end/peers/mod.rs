@@ -1,4 +1,4 @@
-//! The servers under measurement, and what a bench asks of them.
+//! The servers under measurement, and their statements.
 //!
 //! [`Peer`] has the statements, with an implementation for each server: [`sextant`] (one process, or a process for each
 //! member) and [`postgres`]. A peer's processes are killed when it is dropped.
@@ -35,7 +35,7 @@ pub const EIGHT_SLICES: Index = Index { suffix: "n_8", slices: 8, is_partitioned
 /// An index of eight slices whose entries are spread by n.
 pub const BY_KEY: Index = Index { suffix: "n_key", slices: 8, is_partitioned_by_key: true };
 
-/// A server under measurement. What is a bucket at Sextant is a table with a primary key at PostgreSQL.
+/// A server under measurement. A bucket is a table with a primary key at PostgreSQL.
 pub trait Peer {
     /// The name in tables.
     fn name(&self) -> &'static str;
@@ -101,7 +101,7 @@ pub trait Peer {
     }
 }
 
-/// How a load reaches a server, and which processes it keeps busy.
+/// The address and the processes of a server.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The parameters of a connection.

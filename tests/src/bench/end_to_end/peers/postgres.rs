@@ -14,7 +14,7 @@ use super::super::figures::POSTGRESQL;
 use super::process::{free_port, run};
 use super::{EIGHT_SLICES, Index, Parameter, Peer, Target};
 
-/// Where Debian and Ubuntu install PostgreSQL, a folder for each major version.
+/// The folder in which Debian and Ubuntu install PostgreSQL, with a folder for each major version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// The user that runs the server when this process is root's: PostgreSQL refuses to run as root.
 const USER: &str = "postgres";

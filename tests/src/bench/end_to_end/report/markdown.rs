@@ -8,6 +8,21 @@ use super::super::figures::{Figure, Figures, Group, Side};
 use super::numbers::{number, spread};
 use super::svg;
 
+/// Characters of a line of text.
+const LINE_CHARS_MAX: usize = 120;
+
+const INTRODUCTION: &str = "Sextant as its users meet it: the release binary, over SQL. All servers ran on one machine \
+    and in one run; clients shared its processors. This file is made by `bench report`.";
+const READING: &str = "In each round the servers take turns, and their order changes. A cell has the median of the \
+    rounds, and in parentheses the minimum and the maximum. *CPU* is the CPU time of the server, of all its processes, in \
+    microseconds for each request, row or document. *×* is the rate over PostgreSQL's rate, or PostgreSQL's time over the \
+    time, formed round by round: below 1 PostgreSQL is ahead. The bench compares the servers' answers and ends with an \
+    error if one differs.";
+const SERVERS: &str = "PostgreSQL has `shared_buffers = 1GB`, `max_wal_size = 4GB`, `maintenance_work_mem = 512MB`, and its \
+    default durability. Its table has a primary key and an index on `n` that includes `id`. `sextant dev` runs three \
+    coordinators, a projector, three indexers and a router in one process; the figures of *Sextant, processes* are of one \
+    coordinator, a projector, three indexers and a router as processes.";
+
 /// Writes the Markdown file, and its plots into the folder of the same name beside it.
 pub fn write(json: &Path, out: &Path) -> Outcome<()> {
     let text = std::fs::read_to_string(json)
@@ -44,7 +59,7 @@ fn document(figures: &Figures, folder: &str) -> String {
             continue;
         }
         let (title, file) = (group.title(), group.file_name());
-        let _infallible = write!(text, "\n## {title}\n\n{}\n\n", about(group));
+        let _infallible = write!(text, "\n## {title}\n\n{}\n\n", wrapped(about(group)));
         let _infallible = write!(text, "![{title}]({folder}/{file}.svg)\n\n");
         text += &table(&of_group);
     }
@@ -55,18 +70,31 @@ fn document(figures: &Figures, folder: &str) -> String {
     text + "```\n"
 }
 
+/// The text with line breaks instead of spaces, so that no line of several words is longer than the limit.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split(' ') {
+        let chars = word.chars().count();
+        if length > 0 {
+            let fits = length + 1 + chars <= LINE_CHARS_MAX;
+            lines.push(if fits { ' ' } else { '\n' });
+            length = if fits { length + 1 } else { 0 };
+        }
+        lines += word;
+        length += chars;
+    }
+    lines
+}
+
 fn head(figures: &Figures) -> String {
     let Figures { date, machine, rows, seconds, rounds, .. } = figures;
+    let (cores, model, memory) =
+        (machine.cores, &machine.cpu_model, number(machine.memory_mb as f64));
     let mut text = format!(
-        "# Performance\n\n\
-         Sextant as its users meet it: the release binary, over SQL. All servers ran on one machine and in one run; clients \
-         shared its processors. This file is made by `bench report`.\n\n\
-         | | |\n|---|---|\n\
-         | date | {date} |\n\
-         | machine | {} cores ({}), {} MiB of memory |\n",
-        machine.cores,
-        machine.cpu_model,
-        number(machine.memory_mb as f64)
+        "# Performance\n\n{}\n\n| | |\n|---|---|\n| date | {date} |\n\
+         | machine | {cores} cores ({model}), {memory} MiB of memory |\n",
+        wrapped(INTRODUCTION)
     );
     for version in &figures.versions {
         let _infallible = writeln!(text, "| {} | {} |", version.peer, version.version);
@@ -74,20 +102,15 @@ fn head(figures: &Figures) -> String {
     let _infallible = write!(
         text,
         "| documents | {} in each bucket, of about 90 bytes |\n\
-         | rounds | {rounds} of {seconds} s for each figure |\n\n\
-         In each round the servers take turns, and their order changes. A cell has the median of the rounds, and in parentheses \
-         the minimum and the maximum. *CPU* is the CPU time of the server, of all its processes, in microseconds for each \
-         request, row or document. *×* is how many times as fast as PostgreSQL a server is, formed round by round: below 1 it is \
-         slower. The bench compares the servers' answers and ends with an error if one differs.\n\n\
-         PostgreSQL has `shared_buffers = 1GB`, `max_wal_size = 4GB`, `maintenance_work_mem = 512MB`, and its default \
-         durability. Its table has a primary key and an index on `n` that includes `id`. `sextant dev` runs three \
-         coordinators, a projector, three indexers and a router in one process.\n",
-        number(*rows as f64)
+         | rounds | {rounds} of {seconds} s for each figure |\n\n{}\n\n{}\n",
+        number(*rows as f64),
+        wrapped(READING),
+        wrapped(SERVERS)
     );
     text
 }
 
-/// What a group's figures mean.
+/// The meaning of a group's figures.
 fn about(group: Group) -> &'static str {
     match group {
         Group::Ranges => {
@@ -99,7 +122,7 @@ fn about(group: Group) -> &'static str {
              *CPU* of the COPY is for a row."
         }
         Group::Loading => {
-            "`CREATE INDEX` over all documents. `COPY` into a bucket with one index of 8 slices, from its begin until a \
+            "`CREATE INDEX` over all documents. `COPY` into a bucket with one index of 8 slices, from its beginning until a \
              `request_plus` scan has been answered; at PostgreSQL into a table with a primary key and the same index. *CPU* \
              is for a document."
         }
@@ -135,7 +158,7 @@ fn row(name: &str, side: &Side, unit: &str) -> String {
     format!("| {name} | {} | {} {unit} | {cpu} | {ratio} |\n", side.peer, spread(side.value))
 }
 
-/// The figures in which PostgreSQL is faster, the largest difference first.
+/// The figures in which PostgreSQL is ahead, the largest difference first.
 fn slower(figures: &Figures) -> String {
     let mut lost: Vec<(f64, String)> = Vec::new();
     for figure in &figures.figures {
@@ -151,7 +174,7 @@ fn slower(figures: &Figures) -> String {
         true => String::new(),
         false => {
             let lines: String = lost.into_iter().map(|(_, line)| line).collect();
-            format!("\n## Where PostgreSQL is faster\n\n{lines}")
+            format!("\n## Where PostgreSQL is ahead\n\n{lines}")
         }
     }
 }
@@ -186,7 +209,7 @@ mod tests {
     fn the_file_tells_losses_first_and_has_tables_and_commands() {
         let text = document(&figures(), "performance");
         let parts = [
-            "## Where PostgreSQL is faster\n\n- lost: Sextant × 0.500\n\n## Writes of single documents",
+            "## Where PostgreSQL is ahead\n\n- lost: Sextant × 0.500\n\n## Writes of single documents",
             "![Writes of single documents](performance/writes.svg)",
             "| won | Sextant | 2,000 documents/s | 12.0 | 2.00 |\n|  | PostgreSQL | 1,000 documents/s | 12.0 |  |\n",
             "```console\n$ cargo run\n```\n",
@@ -196,6 +219,13 @@ mod tests {
             assert!(text.contains(part), "{part} is missing in {text}");
         }
         assert!(!text.contains("## Ranges"), "a group without figures is left out");
+    }
+
+    #[test]
+    fn a_line_ends_before_the_word_that_is_too_much() {
+        let text = wrapped(&["1234567890"; 24].join(" "));
+        assert_eq!(text.lines().map(str::len).collect::<Vec<_>>(), [109, 109, 21]);
+        assert_eq!(wrapped("one word"), "one word");
     }
 
     #[test]
