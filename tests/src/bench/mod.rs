@@ -4,8 +4,9 @@
 //! is measured alone. [`workload`] defines the documents and the reads, [`phases`] the order of the phases and the
 //! figures.
 //!
-//! Moves of slices during scans: see [`rebalance`].
+//! Moves of slices during scans: see [`rebalance`]. The whole product beside PostgreSQL: see [`end_to_end`].
 
+pub mod end_to_end;
 pub mod fjall;
 pub mod phases;
 pub mod rebalance;

@@ -4,6 +4,9 @@
 //! without `--json`, a table. Each engine runs in its own process.
 //!
 //! `bench rebalance --json` measures the cost of moves of slices for concurrent scans, and their speed beside `cp`.
+//!
+//! `bench end-to-end --peers postgres --json figures.json` measures the real binary over SQL beside PostgreSQL, and
+//! `bench report --json figures.json --out docs/performance.md` writes the figures down with plots.
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes on the real machine")]
 
 use std::collections::BTreeMap;
@@ -13,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use clap::{Args, Parser, Subcommand};
 use tests::bench::phases::{Line, Run};
-use tests::bench::{ENGINES, Outcome, rebalance};
+use tests::bench::{ENGINES, Outcome, end_to_end, rebalance};
 
 /// The allocator of the product's binary; the other engines get it too.
 #[global_allocator]
@@ -57,6 +60,21 @@ enum Bench {
         #[arg(long)]
         json: bool,
     },
+    /// The binary `sextant` over SQL, beside PostgreSQL: ranges, scans, loads, writes, freshness. Their answers are
+    /// compared, and a difference is an error
+    EndToEnd {
+        #[command(flatten)]
+        settings: end_to_end::settings::Settings,
+    },
+    /// Writes the figures of `end-to-end` down as a Markdown file with plots
+    Report {
+        /// The file that `end-to-end --json` has written
+        #[arg(long)]
+        json: PathBuf,
+        /// The Markdown file; the plots go into the folder of its name without `.md`
+        #[arg(long)]
+        out: PathBuf,
+    },
     /// One engine, in this process
     #[command(hide = true)]
     SliceStoreEngine {
@@ -92,6 +110,8 @@ fn main() -> ExitCode {
             let run = rebalance::Run { entries, seconds, memory_bytes: memory_mb << 20, json };
             in_a_directory(dir).and_then(|data| run.run(data.path()))
         }
+        Bench::EndToEnd { settings } => end_to_end::run::run(&settings),
+        Bench::Report { json, out } => end_to_end::report::markdown::write(&json, &out),
         Bench::SliceStore { workload, peers, json } => slice_store(&workload, &peers, json),
         Bench::SliceStoreEngine { workload, engine, bulk } => one_engine(workload, engine, bulk),
     };

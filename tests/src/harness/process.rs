@@ -133,7 +133,7 @@ impl Drop for Dev {
 }
 
 /// The addresses of `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT`.
-pub(super) fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
+pub fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [ready, words @ ..] = &words[..] else { return None };
     let address = |(word, name): (&&str, &str)| {

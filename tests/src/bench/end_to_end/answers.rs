@@ -1,0 +1,174 @@
+//! The servers' answers, compared with each other and with the documents. A difference ends the bench.
+
+use fastrand::Rng;
+use futures::TryStreamExt;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, SimpleQueryMessage, Statement};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::super::Outcome;
+use super::documents::Documents;
+use super::peers::{Index, Peer};
+
+/// Ranges of each width that are compared.
+const RANGES: u64 = 20;
+/// Characters of an answer in an error.
+const SHOWN_CHARS_MAX: usize = 400;
+
+/// An answer with the name of its server.
+pub type Answer<T> = (&'static str, T);
+
+/// Fails and names the query if the answers differ.
+pub fn expect_same<T: PartialEq + std::fmt::Debug>(
+    query: &str,
+    answers: &[Answer<T>],
+) -> Outcome<()> {
+    let Some((first, rest)) = answers.split_first() else { return Ok(()) };
+    let shown = |answer: &Answer<T>| {
+        let text: String = format!("{:?}", answer.1).chars().take(SHOWN_CHARS_MAX).collect();
+        format!("{}: {text}", answer.0)
+    };
+    match rest.iter().find(|other| other.1 != first.1) {
+        Some(other) => {
+            let (ours, theirs) = (shown(first), shown(other));
+            Err(format!("the answers to {query} differ:\n{ours}\n{theirs}").into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Rows of an index: id and n.
+type Rows = Vec<(String, i64)>;
+
+/// Compares ranges at random places, and the first key of each, with each other and with the documents.
+pub async fn compare_ranges(
+    peers: &[&dyn Peer],
+    documents: &Documents,
+    bucket: &str,
+    index: Index,
+    width: u64,
+) -> Outcome<()> {
+    let mut rng = Rng::with_seed(width);
+    let mut sessions = Vec::new();
+    for peer in peers {
+        let client = session(*peer).await?;
+        let range = client.prepare(&peer.range(bucket, index)).await?;
+        let key = client.prepare(&peer.one_key(bucket, index)).await?;
+        sessions.push((peer.name(), client, range, key));
+    }
+    for _ in 0..RANGES {
+        let from = rng.u64(0..=documents.rows() - width);
+        let (first, end) = (from as i64, (from + width) as i64);
+        let mut ranges = vec![("the documents", documents.range(from, width))];
+        let mut keys = vec![("the documents", documents.range(from, 1))];
+        for (name, client, range, key) in &sessions {
+            ranges.push((name, rows(client, range, &[&first, &end]).await?));
+            keys.push((name, rows(client, key, &[&first]).await?));
+        }
+        let [range, key] = [peers[0].range(bucket, index), peers[0].one_key(bucket, index)];
+        expect_same(&format!("{range} with $1 = {first}, $2 = {end}"), &ranges)?;
+        expect_same(&format!("{key} with $1 = {first}"), &keys)?;
+    }
+    Ok(())
+}
+
+async fn rows(
+    client: &Client,
+    statement: &Statement,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Outcome<Rows> {
+    let rows = client.query(statement, parameters).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+/// Compares the whole index and its totals: with each other, and with the documents if none of them was written since.
+pub async fn compare_whole(
+    peers: &[&dyn Peer],
+    documents: Option<&Documents>,
+    bucket: &str,
+    index: Index,
+) -> Outcome<()> {
+    let of_documents = documents.map(|documents| ("the documents", Whole::of(documents)));
+    let mut wholes: Vec<_> = of_documents.into_iter().collect();
+    let mut all_totals = Vec::new();
+    for peer in peers {
+        let client = session(*peer).await?;
+        wholes.push((peer.name(), whole(&client, &peer.all(bucket, index)).await?));
+        let query = totals(&peer.relation(bucket, index));
+        all_totals.push((peer.name(), texts(&client, &query).await?));
+    }
+    expect_same(&peers[0].all(bucket, index), &wholes)?;
+    expect_same(&totals(&peers[0].relation(bucket, index)), &all_totals)
+}
+
+/// A session that sees everything acknowledged.
+pub async fn session(peer: &dyn Peer) -> Outcome<Client> {
+    let client = peer.target().connect().await?;
+    if !peer.see_everything().is_empty() {
+        client.batch_execute(peer.see_everything()).await?;
+    }
+    Ok(client)
+}
+
+fn totals(relation: &str) -> String {
+    format!("SELECT count(*), min(n), max(n), sum(n) FROM {relation}")
+}
+
+/// The values of a statement's rows as text.
+async fn texts(client: &Client, query: &str) -> Outcome<Vec<Option<String>>> {
+    let mut values = Vec::new();
+    for message in client.simple_query(query).await? {
+        if let SimpleQueryMessage::Row(row) = message {
+            values.extend((0..row.len()).map(|n| row.get(n).map(str::to_owned)));
+        }
+    }
+    Ok(values)
+}
+
+/// All rows of a scan, told by their number and their hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// The number of rows.
+    pub rows: u64,
+    /// The hash of their text.
+    pub hash: u64,
+}
+
+impl Whole {
+    /// The answer that has all documents in the order of n.
+    fn of(documents: &Documents) -> Self {
+        let mut hash = Xxh3::new();
+        for n in 0..documents.rows() {
+            for (id, n) in documents.range(n, 1) {
+                hash.update(format!("{id}\t{n}\n").as_bytes());
+            }
+        }
+        Self { rows: documents.rows(), hash: hash.digest() }
+    }
+}
+
+/// Reads all rows of a SELECT by COPY … TO STDOUT.
+pub async fn whole(client: &Client, select: &str) -> Outcome<Whole> {
+    let stream = client.copy_out(&format!("COPY ({select}) TO STDOUT")).await?;
+    let mut stream = std::pin::pin!(stream);
+    let (mut rows, mut hash) = (0, Xxh3::new());
+    while let Some(text) = stream.try_next().await? {
+        rows += text.iter().filter(|byte| **byte == b'\n').count() as u64;
+        hash.update(&text);
+    }
+    Ok(Whole { rows, hash: hash.digest() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_names_the_query_and_both_servers() {
+        assert!(expect_same::<u64>("SELECT 1", &[]).is_ok());
+        assert!(expect_same("SELECT 1", &[("a", 1), ("b", 1)]).is_ok());
+        let error = expect_same("SELECT 1", &[("a", 1), ("b", 1), ("c", 2)]).expect_err("differ");
+        let text = error.to_string();
+        assert!(["SELECT 1", "a: 1", "c: 2"].iter().all(|part| text.contains(part)), "{text}");
+    }
+}

@@ -1,0 +1,6 @@
+//! The figures for readers: a table, a Markdown file and its plots.
+
+pub mod markdown;
+mod numbers;
+pub mod svg;
+pub mod table;
