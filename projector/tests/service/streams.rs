@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::join_all;
 use proto::ErrorCode;
 use proto::expr::Expr;
 use proto::model::catalog::Catalog;
@@ -175,12 +176,11 @@ async fn backfills_share_a_reading_and_a_slow_one_leaves_it() {
     let end = world.projector().positions(BUCKET).await.expect("positions");
     let others = [ask(INDEXERS[1], 1).await, ask(INDEXERS[0], 2).await, ask(INDEXERS[1], 2).await];
     drop(gone);
-    let [of_other_node, first, second] = others.map(|stream| tokio::spawn(read_backfill(stream)));
-    let all = async { (of_other_node.await, first.await, second.await) };
+    let all = join_all(others.map(read_backfill));
     let read = timeout(Duration::from_secs(20), all).await.expect("the slow one holds nobody up");
-    let (Ok(of_other_node), Ok(first), Ok(second)) = read else { panic!("a reader failed") };
+    let [of_other_node, first, second] = &read[..] else { panic!("three were asked for") };
     let slow = read_backfill(slow).await;
-    for backfilled in [&slow, &of_other_node, &first, &second] {
+    for backfilled in [&slow, of_other_node, first, second] {
         assert_eq!(backfilled.cut, end);
     }
     let all = |one: &Backfilled, other: &Backfilled| {
@@ -189,9 +189,9 @@ async fn backfills_share_a_reading_and_a_slow_one_leaves_it() {
         assert_eq!(all.len(), one.contents.len() + other.contents.len(), "a document has one node");
         all
     };
-    let expected = all(&first, &second);
+    let expected = all(first, second);
     assert_eq!((expected.len(), &expected["last"]), (3001, &vec![Value::int(7)]));
-    assert_eq!(all(&slow, &of_other_node), expected);
+    assert_eq!(all(&slow, of_other_node), expected);
 }
 
 /// A few short documents that are a hundred times as long in an index, from the log, from the head and in a backfill.

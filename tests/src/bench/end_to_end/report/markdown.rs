@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_line_ends_before_the_word_that_is_too_much() {
         let text = wrapped(&["1234567890"; 24].join(" "));
-        assert_eq!(text.lines().map(str::len).collect::<Vec<_>>(), [109, 109, 21]);
+        assert_eq!(text.lines().map(str::len).collect::<Vec<_>>(), [120, 120, 21]);
         assert_eq!(wrapped("one word"), "one word");
     }
 
