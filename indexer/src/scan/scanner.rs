@@ -11,7 +11,7 @@ use proto::expr::cost::CostMeter;
 use proto::expr::eval;
 use proto::model::index::IndexSpec;
 use proto::rpc::api::FIRST_BATCH_BYTES;
-use proto::rpc::rows::RowBlockBuilder;
+use proto::rpc::rows::{RowBlock, RowBlockBuilder};
 use proto::rpc::scan::{AggregateCall, FirstBatch, Output, ShardBatch, ShardScan};
 use proto::value::key;
 use proto::{Error, Result};
@@ -32,6 +32,8 @@ pub(super) const STEP_COST: u64 = 4 << 20;
 pub(super) const INLINE_STEP_COST: u64 = STEP_COST / 8;
 /// Cost of reading an entry, beside that of its expressions.
 const ENTRY_COST: u64 = 256;
+/// Cost of opening a cursor: about as much.
+const CURSOR_COST: u64 = ENTRY_COST;
 
 /// An empty batch is sent after this cost without a row: a million entries, well within the shortest time-out.
 const SIGN_OF_LIFE_COST: u64 = 64 * STEP_COST;
@@ -47,6 +49,10 @@ pub struct ShardScanner {
     /// The present walk.
     current: Option<(Walk, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
+    /// The last batch.
+    sent: RowBlock,
+    /// True if the walk that looks at each entry has found the last one visible.
+    is_on_row: bool,
     batch_bytes: usize,
     /// Bytes of rows in a full batch.
     batch_bytes_max: usize,
@@ -61,7 +67,7 @@ pub struct ShardScanner {
     memory_bytes: usize,
     /// Cost of the steps since the last batch.
     silent_cost: u64,
-    /// True if an entry may cost about as much as a whole inline step.
+    /// True if an entry may take long to look at.
     is_costly: bool,
     done: bool,
 }
@@ -92,6 +98,8 @@ impl ShardScanner {
             include: needs_include(&scan, spec.keys.len()),
             current: None,
             builder: RowBlockBuilder::with_capacity(BUFFER_BYTES),
+            sent: RowBlock::default(),
+            is_on_row: false,
             batch_bytes: FIRST_BATCH_BYTES.min(batch_bytes_max),
             batch_bytes_max,
             rows_left: scan.limit.unwrap_or(u64::MAX),
@@ -137,7 +145,8 @@ impl ShardScanner {
             if self.builder.len() >= self.batch_bytes {
                 self.batch_bytes = (self.batch_bytes * 4).min(self.batch_bytes_max);
                 self.silent_cost = 0;
-                return Ok(Some(ShardBatch::Rows(self.builder.finish())));
+                self.sent = self.builder.finish();
+                return Ok(Some(ShardBatch::Rows(self.sent.clone())));
             }
         }
         // An empty batch tells the router that the scan is still running.
@@ -184,7 +193,24 @@ impl ShardScanner {
         let Some((walk, rows)) = self.current.take() else { return };
         let mut next = Vec::new();
         if rows.put_ahead(&mut next) {
-            self.ahead.push(walk.from(next));
+            // A document whose slice changes with its values leaves a deleted version of the same entry in the slice before.
+            let is_shown =
+                self.last_shown(walk.reads, &*rows).is_some_and(|last| *last == next[..]);
+            self.ahead.push(if is_shown { walk.behind(next) } else { walk.from(next) });
+        }
+        self.sent = RowBlock::default();
+    }
+
+    /// The entry that a walk has looked at last, if it is visible.
+    fn last_shown(&self, reads: Reads, rows: &dyn Rows) -> Option<Bytes> {
+        match reads {
+            Reads::Packed => {
+                let sent = || self.sent.iter().last().map(|row| row.entry);
+                self.builder.last_entry().or_else(sent).map(Bytes::copy_from_slice)
+            }
+            Reads::Each => self.is_on_row.then(|| Bytes::copy_from_slice(rows.entry())),
+            // They read one slice, or end with their first row.
+            Reads::Counted | Reads::EndFor(_) => None,
         }
     }
 
@@ -209,10 +235,12 @@ impl ShardScanner {
         // A walk that begins goes on at once: a scan that is parked after each step must come to its end as well.
         if self.current.is_none() {
             let Some(walk) = self.ahead.pop() else { return Ok(false) };
-            self.begin(walk)?;
+            self.begin(walk, spent)?;
         }
         let Some((walk, rows)) = &mut self.current else { return Ok(false) };
-        let looks = (cost_max.saturating_sub(*spent) / ENTRY_COST).max(1);
+        // A step passes the versions of an entry in all slices at least, or it could begin with the same one for ever.
+        let looks = cost_max.saturating_sub(*spent) / ENTRY_COST;
+        let looks = looks.max(self.scan.slices.len() as u64 + 1);
         match walk.reads {
             Reads::Packed => {
                 let bounds = Bounds { bytes: self.batch_bytes, rows: self.rows_left, looks };
@@ -259,7 +287,9 @@ impl ShardScanner {
     /// Looks at the next entry of a walk that needs each.
     fn look_at_one(&mut self, spent: &mut u64) -> Result<()> {
         let Some((_, rows)) = &mut self.current else { return Ok(()) };
-        match rows.look()? {
+        let found = rows.look()?;
+        self.is_on_row = found == Some(true);
+        match found {
             Some(true) => {}
             Some(false) => return Ok(()),
             None => {
@@ -274,7 +304,7 @@ impl ShardScanner {
         };
         if prefix.is_some() && prefix == self.last_prefix.as_deref() {
             let prefix = Bytes::copy_from_slice(prefix.unwrap_or_default());
-            return self.skip_prefix(&prefix);
+            return self.skip_prefix(&prefix, spent);
         }
         let scope = EntryScope { spec: &self.spec, entry, include };
         let cost = CostMeter::for_evaluation();
@@ -291,7 +321,6 @@ impl ShardScanner {
             Output::Aggregates(calls) => add_to(&mut self.partials, calls, &scope, &cost)?,
         }
         *spent += cost.spent();
-        self.is_costly |= cost.spent() > INLINE_STEP_COST / 2;
         if passes {
             // The next entry with this prefix triggers the jump over all of them.
             self.last_prefix = prefix.map(Bytes::copy_from_slice);
@@ -300,7 +329,7 @@ impl ShardScanner {
     }
 
     /// Continues behind all entries that begin with `prefix`.
-    fn skip_prefix(&mut self, prefix: &[u8]) -> Result<()> {
+    fn skip_prefix(&mut self, prefix: &[u8], spent: &mut u64) -> Result<()> {
         let Some((mut walk, _)) = self.current.take() else { return Ok(()) };
         if self.scan.reverse {
             walk.range.high = Some(Bytes::copy_from_slice(prefix));
@@ -310,14 +339,15 @@ impl ShardScanner {
                 None => return Ok(()),
             }
         }
-        self.begin(walk)
+        self.begin(walk, spent)
     }
 
-    fn begin(&mut self, walk: Walk) -> Result<()> {
+    fn begin(&mut self, walk: Walk, spent: &mut u64) -> Result<()> {
         let slices = match &walk.slice {
             Some(slice) => std::slice::from_ref(slice),
             None => &self.scan.slices[..],
         };
+        *spent += self.snapshot()?.cursors(slices, self.include) as u64 * CURSOR_COST;
         let rows = self.snapshot()?.rows(slices, &walk.range, walk.reverse, self.include)?;
         self.current = Some((walk, rows));
         Ok(())

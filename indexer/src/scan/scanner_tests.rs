@@ -345,3 +345,47 @@ async fn the_least_value_of_an_index_is_found_without_a_walk() {
     let first = scanner.first_batch(5 * ENTRY_COST).unwrap();
     assert!(first.is_whole, "a few looks: {first:?}");
 }
+
+/// A document's slice may change while its entry stays the same: then the slice before has a deleted version of the same entry.
+#[tokio::test]
+async fn a_scan_that_is_parked_between_two_slices_shows_an_entry_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = with_ends(&dir, false).await;
+    let mut writer = KeyVersionsWriter::default();
+    for (at, n) in (2000..2050u64).enumerate() {
+        let mut bytes = Vec::new();
+        key::encode_part(&Value::int(n as i64), false, &mut bytes);
+        writer.mutation(1 + at as u64, MutationKind::Upsert, &format!("k{n}"), 1);
+        writer.index(INDEX, 1);
+        writer.entry(SliceNo(((n + 1) % 2) as u16), &bytes, b"");
+    }
+    let piece =
+        Piece { body: writer.finish(), base: Seqno(6000), after: Seqno(6000), to: Seqno(7000) };
+    store.apply(EpochBatch { mark: mark(3, 7000), pieces: vec![piece] }).await.unwrap();
+    let both = vec![SliceNo(0), SliceNo(1)];
+    let filter = Expr::IsNull { expr: Box::new(Expr::Column(0)), negated: true };
+    for (reverse, filter) in [(false, None), (true, None), (false, Some(filter))] {
+        let asked = ShardScan {
+            epoch: Epoch(3),
+            slices: both.clone(),
+            reverse,
+            filter,
+            ..scan(vec![KeyRange::all()])
+        };
+        let entries = |cost| -> Vec<Vec<u8>> {
+            let batches = all_batches(&store, asked.clone(), cost);
+            let blocks = batches.iter().map(|batch| match batch {
+                ShardBatch::Rows(block) => block,
+                other => panic!("{other:?}"),
+            });
+            blocks.flat_map(|block| block.iter().map(|row| row.entry.to_vec())).collect()
+        };
+        let whole = entries(u64::MAX);
+        assert!(whole.len() > 1000);
+        // A step is long enough for the versions of one entry in all slices.
+        for looks in 20..30 {
+            let parked = entries(looks * ENTRY_COST);
+            assert!(parked == whole, "parked after a few looks, reverse: {reverse}");
+        }
+    }
+}

@@ -48,6 +48,15 @@ impl Walk {
         }
         self
     }
+
+    /// Continues a walk behind an entry.
+    pub fn behind(mut self, entry: Vec<u8>) -> Self {
+        match self.reverse {
+            true => self.range.high = Some(entry.into()),
+            false => self.range.low = behind(&entry),
+        }
+        self
+    }
 }
 
 /// The walks of a scan, the first one last.

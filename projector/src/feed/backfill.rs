@@ -8,15 +8,18 @@
 //!
 //! Documents come in chunks, in the order of their ids. Several chunks are evaluated at once, off the async threads; each document is
 //! parsed once for all backfills that need it ([`super::evaluate`]). The messages of a chunk go to all backfills before the next
-//! chunk's, so memory is bounded whatever the bucket's size. A backfill whose reader makes the others wait leaves the reading: it gets
-//! what was evaluated, and goes on with a snapshot of the same moment, at the same place, in a reading of its own.
+//! chunk's, so memory is bounded whatever the bucket's size. A backfill whose reader keeps the others waiting leaves the reading: it goes
+//! on with a snapshot of the same moment, from its own place on, in a reading of its own.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::future::join_all;
+use futures::stream::FuturesUnordered;
 use proto::env::Task;
 use proto::flow::ByteSender;
 use proto::lock::lock;
@@ -24,7 +27,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::rpc::mutation::BackfillMessage;
 use proto::{Error, Result};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use super::context::StreamContext;
 use super::evaluate::{Evaluated, Evaluating, Unevaluated, Wanted};
@@ -37,8 +40,10 @@ const CHUNK_BYTES: usize = 512 << 10;
 const CHUNKS_AT_ONCE: usize = 4;
 /// How long a reading waits for others to join it: the nodes of an index ask within some tens of milliseconds.
 const JOIN_WINDOW: Duration = Duration::from_millis(30);
-/// The time for which a reader may make the others wait, in all.
+/// The time for which a reader may keep the others waiting, beside [`FORGIVEN_PART`].
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
+/// The part of the time, as its divisor, for which a reader may keep the others waiting.
+const FORGIVEN_PART: u32 = 10;
 
 /// One backfill: what is wanted, and its reader.
 pub struct Backfill {
@@ -122,7 +127,9 @@ async fn open(context: Arc<StreamContext>, bucket: Arc<Bucket>, backfills: Vec<B
             readers.push(Reader { backfill, owed: Duration::ZERO });
         }
     }
-    Reading { context, bucket, readers, snapshot, done: 0 }.run().await;
+    let mut reading = Reading::new(&context, &bucket, snapshot);
+    reading.readers = readers;
+    reading.run().await;
 }
 
 /// Sends a message; false if the reader is gone.
@@ -141,14 +148,25 @@ struct Reading {
     bucket: Arc<Bucket>,
     readers: Vec<Reader>,
     snapshot: Box<dyn DocumentSnapshot>,
-    /// Documents that were read, and went to the readers.
+    /// The chunks that are read and not delivered.
+    queue: VecDeque<Chunk>,
+    /// Documents that went to the readers.
     done: u64,
+    /// When the last piece was delivered.
+    delivered: Instant,
 }
 
 struct Reader {
     backfill: Backfill,
     /// How long it has made the others wait.
     owed: Duration,
+}
+
+/// A chunk that is being evaluated.
+struct Chunk {
+    evaluating: Evaluating,
+    /// The snapshot behind the chunk, for a reader that leaves; `None` if there is one reader.
+    behind: Option<Box<dyn DocumentSnapshot>>,
 }
 
 /// A reader that leaves, and the messages that it has not got yet.
@@ -158,6 +176,17 @@ struct Leaving {
 }
 
 impl Reading {
+    /// A reading of a snapshot without readers.
+    fn new(
+        context: &Arc<StreamContext>,
+        bucket: &Arc<Bucket>,
+        snapshot: Box<dyn DocumentSnapshot>,
+    ) -> Self {
+        let (context, bucket) = (Arc::clone(context), Arc::clone(bucket));
+        let (readers, queue, delivered) = (Vec::new(), VecDeque::new(), Instant::now());
+        Self { context, bucket, readers, snapshot, queue, done: 0, delivered }
+    }
+
     /// Sends the whole rest of the snapshot. A reading without readers ends.
     async fn run(mut self) {
         match self.send_all().await {
@@ -170,42 +199,36 @@ impl Reading {
     }
 
     async fn send_all(&mut self) -> Result<()> {
-        let (mut queue, mut is_end) = (VecDeque::new(), false);
-        let mut leaving: Vec<Leaving> = Vec::new();
-        while !self.readers.is_empty() || !leaving.is_empty() {
-            // Those that leave get what is evaluated already, so nothing more is read for them here.
-            while !is_end && leaving.is_empty() && queue.len() < CHUNKS_AT_ONCE {
+        let mut is_end = false;
+        while !self.readers.is_empty() {
+            while !is_end && self.queue.len() < CHUNKS_AT_ONCE {
                 if self.bucket.is_removed() {
                     return Err(self.bucket.removed_error());
                 }
                 match self.read().await? {
-                    Some(evaluating) => queue.push_back(evaluating),
+                    Some(chunk) => self.queue.push_back(chunk),
                     None => is_end = true,
                 }
             }
-            let Some(evaluating) = queue.pop_front() else {
-                if leaving.is_empty() {
-                    return Ok(());
-                }
-                for left in leaving.drain(..) {
-                    self.go_alone(left);
-                }
-                continue;
-            };
+            let Some(Chunk { evaluating, behind }) = self.queue.pop_front() else { break };
             let Evaluated { documents, messages, rest } = evaluating.finish().await?;
-            if let Some(rest) = rest {
-                queue.push_front(rest.begin(&self.context));
-            }
             self.done += documents;
-            let of = self.snapshot.documents_about();
-            let progress = BackfillMessage::Progress { read: self.done, of };
-            self.deliver(messages, &progress, &mut leaving).await;
+            for left in self.deliver(messages).await {
+                // Only one of several readers leaves, and then there is a copy of the snapshot.
+                if let Some(behind) = &behind {
+                    self.go_alone(left, rest.as_ref(), behind.fork());
+                }
+            }
+            if let Some(rest) = rest {
+                let evaluating = rest.begin(&self.context);
+                self.queue.push_front(Chunk { evaluating, behind });
+            }
         }
         Ok(())
     }
 
     /// Reads the next chunk, and begins to evaluate it; `None` at the end.
-    async fn read(&mut self) -> Result<Option<Evaluating>> {
+    async fn read(&mut self) -> Result<Option<Chunk>> {
         let snapshot = std::mem::replace(&mut self.snapshot, Box::new(Nothing));
         let read = move || {
             let mut snapshot = snapshot;
@@ -219,74 +242,100 @@ impl Reading {
             return Ok(None);
         }
         let wanted = self.readers.iter().map(|reader| Arc::clone(&reader.backfill.wanted));
-        let vbuckets = self.bucket.info.vbuckets;
-        Ok(Some(Unevaluated::new(chunk, wanted.collect(), vbuckets).begin(&self.context)))
+        let documents = Unevaluated::new(chunk, wanted.collect(), self.bucket.info.vbuckets);
+        let behind = (self.readers.len() > 1).then(|| self.snapshot.fork());
+        Ok(Some(Chunk { evaluating: documents.begin(&self.context), behind }))
     }
 
-    /// Gives the messages of a chunk to their readers, side by side. Readers that are gone are forgotten, and one that keeps the others
-    /// waiting for too long leaves.
-    async fn deliver(
-        &mut self,
-        messages: Vec<(Arc<Wanted>, Bytes)>,
-        progress: &BackfillMessage,
-        leaving: &mut Vec<Leaving>,
-    ) {
-        let of = |wanted: &Arc<Wanted>| -> Vec<BackfillMessage> {
-            let own = messages.iter().filter(|(other, _)| Arc::ptr_eq(other, wanted));
+    /// Gives the messages of a piece to their readers, side by side. Readers that are gone are forgotten. Returns those that have kept
+    /// the others waiting for too long, from the moment on in which the first of these had its messages.
+    async fn deliver(&mut self, messages: Vec<(Arc<Wanted>, Bytes)>) -> Vec<Leaving> {
+        let of = self.snapshot.documents_about();
+        let progress = BackfillMessage::Progress { read: self.done, of };
+        let of = |reader: &Reader| -> Vec<BackfillMessage> {
+            let is_own = |wanted: &Arc<Wanted>| Arc::ptr_eq(wanted, &reader.backfill.wanted);
+            let own = messages.iter().filter(|(wanted, _)| is_own(wanted));
             // A chunk without entries for the node needs no message of its own.
             let own = own.filter(|(_, packed)| !packed.is_empty());
-            own.map(|(_, packed)| BackfillMessage::Documents(packed.clone()))
-                .chain([progress.clone()])
-                .collect()
+            let own = own.map(|(_, packed)| BackfillMessage::Documents(packed.clone()));
+            own.chain([progress.clone()]).collect()
         };
-        for left in leaving.iter_mut() {
-            left.unsent.extend(of(&left.reader.backfill.wanted));
-        }
-        let is_alone = self.readers.len() == 1;
-        let sends = self.readers.iter().map(|reader| {
-            let (unsent, out) = (of(&reader.backfill.wanted), &reader.backfill.out);
-            let left = LEAVE_AFTER.saturating_sub(reader.owed);
-            async move {
-                let began = Instant::now();
-                let (sent, unsent) = send_in_time(out, unsent, (!is_alone).then_some(left)).await;
-                (sent, unsent, began.elapsed())
-            }
-        });
-        let sent = join_all(sends).await;
-        let mut waits: Vec<Duration> = sent.iter().map(|(_, _, wait)| *wait).collect();
-        waits.sort_unstable();
-        let others = waits.iter().rev().nth(1).copied().unwrap_or_default();
-        for (mut reader, (is_there, unsent, wait)) in
-            std::mem::take(&mut self.readers).into_iter().zip(sent)
-        {
-            reader.owed += if is_alone { Duration::ZERO } else { wait.saturating_sub(others) };
-            match is_there {
-                false => {}
-                true if unsent.is_empty() => self.readers.push(reader),
-                true => leaving.push(Leaving { reader, unsent }),
+        let mut unsent: Vec<Vec<BackfillMessage>> = self.readers.iter().map(of).collect();
+        let sent: Vec<AtomicUsize> = unsent.iter().map(|_| AtomicUsize::new(0)).collect();
+        let waits = self.send_side_by_side(&unsent, &sent).await;
+        let mut leaving = Vec::new();
+        for (n, mut reader) in std::mem::take(&mut self.readers).into_iter().enumerate() {
+            match waits[n] {
+                Wait::Gone => {}
+                Wait::Took(wait) => {
+                    reader.owed += wait;
+                    self.readers.push(reader);
+                }
+                Wait::TooLong => {
+                    let unsent = unsent[n].split_off(sent[n].load(Ordering::Relaxed));
+                    leaving.push(Leaving { reader, unsent });
+                }
             }
         }
-        // Of several that could not take their messages one stays, so that all may be equally slow without reading apart.
-        if self.readers.is_empty()
-            && leaving.len() > 1
-            && let Some(stays) = leaving.pop()
-        {
-            for message in stays.unsent {
-                send(&stays.reader.backfill.out, Ok(message)).await;
-            }
-            self.readers.push(Reader { owed: Duration::ZERO, ..stays.reader });
+        leaving
+    }
+
+    /// Sends messages to each reader. Returns how long each has kept the others waiting.
+    async fn send_side_by_side(
+        &mut self,
+        messages: &[Vec<BackfillMessage>],
+        sent: &[AtomicUsize],
+    ) -> Vec<Wait> {
+        // A reader may keep the others waiting for a small part of the time, for ever.
+        let now = Instant::now();
+        let forgiven = now.duration_since(self.delivered) / FORGIVEN_PART;
+        self.delivered = now;
+        for reader in &mut self.readers {
+            reader.owed = reader.owed.saturating_sub(forgiven);
+        }
+        let mut waits: Vec<Wait> = messages.iter().map(|_| Wait::TooLong).collect();
+        let send_each = |(n, reader)| send_counted(n, reader, &messages[n], &sent[n]);
+        let mut sending: FuturesUnordered<_> =
+            self.readers.iter().enumerate().map(send_each).collect();
+        let mut others_wait_since: Option<Instant> = None;
+        loop {
+            let unfinished = self.readers.iter().zip(&waits);
+            let unfinished = unfinished.filter(|(_, wait)| matches!(wait, Wait::TooLong));
+            let owed = unfinished.map(|(reader, _)| reader.owed).max().unwrap_or_default();
+            let next = match others_wait_since {
+                None => sending.next().await,
+                Some(since) => {
+                    let until = since + LEAVE_AFTER.saturating_sub(owed);
+                    match timeout_at(until, sending.next()).await {
+                        Ok(next) => next,
+                        Err(_late) => return waits,
+                    }
+                }
+            };
+            let Some((n, is_there)) = next else { return waits };
+            let now = Instant::now();
+            waits[n] = match is_there {
+                true => Wait::Took(now - *others_wait_since.get_or_insert(now)),
+                false => Wait::Gone,
+            };
         }
     }
 
-    /// Continues for a reader that leaves: in a task of its own, at the present place of the snapshot.
-    fn go_alone(&self, Leaving { reader, unsent }: Leaving) {
+    /// Continues for a reader that leaves, in a task of its own: with what it has not got, the rest of the chunk, and the snapshot behind
+    /// the chunk.
+    fn go_alone(
+        &self,
+        Leaving { reader, unsent }: Leaving,
+        rest: Option<&Unevaluated>,
+        snapshot: Box<dyn DocumentSnapshot>,
+    ) {
         tracing::info!(
             bucket = %self.bucket.info.name, node = %reader.backfill.wanted.node,
             "a slow backfill leaves the reading that it shared"
         );
-        let (context, bucket) = (Arc::clone(&self.context), Arc::clone(&self.bucket));
-        let (snapshot, done) = (self.snapshot.fork(), self.done);
-        let reader = Reader { owed: Duration::ZERO, ..reader };
+        let rest = rest.map(|rest| rest.only(&reader.backfill.wanted));
+        let mut alone = Self::new(&self.context, &self.bucket, snapshot);
+        alone.done = self.done;
         let env = self.context.env.clone();
         // It ends when its reader is gone.
         let go_on = async move {
@@ -295,34 +344,41 @@ impl Reading {
                     return;
                 }
             }
-            Self { context, bucket, readers: vec![reader], snapshot, done }.run().await;
+            let chunk = |rest: Unevaluated| {
+                let evaluating = rest.begin(&alone.context);
+                Chunk { evaluating, behind: None }
+            };
+            alone.queue.extend(rest.map(chunk));
+            alone.readers.push(Reader { owed: Duration::ZERO, ..reader });
+            alone.run().await;
         };
         env.spawn_request("backfill", go_on).detach();
     }
 }
 
-/// Sends messages until a time has passed. Returns whether the reader is there, and the messages that it has not got.
-async fn send_in_time(
-    out: &ByteSender<Result<BackfillMessage>>,
-    mut messages: Vec<BackfillMessage>,
-    time: Option<Duration>,
-) -> (bool, Vec<BackfillMessage>) {
-    let deadline = time.map(|time| Instant::now() + time);
-    let mut next = 0;
-    while let Some(message) = messages.get(next) {
-        let sending = send(out, Ok(message.clone()));
-        let sent = match deadline {
-            None => Ok(sending.await),
-            Some(at) => timeout(at.saturating_duration_since(Instant::now()), sending).await,
-        };
-        match sent {
-            Ok(true) => next += 1,
-            Ok(false) => return (false, Vec::new()),
-            Err(_late) => break,
+/// How long a reader has kept the others waiting.
+enum Wait {
+    Took(Duration),
+    /// It has not got all of its messages.
+    TooLong,
+    /// It is gone.
+    Gone,
+}
+
+/// Sends messages to a reader, and counts them. Returns the reader's number, and whether it is there.
+async fn send_counted(
+    n: usize,
+    reader: &Reader,
+    messages: &[BackfillMessage],
+    sent: &AtomicUsize,
+) -> (usize, bool) {
+    for message in messages {
+        if !send(&reader.backfill.out, Ok(message.clone())).await {
+            return (n, false);
         }
+        sent.fetch_add(1, Ordering::Relaxed);
     }
-    messages.drain(..next);
-    (true, messages)
+    (n, true)
 }
 
 /// Stands for a snapshot while another thread reads it.

@@ -59,6 +59,12 @@ impl Unevaluated {
         Self { documents: documents.into_iter(), wanted, vbuckets }
     }
 
+    /// The same documents for one of the backfills.
+    pub fn only(&self, wanted: &Arc<Wanted>) -> Self {
+        let documents = self.documents.as_slice().to_vec().into_iter();
+        Self { documents, wanted: vec![Arc::clone(wanted)], vbuckets: self.vbuckets }
+    }
+
     /// Evaluates a piece on a blocking thread, from now on.
     pub fn begin(self, context: &Arc<StreamContext>) -> Evaluating {
         let (context, env) = (Arc::clone(context), context.env.clone());
@@ -85,7 +91,7 @@ impl Unevaluated {
         let mut outs: Vec<KeyVersionsWriter> = makers.iter().map(|_| Default::default()).collect();
         let mut documents = 0;
         let has_room = |outs: &[KeyVersionsWriter]| {
-            outs.iter().all(|out| out.len() < MESSAGE_BYTES)
+            outs.iter().map(KeyVersionsWriter::len).sum::<usize>() < MESSAGE_BYTES
                 && makers.iter().map(|maker| maker.spent.get()).sum::<u64>() < MESSAGE_COST
         };
         while has_room(&outs)

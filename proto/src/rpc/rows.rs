@@ -165,6 +165,11 @@ impl RowBlockBuilder {
         self.len += bytes;
     }
 
+    /// The entry of the last row so far.
+    pub fn last_entry(&self) -> Option<&[u8]> {
+        RowIter::new(&self.data[..self.len]).last().map(|row| row.entry)
+    }
+
     /// Rows so far.
     pub fn rows(&self) -> u32 {
         self.rows

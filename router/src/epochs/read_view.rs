@@ -75,20 +75,6 @@ impl ReadViews {
 }
 
 impl ReadView {
-    /// Some slices by the node to ask; `None` if a slice has none.
-    pub fn placed_of(&self, slices: &[SliceNo]) -> Option<Vec<Placed>> {
-        let mut shards: Vec<Placed> = Vec::new();
-        for slice in slices {
-            let shard = self.shards.iter().find(|shard| shard.slices.contains(slice))?;
-            match shards.iter_mut().find(|known| known.node == shard.node) {
-                Some(known) => known.slices.push(*slice),
-                None => shards.push(Placed { slices: vec![*slice], ..*shard }),
-            }
-        }
-        shards.sort_by_key(|shard| shard.node);
-        Some(shards)
-    }
-
     fn new(
         index: &Arc<IndexInfo>,
         applied: &AppliedEpochs,

@@ -34,16 +34,12 @@ impl ScanPlan {
     pub fn shards(&self) -> Vec<Placed> {
         let wanted = self.request.slices(&self.index);
         let view = self.context.view(&self.index);
-        let is_present = view.epoch == Some(self.epoch);
-        if wanted.is_none() && is_present {
+        if wanted.is_none() && view.epoch == Some(self.epoch) {
             return view.shards.clone();
         }
         let all = || (0..self.index.topology.slices()).map(SliceNo).collect();
         let slices = wanted.unwrap_or_else(all);
-        match view.placed_of(&slices).filter(|_| is_present) {
-            Some(shards) => shards,
-            None => place(&self.context.applied, &self.index, self.epoch, &slices, &[]),
-        }
+        place(&self.context.applied, &self.index, self.epoch, &slices, &[])
     }
 
     /// Groups slices by the node to ask, and avoids some nodes where a slice has another.

@@ -129,7 +129,7 @@ impl ScanPlan {
     }
 
     /// An error after which no node is left to ask names the index and the slices.
-    fn naming(&self, slices: &[SliceNo], error: Error) -> Error {
+    pub(super) fn naming(&self, slices: &[SliceNo], error: Error) -> Error {
         if !matches!(error.code, ErrorCode::Unavailable | ErrorCode::OtherCluster) {
             return error;
         }

@@ -4,8 +4,10 @@
 //! the first batch a task ([`super::shard`]) streams the rest through a bounded channel. The task begins after the last row, or from
 //! the beginning if the call brought nothing: it also deals with nodes that fail and slices that have moved.
 
+use std::sync::{Mutex, PoisonError};
+
 use bytes::Bytes;
-use proto::env::Task;
+use proto::env::{BoxFuture, Task};
 #[cfg(test)]
 use proto::flow::byte_channel;
 use proto::flow::{ByteReceiver, ByteSender, ReceiverGone};
@@ -28,6 +30,9 @@ pub(crate) struct ShardStream {
 enum State {
     /// Nothing was asked for.
     New(Box<Shard>),
+    /// The call for the first batch. It goes on with the next poll if a reader stops waiting for it. The mutex is never locked: a call
+    /// is not `Sync`, and a scan must be.
+    Asking(Mutex<BoxFuture<(Box<Shard>, Result<First>)>>),
     /// The first batch, which was not read yet, and the shard scan that reads the rest.
     First(Result<ShardBatch>, Option<Box<Shard>>),
     /// The first batch was read.
@@ -69,11 +74,16 @@ impl ShardStream {
 
     /// Asks for the first batch unless that was done, so that the streams of several shards can wait for theirs side by side.
     pub async fn begin(&mut self) {
-        let State::New(shard) = &mut self.state else { return };
-        let first = shard.first_batch().await;
-        let State::New(mut shard) = std::mem::replace(&mut self.state, State::Ended) else {
-            return;
-        };
+        if let State::New(_) = self.state
+            && let State::New(mut shard) = std::mem::replace(&mut self.state, State::Ended)
+        {
+            self.state = State::Asking(Mutex::new(Box::pin(async move {
+                let first = shard.first_batch().await;
+                (shard, first)
+            })));
+        }
+        let State::Asking(call) = &mut self.state else { return };
+        let (mut shard, first) = call.get_mut().unwrap_or_else(PoisonError::into_inner).await;
         self.state = match first {
             Ok(First::Batch(FirstBatch { batch, is_whole: true })) => State::First(Ok(batch), None),
             Ok(First::Batch(FirstBatch { batch, .. })) => match shard.advance(&batch) {
@@ -153,22 +163,27 @@ impl Shard {
             Ok(Ok(FirstBatch { batch: ShardBatch::Moved(_), .. })) => nothing(&[]),
             Ok(Ok(first)) => Ok(First::Batch(first)),
             Ok(Err(error)) if Instant::now() >= deadline => Err(error),
-            // The task asks again, and knows what to do about the error.
+            // The task asks another node, or the same again, and knows what to do about the error.
+            Ok(Err(error)) if *has_others && error.is_retry() => nothing(&[id]),
             Ok(Err(_)) => nothing(&[]),
-            Err(_late) => nothing(&[id]),
+            Err(_late) if Instant::now() < deadline => nothing(&[id]),
+            Err(_late) => {
+                let late = Error::unavailable(format!("node {id} did not answer in time"));
+                Err(self.plan.naming(slices, late))
+            }
         }
     }
 
     /// Goes behind the rows of a batch; false if it has none.
     fn advance(&mut self, batch: &ShardBatch) -> bool {
+        // The time-out limits the time without a node that serves, so it starts again after each batch.
+        self.plan.deadline = None;
         let ShardBatch::Rows(block) = batch else { return false };
         let Some(last) = block.iter().last() else { return false };
         self.plan.resume_after = Some(Bytes::copy_from_slice(last.entry));
         if let Some(left) = &mut self.plan.rows_max {
             *left = left.saturating_sub(u64::from(block.rows));
         }
-        // The time-out limits the time without a node that serves, so it starts again after each batch.
-        self.plan.deadline = None;
         true
     }
 

@@ -22,7 +22,11 @@ pub(super) enum RowSource {
 pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: usize) -> usize {
     let places = index.topology.placement.iter().filter_map(|replicas| replicas.first());
     let nodes = places.collect::<BTreeSet<_>>().len().max(1);
-    let shards = if is_merged(request) { nodes } else { PARALLEL_SHARDS.min(nodes) };
+    let shards = match request.slices(index) {
+        Some(slices) => slices.len().clamp(1, nodes),
+        None if is_merged(request) => nodes,
+        None => PARALLEL_SHARDS.min(nodes),
+    };
     shards * (2 * ahead_bytes + BLOCK_BYTES)
 }
 

@@ -1,9 +1,10 @@
 //! Runs the parts of an unordered scan one after another. The next part begins ahead of time.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 
 use bytes::Bytes;
-use futures::future::join_all;
+use futures::future::{Either, join_all, select};
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::ShardBatch;
 use proto::{Error, Result};
@@ -34,11 +35,15 @@ impl Unordered {
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
         loop {
             self.begin_parts();
-            if self.running.len() > 1 {
-                join_all(self.running.iter_mut().map(|(_, stream)| stream.begin())).await;
-            }
-            let Some((part, stream)) = self.running.front_mut() else { return Ok(None) };
-            match stream.next().await? {
+            let mut running = self.running.iter_mut();
+            let Some((part, stream)) = running.next() else { return Ok(None) };
+            // The others ask for their first batches while this one is waited for, and hold it up no longer.
+            let others = join_all(running.map(|(_, stream)| stream.begin()));
+            let batch = match select(pin!(stream.next()), pin!(others)).await {
+                Either::Left((batch, _)) => batch?,
+                Either::Right((_, batch)) => batch.await?,
+            };
+            match batch {
                 ShardBatch::Rows(block) => return Ok(Some(block)),
                 ShardBatch::Moved(places) => {
                     part.slices.retain(|slice| places.iter().all(|(moved, _)| moved != slice));

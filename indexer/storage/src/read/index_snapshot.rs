@@ -76,6 +76,12 @@ impl Snapshot for IndexSnapshot {
         blocks * (1 + self.ahead_max(blocks) as usize)
     }
 
+    fn cursors(&self, slices: &[SliceNo], include: bool) -> usize {
+        let fragments = slices.iter().filter_map(|slice| self.version.slices.get(slice));
+        let fragments: usize = fragments.map(|of| of.rows(include).len()).sum();
+        fragments + slices.len() * self.version.runs.len()
+    }
+
     fn rows(
         &self,
         slices: &[SliceNo],

@@ -31,6 +31,11 @@ pub trait Snapshot: Send + Sync {
         0
     }
 
+    /// The number of cursors that a walk over some slices opens, about.
+    fn cursors(&self, slices: &[SliceNo], _include: bool) -> usize {
+        slices.len()
+    }
+
     /// Walks the entries of some slices in a range, merged, forward or in reverse. Included values
     /// are read only if `include`.
     fn rows(

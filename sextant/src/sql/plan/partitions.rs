@@ -2,6 +2,7 @@
 //! single values exclude all slices but those of these values.
 
 use bytes::Bytes;
+use proto::expr::Expr;
 use proto::model::index::{IndexSpec, PartitionBy};
 
 use super::ranges::PartSet;
@@ -12,8 +13,10 @@ const PARTITIONS_MAX: usize = 64;
 /// Returns all partition keys that entries in these sets of the key parts, and then of the id, can have; `None` if they are unknown.
 pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<Bytes>> {
     let id = spec.keys.len();
-    let part_of = |expr| match expr {
-        &proto::expr::Expr::DocumentId => Some(id),
+    let part_of = |expr: &Expr| match expr {
+        Expr::DocumentId => Some(id),
+        // The values of an array key are its elements.
+        Expr::Unnest(_) => None,
         expr => spec.keys.iter().position(|part| part.expr == *expr),
     };
     let parts: Vec<usize> = match &spec.partition {
