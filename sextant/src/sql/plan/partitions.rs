@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proto::expr::Expr;
 use proto::model::index::{IndexSpec, PartitionBy};
 
-use super::ranges::PartSet;
+use super::value_set::PartSet;
 
 /// Maximum of partition keys of a scan. With more, most slices are read anyway.
 const PARTITIONS_MAX: usize = 64;

@@ -15,7 +15,7 @@ use proto::value::key::successor;
 
 use super::condition::set_of;
 use super::partitions::partition_keys;
-use super::value_set::{Bound, Part, Set, covering, intersect};
+use super::value_set::{Bound, Part, PartSet, Set, covering, intersect};
 
 /// Maximum of ranges in a scan, because each is a seek in each slice. A longer list becomes one range and a filter.
 pub const RANGES_MAX: usize = 1000;
@@ -80,9 +80,6 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
     access.ranges = ranges.unwrap_or_else(|| prefixes.into_iter().map(beginning_with).collect());
     access
 }
-
-/// The set of a part with its conjuncts, if there are any.
-pub(super) type PartSet = Option<(Set, Vec<Expr>)>;
 
 /// Returns the set of each part, and the conjuncts that form no set.
 fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {

@@ -159,6 +159,9 @@ pub(super) struct Interval {
 /// A set of values of one part: disjoint intervals, ascending.
 pub(super) type Set = Vec<Interval>;
 
+/// The set of a part with its conjuncts, if there are any.
+pub(super) type PartSet = Option<(Set, Vec<Expr>)>;
+
 /// Sorts intervals, merges adjacent ones, and removes empty ones.
 pub(super) fn union(mut intervals: Set) -> Set {
     intervals.retain(|interval| interval.low.is_before(&interval.high));

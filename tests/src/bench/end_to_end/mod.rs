@@ -6,7 +6,7 @@
 //! | [`documents`] | the documents and the rows that a range of them has |
 //! | [`load`] | clients: prepared statements over several connections on one thread |
 //! | [`answers`] | comparisons of the servers' answers |
-//! | [`bench`] | the state of a run, and the rounds in which the servers take turns |
+//! | [`mod@bench`] | the state of a run, and the rounds in which the servers take turns |
 //! | [`measure`] | the measurements |
 //! | [`figures`], [`spread`], [`cpu`] | the values of one round and of all rounds |
 //! | [`report`] | the table, the Markdown file and its plots |
