@@ -1,5 +1,5 @@
-//! What one request costs, counted: allocations, tasks, changes of threads and writes to the socket. Times depend on the machine and on
-//! what else runs there; these counts do not, and the time follows from them.
+//! The cost of single requests, counted: allocations, tasks, changes of threads and writes to the socket. Times depend on the machine
+//! and its other work; these counts do not.
 #![allow(clippy::disallowed_methods, reason = "the test is a client and the operator of a cluster")]
 
 use std::alloc::System;
@@ -29,7 +29,7 @@ struct Counts {
     writes: AtomicU64,
 }
 
-/// What some requests cost, each.
+/// The mean cost of a request.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     allocations: f64,
@@ -267,7 +267,7 @@ impl Counted {
         [allocations as u64, of(tasks), of(hops), of(writes)]
     }
 
-    /// What each of some requests costs.
+    /// The mean cost of some requests.
     async fn cost(&self, requests: u64, run: impl AsyncFn(u64)) -> Cost {
         let before = self.now();
         for n in 0..requests {

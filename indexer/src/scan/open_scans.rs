@@ -4,9 +4,9 @@
 //! cursors may hold. Its snapshot keeps runs and fragments alive that the engine has released. A scan that makes no progress
 //! must hold neither:
 //!
-//! - An **unread** scan is *parked*: it gives back its permit, its snapshot and its blocks, and keeps the last entry that it
-//!   looked at. When it is read again it waits for a permit like a new scan, takes a new snapshot of the same epoch, and
-//!   continues behind that entry. The contents of an epoch never change (I3), so the rows are the same. Parking happens
+//! - An **unread** scan is *parked*: it gives back its permit, its snapshot and its blocks, and keeps the entry that it looks
+//!   at next. When it is read again it waits for a permit like a new scan, takes a new snapshot of the same epoch, and
+//!   continues with that entry. The contents of an epoch never change (I3), so the rows are the same. Parking happens
 //!   soon if other scans wait, and later otherwise. An ordered scan that waits for one node's rows therefore holds no
 //!   place on another node, and two such scans never wait for each other.
 //! - A **long** scan takes a new snapshot of its epoch from time to time, so that no run stays in memory for much longer than

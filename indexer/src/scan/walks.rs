@@ -25,7 +25,7 @@ pub(super) struct Walk {
     pub reads: Reads,
 }
 
-/// What a walk does with its entries.
+/// The use of a walk's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
     /// Packs all rows.
@@ -124,7 +124,7 @@ fn over_ranges(scan: &ShardScan, slice: Option<SliceNo>, reverse: bool, reads: R
     walks
 }
 
-/// What is left behind the resume point of a scan.
+/// The range behind the resume point of a scan.
 fn resume_range(scan: &ShardScan) -> KeyRange {
     match &scan.resume_after {
         None => KeyRange::all(),

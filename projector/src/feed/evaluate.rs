@@ -16,7 +16,7 @@ use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
 use crate::keys::{KeyMaker, ParsedOnce};
 use crate::source::StoredDocument;
 
-/// What a backfill wants: the documents of some vbuckets, as one index has them on one node.
+/// The content of a backfill: the documents of some vbuckets, as one index has them on one node.
 pub struct Wanted {
     /// The receiving node.
     pub node: NodeId,

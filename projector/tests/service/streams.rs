@@ -171,7 +171,7 @@ async fn backfills_share_a_reading_and_a_slow_one_leaves_it() {
     };
     let slow = ask(INDEXERS[0], 1).await;
     let gone = ask(INDEXERS[0], 1).await;
-    // What is written before the last one asks is in all of them: the reading begins a moment later.
+    // The reading begins a moment after the first request, so this write is in all of them.
     world.write(vec![upsert("last", "{\"n\":7}")]).await.expect("written");
     let end = world.projector().positions(BUCKET).await.expect("positions");
     let others = [ask(INDEXERS[1], 1).await, ask(INDEXERS[0], 2).await, ask(INDEXERS[1], 2).await];

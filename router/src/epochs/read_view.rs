@@ -1,4 +1,4 @@
-//! Read views: what a new scan of an index has to know of the cluster, computed once for each change of it.
+//! Read views: the state of the cluster that a new scan of an index needs, computed once for each change of it.
 //!
 //! A view holds the newest epoch that all slices can answer, and the node to ask for each slice at it. It belongs to one catalog and
 //! one number of reports, and is computed again by the first scan that finds it older. So a view never outlives a drop, a move, a
@@ -26,7 +26,7 @@ pub(crate) struct Placed {
     pub has_others: bool,
 }
 
-/// What a new scan of an index has to know of the cluster.
+/// The state of the cluster that a new scan of an index needs.
 #[derive(Debug)]
 pub(crate) struct ReadView {
     index: Arc<IndexInfo>,

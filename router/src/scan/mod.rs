@@ -5,8 +5,8 @@
 //! merges its shards in the router ([`gather`]). An unordered scan reads them one after another, and reads slices
 //! that have moved away at the end ([`unordered`], [`virtual_scan`]).
 //!
-//! Each shard scan has a task of its own with a small bounded channel ([`shard`], [`shard_stream`]). So shards work in
-//! parallel, and a slow reader applies back-pressure to them. When a node fails, the task continues on a replica after
+//! Each shard scan begins with a call for its first batch in the reader's own task ([`shard_stream`]). The rest comes from a task with a
+//! small bounded channel ([`shard`]). So shards work in parallel, and a slow reader applies back-pressure to them. When a node fails, the task continues on a replica after
 //! the last entry received. That is exact, because the epoch is the same on each replica.
 //!
 //! All slices of an ordered scan share one position: the last entry delivered. So a slice that has moved can be merged

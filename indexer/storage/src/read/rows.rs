@@ -63,7 +63,7 @@ pub trait Rows: Send {
     }
 }
 
-/// What ends a piece of a walk.
+/// The bounds of a piece of a walk; the first that is reached ends it.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// The block has this many bytes.
