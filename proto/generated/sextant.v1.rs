@@ -181,6 +181,10 @@ pub struct ScanRequest {
     /// Rows may come in any order: the slices are read one after another, and not merged.
     #[prost(bool, tag = "11")]
     pub unordered: bool,
+    /// Rows come as text, which costs less than a message for each value: one line for each row, as COPY … TO STDOUT
+    /// writes them.
+    #[prost(bool, tag = "12")]
+    pub lines: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScanReply {
@@ -195,6 +199,9 @@ pub struct ScanReply {
     /// In the last batch of a page: where to go on. Empty when the scan is finished.
     #[prost(string, tag = "4")]
     pub token: ::prost::alloc::string::String,
+    /// The rows, if lines were asked for: values separated by tabs, \N for NULL and MISSING, and COPY's escapes.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub lines: ::prost::bytes::Bytes,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScanRow {
@@ -1432,6 +1439,30 @@ pub struct PeerReply {
     #[prost(bytes = "bytes", tag = "1")]
     pub body: ::prost::bytes::Bytes,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerQuestion {
+    /// The number of the question on its stream.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// The node that is meant; a process refuses what is meant for another.
+    #[prost(uint64, tag = "2")]
+    pub node: u64,
+    /// The protocol version of the sender; another one ends the stream.
+    #[prost(uint32, tag = "3")]
+    pub version: u32,
+    /// The question; empty if an earlier one of this number needs no answer any more.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub body: ::prost::bytes::Bytes,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerAnswer {
+    /// The number of the question.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// An answer, or an error.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub body: ::prost::bytes::Bytes,
+}
 /// Generated client implementations.
 pub mod peer_client {
     #![allow(
@@ -1564,6 +1595,28 @@ pub mod peer_client {
             req.extensions_mut().insert(GrpcMethod::new("sextant.v1.Peer", "Open"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// Short questions and their answers, in any order, on one stream. That costs less than a call for each.
+        pub async fn ask(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::PeerQuestion>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::PeerAnswer>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/sextant.v1.Peer/Ask");
+            let mut req = request.into_streaming_request();
+            req.extensions_mut().insert(GrpcMethod::new("sextant.v1.Peer", "Ask"));
+            self.inner.streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1595,6 +1648,17 @@ pub mod peer_server {
             &self,
             request: tonic::Request<super::PeerRequest>,
         ) -> std::result::Result<tonic::Response<Self::OpenStream>, tonic::Status>;
+        /// Server streaming response type for the Ask method.
+        type AskStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::PeerAnswer, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Short questions and their answers, in any order, on one stream. That costs less than a call for each.
+        async fn ask(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::PeerQuestion>>,
+        ) -> std::result::Result<tonic::Response<Self::AskStream>, tonic::Status>;
     }
     #[derive(Debug)]
     pub struct PeerServer<T> {
@@ -1757,6 +1821,52 @@ pub mod peer_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sextant.v1.Peer/Ask" => {
+                    #[allow(non_camel_case_types)]
+                    struct AskSvc<T: Peer>(pub Arc<T>);
+                    impl<T: Peer> tonic::server::StreamingService<super::PeerQuestion>
+                    for AskSvc<T> {
+                        type Response = super::PeerAnswer;
+                        type ResponseStream = T::AskStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::PeerQuestion>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Peer>::ask(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AskSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

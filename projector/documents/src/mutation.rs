@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use proto::expr::Fields;
 use proto::model::ids::{Seqno, VbucketId};
 use proto::rpc::mutation::MutationKind;
 use proto::value::Value;
@@ -21,7 +22,10 @@ pub struct Mutation {
     pub kind: MutationKind,
     /// The document as it was given (JSON); empty for a deletion.
     pub document: Bytes,
-    value: OnceLock<Value>,
+    /// The fields that the first reader needed, and the document with these alone.
+    part: OnceLock<(Arc<Fields>, Value)>,
+    /// The whole document, for readers that need others.
+    whole: OnceLock<Value>,
 }
 
 impl Mutation {
@@ -32,19 +36,30 @@ impl Mutation {
         kind: MutationKind,
         document: Bytes,
     ) -> Self {
-        Self { vbucket, seqno, id, kind, document, value: OnceLock::new() }
+        let (part, whole) = (OnceLock::new(), OnceLock::new());
+        Self { vbucket, seqno, id, kind, document, part, whole }
     }
 
-    /// The parsed document; MISSING for a deletion.
-    pub fn value(&self) -> Result<&Value> {
-        if let Some(value) = self.value.get() {
+    /// The parsed document, of which a reader needs some fields; MISSING for a deletion. Readers mostly need the same
+    /// fields: then the document is parsed once for all.
+    pub fn value(&self, fields: &Arc<Fields>) -> Result<&Value> {
+        let parse = |fields: &Fields| match self.kind {
+            MutationKind::Deletion => Ok(Value::Missing),
+            MutationKind::Upsert => parse_stored(&self.id, &self.document, fields),
+        };
+        if self.part.get().is_none() {
+            // Another reader may set it meanwhile, for other fields.
+            let _first = self.part.set((Arc::clone(fields), parse(fields)?));
+        }
+        if let Some((_, value)) = self.part.get().filter(|(known, _)| known.include(fields)) {
             return Ok(value);
         }
-        let value = match self.kind {
-            MutationKind::Deletion => Value::Missing,
-            MutationKind::Upsert => parse_stored(&self.id, &self.document)?,
-        };
-        Ok(self.value.get_or_init(|| value))
+        if self.whole.get().is_none() {
+            // Another reader may set it meanwhile, to the same value.
+            let _first = self.whole.set(parse(&Fields::All)?);
+        }
+        let gone = || Error::internal("a document that was parsed is gone");
+        self.whole.get().ok_or_else(gone)
     }
 
     /// The approximate size in memory, as if the document were parsed: a few times as large as its text.
@@ -53,9 +68,13 @@ impl Mutation {
     }
 }
 
-/// Parses a document that was validated before it was stored.
-pub fn parse_stored(id: &str, document: &[u8]) -> Result<Value> {
-    Value::parse_json(document).map_err(|error| {
+/// Parses a document that was validated before it was stored, and of which some fields are needed.
+pub fn parse_stored(id: &str, document: &[u8], fields: &Fields) -> Result<Value> {
+    let parsed = match fields {
+        Fields::All => Value::parse_json(document),
+        Fields::Only(names) => Value::parse_json_fields(document, names),
+    };
+    parsed.map_err(|error| {
         Error::new(ErrorCode::Corrupt, format!("the stored document {id:?} is damaged: {error}"))
     })
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 use proto::Result;
+use proto::expr::Fields;
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::{NodeId, vbucket_of};
 use proto::model::index::IndexInfo;
@@ -78,6 +79,9 @@ impl Unevaluated {
     }
 
     fn evaluate(mut self, context: &StreamContext) -> Result<Evaluated> {
+        let mut fields = Fields::default();
+        self.wanted.iter().for_each(|wanted| fields.add_all(wanted.index.spec.fields()));
+        let fields = Arc::new(fields);
         let makers: Vec<_> = self
             .wanted
             .iter()
@@ -85,6 +89,7 @@ impl Unevaluated {
                 node: wanted.node,
                 router: &*context.router,
                 left_out: &context.left_out,
+                fields: &fields,
                 spent: Default::default(),
             })
             .collect();
@@ -99,7 +104,7 @@ impl Unevaluated {
         {
             documents += 1;
             let vbucket = vbucket_of(&stored.id, self.vbuckets);
-            let parsed = ParsedOnce::new(&stored.id, &stored.document);
+            let parsed = ParsedOnce::new(&stored.id, &stored.document, &fields);
             for ((wanted, maker), out) in self.wanted.iter().zip(&makers).zip(&mut outs) {
                 if wanted.vbuckets.contains(vbucket) {
                     maker.document(&wanted.index, stored.seqno.0, &parsed, out)?;

@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::expr::Fields;
 use proto::flow::ByteSender;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
@@ -56,6 +57,8 @@ pub struct MaintenanceStream {
     /// The `cas` of the catalog that `indexes` were taken from.
     catalog_cas: u64,
     indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
+    /// The fields that these read.
+    fields: Arc<Fields>,
     /// The vbuckets that the stream carries.
     vbuckets: VbucketSet,
     /// The ownership that `vbuckets` were last compared with.
@@ -132,6 +135,7 @@ impl MaintenanceStream {
             out,
             catalog_cas: 0,
             indexes: BTreeMap::new(),
+            fields: Arc::default(),
             vbuckets,
             ownership,
             joined_at,
@@ -155,7 +159,8 @@ impl MaintenanceStream {
 
     async fn send_all(&mut self) -> Sent<()> {
         log_reader::check_kept(&self.context, &self.bucket, &self.vbuckets, &self.at).await?;
-        self.indexes = self.wanted_indexes();
+        let wanted = self.wanted_indexes();
+        self.take(wanted);
         let indexes = self.indexes.values().cloned().collect();
         let vbuckets = self.vbuckets.clone();
         self.send(StreamMessage::Begin { at: self.at.clone(), indexes, vbuckets }).await?;
@@ -202,6 +207,12 @@ impl MaintenanceStream {
                 && self.context.router.concerns(self.node, index)
         });
         wanted.map(|index| (index.local_id(), Arc::clone(index))).collect()
+    }
+
+    fn take(&mut self, indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>) {
+        let mut fields = Fields::default();
+        indexes.values().for_each(|index| fields.add_all(index.spec.fields()));
+        (self.indexes, self.fields) = (indexes, Arc::new(fields));
     }
 
     /// Announces the branches of the history, and ends the stream if part of the history was lost.
@@ -288,7 +299,7 @@ impl MaintenanceStream {
                 self.send(StreamMessage::IndexJoin { index, at }).await?;
             }
         }
-        self.indexes = wanted;
+        self.take(wanted);
         Ok(())
     }
 
@@ -341,6 +352,7 @@ impl MaintenanceStream {
             context: Arc::clone(&self.context),
             node: self.node,
             indexes: self.indexes.values().cloned().collect(),
+            fields: Arc::clone(&self.fields),
             logs: self.logs.clone().unwrap_or_default(),
         };
         let mut batch = std::mem::take(&mut self.batch);
@@ -367,6 +379,7 @@ struct Packing {
     context: Arc<StreamContext>,
     node: NodeId,
     indexes: Vec<Arc<IndexInfo>>,
+    fields: Arc<Fields>,
     logs: Arc<FailoverLogs>,
 }
 
@@ -382,6 +395,7 @@ impl Packing {
             node: self.node,
             router: &*self.context.router,
             left_out: &self.context.left_out,
+            fields: &self.fields,
             spent: Default::default(),
         };
         let frames = frames(&maker, &self.indexes, batch, place, &self.logs, cost_max);

@@ -1,10 +1,11 @@
 //! Builds the key-versions of documents for one node.
 
 use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
 
-use proto::expr::Expr;
 use proto::expr::cost::{CostMeter, TooCostly};
 use proto::expr::eval::{DocumentScope, eval};
+use proto::expr::{Expr, Fields};
 use proto::model::ids::{NodeId, SliceNo};
 use proto::model::index::{IndexInfo, PartitionBy};
 use proto::model::topology::PartitionKey;
@@ -26,6 +27,8 @@ pub struct KeyMaker<'r> {
     pub router: &'r dyn MutationRouter,
     /// Counts documents that were left out because they exceed a limit.
     pub left_out: &'r LeftOutCounters,
+    /// The fields that the indexes read.
+    pub fields: &'r Arc<Fields>,
     /// The cost of all evaluations so far.
     pub spent: Cell<u64>,
 }
@@ -34,19 +37,20 @@ pub struct KeyMaker<'r> {
 pub struct ParsedOnce<'d> {
     id: &'d str,
     document: &'d [u8],
+    fields: &'d Fields,
     parsed: OnceCell<Value>,
 }
 
 impl<'d> ParsedOnce<'d> {
-    /// A stored document.
-    pub fn new(id: &'d str, document: &'d [u8]) -> Self {
-        Self { id, document, parsed: OnceCell::new() }
+    /// A stored document, of which some fields are needed.
+    pub fn new(id: &'d str, document: &'d [u8], fields: &'d Fields) -> Self {
+        Self { id, document, fields, parsed: OnceCell::new() }
     }
 
     fn value(&self) -> Result<&Value> {
         if self.parsed.get().is_none() {
             // Nobody else sets it meanwhile.
-            let _first = self.parsed.set(parse_stored(self.id, self.document)?);
+            let _first = self.parsed.set(parse_stored(self.id, self.document, self.fields)?);
         }
         let missing = || Error::internal("a document that was parsed is gone");
         self.parsed.get().ok_or_else(missing)
@@ -63,7 +67,7 @@ impl KeyMaker<'_> {
     /// Appends the key-versions of a mutation if it concerns the node.
     pub fn mutation(
         &self,
-        indexes: &[std::sync::Arc<IndexInfo>],
+        indexes: &[Arc<IndexInfo>],
         mutation: &Mutation,
         seqno_minus_base: u64,
         out: &mut KeyVersionsWriter,
@@ -74,7 +78,7 @@ impl KeyMaker<'_> {
                 MutationKind::Upsert => Some(mutation),
                 MutationKind::Deletion => None,
             };
-            let doc = || doc.map(Mutation::value).transpose();
+            let doc = || doc.map(|mutation| mutation.value(self.fields)).transpose();
             if let Some(state) = self.state(index, &mutation.id, doc)? {
                 states.push((index, state));
             }

@@ -4,9 +4,11 @@ pub mod aggregate;
 mod ast;
 pub mod cost;
 pub mod eval;
+mod fields;
 mod in_list;
 mod like;
 mod text;
 
 pub use ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, InList};
+pub use fields::Fields;
 pub use in_list::LookUpList;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::expr::{ColumnType, Expr};
+use crate::expr::{ColumnType, Expr, Fields};
 use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, SliceNo, TopologyNo};
 use crate::model::moves::SliceMove;
 use crate::model::topology::IndexTopology;
@@ -135,6 +135,17 @@ pub struct IndexSpec {
 }
 
 impl IndexSpec {
+    /// The fields of a document that its expressions read.
+    pub fn fields(&self) -> Fields {
+        let partition = match &self.partition {
+            PartitionBy::DocumentId => &[][..],
+            PartitionBy::Exprs(exprs) => exprs,
+        };
+        let keys = self.keys.iter().map(|part| &part.expr);
+        let include = self.include.iter().map(|column| &column.expr);
+        Fields::of(keys.chain(include).chain(&self.predicate).chain(partition))
+    }
+
     /// Creates the definition of a primary index with one slice and no replicas, partitioned by document id.
     pub fn new(name: impl Into<String>, bucket: impl Into<String>) -> Self {
         Self {

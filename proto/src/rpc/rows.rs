@@ -1,5 +1,7 @@
 //! Packed rows between a shard and the client.
 
+use std::ops::Range;
+
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
@@ -46,12 +48,22 @@ impl RowBlock {
     }
 }
 
-/// Returns the row at an offset of a block's data and the offset of the next row, for merges that keep a place in
-/// each of several blocks.
-pub fn row_at(data: &[u8], at: usize) -> Option<(Row<'_>, usize)> {
+/// The place of a row in a block's data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowPlace {
+    /// The place of the entry.
+    pub entry: Range<usize>,
+    /// The offset of the next row.
+    pub next: usize,
+}
+
+/// Returns the place of the row at an offset of a block's data, for merges that keep a place in each of several blocks.
+pub fn row_at(data: &[u8], at: usize) -> Option<RowPlace> {
     let mut rest = data.get(at..).filter(|rest| !rest.is_empty())?;
-    let row = Row { entry: take_short(&mut rest)?, include: take_short(&mut rest)? };
-    Some((row, data.len() - rest.len()))
+    let entry = take_short(&mut rest)?.len();
+    let end = data.len() - rest.len();
+    take_short(&mut rest)?;
+    Some(RowPlace { entry: end - entry..end, next: data.len() - rest.len() })
 }
 
 /// Iterates over the rows of a block.
@@ -127,6 +139,13 @@ impl RowBlockBuilder {
         self.rows += 1;
         self.put(entry);
         self.put(include);
+    }
+
+    /// Appends a row that is packed already.
+    #[inline]
+    pub fn push_packed(&mut self, row: &[u8]) {
+        self.room(row.len())[..row.len()].copy_from_slice(row);
+        self.commit(1, row.len());
     }
 
     fn put(&mut self, bytes: &[u8]) {

@@ -4,10 +4,11 @@
 //! The first eight bytes of an entry are compared as one integer. The blocks of a single shard pass through unchanged.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use futures::future::{join_all, try_join_all};
 use proto::expr::aggregate::Partial;
-use proto::rpc::rows::{Row, RowBlock, RowBlockBuilder, RowIter};
+use proto::rpc::rows::{RowBlock, RowBlockBuilder, RowIter};
 use proto::rpc::scan::ShardBatch;
 use proto::value::key;
 use proto::{Error, Result};
@@ -34,6 +35,8 @@ struct Shard {
     /// The offsets of the current row and of the next one in the block.
     at: usize,
     next: usize,
+    /// The place of the current row's entry in the block.
+    entry: Range<usize>,
     /// The first bytes of the current row's entry, as an integer of the same order.
     prefix: u64,
     /// True if there is a current row. If not, the next block must be fetched, or the shard is finished.
@@ -68,24 +71,21 @@ impl Distinct {
 impl Shard {
     fn new(stream: ShardStream) -> Self {
         let block = RowBlock::default();
-        Self { stream, block, at: 0, next: 0, prefix: 0, on_row: false, finished: false }
+        let (entry, prefix) = (0..0, 0);
+        Self { stream, block, at: 0, next: 0, entry, prefix, on_row: false, finished: false }
     }
 
-    fn row(&self) -> Row<'_> {
-        let row = proto::rpc::rows::row_at(&self.block.data, self.at);
-        row.map_or(Row { entry: &[], include: &[] }, |(row, _)| row)
+    fn entry(&self) -> &[u8] {
+        &self.block.data[self.entry.clone()]
     }
 
     /// Moves to the row that begins at `at`; at the end of the block there is none.
     fn go_to(&mut self, at: usize) {
         self.at = at;
         match proto::rpc::rows::row_at(&self.block.data, at) {
-            Some((row, next)) => {
-                let mut chunk = [0; 8];
-                let len = row.entry.len().min(8);
-                chunk[..len].copy_from_slice(&row.entry[..len]);
-                self.prefix = u64::from_be_bytes(chunk);
-                self.next = next;
+            Some(place) => {
+                self.prefix = prefix(&self.block.data[place.entry.clone()]);
+                (self.entry, self.next) = (place.entry, place.next);
                 self.on_row = true;
             }
             None => self.on_row = false,
@@ -112,6 +112,17 @@ impl Shard {
             }
         }
         Ok(())
+    }
+}
+
+/// The first bytes of an entry, as an integer of the same order.
+fn prefix(entry: &[u8]) -> u64 {
+    match entry.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => entry
+            .iter()
+            .enumerate()
+            .fold(0, |sum, (n, byte)| sum | u64::from(*byte) << (56 - 8 * n)),
     }
 }
 
@@ -182,13 +193,12 @@ impl Gather {
         while builder.len() < self.block_bytes {
             let first = self.first();
             let shard = &mut self.shards[first];
-            let row = shard.row();
             let wanted = match &mut self.distinct {
-                Some(distinct) => distinct.is_new(row.entry)?,
+                Some(distinct) => distinct.is_new(shard.entry())?,
                 None => true,
             };
             if wanted {
-                builder.push(row.entry, row.include);
+                builder.push_packed(&shard.block.data[shard.at..shard.next]);
             }
             shard.go_to(shard.next);
             if !shard.on_row {
@@ -204,8 +214,7 @@ impl Gather {
         let mut first = 0;
         for at in 1..self.shards.len() {
             let (this, best) = (&self.shards[at], &self.shards[first]);
-            let order =
-                this.prefix.cmp(&best.prefix).then_with(|| this.row().entry.cmp(best.row().entry));
+            let order = this.prefix.cmp(&best.prefix).then_with(|| this.entry().cmp(best.entry()));
             if order == wanted {
                 first = at;
             }
@@ -239,6 +248,8 @@ impl Gather {
 
 #[cfg(test)]
 mod tests {
+    use proto::rpc::rows::Row;
+
     use super::*;
 
     fn block(entries: &[String]) -> ShardBatch {

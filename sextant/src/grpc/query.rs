@@ -20,6 +20,8 @@ use super::status::{counted, status};
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
 use crate::rows::entry::EntryPrinter;
+use crate::rows::format::Format;
+use crate::rows::line;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
@@ -97,7 +99,8 @@ impl QueryService {
             scan.end_page_after(request.page_rows);
         }
         let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
-        Ok(ScanReplies { plan, printer, scan, paged, first: true, done: false })
+        let as_lines = request.lines;
+        Ok(ScanReplies { plan, printer, scan, as_lines, paged, first: true, done: false })
     }
 }
 
@@ -121,6 +124,8 @@ struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: ScanStream,
+    /// True: rows are lines of text.
+    as_lines: bool,
     /// True: the last reply has a token, unless the scan is finished.
     paged: bool,
     first: bool,
@@ -138,16 +143,15 @@ impl Replying for Box<ScanReplies> {
         if self.done {
             return Ok(None);
         }
-        let rows = match self.scan.next().await? {
-            Some(ScanBatch::Rows(block)) => self.rows(&block).await?,
+        let (mut rows, mut lines) = (Vec::new(), Vec::new());
+        match self.scan.next().await? {
+            Some(ScanBatch::Rows(block)) if self.as_lines => lines = self.lines(&block).await?,
+            Some(ScanBatch::Rows(block)) => rows = self.rows(&block).await?,
             Some(ScanBatch::Aggregates(_)) => {
                 return Err(Error::internal("a scan of rows received aggregates"));
             }
-            None => {
-                self.done = true;
-                Vec::new()
-            }
-        };
+            None => self.done = true,
+        }
         let columns = match std::mem::take(&mut self.first) {
             true => self.plan.columns.iter().map(|column| column.name.clone()).collect(),
             false => Vec::new(),
@@ -158,11 +162,28 @@ impl Replying for Box<ScanReplies> {
             true => self.scan.token()?.unwrap_or_default(),
             false => String::new(),
         };
-        Ok(Some(ScanReply { columns, rows, epoch: self.scan.epoch().0, token }))
+        let (epoch, lines) = (self.scan.epoch().0, lines.into());
+        Ok(Some(ScanReply { columns, rows, epoch, token, lines }))
     }
 }
 
 impl ScanReplies {
+    async fn lines(&self, block: &RowBlock) -> Result<Vec<u8>> {
+        let mut lines = Vec::with_capacity(block.data.len() + block.data.len() / 4);
+        for row in block.iter() {
+            let types = self.plan.columns.iter().map(|column| column.column_type);
+            let mut cells = self.printer.row(row);
+            line::write(&mut lines, types, |n, column_type, out| {
+                cells.write(n, column_type, Format::Text, out)
+            })?;
+            drop(cells);
+            if self.printer.must_yield() {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(lines)
+    }
+
     async fn rows(&self, block: &RowBlock) -> Result<Vec<ScanRow>> {
         let mut rows = Vec::new();
         for row in block.iter() {

@@ -122,6 +122,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         self.out.len() >= FLUSH_BYTES
     }
 
+    /// The number of bytes with which the buffer of answers is full.
+    pub(super) fn full_bytes(&self) -> usize {
+        FLUSH_BYTES
+    }
+
     /// True if answers are buffered.
     pub(super) fn has_answers(&self) -> bool {
         !self.out.is_empty()

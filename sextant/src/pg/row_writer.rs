@@ -6,6 +6,7 @@ use proto::rpc::rows::Row;
 
 use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;
+use crate::rows::line::{self, escape_nul};
 use crate::rows::value::Datum;
 use crate::sql::plan::ColumnInfo;
 
@@ -81,20 +82,8 @@ impl RowWriter {
         cell: &mut impl FnMut(usize, ColumnType, Format, &mut Vec<u8>) -> Result<bool>,
     ) -> Result<()> {
         out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
-        for (n, (column_type, _)) in self.columns.iter().enumerate() {
-            if n > 0 {
-                out.push(b'\t');
-            }
-            let at = out.len();
-            if cell(n, *column_type, Format::Text, out)? {
-                escape_nul(*column_type, out, at);
-                escape(out, at);
-            } else {
-                out.extend_from_slice(b"\\N");
-            }
-        }
-        out.push(b'\n');
-        Ok(())
+        let types = self.columns.iter().map(|(column_type, _)| *column_type);
+        line::write(out, types, |n, column_type, out| cell(n, column_type, Format::Text, out))
     }
 
     /// Writes a row of a scan.
@@ -113,44 +102,6 @@ impl RowWriter {
         self.row(out, |n, column_type, format, out| {
             row.get(n).map_or(Ok(false), |datum| datum.write(column_type, format, out))
         })
-    }
-}
-
-/// Spells NUL characters of a text from `at` on as JSON does: no text of PostgreSQL contains one, and clients end or refuse
-/// a text there.
-fn escape_nul(column_type: ColumnType, out: &mut Vec<u8>, at: usize) {
-    if column_type != ColumnType::Text || !out[at..].contains(&0) {
-        return;
-    }
-    let tail = out.split_off(at);
-    for byte in tail {
-        match byte {
-            0 => out.extend_from_slice(b"\\u0000"),
-            other => out.push(other),
-        }
-    }
-}
-
-/// Applies COPY's escapes to the buffer from `at` on. Most values need none, so nothing is copied for them.
-fn escape(out: &mut Vec<u8>, at: usize) {
-    let special = |byte: &u8| matches!(byte, b'\\' | 8..=13);
-    let Some(first) = out[at..].iter().position(special) else { return };
-    let tail = out.split_off(at + first);
-    for byte in tail {
-        let letter = match byte {
-            8 => b'b',
-            b'\t' => b't',
-            b'\n' => b'n',
-            11 => b'v',
-            12 => b'f',
-            b'\r' => b'r',
-            b'\\' => b'\\',
-            other => {
-                out.push(other);
-                continue;
-            }
-        };
-        out.extend_from_slice(&[b'\\', letter]);
     }
 }
 
@@ -233,13 +184,5 @@ mod tests {
             .datums(&row, &mut out)
             .unwrap();
         assert_eq!(out, b"d\0\0\0\x0ea\\\\u0000b\n");
-    }
-
-    #[test]
-    fn copy_escapes_characters_that_would_break_a_line() {
-        let mut out = b"\t\\".to_vec();
-        out.extend_from_slice("ä\\\n\r\t\u{8}\u{b}\u{c}x".as_bytes());
-        escape(&mut out, 2);
-        assert_eq!(out, "\t\\ä\\\\\\n\\r\\t\\b\\v\\fx".as_bytes());
     }
 }

@@ -61,6 +61,8 @@ enum ResultSource {
 #[derive(Default)]
 struct Rest {
     data: Bytes,
+    /// The place of the next row in the data.
+    at: usize,
     rows: u32,
 }
 
@@ -158,8 +160,13 @@ impl Rows {
         // The time at which the oldest buffered answer must go out.
         let mut flush_at = None;
         loop {
-            while self.sent < limit && !conn.is_full() && self.print(writer, &mut conn.out)? {
-                self.sent += 1;
+            while self.sent < limit && !conn.is_full() {
+                let bounds = Bounds { rows: limit - self.sent, bytes: conn.full_bytes() };
+                let printed = self.print(writer, &mut conn.out, bounds)?;
+                if printed == 0 {
+                    break;
+                }
+                self.sent += printed;
                 if self.must_yield() {
                     interrupt.guard(tokio::task::yield_now()).await?;
                 }
@@ -213,19 +220,30 @@ impl Rows {
         matches!(&self.source, ResultSource::Scan { printer, .. } if printer.must_yield())
     }
 
-    /// Writes one row of the current batch; false if there is none.
-    fn print(&mut self, writer: &RowWriter, out: &mut Vec<u8>) -> Result<bool> {
+    /// Writes rows of the current batch up to a bound; returns their number, 0 if there are none.
+    fn print(&mut self, writer: &RowWriter, out: &mut Vec<u8>, bounds: Bounds) -> Result<u64> {
         let row = match &mut self.source {
-            ResultSource::Scan { printer, rest, .. } => return rest.print(printer, writer, out),
+            ResultSource::Scan { printer, rest, .. } => {
+                return rest.print(printer, writer, out, bounds);
+            }
             ResultSource::Table(rows) => rows.pop_front(),
             ResultSource::Aggregates { row, .. } => row.pop_front(),
             ResultSource::Documents(documents) => documents.row()?,
         };
         match row {
-            Some(row) => writer.datums(&row, out).map(|()| true),
-            None => Ok(false),
+            Some(row) => writer.datums(&row, out).map(|()| 1),
+            None => Ok(0),
         }
     }
+}
+
+/// The end of a piece of rows.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// This many rows are written.
+    rows: u64,
+    /// The buffer of answers has this many bytes.
+    bytes: usize,
 }
 
 /// Flushes the buffer; false if the client does not take it within [`SUSPENDED_RUNS`].
@@ -240,30 +258,33 @@ async fn flush_soon<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl Rest {
+    /// Writes rows up to a bound, or until other tasks must run; returns their number.
     fn print(
         &mut self,
         printer: &EntryPrinter,
         writer: &RowWriter,
         out: &mut Vec<u8>,
-    ) -> Result<bool> {
-        if self.rows == 0 {
-            return Ok(false);
+        bounds: Bounds,
+    ) -> Result<u64> {
+        let wanted = bounds.rows.min(self.rows.into()) as u32;
+        let mut rows = RowIter::new(&self.data[self.at..]);
+        let mut printed = 0;
+        while printed < wanted && out.len() < bounds.bytes && !printer.is_due() {
+            let row = rows.next().ok_or_else(|| {
+                Error::new(ErrorCode::Corrupt, "a batch has fewer rows than its header says")
+            })?;
+            writer.entry(printer, row, out)?;
+            printed += 1;
         }
-        let mut rows = RowIter::new(&self.data);
-        let row = rows.next().ok_or_else(|| {
-            Error::new(ErrorCode::Corrupt, "a batch has fewer rows than its header says")
-        })?;
-        writer.entry(printer, row, out)?;
-        self.rows -= 1;
-        let read = self.data.len() - rows.rest_bytes();
-        bytes::Buf::advance(&mut self.data, read);
-        Ok(true)
+        self.at = self.data.len() - rows.rest_bytes();
+        self.rows -= printed;
+        Ok(printed.into())
     }
 }
 
 impl From<RowBlock> for Rest {
     fn from(block: RowBlock) -> Self {
-        Self { data: block.data, rows: block.rows }
+        Self { data: block.data, at: 0, rows: block.rows }
     }
 }
 

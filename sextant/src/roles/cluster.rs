@@ -62,7 +62,7 @@ impl Cluster {
             .collect();
         let forced = config.recovery.force_new_cluster;
         env.blocking(move || prepare_directories(&its_env, &data_dir, &dirs, forced)).await?;
-        let peers = Peers::new(members(&config), tcp_connect());
+        let peers = Peers::new(members(&config), tcp_connect(), &env);
         let directory = directory(&peers);
         let mut coordinators = BTreeMap::new();
         for (id, _) in members(&config) {

@@ -73,7 +73,7 @@ pub struct RoleSettings {
 /// Runs a role until the future is dropped. `shutdown` receives the work before the end of the process.
 pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result<()> {
     let role = settings.node.role;
-    let peers = Peers::new(settings.coordinators.clone(), tcp_connect());
+    let peers = Peers::new(settings.coordinators.clone(), tcp_connect(), &env);
     let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
     let (id, data) = (settings.node.id, settings.data.clone());
     if role == Role::Router {

@@ -46,8 +46,13 @@ impl EntryPrinter {
     }
 
     /// True if the computed columns have cost so much that other tasks must run before the next row.
+    pub(crate) fn is_due(&self) -> bool {
+        self.spent.load(Ordering::Relaxed) >= TURN_COST
+    }
+
+    /// The same, and the cost counts from zero again.
     pub(crate) fn must_yield(&self) -> bool {
-        let is_due = self.spent.load(Ordering::Relaxed) >= TURN_COST;
+        let is_due = self.is_due();
         if is_due {
             self.spent.store(0, Ordering::Relaxed);
         }
@@ -106,7 +111,10 @@ pub(crate) struct EntryRow<'r> {
 
 impl Drop for EntryRow<'_> {
     fn drop(&mut self) {
-        self.printer.spent.fetch_add(self.cost.spent(), Ordering::Relaxed);
+        // Most rows have no computed column, and an atomic addition costs as much as the rest of such a row.
+        if self.cost.spent() > 0 {
+            self.printer.spent.fetch_add(self.cost.spent(), Ordering::Relaxed);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod entry;
 pub(crate) mod format;
+pub(crate) mod line;
 pub(crate) mod suspended;
 pub(crate) mod value;
 pub(crate) mod words;

@@ -14,7 +14,7 @@ const MEMBER: NodeId = NodeId(1);
 
 /// Sends Raft messages from a process of one cluster to a process of another one, which has no coordinator.
 async fn send_raft(caller: Option<u128>, called: Option<u128>) -> Result<()> {
-    let peers = Peers::new(Vec::new(), tcp_connect());
+    let peers = Peers::new(Vec::new(), tcp_connect(), &Env::real());
     peers.know_cluster(move || called.map(ClusterId));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -22,7 +22,7 @@ async fn send_raft(caller: Option<u128>, called: Option<u128>) -> Result<()> {
     let _task: Task = Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });
-    let peers = Peers::new(vec![(MEMBER, address)], tcp_connect());
+    let peers = Peers::new(vec![(MEMBER, address)], tcp_connect(), &Env::real());
     peers.know_cluster(move || caller.map(ClusterId));
     peers.coordinator_member(MEMBER)?.raft(Vec::new()).await
 }

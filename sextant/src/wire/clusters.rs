@@ -33,7 +33,8 @@ impl OwnCluster {
         lock(&self.services).push(service);
     }
 
-    fn get(&self) -> Option<ClusterId> {
+    /// The cluster, if it is known.
+    pub fn get(&self) -> Option<ClusterId> {
         lock(&self.services).iter().find_map(|cluster| cluster())
     }
 
@@ -48,7 +49,12 @@ impl OwnCluster {
 
     /// Checks that the caller is not of another cluster.
     pub fn accept(&self, caller: &MetadataMap) -> Result<(), Status> {
-        let (Some(own), Some(theirs)) = (self.get(), cluster_of(caller)) else { return Ok(()) };
+        self.accept_cluster(cluster_of(caller))
+    }
+
+    /// The same, if the caller's cluster was read from its headers before.
+    pub fn accept_cluster(&self, theirs: Option<ClusterId>) -> Result<(), Status> {
+        let (Some(own), Some(theirs)) = (self.get(), theirs) else { return Ok(()) };
         if own == theirs {
             return Ok(());
         }
@@ -78,6 +84,7 @@ impl OwnCluster {
     }
 }
 
-fn cluster_of(metadata: &MetadataMap) -> Option<ClusterId> {
+/// The cluster in the headers of a message.
+pub(super) fn cluster_of(metadata: &MetadataMap) -> Option<ClusterId> {
     metadata.get(HEADER)?.to_str().ok()?.parse().ok()
 }

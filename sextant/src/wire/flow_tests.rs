@@ -76,8 +76,10 @@ async fn flood(
     message_bytes: usize,
 ) -> (Arc<dyn ProjectorApi>, Arc<AtomicUsize>, proto::env::Task) {
     let node = NodeId(1);
-    let (flood, serving) =
-        (Flood { message_bytes, sent: Arc::default() }, Peers::new(Vec::new(), tcp_connect()));
+    let (flood, serving) = (
+        Flood { message_bytes, sent: Arc::default() },
+        Peers::new(Vec::new(), tcp_connect(), &Env::real()),
+    );
     let sent = Arc::clone(&flood.sent);
     serving.add_projector(node, Arc::new(flood));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -86,7 +88,7 @@ async fn flood(
     let task = Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });
-    let directory = PeerDirectory(Peers::new(Vec::new(), tcp_connect()));
+    let directory = PeerDirectory(Peers::new(Vec::new(), tcp_connect(), &Env::real()));
     let info = NodeInfo { id: node, role: Role::Projector, address, zone: String::new() };
     (directory.projector(&info), sent, task)
 }
@@ -145,7 +147,7 @@ async fn stopped_streams_do_not_block_other_streams_of_their_connection() {
 async fn a_call_whose_connection_is_lost_midway_is_told_from_one_that_never_began() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let directory = PeerDirectory(Peers::new(Vec::new(), tcp_connect()));
+    let directory = PeerDirectory(Peers::new(Vec::new(), tcp_connect(), &Env::real()));
     let info = NodeInfo { id: NodeId(1), role: Role::Projector, address, zone: String::new() };
     let projector = directory.projector(&info);
     let write = async || {

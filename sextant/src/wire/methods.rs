@@ -29,6 +29,9 @@ pub(super) use proto::rpc::mutation::{
 };
 pub(super) use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 
+/// The calls that are asked on shared streams ([`super::questions`]): short reads.
+pub(super) const QUESTIONS: [u32; 1] = [17];
+
 /// Passes the coordinator's methods to a macro.
 macro_rules! coordinator_methods {
     ($with:ident) => {

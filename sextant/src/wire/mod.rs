@@ -4,7 +4,7 @@
 //! registers the services that it runs. Other services are reached at the address in the catalog, over one HTTP/2
 //! connection per address that reconnects by itself. A request is the number of a method (`methods`) and its arguments in
 //! postcard; the reply is the result of the trait's method. Processes agree on a protocol version (`versions`), and refuse
-//! calls of other clusters (`clusters`).
+//! calls of other clusters (`clusters`). The first batches of scans are asked on streams that stay open (`questions`).
 //!
 //! Flow control: a reader grants credit by reading. Without it the transport takes one window (`STREAM_WINDOW_BYTES`) and
 //! a message or two. Then the sender's channel, which is bounded in bytes too, fills up, and the sender waits. The window
@@ -12,6 +12,7 @@
 //! of slow clients block neither each other nor an indexer's reports of applied epochs, and backfills that wait for memory
 //! do not block maintenance streams.
 
+mod answers;
 mod any_member;
 #[cfg(test)]
 mod cluster_tests;
@@ -23,6 +24,7 @@ mod directory;
 mod flow_tests;
 mod methods;
 mod peers;
+mod questions;
 mod remote;
 mod server;
 #[cfg(test)]

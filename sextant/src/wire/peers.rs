@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use dashmap::DashMap;
+use proto::env::Env;
 use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
@@ -24,6 +25,7 @@ pub struct Peers {
     local_indexers: DashMap<NodeId, Arc<dyn IndexerApi>>,
     connections: DashMap<String, Connection>,
     connect: Connect,
+    env: Env,
     /// The protocol versions that this process speaks.
     pub(super) versions: ProtocolVersions,
     pub(super) cluster: Arc<OwnCluster>,
@@ -31,14 +33,15 @@ pub struct Peers {
 
 impl Peers {
     /// Peers with the addresses of the coordinator's members.
-    pub fn new(coordinators: Vec<(NodeId, String)>, connect: Connect) -> Arc<Self> {
-        Self::with_versions(coordinators, connect, ProtocolVersions::SPOKEN)
+    pub fn new(coordinators: Vec<(NodeId, String)>, connect: Connect, env: &Env) -> Arc<Self> {
+        Self::with_versions(coordinators, connect, env, ProtocolVersions::SPOKEN)
     }
 
     /// Peers that speak other protocol versions, for tests.
     pub(super) fn with_versions(
         coordinators: Vec<(NodeId, String)>,
         connect: Connect,
+        env: &Env,
         versions: ProtocolVersions,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -49,6 +52,7 @@ impl Peers {
             local_indexers: DashMap::new(),
             connections: DashMap::new(),
             connect,
+            env: env.clone(),
             versions,
             cluster: Arc::default(),
         })
@@ -120,7 +124,8 @@ impl Peers {
             _ if address.starts_with(LOCAL) => Err(Error::unavailable("the service is stopped")),
             Some(connection) => Ok(connection.clone()),
             None => (self.connect)(address).map(|channel| {
-                let connection = Connection::new(channel, self.versions, Arc::clone(&self.cluster));
+                let cluster = Arc::clone(&self.cluster);
+                let connection = Connection::new(channel, self.versions, cluster, &self.env);
                 self.connections.insert(address.to_owned(), connection.clone());
                 connection
             }),

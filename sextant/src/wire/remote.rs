@@ -4,18 +4,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use proto::env::Env;
 use proto::grpc::PeerRequest;
 use proto::grpc::peer_client::PeerClient;
 use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
 use proto::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 use super::clusters::OwnCluster;
 use super::codec::{decode, encode};
 use super::methods::*;
+use super::questions::{Lost, Opening, Questions};
 use super::versions::ProtocolVersions;
 
 /// A connection to another process, shared by all services there; cheap to clone.
@@ -28,12 +31,32 @@ pub(super) struct Connection {
     version: Arc<AtomicU32>,
     /// The cluster of this process.
     cluster: Arc<OwnCluster>,
+    questions: Arc<Questions>,
 }
 
 impl Connection {
     /// A connection that begins with the newest version.
-    pub fn new(channel: Channel, versions: ProtocolVersions, cluster: Arc<OwnCluster>) -> Self {
-        Self { channel, versions, version: Arc::new(AtomicU32::new(versions.newest)), cluster }
+    pub fn new(
+        channel: Channel,
+        versions: ProtocolVersions,
+        cluster: Arc<OwnCluster>,
+        env: &Env,
+    ) -> Self {
+        let version = Arc::new(AtomicU32::new(versions.newest));
+        let questions = Arc::new(Questions::new(env.clone()));
+        Self { channel, versions, version, cluster, questions }
+    }
+
+    fn client(&self) -> PeerClient<Channel> {
+        PeerClient::new(self.channel.clone())
+            .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
+    }
+
+    /// Adds the headers of this process.
+    fn sign(&self, metadata: &mut MetadataMap) {
+        self.versions.write_to(metadata);
+        self.cluster.write_to(metadata);
     }
 
     /// After a refusal: returns the version in which to write the request again, if there is one.
@@ -88,14 +111,11 @@ impl Remote {
         send: impl AsyncFn(PeerClient<Channel>, Request<PeerRequest>) -> std::result::Result<R, Status>,
     ) -> Result<R> {
         let connection = self.connection.clone()?;
-        let client = PeerClient::new(connection.channel.clone())
-            .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX);
+        let client = connection.client();
         let request = |version: u32| {
             let message = PeerRequest { version, node: self.node.0, body: body.clone() };
             let mut request = Request::new(message);
-            connection.versions.write_to(request.metadata_mut());
-            connection.cluster.write_to(request.metadata_mut());
+            connection.sign(request.metadata_mut());
             request
         };
         let version = connection.version.load(Ordering::Relaxed);
@@ -113,8 +133,29 @@ impl Remote {
 
     async fn call<T: DeserializeOwned>(&self, number: u32, arguments: impl Serialize) -> Result<T> {
         let body = encode(&(number, arguments))?;
+        if QUESTIONS.contains(&number)
+            && let Some(answer) = self.ask(body.clone()).await?
+        {
+            return decode::<Result<T>>(&answer)?;
+        }
         let reply = self.send(body, async |mut client, request| client.call(request).await).await?;
         decode::<Result<T>>(&reply.into_inner().body)?
+    }
+
+    /// Asks a short question; `None` if it must be an ordinary call.
+    async fn ask(&self, body: Bytes) -> Result<Option<Bytes>> {
+        let connection = self.connection.as_ref().map_err(Error::clone)?;
+        let opening = Opening {
+            client: connection.client(),
+            version: connection.version.load(Ordering::Relaxed),
+            cluster: connection.cluster.get(),
+            sign: &|metadata| connection.sign(metadata),
+        };
+        match connection.questions.ask(opening, self.node, body).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Lost::Refused) => Ok(None),
+            Err(Lost::Ended(status)) => Err(self.unreachable(status)),
+        }
     }
 
     async fn open<T: DeserializeOwned + Send + 'static>(

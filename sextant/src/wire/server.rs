@@ -5,11 +5,15 @@ use std::marker::PhantomData;
 use futures::{Stream, StreamExt, stream};
 use proto::Result;
 use proto::grpc::peer_server::{Peer, PeerServer};
-use proto::grpc::{PeerReply, PeerRequest};
+use proto::grpc::{PeerAnswer, PeerQuestion, PeerReply, PeerRequest};
+use proto::model::identity::ClusterId;
 use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
 use serde::Serialize;
-use tonic::{Request, Response, Status};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status, Streaming};
 
+use super::answers::{Answer, Answers, answers};
+use super::clusters::cluster_of;
 use super::codec::{decode, encode, no_method, split_method};
 use super::methods::*;
 use super::peers::Peers;
@@ -21,8 +25,37 @@ pub fn peer_service(peers: Arc<Peers>) -> PeerServer<impl Peer> {
         .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
 }
 
+#[derive(Clone)]
 struct PeerEndpoint {
     peers: Arc<Peers>,
+}
+
+impl Answer for PeerEndpoint {
+    fn accept(
+        &self,
+        version: u32,
+        headers: &MetadataMap,
+        cluster: Option<ClusterId>,
+    ) -> std::result::Result<(), Status> {
+        self.peers.versions.accept(version, headers)?;
+        self.peers.cluster.accept_cluster(cluster)
+    }
+
+    fn answer(
+        &self,
+        PeerQuestion { number, node, body, .. }: PeerQuestion,
+    ) -> impl Future<Output = PeerAnswer> + Send + 'static {
+        let endpoint = self.clone();
+        async move {
+            let answered = PeerEndpoint::answer(&endpoint, NodeId(node), &body).await;
+            // An answer that cannot be encoded is told as an error, which can.
+            let body = answered.map(|reply| reply.body).or_else(|status| {
+                let error = proto::Error::internal(status.message());
+                encode::<Result<()>>(&Err(error))
+            });
+            PeerAnswer { number, body: body.unwrap_or_default() }
+        }
+    }
 }
 
 type Reply = std::result::Result<PeerReply, Status>;
@@ -151,6 +184,17 @@ fn undated<T>(reply: T) -> Response<T> {
 #[tonic::async_trait]
 impl Peer for PeerEndpoint {
     type OpenStream = Replies;
+    type AskStream = Answers;
+
+    async fn ask(
+        &self,
+        request: Request<Streaming<PeerQuestion>>,
+    ) -> std::result::Result<Response<Answers>, Status> {
+        let (headers, _, questions) = request.into_parts();
+        let cluster = cluster_of(&headers);
+        self.peers.cluster.accept_cluster(cluster)?;
+        Ok(undated(answers(self.clone(), headers, cluster, questions)))
+    }
 
     async fn call(
         &self,

@@ -48,7 +48,7 @@ async fn indexer(
     served: ProtocolVersions,
     spoken: ProtocolVersions,
 ) -> (Arc<dyn IndexerApi>, Task) {
-    let peers = Peers::with_versions(Vec::new(), tcp_connect(), served);
+    let peers = Peers::with_versions(Vec::new(), tcp_connect(), &Env::real(), served);
     peers.add_indexer(NODE, Arc::new(Answers));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -56,7 +56,8 @@ async fn indexer(
     let task = Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });
-    let directory = PeerDirectory(Peers::with_versions(Vec::new(), tcp_connect(), spoken));
+    let directory =
+        PeerDirectory(Peers::with_versions(Vec::new(), tcp_connect(), &Env::real(), spoken));
     let info = NodeInfo { id: NODE, role: Role::Indexer, address, zone: String::new() };
     (directory.indexer(&info), task)
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::env::Env;
 use proto::model::ids::NodeId;
 use proto::rpc::api::Directory;
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
@@ -84,7 +85,7 @@ impl Cluster {
             to_coordinators: BTreeMap::new(),
             to_services: BTreeMap::new(),
             routers: Vec::new(),
-            directory: PeerDirectory(Peers::new(direct, tcp_connect())),
+            directory: PeerDirectory(Peers::new(direct, tcp_connect(), &Env::real())),
             not_available: Vec::new(),
             dir: Some(dir),
         };

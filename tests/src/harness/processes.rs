@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proto::env::Env;
 use proto::model::ids::NodeId;
 use proto::rpc::api::Directory;
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
@@ -71,7 +72,7 @@ impl Processes {
         let listen = coordinators.iter().map(|(id, address)| (id.0, address.clone())).collect();
         let mut processes = Self {
             data: tempfile::tempdir().expect("a temporary directory"),
-            directory: PeerDirectory(Peers::new(coordinators.clone(), tcp_connect())),
+            directory: PeerDirectory(Peers::new(coordinators.clone(), tcp_connect(), &Env::real())),
             coordinators,
             children: BTreeMap::new(),
             listen,

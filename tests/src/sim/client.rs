@@ -54,7 +54,7 @@ impl Client {
             0 => (WINDOW_BYTES, None),
             _ => (128, Some(64)),
         };
-        let peers = Peers::new(members(coordinators), connect(window_bytes));
+        let peers = Peers::new(members(coordinators), connect(window_bytes), &env);
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(peers));
         let maker = |id: u64| {
             let mut config = router::Config::new(NodeInfo {

@@ -324,7 +324,7 @@ impl Host {
         if let Some(interleaved) = &self.interleaved {
             env.spawner = interleaved.spawner();
         }
-        let peers = Peers::new(members(self.coordinators), connect(WINDOW_BYTES));
+        let peers = Peers::new(members(self.coordinators), connect(WINDOW_BYTES), &env);
         let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
         let dir = PathBuf::from(DATA);
         let id = self.info.id;

@@ -7,6 +7,8 @@
 
 use std::net::SocketAddr;
 
+use futures::TryStreamExt;
+use proto::env::Env;
 use proto::grpc::ScanRequest;
 use sextant::wire::{Peers, tcp_connect};
 use tests::harness::grpc::{all, channel, open, refused, scan};
@@ -110,6 +112,32 @@ async fn restore(client: &tokio_postgres::Client, written: u32) {
         |n: u32| format!("{{\"id\":{n},\"n\":{n},\"k\":\"k{}\",\"pad\":\"{pad}\"}}\n", n % 7);
     let lines: String = (0..=written).map(line).collect();
     sql::copy_in(client, "COPY b FROM STDIN", lines.as_bytes(), 9999).await.expect("COPY");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_are_those_of_copy() {
+    let (_cluster, client, channel) = numbered().await;
+    let odd = "{\"id\":\"a\\tb\",\"n\":-7,\"k\":\"\\\\N\\n\"}\n{\"id\":\"c\",\"k\":null}\n";
+    sql::copy_in(&client, "COPY b FROM STDIN", odd.as_bytes(), 9999).await.expect("COPY");
+    let columns = ["id", "k", "n", "n > 3", "pad"];
+    let request = ScanRequest {
+        columns: columns.map(Into::into).into(),
+        consistency: "request_plus".into(),
+        lines: true,
+        ..all("i")
+    };
+    let (mut lines, mut names) = (Vec::new(), Vec::new());
+    let mut replies = open(&channel, request).await.expect("a scan");
+    while let Some(reply) = replies.message().await.expect("a reply") {
+        assert!(reply.rows.is_empty(), "not twice");
+        lines.extend_from_slice(&reply.lines);
+        names.extend(reply.columns);
+    }
+    let copy = format!("COPY (SELECT {} FROM i ORDER BY k, n DESC) TO STDOUT", columns.join(", "));
+    let copied = client.copy_out(&copy).await.expect("COPY").try_collect::<Vec<_>>();
+    let copied = copied.await.expect("rows").concat();
+    assert_eq!((names.len(), lines.iter().filter(|byte| **byte == b'\n').count()), (5, 502));
+    assert_eq!(String::from_utf8_lossy(&lines), String::from_utf8_lossy(&copied));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -251,7 +279,8 @@ async fn health_and_reflection_answer() {
 async fn a_port_for_processes_describes_no_service_for_users() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let services = sextant::grpc::peer_services(Peers::new(Vec::new(), tcp_connect()));
+    let services =
+        sextant::grpc::peer_services(Peers::new(Vec::new(), tcp_connect(), &Env::real()));
     tokio::spawn(services.serve_with_incoming(TcpIncoming::from(listener)));
     assert_eq!(
         reflected(channel(address).await).await,

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::Result;
-use crate::value::tree::{MAX_DEPTH, Value};
+use crate::value::tree::{MAX_DEPTH, Object, Value};
 
 /// Digits and signs of a number that is surely within the doubles.
 const NUMBER_BYTES_MAX: usize = 300;
@@ -17,7 +17,7 @@ const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 
 /// Checks that bytes are one JSON document, with the errors of [`Value::parse_json`].
 pub fn check_json(bytes: &[u8]) -> Result<()> {
-    match scan(bytes, None) {
+    match scan::<&str>(bytes, &[], &mut []) {
         Some(_) => Ok(()),
         None => Value::parse_json(bytes).map(|_| ()),
     }
@@ -36,7 +36,10 @@ pub enum CheckedField<'a> {
 
 /// Checks that bytes are one JSON document, and returns the value of a field of it; of equal fields the last one.
 pub fn check_json_with_field<'a>(bytes: &'a [u8], field: &str) -> Result<CheckedField<'a>> {
-    if let Some(Scanned { text, field: Some(found) }) = scan(bytes, Some(field.as_bytes())) {
+    let mut found = [None];
+    if let Some(text) = scan(bytes, &[field], &mut found)
+        && let [Some(found)] = found
+    {
         let value = &text[found];
         return match value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
             Some(inner) if !inner.contains('\\') => Ok(CheckedField::Text(inner)),
@@ -49,31 +52,49 @@ pub fn check_json_with_field<'a>(bytes: &'a [u8], field: &str) -> Result<Checked
     })
 }
 
-/// A document that was checked.
-struct Scanned<'a> {
-    text: &'a str,
-    /// The value of the wanted field.
-    field: Option<Range<usize>>,
+impl Value {
+    /// Parses one JSON document, of which only some fields are needed. An object has only these; any other document is
+    /// whole. The rest is checked, with the errors of [`Self::parse_json`].
+    pub fn parse_json_fields(bytes: &[u8], names: &[String]) -> Result<Self> {
+        let mut found = vec![None; names.len()];
+        let Some(text) = scan(bytes, names, &mut found) else { return Self::parse_json(bytes) };
+        if !text.trim_start().starts_with('{') {
+            return Self::parse_json(bytes);
+        }
+        let mut fields = Vec::with_capacity(names.len());
+        for (name, place) in names.iter().zip(found) {
+            if let Some(place) = place {
+                fields.push((name.clone(), Self::parse_json(text[place].as_bytes())?));
+            }
+        }
+        Ok(Self::Object(Object::new(fields)))
+    }
 }
 
-/// Checks a document; `None` if the parser has to decide.
-fn scan<'a>(bytes: &'a [u8], wanted: Option<&[u8]>) -> Option<Scanned<'a>> {
+/// Checks a document and finds the values of the wanted fields of it; of equal fields the last one. `None` if the parser
+/// has to decide.
+fn scan<'a, N: AsRef<str>>(
+    bytes: &'a [u8],
+    wanted: &[N],
+    found: &mut [Option<Range<usize>>],
+) -> Option<&'a str> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let mut scanner = Scanner { bytes, at: 0, wanted, found: None };
+    let mut scanner = Scanner { bytes, at: 0, wanted, found };
     scanner.value(0)?;
     scanner.skip_space();
-    (scanner.at == bytes.len()).then_some(Scanned { text, field: scanner.found })
+    (scanner.at == bytes.len()).then_some(text)
 }
 
-struct Scanner<'a> {
+struct Scanner<'a, N> {
     bytes: &'a [u8],
     at: usize,
-    /// The name of the field of the document whose value is wanted.
-    wanted: Option<&'a [u8]>,
-    found: Option<Range<usize>>,
+    /// The names of the fields of the document whose values are wanted.
+    wanted: &'a [N],
+    /// The place of the value of each of them.
+    found: &'a mut [Option<Range<usize>>],
 }
 
-impl Scanner<'_> {
+impl<N: AsRef<str>> Scanner<'_, N> {
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -144,7 +165,7 @@ impl Scanner<'_> {
             if self.peek() != Some(b'"') {
                 return None;
             }
-            let is_wanted = self.name(depth)?;
+            let wanted = self.name(depth)?;
             self.skip_space();
             if !self.take(b':') {
                 return None;
@@ -152,8 +173,8 @@ impl Scanner<'_> {
             self.skip_space();
             let begin = self.at;
             self.value(depth + 1)?;
-            if is_wanted {
-                self.found = Some(begin..self.at);
+            if let Some(wanted) = wanted {
+                self.found[wanted] = Some(begin..self.at);
             }
             self.skip_space();
             if self.take(b'}') {
@@ -165,14 +186,17 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes the name of a field; true if its value is wanted.
-    fn name(&mut self, depth: usize) -> Option<bool> {
+    /// Passes the name of a field; returns its number if its value is wanted.
+    fn name(&mut self, depth: usize) -> Option<Option<usize>> {
         let begin = self.at + 1;
         self.string()?;
-        let (Some(wanted), 0) = (self.wanted, depth) else { return Some(false) };
+        if depth > 0 || self.wanted.is_empty() {
+            return Some(None);
+        }
         let name = &self.bytes[begin..self.at - 1];
-        // An escape may spell the wanted name.
-        (!name.contains(&b'\\')).then_some(name == wanted)
+        // An escape may spell a wanted name.
+        let is_plain = !name.contains(&b'\\');
+        is_plain.then(|| self.wanted.iter().position(|wanted| wanted.as_ref().as_bytes() == name))
     }
 
     fn string(&mut self) -> Option<()> {
@@ -284,7 +308,7 @@ mod tests {
             r#""0123456789abcdef\t0123456789""#,
             &deep,
         ] {
-            assert!(scan(text.as_bytes(), None).is_some(), "{text}");
+            assert!(scan::<&str>(text.as_bytes(), &[], &mut []).is_some(), "{text}");
             assert!(Value::parse_json(text.as_bytes()).is_ok(), "{text}");
         }
     }
@@ -375,10 +399,27 @@ mod tests {
 
         #[test]
         fn nothing_passes_that_the_parser_refuses(text in nearly_json()) {
-            if scan(&text, Some(b"id")).is_some() {
+            if scan(&text, &["id"], &mut [None]).is_some() {
                 prop_assert!(Value::parse_json(&text).is_ok(), "{:?}", String::from_utf8_lossy(&text));
             }
             prop_assert_eq!(check_json(&text), Value::parse_json(&text).map(|_| ()));
+            let names = ["id".to_owned(), "n".to_owned()];
+            let few = Value::parse_json(&text).map(|whole| match whole {
+                Value::Object(object) => {
+                    let own = |name: &String| Some((name.clone(), object.get(name)?.clone()));
+                    Value::Object(Object::new(names.iter().filter_map(own).collect()))
+                }
+                other => other,
+            });
+            let parsed_few = Value::parse_json_fields(&text, &names).map(|value| match value {
+                // The parser may have decided, and then all fields are there.
+                Value::Object(object) => {
+                    let own = |name: &String| Some((name.clone(), object.get(name)?.clone()));
+                    Value::Object(Object::new(names.iter().filter_map(own).collect()))
+                }
+                other => other,
+            });
+            prop_assert_eq!(parsed_few, few);
             if let (Ok(text), Ok(_)) = (std::str::from_utf8(&text), Value::parse_json(&text)) {
                 prop_assert_eq!(field(text, "id"), parsed(text, "id"));
             }

@@ -6,6 +6,7 @@ use super::number;
 use super::part::decode;
 use super::reader::{FALSE, MISSING, NULL, NUMBER_FIRST, NUMBER_LAST, Reader, STRING, TRUE};
 use crate::Result;
+use crate::value::number::Number;
 
 /// Removes one part from the front of `bytes` and appends its SQL text: strings without quotes, other values as JSON.
 /// Returns false and appends nothing for NULL and MISSING. Only arrays and objects allocate.
@@ -28,8 +29,7 @@ pub fn write_part_text(bytes: &mut &[u8], descending: bool, out: &mut Vec<u8>) -
             true
         }
         tag @ NUMBER_FIRST..=NUMBER_LAST => {
-            // Writing to a vector does not fail.
-            let _infallible = write!(out, "{}", number::decode(tag, &mut reader)?);
+            write_number(number::decode(tag, &mut reader)?, out);
             true
         }
         _ => {
@@ -40,4 +40,16 @@ pub fn write_part_text(bytes: &mut &[u8], descending: bool, out: &mut Vec<u8>) -
     };
     *bytes = reader.rest();
     Ok(present)
+}
+
+fn write_number(number: Number, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    match number {
+        Number::Int(int) => out.extend_from_slice(digits.format(int).as_bytes()),
+        Number::Uint(int) => out.extend_from_slice(digits.format(int).as_bytes()),
+        Number::Float(_) => {
+            // Writing to a vector does not fail.
+            let _infallible = write!(out, "{number}");
+        }
+    }
 }

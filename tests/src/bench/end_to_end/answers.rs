@@ -1,17 +1,24 @@
 //! The servers' answers, compared with each other and with the documents. A difference ends the bench.
 
+use std::net::SocketAddr;
+
 use fastrand::Rng;
-use futures::TryStreamExt;
+use proto::grpc::ScanRequest;
+use proto::grpc::query_client::QueryClient;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
+use tonic::transport::Channel;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::Outcome;
+use super::copy_out::copy_out;
 use super::documents::Documents;
 use super::peers::{Index, Peer};
 
 /// Ranges of each width that are compared.
 const RANGES: u64 = 20;
+/// The size limit of a reply by gRPC.
+const GRPC_BYTES_MAX: usize = 16 << 20;
 /// Characters of an answer in an error.
 const SHOWN_CHARS_MAX: usize = 400;
 
@@ -93,7 +100,7 @@ pub async fn compare_whole(
     let mut all_totals = Vec::new();
     for peer in peers {
         let client = session(*peer).await?;
-        wholes.push((peer.name(), whole(&client, &peer.all(bucket, index)).await?));
+        wholes.push((peer.name(), whole(*peer, &peer.all(bucket, index)).await?));
         let query = totals(&peer.relation(bucket, index));
         all_totals.push((peer.name(), texts(&client, &query).await?));
     }
@@ -147,14 +154,27 @@ impl Whole {
     }
 }
 
-/// Reads all rows of a SELECT by COPY … TO STDOUT.
-pub async fn whole(client: &Client, select: &str) -> Outcome<Whole> {
-    let stream = client.copy_out(&format!("COPY ({select}) TO STDOUT")).await?;
-    let mut stream = std::pin::pin!(stream);
+/// Reads all rows of a SELECT by COPY … TO STDOUT; they have everything acknowledged.
+pub async fn whole(peer: &dyn Peer, select: &str) -> Outcome<Whole> {
+    copy_out(peer.target(), peer.see_everything(), select).await
+}
+
+/// Reads all rows of an index by gRPC, as lines of text; they have everything acknowledged.
+pub async fn all_by_grpc(port: SocketAddr, index: &str) -> Outcome<Whole> {
+    let channel = Channel::from_shared(format!("http://{port}"))?.connect().await?;
+    let request = ScanRequest {
+        index: index.into(),
+        columns: vec!["id".into(), "n".into()],
+        consistency: "request_plus".into(),
+        lines: true,
+        ..ScanRequest::default()
+    };
+    let mut client = QueryClient::new(channel).max_decoding_message_size(GRPC_BYTES_MAX);
+    let mut replies = client.scan(request).await?.into_inner();
     let (mut rows, mut hash) = (0, Xxh3::new());
-    while let Some(text) = stream.try_next().await? {
-        rows += text.iter().filter(|byte| **byte == b'\n').count() as u64;
-        hash.update(&text);
+    while let Some(reply) = replies.message().await? {
+        rows += reply.lines.iter().filter(|byte| **byte == b'\n').count() as u64;
+        hash.update(&reply.lines);
     }
     Ok(Whole { rows, hash: hash.digest() })
 }

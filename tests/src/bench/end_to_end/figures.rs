@@ -1,5 +1,6 @@
 //! The measured figures, in the form of the JSON file.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::super::Outcome;
@@ -9,7 +10,7 @@ use super::spread::Spread;
 pub const POSTGRESQL: &str = "PostgreSQL";
 
 /// A group of figures: a table and a plot of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// Ranges and single keys by an index.

@@ -6,6 +6,7 @@
 //! | [`documents`] | the documents and the rows that a range of them has |
 //! | [`load`] | clients: prepared statements over several connections on one thread |
 //! | [`answers`] | comparisons of the servers' answers |
+//! | [`copy_out`] | a client of COPY … TO STDOUT that costs little |
 //! | [`mod@bench`] | the state of a run, and the rounds in which the servers take turns |
 //! | [`measure`] | the measurements |
 //! | [`figures`], [`spread`], [`cpu`] | the values of one round and of all rounds |
@@ -21,6 +22,7 @@
 
 pub mod answers;
 pub mod bench;
+pub mod copy_out;
 pub mod cpu;
 pub mod documents;
 pub mod figures;

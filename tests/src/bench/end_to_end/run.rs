@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::super::Outcome;
 use super::bench::Bench;
 use super::documents::Documents;
-use super::figures::{Figures, Version};
+use super::figures::{Figures, Group, Version};
 use super::machine;
 use super::measure::{freshness, idle, loading, ranges, whole_index, writes};
 use super::peers::Peer;
@@ -57,8 +57,12 @@ async fn signalled() -> Box<dyn std::error::Error + Send + Sync> {
 async fn measure(settings: &Settings, dir: &Path) -> Outcome<Figures> {
     let mut bench = start(settings, dir).await?;
     loading::load_read_bucket(&bench).await?;
-    idle::measure(&mut bench).await?;
-    ranges::measure(&mut bench).await?;
+    if settings.wants(&[Group::Idle]) {
+        idle::measure(&mut bench).await?;
+    }
+    if settings.wants(&[Group::Ranges]) {
+        ranges::measure(&mut bench).await?;
+    }
     // Its processes would only take processor time from the others.
     let beside = bench.beside.take();
     let peers = bench.peers.iter().chain(&beside);
@@ -66,11 +70,22 @@ async fn measure(settings: &Settings, dir: &Path) -> Outcome<Figures> {
         .map(|peer| Version { peer: peer.name().into(), version: peer.version().into() })
         .collect();
     drop(beside);
-    whole_index::measure(&mut bench).await?;
-    loading::create_index(&mut bench).await?;
-    loading::copy_in(&mut bench).await?;
-    writes::measure(&mut bench).await?;
-    freshness::measure(&mut bench).await?;
+    if settings.wants(&[Group::WholeIndex]) {
+        whole_index::measure(&mut bench).await?;
+    }
+    if settings.wants(&[Group::Loading]) {
+        loading::create_index(&mut bench).await?;
+    }
+    // Writes go into the bucket that was loaded last.
+    if settings.wants(&[Group::Loading, Group::Writes, Group::Freshness]) {
+        loading::copy_in(&mut bench).await?;
+    }
+    if settings.wants(&[Group::Writes]) {
+        writes::measure(&mut bench).await?;
+    }
+    if settings.wants(&[Group::Freshness]) {
+        freshness::measure(&mut bench).await?;
+    }
     Ok(Figures {
         date: machine::day()?,
         commands: settings.commands(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::super::Outcome;
+use super::figures::Group;
 
 /// Another server to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,6 +32,9 @@ pub struct Settings {
     /// Rounds of each figure, in which the servers take turns
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub rounds: u64,
+    /// Measure only these groups of figures
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<Group>,
     /// Write the figures into this file
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -58,6 +62,11 @@ impl Settings {
         Ok(std::path::absolute(path)?)
     }
 
+    /// True if some of these groups are measured.
+    pub fn wants(&self, groups: &[Group]) -> bool {
+        self.only.is_empty() || groups.iter().any(|group| self.only.contains(group))
+    }
+
     /// Fails if the JSON file could not be written at the end of a long run.
     pub fn check_json(&self) -> Outcome<()> {
         let Some(path) = &self.json else { return Ok(()) };
@@ -76,6 +85,11 @@ impl Settings {
         }
         if self.processes {
             run += " --processes";
+        }
+        if !self.only.is_empty() {
+            let names = self.only.iter().filter_map(|group| group.to_possible_value());
+            let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+            run += &format!(" --only {}", names.join(","));
         }
         let Self { rows, seconds, rounds, .. } = self;
         run += &format!(" --rows {rows} --seconds {seconds} --rounds {rounds} --json figures.json");

@@ -64,6 +64,7 @@ impl Place {
         let peers = Peers::new(
             members.cloned().unwrap_or_else(|| vec![(id, address.clone())]),
             tcp_connect(),
+            &Env::real(),
         );
         Ok(Self { listener, info: NodeInfo { id, role, address, zone: String::new() }, peers })
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::super::super::Outcome;
-use super::super::answers::{Answer, Whole, expect_same, session, whole};
+use super::super::answers::{Answer, Whole, all_by_grpc, expect_same, whole};
 use super::super::bench::{Bench, CLIENTS, READ};
 use super::super::figures::{Group, Sample, Unit};
 use super::super::load::{Load, Request, run};
@@ -12,18 +12,29 @@ use super::super::peers::{EIGHT_SLICES, Peer};
 
 /// Measures the ordered scan, whose answers are compared, and the aggregates.
 pub async fn measure(bench: &mut Bench) -> Outcome<()> {
-    scan(bench).await?;
+    scan(bench, "all rows in order, by COPY", By::Copy).await?;
+    scan(bench, "all rows in order, by gRPC (PostgreSQL: by COPY)", By::Grpc).await?;
     aggregate(bench, "min and max", "min(n), max(n)", CLIENTS).await?;
     aggregate(bench, "count(*), 1 client", "count(*)", 1).await
 }
 
-/// Measures COPY of all rows in order; each of these answers is compared.
-async fn scan(bench: &mut Bench) -> Outcome<()> {
+/// How all rows are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Copy,
+    /// By the gRPC port, or by COPY from a server without one.
+    Grpc,
+}
+
+/// Measures reads of all rows in order; each of these answers is compared.
+async fn scan(bench: &mut Bench, name: &str, by: By) -> Outcome<()> {
     let answers: Mutex<Vec<Answer<Whole>>> = Mutex::default();
     let measure = async |peer: &dyn Peer, _: u64| {
-        let client = session(peer).await?;
         let (cpu_us, begun) = (peer.target().processes.cpu_us()?, Instant::now());
-        let whole = whole(&client, &peer.all(READ, EIGHT_SLICES)).await?;
+        let whole = match (by, peer.target().grpc) {
+            (By::Grpc, Some(port)) => all_by_grpc(port, &peer.relation(READ, EIGHT_SLICES)).await?,
+            _ => whole(peer, &peer.all(READ, EIGHT_SLICES)).await?,
+        };
         let (elapsed, rows) = (begun.elapsed(), whole.rows as f64);
         let cpu_us = (peer.target().processes.cpu_us()? - cpu_us) / rows;
         answers.lock().map_err(|_| "a measurement panicked")?.push((peer.name(), whole));
@@ -32,7 +43,7 @@ async fn scan(bench: &mut Bench) -> Outcome<()> {
     let [series] = bench.alternate(&bench.all(), measure).await?;
     let answers = answers.into_inner().map_err(|_| "a measurement panicked")?;
     expect_same(&bench.peers[0].all(READ, EIGHT_SLICES), &answers)?;
-    bench.add("all rows in order, by COPY", Group::WholeIndex, Unit::RowsPerS, &series)
+    bench.add(name, Group::WholeIndex, Unit::RowsPerS, &series)
 }
 
 async fn aggregate(bench: &mut Bench, name: &str, selected: &str, clients: u64) -> Outcome<()> {

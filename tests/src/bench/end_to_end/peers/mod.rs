@@ -7,6 +7,8 @@ pub mod postgres;
 mod process;
 pub mod sextant;
 
+use std::net::SocketAddr;
+
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls};
 
@@ -106,6 +108,8 @@ pub trait Peer {
 pub struct Target {
     /// The parameters of a connection.
     pub config: Config,
+    /// The port for gRPC, if there is one.
+    pub grpc: Option<SocketAddr>,
     /// The server's processes.
     pub processes: Processes,
 }

@@ -54,7 +54,7 @@ impl Postgres {
         let version = version.trim_start_matches("postgres (PostgreSQL) ").to_owned();
         let mut config = Config::new();
         config.host("127.0.0.1").port(port).user(USER).dbname("postgres");
-        let target = Target { config, processes: Processes::Family(postmaster) };
+        let target = Target { config, grpc: None, processes: Processes::Family(postmaster) };
         Ok(Self { version, target, _server: server })
     }
 }

@@ -73,11 +73,11 @@ impl Sextant {
         ready: &str,
         members: Vec<Running>,
     ) -> Outcome<Self> {
-        let [sql, ..] = addresses(ready).ok_or_else(|| format!("{name} printed {ready:?}"))?;
+        let [sql, grpc, _] = addresses(ready).ok_or_else(|| format!("{name} printed {ready:?}"))?;
         let processes = Processes::These(members.iter().map(Running::id).collect());
         let version = run(Command::new(binary).arg("--version"))?;
         let version = version.trim_start_matches("sextant ").to_owned();
-        let target = Target { config: config(sql), processes };
+        let target = Target { config: config(sql), grpc: Some(grpc), processes };
         Ok(Self { name, version, target, _members: members })
     }
 

@@ -1,0 +1,96 @@
+//! The fields of a document that expressions read. Whoever evaluates them parses only these: a document has many fields, and
+//! an index reads a few.
+
+use super::ast::Expr;
+use crate::value::path::Step;
+
+/// The fields of a document that some expressions read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fields {
+    /// All of them: an expression reads the document as a whole.
+    All,
+    /// The fields of these names, sorted.
+    Only(Vec<String>),
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self::Only(Vec::new())
+    }
+}
+
+impl Fields {
+    /// The fields that some expressions read together.
+    pub fn of<'e>(exprs: impl IntoIterator<Item = &'e Expr>) -> Self {
+        let mut fields = Self::default();
+        exprs.into_iter().for_each(|expr| fields.add(expr));
+        fields
+    }
+
+    /// Adds the fields that an expression reads.
+    pub fn add(&mut self, expr: &Expr) {
+        if let Expr::Path(steps) = expr {
+            match (steps.first(), &mut *self) {
+                // A whole document. A position in one, which is MISSING in an object, is as rare.
+                (None | Some(Step::Index(_)), _) => *self = Self::All,
+                (Some(Step::Field(name)), Self::Only(names)) => {
+                    if let Err(at) = names.binary_search(name) {
+                        names.insert(at, name.clone());
+                    }
+                }
+                (Some(Step::Field(_)), Self::All) => {}
+            }
+        }
+        expr.children().into_iter().for_each(|child| self.add(child));
+    }
+
+    /// Adds other fields.
+    pub fn add_all(&mut self, others: Self) {
+        match (&mut *self, others) {
+            (Self::All, _) => {}
+            (Self::Only(_), Self::All) => *self = Self::All,
+            (Self::Only(names), Self::Only(others)) => {
+                names.extend(others);
+                names.sort_unstable();
+                names.dedup();
+            }
+        }
+    }
+
+    /// True if a document with these fields alone is as good as one with the fields of `others`.
+    pub fn include(&self, others: &Self) -> bool {
+        match (self, others) {
+            (Self::All, _) => true,
+            (Self::Only(_), Self::All) => false,
+            (Self::Only(own), Self::Only(others)) => {
+                own == others || others.iter().all(|name| own.binary_search(name).is_ok())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    fn path(steps: &[&str]) -> Expr {
+        Expr::Path(steps.iter().map(|name| Step::Field((*name).into())).collect())
+    }
+
+    #[test]
+    fn the_first_step_of_each_path_counts_wherever_it_stands() {
+        let both = Expr::And(vec![
+            Expr::Not(Box::new(path(&["b", "x"]))),
+            Expr::Call(super::super::Function::Lower, vec![path(&["a"]), path(&["b"])]),
+            Expr::Literal(Value::from("c")),
+            Expr::DocumentId,
+        ]);
+        let fields = Fields::of([&both]);
+        assert_eq!(fields, Fields::Only(vec!["a".into(), "b".into()]));
+        assert!(fields.include(&Fields::of([&path(&["b", "y"])])));
+        assert!(!fields.include(&Fields::of([&path(&["c"])])));
+        assert!(!fields.include(&Fields::All) && Fields::All.include(&fields));
+        assert_eq!(Fields::of([&both, &path(&[])]), Fields::All);
+    }
+}

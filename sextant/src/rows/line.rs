@@ -1,0 +1,78 @@
+//! A row as a line of text, in the format of COPY: values separated by tabs, `\N` for NULL, and escapes.
+
+use proto::Result;
+use proto::expr::ColumnType;
+
+/// Appends a line. `cell` appends the text of value n, and returns false for NULL. After an error half a line is there.
+pub(crate) fn write(
+    out: &mut Vec<u8>,
+    types: impl Iterator<Item = ColumnType>,
+    mut cell: impl FnMut(usize, ColumnType, &mut Vec<u8>) -> Result<bool>,
+) -> Result<()> {
+    for (n, column_type) in types.enumerate() {
+        if n > 0 {
+            out.push(b'\t');
+        }
+        let at = out.len();
+        if !cell(n, column_type, out)? {
+            out.extend_from_slice(b"\\N");
+        } else if !matches!(column_type, ColumnType::Int4 | ColumnType::Int8) {
+            // Digits need no escapes.
+            escape_nul(column_type, out, at);
+            escape(out, at);
+        }
+    }
+    out.push(b'\n');
+    Ok(())
+}
+
+/// Spells NUL characters of a text from `at` on as JSON does: no text of PostgreSQL contains one, and clients end or refuse
+/// a text there.
+pub(crate) fn escape_nul(column_type: ColumnType, out: &mut Vec<u8>, at: usize) {
+    if column_type != ColumnType::Text || !out[at..].contains(&0) {
+        return;
+    }
+    let tail = out.split_off(at);
+    for byte in tail {
+        match byte {
+            0 => out.extend_from_slice(b"\\u0000"),
+            other => out.push(other),
+        }
+    }
+}
+
+/// Applies COPY's escapes to the buffer from `at` on. Most values need none, so nothing is copied for them.
+fn escape(out: &mut Vec<u8>, at: usize) {
+    let special = |byte: &u8| matches!(byte, b'\\' | 8..=13);
+    let Some(first) = out[at..].iter().position(special) else { return };
+    let tail = out.split_off(at + first);
+    for byte in tail {
+        let letter = match byte {
+            8 => b'b',
+            b'\t' => b't',
+            b'\n' => b'n',
+            11 => b'v',
+            12 => b'f',
+            b'\r' => b'r',
+            b'\\' => b'\\',
+            other => {
+                out.push(other);
+                continue;
+            }
+        };
+        out.extend_from_slice(&[b'\\', letter]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copy_escapes_characters_that_would_break_a_line() {
+        let mut out = b"\t\\".to_vec();
+        out.extend_from_slice("ä\\\n\r\t\u{8}\u{b}\u{c}x".as_bytes());
+        escape(&mut out, 2);
+        assert_eq!(out, "\t\\ä\\\\\\n\\r\\t\\b\\v\\fx".as_bytes());
+    }
+}

@@ -1,0 +1,212 @@
+//! Short questions to another process, on streams that are opened once. An ordinary call has a stream of its own, with headers and
+//! trailers; for a scan of a hundred rows that is most of its cost.
+//!
+//! Each connection has a few *lanes*. A lane is one stream of questions and one of answers, in any order; a number joins the two. A
+//! task of the lane reads the answers. It opens the stream with the first question and again after the stream has ended, so a lane
+//! is not opened to a process that is never asked. A question whose caller is gone is taken back: the other process stops its work.
+//! Only reads are asked in this way, since a question may be asked twice.
+//!
+//! A process of an older release has no lanes, and one may speak another protocol version or belong to another cluster. Then the
+//! stream is refused, and the question goes as an ordinary call, which knows what to do ([`Lost::Refused`]).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use proto::env::{Env, Task};
+use proto::grpc::peer_client::PeerClient;
+use proto::grpc::{PeerAnswer, PeerQuestion};
+use proto::lock::lock;
+use proto::model::identity::ClusterId;
+use proto::model::ids::NodeId;
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::metadata::MetadataMap;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+
+/// Lanes of a connection: a process works on the questions of one lane in turn, and on those of several lanes side by side.
+const LANES: usize = 4;
+
+/// Why a question has no answer.
+pub(super) enum Lost {
+    /// The other process accepts no such stream from this one. An ordinary call may succeed.
+    Refused,
+    /// The stream ended.
+    Ended(Status),
+}
+
+/// The lanes of a connection.
+pub(super) struct Questions {
+    env: Env,
+    lanes: [Mutex<Option<Arc<Lane>>>; LANES],
+    next: AtomicUsize,
+    /// True if the other process has no lanes.
+    is_unknown: Arc<AtomicBool>,
+}
+
+/// One stream of questions and answers.
+struct Lane {
+    /// The version and the cluster with which it was opened.
+    version: u32,
+    cluster: Option<ClusterId>,
+    questions: mpsc::UnboundedSender<PeerQuestion>,
+    waiting: Arc<Mutex<Waiting>>,
+    /// Reads the answers until the lane is dropped.
+    _reader: Task,
+}
+
+/// The questions that wait for their answers.
+#[derive(Default)]
+struct Waiting {
+    last: u64,
+    callers: BTreeMap<u64, oneshot::Sender<Result<Bytes, Lost>>>,
+    has_ended: bool,
+}
+
+/// The waiting questions of a lane, for the task that reads the answers. When it ends, however it does, no question waits.
+struct Told(Arc<Mutex<Waiting>>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        lock(&self.0).end(ended);
+    }
+}
+
+fn ended() -> Lost {
+    Lost::Ended(Status::unavailable("the stream of questions has ended"))
+}
+
+impl Waiting {
+    /// Adds a question; `None` if the lane has ended.
+    fn add(&mut self, caller: oneshot::Sender<Result<Bytes, Lost>>) -> Option<u64> {
+        if self.has_ended {
+            return None;
+        }
+        self.last += 1;
+        self.callers.insert(self.last, caller);
+        Some(self.last)
+    }
+
+    fn end(&mut self, lost: impl Fn() -> Lost) {
+        self.has_ended = true;
+        for caller in std::mem::take(&mut self.callers).into_values() {
+            // The caller may be gone.
+            let _gone = caller.send(Err(lost()));
+        }
+    }
+}
+
+/// A question on its way. Dropping it takes the question back.
+struct Asked<'l> {
+    lane: &'l Lane,
+    number: u64,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if lock(&self.lane.waiting).callers.remove(&self.number).is_some() {
+            let take_back = PeerQuestion { number: self.number, ..Default::default() };
+            // The stream may have ended.
+            let _ended = self.lane.questions.send(take_back);
+        }
+    }
+}
+
+/// The stream of a process to another one: how it is opened.
+pub(super) struct Opening<'c> {
+    pub client: PeerClient<Channel>,
+    /// The version in which the questions are written.
+    pub version: u32,
+    /// The cluster of this process.
+    pub cluster: Option<ClusterId>,
+    /// Adds the headers of this process.
+    pub sign: &'c (dyn Fn(&mut MetadataMap) + Sync),
+}
+
+impl Questions {
+    pub fn new(env: Env) -> Self {
+        let (lanes, next) = (Default::default(), AtomicUsize::new(0));
+        Self { env, lanes, next, is_unknown: Arc::default() }
+    }
+
+    /// Asks a node, and waits for the answer.
+    pub async fn ask(
+        &self,
+        opening: Opening<'_>,
+        node: NodeId,
+        body: Bytes,
+    ) -> Result<Bytes, Lost> {
+        if self.is_unknown.load(Ordering::Relaxed) {
+            return Err(Lost::Refused);
+        }
+        let version = opening.version;
+        let lane = self.lane(opening);
+        let (tell, told) = oneshot::channel();
+        let Some(number) = lock(&lane.waiting).add(tell) else { return Err(ended()) };
+        let _asked = Asked { lane: &lane, number };
+        let question = PeerQuestion { number, node: node.0, version, body };
+        if lane.questions.send(question).is_err() {
+            return Err(ended());
+        }
+        told.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// One of the lanes, in turn; opened if there is none, or one that ended or was opened in other terms.
+    fn lane(&self, opening: Opening<'_>) -> Arc<Lane> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % LANES;
+        let mut place = lock(&self.lanes[turn]);
+        let is_good = |lane: &&Arc<Lane>| {
+            (lane.version, lane.cluster) == (opening.version, opening.cluster)
+                && !lock(&lane.waiting).has_ended
+        };
+        if let Some(lane) = place.as_ref().filter(is_good) {
+            return Arc::clone(lane);
+        }
+        let lane = Arc::new(self.open(opening));
+        *place = Some(Arc::clone(&lane));
+        lane
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Lane {
+        let Opening { client, version, cluster, sign } = opening;
+        let (questions, asked) = mpsc::unbounded_channel();
+        let waiting: Arc<Mutex<Waiting>> = Arc::default();
+        let mut request = Request::new(UnboundedReceiverStream::new(asked));
+        sign(request.metadata_mut());
+        let (told, is_unknown) = (Told(Arc::clone(&waiting)), Arc::clone(&self.is_unknown));
+        let reader = self.env.spawn_request("questions", async move {
+            if let Err(status) = read_answers(client, request, &told.0).await {
+                is_unknown.fetch_or(status.code() == Code::Unimplemented, Ordering::Relaxed);
+                lock(&told.0).end(|| refused(&status));
+            }
+        });
+        Lane { version, cluster, questions, waiting, _reader: reader }
+    }
+}
+
+/// Opens the stream, and gives the answers to their callers until it ends.
+async fn read_answers(
+    mut client: PeerClient<Channel>,
+    questions: Request<UnboundedReceiverStream<PeerQuestion>>,
+    waiting: &Mutex<Waiting>,
+) -> Result<(), Status> {
+    let mut answers = client.ask(questions).await?.into_inner();
+    while let Some(PeerAnswer { number, body }) = answers.message().await? {
+        if let Some(caller) = lock(waiting).callers.remove(&number) {
+            // The caller may be gone.
+            let _gone = caller.send(Ok(body));
+        }
+    }
+    Ok(())
+}
+
+/// The meaning of a status. The other process refuses a stream, or ends it before it runs a question, if it has no lanes, speaks another
+/// version or is of another cluster; everything else comes from the connection.
+fn refused(status: &Status) -> Lost {
+    match status.code() {
+        Code::Unimplemented | Code::FailedPrecondition => Lost::Refused,
+        _ => Lost::Ended(status.clone()),
+    }
+}
