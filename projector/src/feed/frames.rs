@@ -3,21 +3,51 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::expr::Fields;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{Seqno, VbucketId};
+use proto::model::ids::{NodeId, Seqno, VbucketId};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{Frame, KeyVersionsWriter};
 use proto::{Error, Result};
 
-use super::context::MESSAGE_BYTES;
+use super::context::{MESSAGE_BYTES, StreamContext};
 use crate::keys::KeyMaker;
 use crate::source::Mutation;
 
+/// The way from mutations to frames.
+pub(super) struct Packing {
+    pub context: Arc<StreamContext>,
+    pub node: NodeId,
+    pub indexes: Vec<Arc<IndexInfo>>,
+    pub fields: Arc<Fields>,
+    pub logs: Arc<FailoverLogs>,
+}
+
+impl Packing {
+    /// Returns the next frames of a batch and their cost.
+    pub fn pack(
+        &self,
+        batch: &mut std::vec::IntoIter<Arc<Mutation>>,
+        place: (&Cut, &VbucketSet),
+        cost_max: u64,
+    ) -> (Result<Vec<Frame>>, u64) {
+        let maker = KeyMaker {
+            node: self.node,
+            router: &*self.context.router,
+            left_out: &self.context.left_out,
+            fields: &self.fields,
+            spent: Default::default(),
+        };
+        let frames = frames(&maker, &self.indexes, batch, place, &self.logs, cost_max);
+        (frames, maker.spent.get())
+    }
+}
+
 /// Packs a batch into one frame per vbucket, from the stream's position on, until a message is full or the expressions of
 /// the indexes have cost `cost_max`. An index may have many entries for a small document, and a costly expression.
-pub(super) fn frames(
+fn frames(
     maker: &KeyMaker<'_>,
     indexes: &[Arc<IndexInfo>],
     batch: &mut std::vec::IntoIter<Arc<Mutation>>,

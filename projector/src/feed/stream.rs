@@ -8,12 +8,16 @@
 //! stability timestamps as soon as they are known. The frames before `IndexJoin` lack the index and the frames after
 //! it have it, so `at` is the exact border.
 //!
+//! A few mutations are not sent at once: they gather for [`GATHER`], because no node needs them before a timestamp covers them, and a
+//! frame for each small write would cost more than the write. A timestamp sends them on their way at once.
+//!
 //! One task per stream writes into a channel that is bounded in bytes and waits there for its reader. A slow reader
 //! delays nobody else: the head moves on, and the stream then reads the log. The bytes of frames beyond the last
 //! announced timestamp are bounded as well (`frames_ahead`); beyond the limit the stream waits for the next timestamp.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::expr::Fields;
 use proto::flow::ByteSender;
@@ -27,13 +31,13 @@ use proto::plant::{self, Plant};
 use proto::rpc::mutation::{Frame, StreamMessage, SubscribeRequest};
 use proto::{Error, Result};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
-use super::frames::frames;
+use super::frames::Packing;
 use super::frames_ahead::FramesAhead;
 use super::log_reader;
 use super::reader::{ReadFrom, Reader};
-use crate::keys::KeyMaker;
 use crate::source::Mutation;
 use crate::source::bucket::{Bucket, JoinedAt};
 use documents::ownership::Ownership;
@@ -46,6 +50,11 @@ const MESSAGE_BYTES_MIN: usize = MESSAGE_BYTES / 2;
 /// less than a millisecond, and a hop to another thread would delay each write.
 const INLINE_COST: u64 = 1 << 20;
 
+/// The time for which a few mutations gather: a part of the time between two timestamps.
+const GATHER: Duration = Duration::from_millis(4);
+/// So many bytes of mutations are not few.
+const FEW_BYTES: usize = 64 << 10;
+
 /// A maintenance stream.
 pub struct MaintenanceStream {
     context: Arc<StreamContext>,
@@ -53,6 +62,7 @@ pub struct MaintenanceStream {
     node: NodeId,
     catalog: watch::Receiver<Option<Arc<Catalog>>>,
     changed: watch::Receiver<u64>,
+    turned: watch::Receiver<u64>,
     out: ByteSender<Result<StreamMessage>>,
     /// The `cas` of the catalog that `indexes` were taken from.
     catalog_cas: u64,
@@ -74,6 +84,8 @@ pub struct MaintenanceStream {
     batch: std::vec::IntoIter<Arc<Mutation>>,
     /// True if the last frames cost more than [`INLINE_COST`].
     is_costly: bool,
+    /// The end of the time for which mutations gather.
+    gathers_until: Instant,
     last_epoch: Epoch,
     ahead: FramesAhead,
 }
@@ -105,7 +117,8 @@ impl MaintenanceStream {
         request: &SubscribeRequest,
         out: ByteSender<Result<StreamMessage>>,
     ) -> Result<Self> {
-        let (changed, (_, losses)) = (bucket.watch(), bucket.logs());
+        let (changed, turned) = (bucket.watch(), bucket.watch_turns());
+        let (_, losses) = bucket.logs();
         let (end, then, (ownership, joined_at)) = bucket.end();
         let vbuckets = ownership.owned.clone();
         let mut last_epoch = request.last_epoch;
@@ -132,6 +145,7 @@ impl MaintenanceStream {
             node: request.node,
             catalog,
             changed,
+            turned,
             out,
             catalog_cas: 0,
             indexes: BTreeMap::new(),
@@ -145,6 +159,7 @@ impl MaintenanceStream {
             reader,
             batch: Vec::new().into_iter(),
             is_costly: false,
+            gathers_until: Instant::now(),
             last_epoch,
             ahead: FramesAhead::new(announced),
         })
@@ -167,6 +182,7 @@ impl MaintenanceStream {
         self.send_history().await?;
         self.send_ends().await?;
         loop {
+            self.turned.borrow_and_update();
             self.changed.borrow_and_update();
             if self.bucket.is_removed() {
                 return Err(self.bucket.removed_error().into());
@@ -184,7 +200,10 @@ impl MaintenanceStream {
                 biased;
                 () = self.out.closed() => return Err(End::ReaderGone),
                 changed = self.catalog.changed() => self.still_there(changed)?,
-                changed = self.changed.changed() => self.still_there(changed)?,
+                turned = self.turned.changed() => self.still_there(turned)?,
+                changed = changed_after(&mut self.changed, self.gathers_until) => {
+                    self.still_there(changed)?;
+                }
             }
         }
     }
@@ -325,6 +344,10 @@ impl MaintenanceStream {
     async fn send_frames(&mut self) -> Sent<bool> {
         if self.batch.as_slice().is_empty() {
             self.batch = self.reader.next(&self.at, &self.vbuckets).await?.into_iter();
+            let bytes: usize = self.batch.as_slice().iter().map(|m| m.bytes()).sum();
+            if (1..FEW_BYTES).contains(&bytes) {
+                self.gathers_until = Instant::now() + GATHER;
+            }
         }
         if self.batch.as_slice().is_empty() {
             return Ok(false);
@@ -374,31 +397,11 @@ impl MaintenanceStream {
     }
 }
 
-/// The way from mutations to frames.
-struct Packing {
-    context: Arc<StreamContext>,
-    node: NodeId,
-    indexes: Vec<Arc<IndexInfo>>,
-    fields: Arc<Fields>,
-    logs: Arc<FailoverLogs>,
-}
-
-impl Packing {
-    /// Returns the next frames of a batch and their cost.
-    fn pack(
-        &self,
-        batch: &mut std::vec::IntoIter<Arc<Mutation>>,
-        place: (&Cut, &VbucketSet),
-        cost_max: u64,
-    ) -> (Result<Vec<Frame>>, u64) {
-        let maker = KeyMaker {
-            node: self.node,
-            router: &*self.context.router,
-            left_out: &self.context.left_out,
-            fields: &self.fields,
-            spent: Default::default(),
-        };
-        let frames = frames(&maker, &self.indexes, batch, place, &self.logs, cost_max);
-        (frames, maker.spent.get())
-    }
+/// Waits for a change that comes after a moment, or came before it.
+async fn changed_after(
+    changed: &mut watch::Receiver<u64>,
+    moment: Instant,
+) -> std::result::Result<(), watch::error::RecvError> {
+    tokio::time::sleep_until(moment).await;
+    changed.changed().await
 }

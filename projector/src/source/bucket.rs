@@ -50,6 +50,8 @@ pub struct Bucket {
     pub links: Arc<Links>,
     state: Mutex<SourceState>,
     changed: watch::Sender<u64>,
+    /// The same without published mutations.
+    turned: watch::Sender<u64>,
 }
 
 pub(super) struct SourceState {
@@ -106,10 +108,10 @@ impl Bucket {
             unpublished: Unpublished::default(),
             serving: Serving::new(info.source),
         };
-        let (changed, _) = watch::channel(0);
+        let ((changed, _), (turned, _)) = (watch::channel(0), watch::channel(0));
         let links = Arc::new(Links::default());
         let gate = Gate::new(Arc::clone(&links));
-        Self { info, gate, links, state: Mutex::new(state), changed }
+        Self { info, gate, links, state: Mutex::new(state), changed, turned }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SourceState> {
@@ -118,6 +120,7 @@ impl Bucket {
 
     /// Wakes those who watch the bucket.
     pub fn wake(&self) {
+        self.turned.send_modify(|count| *count += 1);
         self.changed.send_modify(|count| *count += 1);
     }
 
@@ -131,6 +134,11 @@ impl Bucket {
     /// A receiver that wakes at every change: mutations, stability timestamps, removal.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
+    }
+
+    /// A receiver that wakes at every change but new mutations, for a reader that lets these gather.
+    pub fn watch_turns(&self) -> watch::Receiver<u64> {
+        self.turned.subscribe()
     }
 
     /// The end of the durable history in all stored vbuckets.
@@ -252,7 +260,7 @@ impl Bucket {
         }
         state.head.trim();
         drop(state);
-        self.wake();
+        self.changed.send_modify(|count| *count += 1);
     }
 
     /// Publishes a loss of history: these vbuckets end earlier now, and their new branches continue from there. All
