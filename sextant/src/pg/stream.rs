@@ -269,12 +269,15 @@ impl Rest {
         let wanted = bounds.rows.min(self.rows.into()) as u32;
         let mut rows = RowIter::new(&self.data[self.at..]);
         let mut printed = 0;
-        while printed < wanted && out.len() < bounds.bytes && !printer.is_due() {
+        while printed < wanted && out.len() < bounds.bytes {
             let row = rows.next().ok_or_else(|| {
                 Error::new(ErrorCode::Corrupt, "a batch has fewer rows than its header says")
             })?;
             writer.entry(printer, row, out)?;
             printed += 1;
+            if printer.is_due() {
+                break;
+            }
         }
         self.at = self.data.len() - rows.rest_bytes();
         self.rows -= printed;

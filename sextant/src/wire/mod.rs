@@ -25,6 +25,8 @@ mod flow_tests;
 mod methods;
 mod peers;
 mod questions;
+#[cfg(test)]
+mod questions_tests;
 mod remote;
 mod server;
 #[cfg(test)]
