@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `cluster` | the cluster, and the phases of a run |
 //! | `coordinators`, `indexer`, `projector` | the processes |
+//! | `process`, `peers` | what all processes have, and their way to the others |
 //! | `network`, `counts`, `size` | the messages |
 //! | `observer` | the times of epochs |
 //! | `meter` | the processor time of the coordinators |
@@ -29,6 +30,7 @@ mod indexer;
 mod meter;
 mod network;
 pub mod observer;
+mod peers;
 mod process;
 mod projector;
 pub mod scale;

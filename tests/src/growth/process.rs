@@ -4,17 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use proto::Result;
 use proto::client::NodeIdentity;
 use proto::env::sim::{InlineSpawner, SimFs};
 use proto::env::{Clock, Env, real::SeededRandom};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
-use proto::{Error, Result};
-use sextant::wire::Peers;
 use tokio::time::Instant;
-
-use super::coordinators::RemoteCoordinator;
-use super::network::{End, Network};
 
 /// The time of day at which processes start.
 const START_UNIX_MS: u64 = 1_704_067_200_000;
@@ -55,23 +51,6 @@ pub fn identity_of(env: &Env, node: &NodeInfo) -> Result<Arc<NodeIdentity>> {
     let dir = PathBuf::from("/data");
     proto::env::create_dir_durably(&*env.fs, &dir)?;
     Ok(Arc::new(NodeIdentity::open(env, dir, node, false)?))
-}
-
-/// The real access to other services, over the counting network. The process asks the first coordinator first, as real ones do.
-pub fn peers_of(
-    network: &Arc<Network>,
-    node: &NodeInfo,
-    coordinators: &[(NodeId, String)],
-) -> Arc<Peers> {
-    let connect = |address: &str| {
-        Err(Error::internal(format!("{address} is outside of the simulated network")))
-    };
-    let peers = Peers::new(coordinators.to_vec(), Arc::new(connect));
-    let from = End { node: node.id, role: node.role };
-    for (id, _) in coordinators.iter().filter(|(id, _)| *id != node.id) {
-        peers.add_coordinator(*id, Arc::new(RemoteCoordinator::new(network, from, *id)));
-    }
-    peers
 }
 
 /// The processes of one role, by number.
