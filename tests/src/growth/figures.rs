@@ -87,6 +87,30 @@ impl Phase {
     }
 }
 
+impl Phase {
+    fn write(&self, name: &str, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {name}, {} simulated ms", self.simulated_ms)?;
+        for flow in &self.flows {
+            let Flow { from, to, kind, .. } = *flow;
+            let of =
+                self.per_second(|other| (other.from, other.to, other.kind) == (from, to, kind));
+            of.write(&format!("{from:?} > {to:?} {kind:?}"), "messages", f)?;
+        }
+        self.through_leader().write("through the leader", "messages", f)?;
+        let each = 1_000.0 / self.simulated_ms as f64;
+        let log =
+            Sum { messages: self.log_entries as f64 * each, bytes: self.log_bytes as f64 * each };
+        log.write("log", "entries", f)
+    }
+}
+
+impl Sum {
+    fn write(&self, name: &str, what: &str, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { messages, bytes } = *self;
+        writeln!(f, "    {name:45} {messages:12.1} {what}/s {:>14} bytes/s", bytes as u64)
+    }
+}
+
 impl Display for Figures {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Scale { indexers, buckets, vbuckets, slices, rate, .. } = self.scale;
@@ -96,47 +120,22 @@ impl Display for Figures {
              {rate} mutations/s in each; {} pairs of an indexer and a bucket",
             self.followed
         )?;
-        for (name, phase) in [("start", &self.start), ("idle", &self.idle), ("load", &self.load)] {
-            writeln!(f, "  {name}, {} simulated ms", phase.simulated_ms)?;
-            for flow in &phase.flows {
-                let Flow { from, to, kind, .. } = *flow;
-                let of = phase
-                    .per_second(|other| (other.from, other.to, other.kind) == (from, to, kind));
-                let way = format!("{from:?} > {to:?} {kind:?}");
-                writeln!(
-                    f,
-                    "    {way:45} {:12.1} messages/s {:>14} bytes/s",
-                    of.messages, of.bytes as u64
-                )?;
-            }
-            let sum = phase.through_leader();
-            writeln!(
-                f,
-                "    {:45} {:12.1} messages/s {:>14} bytes/s",
-                "through the leader", sum.messages, sum.bytes as u64
-            )?;
-            let seconds = phase.simulated_ms as f64 / 1_000.0;
-            let (entries, bytes) =
-                (phase.log_entries as f64 / seconds, phase.log_bytes as f64 / seconds);
-            writeln!(f, "    {:45} {entries:12.1} entries/s  {:>14} bytes/s", "log", bytes as u64)?;
-        }
-        let each = self.load.log_bytes.checked_div(self.load.log_entries).unwrap_or_default();
-        writeln!(
-            f,
-            "  a catalog: {} bytes; an entry of the log under load: {each} bytes",
-            self.catalog_bytes
-        )?;
-        let EpochTimes { until_published: published, until_everywhere: everywhere, on_their_way } =
-            self.epochs;
+        self.start.write("start", f)?;
+        self.idle.write("idle", f)?;
+        self.load.write("load", f)?;
+        let entry = self.load.log_bytes.checked_div(self.load.log_entries).unwrap_or_default();
+        let catalog = self.catalog_bytes;
+        writeln!(f, "  a catalog: {catalog} bytes; an entry of the log under load: {entry} bytes")?;
+        let EpochTimes { until_published, until_everywhere, on_their_way } = self.epochs;
         writeln!(
             f,
             "  SYNC until published: median {} ms, longest {} ms; then to the last indexer: median {} ms, longest {} ms; \
              {} epochs, {on_their_way} on their way; the router asked for {} and missed {}",
-            published.median_ms,
-            published.longest_ms,
-            everywhere.median_ms,
-            everywhere.longest_ms,
-            everywhere.count,
+            until_published.median_ms,
+            until_published.longest_ms,
+            until_everywhere.median_ms,
+            until_everywhere.longest_ms,
+            until_everywhere.count,
             self.asked.0,
             self.asked.1
         )?;

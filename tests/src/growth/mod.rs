@@ -4,7 +4,7 @@
 //! memberships, the followers of the catalog and the loop of SYNC; a router. Models replace storage and streams: an indexer
 //! applies an epoch at once, a projector makes up mutations and sends epochs to the indexers that follow its buckets.
 //!
-//! All processes run in one thread in simulated time, and call each other through a network ([`network`]) that counts each message with
+//! All processes run in one thread in simulated time, and call each other through a network (`network`) that counts each message with
 //! its encoded size and delays it. The sizes leave out HTTP/2 and gRPC, about 100 bytes for a message. A real transport below
 //! (`crate::sim::net`) would copy some hundred megabytes in each simulated second of a thousand indexers. The disks of the
 //! coordinators take no time.
