@@ -57,6 +57,7 @@ pub mod inspect {
 /// The stores and the types of their contents, for tests.
 #[cfg(feature = "testing")]
 pub mod testing {
+    pub use crate::follow::{Reporter, report_changes};
     pub use crate::source::{
         BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss,
         LogExtent, LogRange, MemoryStore, Mutation, StoredDocument, StoredId,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `sim` | the full stack in a simulation, with faults |
 //! | `cores` | all decisions, without I/O |
+//! | `growth` | the traffic of the coordinators in clusters of many nodes |
 //! | `slice_store`, `raft`, `vscan` | the storage engine, Raft and virtual scans beside models |
 //! | `model` | a model of documents, indexes and scans that shares no code with the product |
 //! | `chaos` | faults over real processes |
@@ -14,6 +15,8 @@ pub mod bench;
 pub mod chaos;
 #[cfg(feature = "simulation")]
 pub mod cores;
+#[cfg(feature = "simulation")]
+pub mod growth;
 pub mod harness;
 #[cfg(feature = "simulation")]
 pub mod layers;

@@ -25,3 +25,5 @@ pub use catalog::follow_catalog;
 pub use opening::open_sources;
 pub use registration::stay_registered;
 pub use sync::sync_positions;
+#[cfg(feature = "testing")]
+pub use sync::{Reporter, report_changes};

@@ -5,9 +5,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::model::ids::{BucketId, LocalIndexId};
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::Cut;
+use proto::model::history::SourceHistory;
+use proto::model::ids::{BucketId, LocalIndexId, NodeId};
 use proto::model::left_out::LeftOut;
-use proto::rpc::api::{SyncReply, SyncReport};
+use proto::rpc::api::{Directory, SyncReply, SyncReport};
 
 use super::retry::{new_retry, report};
 use crate::projector::Projector;
@@ -20,42 +23,62 @@ const SYNC_ALL: Duration = Duration::from_millis(500);
 /// The pause between two SYNCs: well under the tick of promotions.
 const SYNC_PAUSE: Duration = Duration::from_millis(2);
 
+/// A projector as SYNC sees it.
+pub trait Reporter: Send + Sync + 'static {
+    /// Its number.
+    fn node(&self) -> NodeId;
+    /// Access to the coordinator.
+    fn directory(&self) -> &Arc<dyn Directory>;
+    /// Waits until a bucket has changed since [`Self::take_changed`].
+    fn wait_changed(&self) -> impl Future<Output = ()> + Send;
+    /// Returns the buckets that have changed since the last call.
+    fn take_changed(&self) -> BTreeSet<BucketId>;
+    /// All buckets.
+    fn bucket_ids(&self) -> BTreeSet<BucketId>;
+    /// The vbuckets of a bucket that the projector owns, and the end of their durable history; `None` if there is nothing to report.
+    fn durable(&self, bucket: BucketId) -> Option<(VbucketSet, Cut)>;
+    /// The documents that indexes have left out.
+    fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)>;
+    /// Takes over the leader's answer.
+    fn confirm(&self, reply: &SyncReply);
+}
+
 /// Sends SYNC for each bucket that has changed, and regularly for all, once a catalog has shown which buckets they are. Runs until
 /// cancelled; safe to cancel at any await.
 pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
     let mut catalog = projector.catalog.subscribe();
     // The channel lives as long as the projector.
     let _shown = catalog.wait_for(Option::is_some).await.is_ok();
+    drop(catalog);
+    report_changes(&*projector).await
+}
+
+/// Sends SYNC for each bucket that has changed, and regularly for all.
+pub async fn report_changes(projector: &impl Reporter) -> Infallible {
     let mut retry = new_retry();
     let mut all_at = tokio::time::Instant::now();
     let mut due: BTreeSet<BucketId> = BTreeSet::new();
     loop {
         tokio::select! {
             biased;
-            () = projector.changed_buckets.wait() => {}
+            () = projector.wait_changed() => {}
             () = tokio::time::sleep_until(all_at) => {
                 all_at = tokio::time::Instant::now() + SYNC_ALL;
                 due.extend(projector.bucket_ids());
             }
         }
-        due.append(&mut projector.changed_buckets.take());
-        let buckets: Vec<_> = due
-            .iter()
-            .filter_map(|id| projector.find(*id))
-            .filter(|bucket| bucket.check_open().is_ok())
-            .map(|bucket| (bucket.info.id, bucket.history()))
-            .filter(|(_, history)| !history.kept.is_empty())
-            .map(|(id, history)| (id, history.kept, history.durable))
-            .collect();
+        due.append(&mut projector.take_changed());
+        let durable = |id: &BucketId| projector.durable(*id).map(|(kept, cut)| (*id, kept, cut));
+        let buckets: Vec<_> = due.iter().filter_map(durable).collect();
         if buckets.is_empty() {
             due.clear();
             continue;
         }
-        let left_out = left_out(&projector);
-        let report_of = SyncReport { projector: projector.config.node.id, buckets, left_out };
-        match projector.directory.coordinator().sync(report_of).await {
+        let left_out = projector.left_out();
+        let report_of = SyncReport { projector: projector.node(), buckets, left_out };
+        match projector.directory().coordinator().sync(report_of).await {
             Ok(reply) => {
-                confirm(&projector, &reply);
+                projector.confirm(&reply);
                 due.clear();
                 retry.reset();
                 tokio::time::sleep(SYNC_PAUSE).await;
@@ -70,22 +93,50 @@ pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// The documents that indexes of the catalog have left out.
-fn left_out(projector: &Projector) -> Vec<(LocalIndexId, LeftOut)> {
-    let counters = &projector.streams.left_out;
-    if let Some(catalog) = projector.catalog.borrow().as_ref() {
-        let known: BTreeSet<_> = catalog.indexes.values().map(|index| index.local_id()).collect();
-        counters.retain(|index| known.contains(&index));
+impl Reporter for Projector {
+    fn node(&self) -> NodeId {
+        self.config.node.id
     }
-    counters.all()
-}
 
-/// Tells each source the epoch that is durable on all copies.
-fn confirm(projector: &Projector, reply: &SyncReply) {
-    for (id, epoch) in &reply.durable {
-        let Some(bucket) = projector.find(*id) else { continue };
-        if let Some(mark) = bucket.newest_epoch_until(*epoch) {
-            source_of_kind(bucket.info.source).confirm(&bucket.info, &mark.cut);
+    fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
+    async fn wait_changed(&self) {
+        self.changed_buckets.wait().await;
+    }
+
+    fn take_changed(&self) -> BTreeSet<BucketId> {
+        self.changed_buckets.take()
+    }
+
+    fn bucket_ids(&self) -> BTreeSet<BucketId> {
+        Self::bucket_ids(self)
+    }
+
+    fn durable(&self, bucket: BucketId) -> Option<(VbucketSet, Cut)> {
+        let bucket = self.find(bucket).filter(|bucket| bucket.check_open().is_ok())?;
+        let SourceHistory { kept, durable, .. } = bucket.history();
+        (!kept.is_empty()).then_some((kept, durable))
+    }
+
+    fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)> {
+        let counters = &self.streams.left_out;
+        if let Some(catalog) = self.catalog.borrow().as_ref() {
+            let known: BTreeSet<_> =
+                catalog.indexes.values().map(|index| index.local_id()).collect();
+            counters.retain(|index| known.contains(&index));
+        }
+        counters.all()
+    }
+
+    /// Tells each source the epoch that is durable on all copies.
+    fn confirm(&self, reply: &SyncReply) {
+        for (id, epoch) in &reply.durable {
+            let Some(bucket) = self.find(*id) else { continue };
+            if let Some(mark) = bucket.newest_epoch_until(*epoch) {
+                source_of_kind(bucket.info.source).confirm(&bucket.info, &mark.cut);
+            }
         }
     }
 }

@@ -4,6 +4,8 @@
 //! from `--start-seed` on in child processes, prints the command that replays each violation, and ends with status 1 if
 //! there was any. `--layer` chooses the layer. `--plant` switches on a known bug, to prove that it is found
 //! (`--list-plants` names them; needs a build with `--features plants`).
+//!
+//! `simulate control-plane` measures the traffic of the coordinators as a cluster grows ([`tests::growth`]).
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes and measures real time")]
 
 use std::process::{Command, ExitCode, Output};
@@ -11,8 +13,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use proto::plant::PLANTS;
+use tests::growth::command::ControlPlane;
 use tests::layers::{self, Layer};
 use tests::sim::effects::Effects;
 use tests::sim::{Summary, Total};
@@ -21,7 +24,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
 #[derive(Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    measure: Option<Measure>,
     /// Run this seed, in this process
     #[arg(long)]
     seed: Option<u64>,
@@ -54,8 +60,16 @@ struct Args {
     json: bool,
 }
 
+#[derive(Subcommand)]
+enum Measure {
+    ControlPlane(ControlPlane),
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Some(Measure::ControlPlane(command)) = &args.measure {
+        return command.run();
+    }
     if args.list_plants {
         PLANTS.iter().for_each(|(_, name, what)| println!("{name:26} {what}"));
         return ExitCode::SUCCESS;

@@ -1,0 +1,119 @@
+//! Counts messages and their bytes by sender, receiver and kind.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proto::lock::lock;
+use serde::{Deserialize, Serialize};
+
+/// The role of a sender or a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Party {
+    /// The coordinator that leads.
+    Leader,
+    /// A coordinator that does not lead.
+    Follower,
+    /// A projector.
+    Projector,
+    /// An indexer.
+    Indexer,
+    /// A router, or the operator beside it.
+    Router,
+}
+
+/// The kind of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A heartbeat.
+    Heartbeat,
+    /// The answer to a heartbeat.
+    HeartbeatReply,
+    /// SYNC.
+    Sync,
+    /// The answer to SYNC.
+    SyncReply,
+    /// The beginning of a watch.
+    Watch,
+    /// A catalog of a watch.
+    Catalog,
+    /// Stability timestamps of a watch.
+    Epochs,
+    /// Entries of the log.
+    RaftAppend,
+    /// Other messages of Raft.
+    RaftOther,
+    /// A command or another request.
+    Request,
+    /// Its answer.
+    Reply,
+    /// A request for an epoch that covers a cut.
+    Covering,
+    /// Its answer.
+    CoveringReply,
+    /// A stability timestamp in a maintenance stream.
+    EpochInStream,
+    /// A report of applied epochs.
+    Applied,
+}
+
+/// The messages of one kind from one role to another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// The senders.
+    pub from: Party,
+    /// The receivers.
+    pub to: Party,
+    /// The kind.
+    pub kind: Kind,
+    /// Their number.
+    pub messages: u64,
+    /// Their encoded bytes.
+    pub bytes: u64,
+}
+
+/// The messages since the last [`Counts::take`].
+#[derive(Debug, Default)]
+pub struct Counts(Mutex<BTreeMap<Way, (u64, u64)>>);
+
+/// The sender, the receiver and the kind of a message.
+type Way = (Party, Party, Kind);
+
+impl Counts {
+    /// Counts a message.
+    pub fn add(&self, from: Party, to: Party, kind: Kind, bytes: u64) {
+        let mut counts = lock(&self.0);
+        let (messages, sum) = counts.entry((from, to, kind)).or_default();
+        (*messages, *sum) = (*messages + 1, *sum + bytes);
+    }
+
+    /// Returns the flows, and begins anew.
+    pub fn take(&self) -> Vec<Flow> {
+        let counts = std::mem::take(&mut *lock(&self.0));
+        let flow = |((from, to, kind), (messages, bytes))| Flow { from, to, kind, messages, bytes };
+        counts.into_iter().map(flow).collect()
+    }
+}
+
+/// The entries that the leader sends to its followers, each to each of them.
+#[derive(Debug, Default)]
+pub struct LogCount {
+    entries: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl LogCount {
+    /// Counts an entry that is sent to one follower.
+    pub fn add(&self, data: &[u8]) {
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the number of entries and their bytes, and begins anew.
+    pub fn take(&self, followers: u64) -> (u64, u64) {
+        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed) / followers;
+        (take(&self.entries), take(&self.bytes))
+    }
+}

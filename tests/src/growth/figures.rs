@@ -1,0 +1,148 @@
+//! The figures of a run, and their table.
+
+use std::fmt::{self, Display, Formatter};
+
+use serde::{Deserialize, Serialize};
+
+use super::counts::{Flow, Kind, Party};
+use super::observer::EpochTimes;
+use super::scale::Scale;
+
+/// The figures of a cluster. Two runs of one seed have the same, except for [`Figures::processor`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// The size of the cluster.
+    pub scale: Scale,
+    /// From the first process behind the coordinators to the last index that can be read.
+    pub start: Phase,
+    /// Without mutations.
+    pub idle: Phase,
+    /// With mutations.
+    pub load: Phase,
+    /// Bytes of the catalog.
+    pub catalog_bytes: u64,
+    /// Pairs of an indexer and a bucket that it follows.
+    pub followed: u64,
+    /// Requests of the router for an epoch, and those that failed.
+    pub asked: (u64, u64),
+    /// The times of epochs under load.
+    pub epochs: EpochTimes,
+    /// The processor time of the leader.
+    pub processor: Processor,
+}
+
+/// Milliseconds of processor time of the leader in each simulated second, which depend on the machine. The encoding of messages
+/// is not in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Processor {
+    /// Without mutations.
+    pub idle_ms: f64,
+    /// With mutations.
+    pub load_ms: f64,
+}
+
+/// The messages of a part of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its simulated milliseconds.
+    pub simulated_ms: u64,
+    /// The messages.
+    pub flows: Vec<Flow>,
+    /// The entries of the log.
+    pub log_entries: u64,
+    /// The bytes of these entries.
+    pub log_bytes: u64,
+}
+
+/// A number of messages and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sum {
+    /// Messages.
+    pub messages: f64,
+    /// Bytes.
+    pub bytes: f64,
+}
+
+impl Phase {
+    /// The messages of a second that a condition chooses.
+    pub fn per_second(&self, chooses: impl Fn(&Flow) -> bool) -> Sum {
+        let seconds = self.simulated_ms as f64 / 1_000.0;
+        let sum = |sum: Sum, flow: &Flow| Sum {
+            messages: sum.messages + flow.messages as f64 / seconds,
+            bytes: sum.bytes + flow.bytes as f64 / seconds,
+        };
+        self.flows.iter().filter(|flow| chooses(flow)).fold(Sum::default(), sum)
+    }
+
+    /// The messages of a second from and to the leader.
+    pub fn through_leader(&self) -> Sum {
+        self.per_second(|flow| flow.from == Party::Leader || flow.to == Party::Leader)
+    }
+
+    /// The messages of a second of one kind from and to the leader.
+    pub fn of_kind(&self, kind: Kind) -> Sum {
+        self.per_second(|flow| {
+            flow.kind == kind && (flow.from == Party::Leader || flow.to == Party::Leader)
+        })
+    }
+}
+
+impl Phase {
+    fn write(&self, name: &str, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {name}, {} simulated ms", self.simulated_ms)?;
+        for flow in &self.flows {
+            let Flow { from, to, kind, .. } = *flow;
+            let of =
+                self.per_second(|other| (other.from, other.to, other.kind) == (from, to, kind));
+            of.write(&format!("{from:?} > {to:?} {kind:?}"), "messages", f)?;
+        }
+        self.through_leader().write("through the leader", "messages", f)?;
+        let each = 1_000.0 / self.simulated_ms as f64;
+        let log =
+            Sum { messages: self.log_entries as f64 * each, bytes: self.log_bytes as f64 * each };
+        log.write("log", "entries", f)
+    }
+}
+
+impl Sum {
+    fn write(&self, name: &str, what: &str, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { messages, bytes } = *self;
+        writeln!(f, "    {name:45} {messages:12.1} {what}/s {:>14} bytes/s", bytes as u64)
+    }
+}
+
+impl Display for Figures {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Scale { indexers, buckets, vbuckets, slices, rate, .. } = self.scale;
+        writeln!(
+            f,
+            "{indexers} indexers, {buckets} buckets of {vbuckets} vbuckets with an index of {slices} slices, \
+             {rate} mutations/s in each; {} pairs of an indexer and a bucket",
+            self.followed
+        )?;
+        self.start.write("start", f)?;
+        self.idle.write("idle", f)?;
+        self.load.write("load", f)?;
+        let entry = self.load.log_bytes.checked_div(self.load.log_entries).unwrap_or_default();
+        let catalog = self.catalog_bytes;
+        writeln!(f, "  a catalog: {catalog} bytes; an entry of the log under load: {entry} bytes")?;
+        let EpochTimes { until_published, until_everywhere, on_their_way } = self.epochs;
+        writeln!(
+            f,
+            "  SYNC until published: median {} ms, longest {} ms; then to the last indexer: median {} ms, longest {} ms; \
+             {} epochs, {on_their_way} on their way; the router asked for {} and missed {}",
+            until_published.median_ms,
+            until_published.longest_ms,
+            until_everywhere.median_ms,
+            until_everywhere.longest_ms,
+            until_everywhere.count,
+            self.asked.0,
+            self.asked.1
+        )?;
+        let Processor { idle_ms, load_ms } = self.processor;
+        writeln!(
+            f,
+            "  processor time of the leader on this machine: {idle_ms:.1} ms/s idle, {load_ms:.1} ms/s under load"
+        )
+    }
+}

@@ -1,0 +1,28 @@
+//! The way from a process to the others.
+
+use std::sync::Arc;
+
+use proto::Error;
+use proto::model::ids::NodeId;
+use proto::model::node::NodeInfo;
+use sextant::wire::Peers;
+
+use super::coordinators::RemoteCoordinator;
+use super::network::{End, Network};
+
+/// The real access to other services, over the counting network. The process asks the first coordinator first, as real ones do.
+pub fn peers_of(
+    network: &Arc<Network>,
+    node: &NodeInfo,
+    coordinators: &[(NodeId, String)],
+) -> Arc<Peers> {
+    let connect = |address: &str| {
+        Err(Error::internal(format!("{address} is outside of the simulated network")))
+    };
+    let peers = Peers::new(coordinators.to_vec(), Arc::new(connect));
+    let from = End { node: node.id, role: node.role };
+    for (id, _) in coordinators.iter().filter(|(id, _)| *id != node.id) {
+        peers.add_coordinator(*id, Arc::new(RemoteCoordinator::new(network, from, *id)));
+    }
+    peers
+}
