@@ -67,6 +67,7 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
 pub struct Replica {
     view: Mutex<ReplicaView>,
     changes: watch::Sender<u64>,
+    catalog_changes: watch::Sender<u64>,
 }
 
 /// The state, and the catalog that is built from it.
@@ -85,6 +86,7 @@ impl Replica {
         Arc::new(Self {
             view: Mutex::new(ReplicaView { state, catalog }),
             changes: watch::channel(0).0,
+            catalog_changes: watch::channel(0).0,
         })
     }
 
@@ -98,8 +100,16 @@ impl Replica {
         self.changes.subscribe()
     }
 
-    fn changed(&self) {
+    /// A receiver that wakes at each change of the catalog.
+    pub fn catalog_changes(&self) -> watch::Receiver<u64> {
+        self.catalog_changes.subscribe()
+    }
+
+    fn changed(&self, of_catalog: bool) {
         self.changes.send_modify(|count| *count += 1);
+        if of_catalog {
+            self.catalog_changes.send_modify(|count| *count += 1);
+        }
     }
 }
 
@@ -121,12 +131,13 @@ impl StateMachine for Machine {
             // The build of the record knows no copies, and a snapshot of that build has none.
             view.state.reset_copies();
         }
-        if effects.contains(&Effect::CatalogChanged) {
+        let of_catalog = effects.contains(&Effect::CatalogChanged);
+        if of_catalog {
             view.catalog = Arc::new(view.state.catalog());
         }
         drop(view);
         if !effects.is_empty() {
-            self.0.changed();
+            self.0.changed(of_catalog);
         }
         Ok(outcome)
     }
@@ -140,7 +151,7 @@ impl StateMachine for Machine {
         let mut view = self.0.view();
         *view = ReplicaView { catalog: Arc::new(state.catalog()), state };
         drop(view);
-        self.0.changed();
+        self.0.changed(true);
         Ok(())
     }
 }

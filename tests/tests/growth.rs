@@ -1,7 +1,7 @@
 //! The traffic of the coordinators grows no faster than the cluster, and an epoch reaches all indexers soon. `docs/growth.md` has the
 //! figures of larger clusters, which `simulate control-plane` measures.
 
-use tests::growth::counts::Kind;
+use tests::growth::counts::{Kind, Party};
 use tests::growth::figures::{Figures, Processor};
 use tests::growth::run;
 use tests::growth::scale::Scale;
@@ -27,6 +27,8 @@ fn check(figures: &Figures) {
     let idle = figures.idle.through_leader();
     let idle_max = IDLE_MESSAGES + IDLE_MESSAGES_EACH * indexers;
     assert!(idle.messages <= idle_max, "{} idle messages/s\n{figures}", idle.messages);
+    let sent = figures.load.per_second(|f| (f.from, f.to) == (Party::Leader, Party::Indexer));
+    assert!(sent.messages <= 1.5 * indexers, "an epoch is sent by projectors only\n{figures}");
     assert_eq!(figures.load.of_kind(Kind::Catalog).messages, 0.0, "nothing changes it\n{figures}");
     let (epochs, (asked, missed)) = (figures.epochs, figures.asked);
     assert!(epochs.until_everywhere.count > 100, "about 50 epochs in a second\n{figures}");

@@ -16,6 +16,10 @@ pub(super) fn ready_indexes(
     heartbeats: &Heartbeats,
     now_ms: u64,
 ) -> Vec<Command> {
+    // Hundreds of indexers report their slices in each second.
+    if !state.indexes().any(|record| record.info.state == IndexState::Backfill) {
+        return Vec::new();
+    }
     let readable: BTreeSet<(NodeId, SliceId)> =
         heartbeats.nodes.values().flat_map(|last| readable(&last.heartbeat)).collect();
     // A node that has not reported to the new leader yet may be alive.

@@ -13,6 +13,9 @@ use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
 use super::horizon::LEASE_MS;
 use crate::state::StateContext;
 
+/// The answers to heartbeats within this time name the same silent nodes.
+const ANSWER_MS: u64 = 100;
+
 /// The number of unregistered projectors whose vbuckets are remembered.
 const STRANGERS_MAX: usize = 64;
 
@@ -28,6 +31,10 @@ pub(super) struct Heartbeats {
     pub stranger_owners: BTreeMap<NodeId, Vec<(BucketId, VbucketSet)>>,
     /// The nodes that were reported as silent.
     silent: BTreeSet<NodeId>,
+    /// The nodes of the last answers to heartbeats, and when they were found.
+    answered: Option<(u64, Vec<NodeId>)>,
+    /// The nodes that have applied an epoch, by bucket.
+    in_bucket: BTreeMap<BucketId, BTreeMap<NodeId, Epoch>>,
 }
 
 /// The last heartbeat of a node.
@@ -45,6 +52,8 @@ impl Heartbeats {
             newest_stranger: None,
             stranger_owners: BTreeMap::new(),
             silent: BTreeSet::new(),
+            answered: None,
+            in_bucket: BTreeMap::new(),
         }
     }
 
@@ -57,8 +66,29 @@ impl Heartbeats {
     }
 
     pub(super) fn add(&mut self, heartbeat: Heartbeat, now_ms: u64) {
-        self.stranger_owners.remove(&heartbeat.node);
+        let node = heartbeat.node;
+        self.stranger_owners.remove(&node);
+        let before = self.nodes.get(&node).map_or(&[][..], |last| &last.heartbeat.buckets);
+        for gone in before.iter().map(|progress| progress.bucket) {
+            if let Some(nodes) = self.in_bucket.get_mut(&gone) {
+                nodes.remove(&node);
+            }
+        }
+        for progress in &heartbeat.buckets {
+            self.in_bucket.entry(progress.bucket).or_default().insert(node, progress.applied);
+        }
+        self.in_bucket.retain(|_, nodes| !nodes.is_empty());
         self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
+    }
+
+    /// True if the heartbeat has other slices than the last one of its node, or can read others. The leader looks at sizes and
+    /// floors within a second in any case.
+    pub(super) fn changes_slices(&self, heartbeat: &Heartbeat) -> bool {
+        let told = |slice: &SliceProgress| {
+            (slice.slice, slice.floor.is_some(), slice.copied_from, slice.trouble.is_some())
+        };
+        let last = self.nodes.get(&heartbeat.node).map_or(&[][..], |last| &last.heartbeat.slices);
+        !last.iter().map(told).eq(heartbeat.slices.iter().map(told))
     }
 
     /// Describes the nodes that have fallen silent or are back since the last call.
@@ -110,11 +140,19 @@ impl Heartbeats {
         state.nodes().map(|node| status(node.id)).collect()
     }
 
-    /// The registered nodes that have been silent for [`SILENT_MS_MAX`]; members of the coordinator send no heartbeats.
-    pub(super) fn silent_nodes(&self, state: &StateContext, now_ms: u64) -> Vec<NodeId> {
+    /// The registered nodes that have been silent for [`SILENT_MS_MAX`]; members of the coordinator send no heartbeats. Found anew
+    /// after [`ANSWER_MS`], since each heartbeat of each node asks.
+    pub(super) fn silent_nodes(&mut self, state: &StateContext, now_ms: u64) -> Vec<NodeId> {
+        if let Some((at_ms, silent)) = &self.answered
+            && now_ms.saturating_sub(*at_ms) < ANSWER_MS
+        {
+            return silent.clone();
+        }
         let nodes = state.nodes().filter(|node| node.role != Role::Coordinator);
         let is_silent = |id: &NodeId| self.silent_ms(*id, now_ms) >= SILENT_MS_MAX;
-        nodes.map(|node| node.id).filter(is_silent).collect()
+        let silent: Vec<_> = nodes.map(|node| node.id).filter(is_silent).collect();
+        self.answered = Some((now_ms, silent.clone()));
+        silent
     }
 
     /// True if the node has reported recently.
@@ -141,8 +179,9 @@ impl Heartbeats {
 
     /// The progress of the live indexers in a bucket.
     pub(super) fn progress(&self, bucket: BucketId, now_ms: u64) -> Vec<&BucketProgress> {
-        self.nodes
-            .values()
+        let nodes = self.in_bucket.get(&bucket).into_iter().flat_map(BTreeMap::keys);
+        nodes
+            .filter_map(|node| self.nodes.get(node))
             .filter(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
             .flat_map(|last| &last.heartbeat.buckets)
             .filter(|progress| progress.bucket == bucket)
@@ -151,19 +190,15 @@ impl Heartbeats {
 
     /// The node that reports the newest applied epoch of a bucket, and that epoch.
     pub(super) fn newest_applied(&self, bucket: BucketId) -> Option<(Epoch, NodeId)> {
-        let reports = self.nodes.iter().flat_map(|(node, last)| {
-            last.heartbeat.buckets.iter().map(move |progress| (progress, *node))
-        });
-        let of_bucket = reports.filter(|(progress, _)| progress.bucket == bucket);
-        of_bucket.map(|(progress, node)| (progress.applied, node)).max()
+        let nodes = self.in_bucket.get(&bucket)?;
+        nodes.iter().map(|(node, applied)| (*applied, *node)).max()
     }
 
     /// The newest epoch at which all slices of an index can be read. Each slice counts with its best copy.
     pub(super) fn servable(&self, index: &IndexInfo) -> Epoch {
+        let in_bucket = self.in_bucket.get(&index.bucket);
         let applied = |node: &NodeId| {
-            let buckets = self.nodes.get(node).map_or(&[][..], |last| &last.heartbeat.buckets);
-            let of_bucket = buckets.iter().find(|progress| progress.bucket == index.bucket);
-            of_bucket.map_or(Epoch(0), |progress| progress.applied)
+            in_bucket.and_then(|nodes| nodes.get(node)).copied().unwrap_or_default()
         };
         let best = |nodes: &Vec<NodeId>| nodes.iter().map(applied).max().unwrap_or_default();
         index.topology.placement.iter().map(best).min().unwrap_or_default()

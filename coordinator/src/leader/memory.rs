@@ -82,9 +82,8 @@ impl Leader {
 
     /// Records a node's heartbeat. Returns true if the heartbeat may change the plan.
     pub fn record_heartbeat(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
-        let of_slices = !heartbeat.slices.is_empty();
-        let news = of_slices || !heartbeat.moves.is_empty();
-        self.slices_reported |= of_slices;
+        self.slices_reported |= !heartbeat.slices.is_empty();
+        let news = !heartbeat.moves.is_empty() || self.heartbeats.changes_slices(&heartbeat);
         self.heartbeats.add(heartbeat, now_ms);
         news
     }
@@ -120,7 +119,7 @@ impl Leader {
     }
 
     /// The nodes that nobody waits for.
-    pub fn silent_nodes(&self, state: &StateContext, now_ms: u64) -> Vec<NodeId> {
+    pub fn silent_nodes(&mut self, state: &StateContext, now_ms: u64) -> Vec<NodeId> {
         self.heartbeats.silent_nodes(state, now_ms)
     }
 

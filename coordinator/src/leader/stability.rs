@@ -107,6 +107,11 @@ impl Stability {
         self.waiters.remove(&waiter);
     }
 
+    /// True if a caller waits for an epoch.
+    pub fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
     /// Drops the cuts of a bucket, whose history has changed.
     pub fn forget(&mut self, bucket: BucketId) {
         self.buckets.remove(&bucket);

@@ -13,7 +13,7 @@ use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CoveringEpochs, Heartbeat, HeartbeatReply, ResultStream,
-    SyncReply, SyncReport, WatchMessage,
+    SyncReply, SyncReport, WatchMessage, Watched,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
@@ -178,13 +178,13 @@ impl CoordinatorApi for Coordinator {
         wait_for_epoch(&self.member, bucket, cut, (history, at_least), timeout_ms).await
     }
 
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, wanted: Watched) -> Result<ResultStream<WatchMessage>> {
         let role = self.member.raft.role();
         // A member that is cut off would show a stale state.
         if role.borrow().leader.is_none() {
             return Err(not_leader(None));
         }
-        Ok(watch(self.member.replica.clone(), role))
+        Ok(watch(self.member.replica.clone(), role, wanted))
     }
 
     async fn status(&self) -> Result<CoordinatorStatus> {

@@ -1,7 +1,7 @@
 //! Watches: the catalog and the epochs as a stream, from any member.
 //!
 //! A watch keeps no queue. It remembers what it has sent and, when the state changes, sends the difference. So a slow
-//! watcher delays nobody and costs nothing. Intermediate catalogs are skipped; epochs are not, as long as they are
+//! watcher delays nobody and costs nothing. A watcher that wants no epochs is not woken by them. Intermediate catalogs are skipped; epochs are not, as long as they are
 //! retained. The catalog is sent before the epochs of the same state, so that no watcher receives an epoch of an
 //! unknown bucket. A long history of epochs is split into several messages.
 //!
@@ -16,7 +16,7 @@ use futures::stream;
 use proto::Error;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch};
-use proto::rpc::api::{ResultStream, WatchMessage};
+use proto::rpc::api::{ResultStream, WatchMessage, Watched};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -40,18 +40,29 @@ struct Watch {
     role: watch::Receiver<RaftRole>,
     /// The time since the member has known no leader.
     leaderless: Option<Instant>,
+    wanted: Watched,
     catalog_cas: Option<u64>,
     epochs: BTreeMap<BucketId, Epoch>,
     waiting: VecDeque<WatchMessage>,
 }
 
 /// A watch of a member. It ends with an error when the member stops or has had no leader for long.
-pub fn watch(replica: Arc<Replica>, role: watch::Receiver<RaftRole>) -> ResultStream<WatchMessage> {
+pub fn watch(
+    replica: Arc<Replica>,
+    role: watch::Receiver<RaftRole>,
+    wanted: Watched,
+) -> ResultStream<WatchMessage> {
+    let changes = match wanted {
+        // A stability timestamp would wake each of hundreds of watchers in vain.
+        Watched::Catalog => replica.catalog_changes(),
+        Watched::CatalogAndEpochs => replica.changes(),
+    };
     let watch = Watch {
-        changes: replica.changes(),
+        changes,
         replica,
         role,
         leaderless: None,
+        wanted,
         catalog_cas: None,
         epochs: BTreeMap::new(),
         waiting: VecDeque::new(),
@@ -106,6 +117,9 @@ impl Watch {
             self.catalog_cas = Some(view.catalog.cas);
             self.waiting.push_back(WatchMessage::Catalog(view.catalog.clone()));
         }
+        if self.wanted == Watched::Catalog {
+            return;
+        }
         let mut messages = Messages::default();
         for (id, bucket) in view.state.buckets() {
             let sent = self.epochs.entry(id).or_default();
@@ -153,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::raft::StateMachine;
-    use crate::replica::Machine;
+    use crate::replica::{Machine, encode_record};
     use crate::state::StateContext;
     use crate::state::tests::{apply, one_branch, with_bucket};
 
@@ -190,7 +204,7 @@ mod tests {
     #[tokio::test]
     async fn a_long_history_is_sent_in_messages_of_bounded_size() {
         let (_role, role) = watch::channel(LED);
-        let mut watch = super::watch(replica(&wide(600)), role);
+        let mut watch = super::watch(replica(&wide(600)), role, Watched::CatalogAndEpochs);
         let mut epochs = Vec::new();
         while epochs.last() != Some(&600) {
             let message = watch.next().await.unwrap().unwrap();
@@ -204,10 +218,35 @@ mod tests {
         assert_eq!(epochs, (1..=600).collect::<Vec<_>>(), "all, in order");
     }
 
+    /// Cuts are most of the bytes of a watch, and most watchers have no use for them.
+    #[tokio::test]
+    async fn a_watch_of_the_catalog_has_no_epochs() {
+        let (_role, role) = watch::channel(LED);
+        let replica = replica(&wide(3));
+        let mut watch = super::watch(replica.clone(), role, Watched::Catalog);
+        let catalog = watch.next().await.unwrap().unwrap();
+        assert!(matches!(&catalog, WatchMessage::Catalog(catalog) if catalog.buckets.len() == 2));
+        let mut machine = Machine(replica.clone());
+        let position = Position { vbuuid: Vbuuid(u64::MAX), seqno: Seqno(u64::MAX) };
+        let changes = vec![(VbucketId(0), position)];
+        let promotion = Promotion { bucket: BucketId(2), changes, horizon: Epoch(1) };
+        let mut propose = |at, command| {
+            let request = CommandRequest { request: None, command };
+            machine.apply(at, &encode_record(at, request).unwrap()).unwrap()
+        };
+        propose(900, Command::PromoteEpochs(vec![promotion]));
+        let second = Duration::from_secs(1);
+        assert!(timeout(second / 10, watch.next()).await.is_err(), "an epoch is no news");
+        let name = "wide".to_owned();
+        propose(901, Command::DropBucket { name, if_exists: false, restrict: false });
+        let changed = timeout(second, watch.next()).await.unwrap().unwrap().unwrap();
+        assert!(matches!(&changed, WatchMessage::Catalog(catalog) if catalog.buckets.len() == 1));
+    }
+
     #[tokio::test]
     async fn a_member_without_a_leader_ends_its_watches() {
         let (role, role_out) = watch::channel(LED);
-        let mut watch = super::watch(replica(&with_bucket()), role_out);
+        let mut watch = super::watch(replica(&with_bucket()), role_out, Watched::CatalogAndEpochs);
         for _ in 0..2 {
             watch.next().await.unwrap().unwrap();
         }

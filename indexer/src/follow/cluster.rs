@@ -19,7 +19,8 @@ use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Directory,
     HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi, ProjectorApi, PushReply,
-    PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage, WriteReply, WriteRequest,
+    PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage, Watched, WriteReply,
+    WriteRequest,
 };
 use proto::rpc::command::{CommandRequest, Outcome};
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -111,7 +112,7 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
     ) -> Result<CoveringEpochs> {
         no()
     }
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, _: Watched) -> Result<ResultStream<WatchMessage>> {
         let mut catalog = self.state.catalog.subscribe();
         catalog.mark_changed();
         Ok(Box::pin(stream::unfold(catalog, |mut catalog| async {

@@ -12,6 +12,7 @@ use proto::model::copies::CopyRole;
 use proto::model::cut::EpochMark;
 use proto::model::history::Branches;
 use proto::model::ids::BucketId;
+use proto::rpc::api::Watched;
 use proto::{Error, Result};
 
 use super::bucket_ids::{compare_ids, dropped};
@@ -54,6 +55,10 @@ fn lacks_epochs() -> Error {
 }
 
 impl CatalogSink for ProjectorCatalog {
+    fn wanted(&self) -> Watched {
+        Watched::CatalogAndEpochs
+    }
+
     fn watch_begins(&mut self) {
         self.early.clear();
     }

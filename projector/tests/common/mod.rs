@@ -182,7 +182,7 @@ impl CoordinatorApi for Script {
     ) -> Result<CoveringEpochs> {
         Err(Error::unavailable("not here"))
     }
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, _: Watched) -> Result<ResultStream<WatchMessage>> {
         let state = (self.messages.subscribe(), 0);
         Ok(Box::pin(futures::stream::unfold(state, |(mut all, sent)| async move {
             all.wait_for(|messages| messages.len() > sent).await.ok()?;

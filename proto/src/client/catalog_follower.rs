@@ -14,17 +14,22 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::model::catalog::Catalog;
 use crate::model::cut::EpochMark;
 use crate::model::identity::ClusterId;
-use crate::rpc::api::{Directory, WatchMessage};
+use crate::rpc::api::{Directory, WatchMessage, Watched};
 
 /// The work of a role on each catalog and each stability timestamp.
 pub trait CatalogSink: Send {
+    /// The contents of the watch. Without this, no stability timestamps come.
+    fn wanted(&self) -> Watched {
+        Watched::Catalog
+    }
+
     /// A new watch begins: all that is still kept comes again.
     fn watch_begins(&mut self) {}
 
     /// Takes over a catalog; an error ends the watch, and a new one begins.
     fn take_catalog(&mut self, catalog: Arc<Catalog>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Takes in stability timestamps, ascending for each bucket; an error ends the watch, and a new one begins.
+    /// Takes in stability timestamps, if [`Self::wanted`] asks for them, ascending for each bucket; an error ends the watch, and a new one begins.
     fn take_epochs(&mut self, _marks: Vec<EpochMark>) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
@@ -69,7 +74,7 @@ impl CatalogFollower {
         if let Some(identity) = &self.identity {
             identity.wait_joined().await;
         }
-        let mut messages = self.directory.coordinator().watch().await?;
+        let mut messages = self.directory.coordinator().watch(sink.wanted()).await?;
         sink.watch_begins();
         while let Some(message) = messages.next().await {
             let message = message?;

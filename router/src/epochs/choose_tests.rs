@@ -53,7 +53,7 @@ impl CoordinatorApi for Script {
     async fn heartbeat(&self, _: Heartbeat) -> Result<HeartbeatReply> {
         Err(Error::unavailable("not here"))
     }
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, _: Watched) -> Result<ResultStream<WatchMessage>> {
         Err(Error::unavailable("not here"))
     }
     async fn status(&self) -> Result<CoordinatorStatus> {

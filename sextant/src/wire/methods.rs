@@ -20,7 +20,7 @@ pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, HandOverPiece,
     HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest,
-    ResultStream, SyncReply, SyncReport, WatchMessage, WriteReply, WriteRequest,
+    ResultStream, SyncReply, SyncReport, WatchMessage, Watched, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -49,7 +49,7 @@ macro_rules! coordinator_methods {
                 14 topology(index: IndexId, number: TopologyNo) -> Arc<IndexTopology>, via any_member;
             }
             streams {
-                0 watch() -> WatchMessage, via any_member;
+                0 watch(wanted: Watched) -> WatchMessage, via any_member;
             }
         }
     };

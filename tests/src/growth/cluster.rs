@@ -13,7 +13,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{IndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::node::{NodeInfo, Role};
-use proto::rpc::api::{CoordinatorApi, Directory, WatchMessage};
+use proto::rpc::api::{CoordinatorApi, Directory, WatchMessage, Watched};
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::Consistency;
 use proto::{Error, Result};
@@ -127,7 +127,7 @@ impl Coordinators {
 
     /// Observes the publication of epochs, at the leader itself.
     async fn observe(network: Arc<Network>, leader: Arc<Coordinator>) {
-        let Ok(mut messages) = leader.watch().await else { return };
+        let Ok(mut messages) = leader.watch(Watched::CatalogAndEpochs).await else { return };
         while let Some(Ok(message)) = messages.next().await {
             if let WatchMessage::Epochs(marks) = message {
                 marks.iter().for_each(|mark| network.observer.published(mark));

@@ -16,7 +16,7 @@ use proto::model::node::Role;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CoveringEpochs, Directory, Heartbeat, HeartbeatReply,
-    ResultStream, SyncReply, SyncReport, WatchMessage,
+    ResultStream, SyncReply, SyncReport, WatchMessage, Watched,
 };
 use proto::rpc::command::{CommandRequest, Outcome};
 
@@ -112,12 +112,12 @@ impl CoordinatorApi for RemoteCoordinator {
         self.call((Kind::Covering, Kind::CoveringReply), bytes, run).await
     }
 
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, wanted: Watched) -> Result<ResultStream<WatchMessage>> {
         let (network, from, to) = (Arc::clone(&self.network), self.from, self.to);
-        network.send(from, to, Kind::Watch, size(&())).await;
+        network.send(from, to, Kind::Watch, size(&wanted)).await;
         let member = network.coordinator(to.node)?;
         let meter = network.place(to.node).meter.clone();
-        let messages = meter.stream(member.watch().await?);
+        let messages = meter.stream(member.watch(wanted).await?);
         Ok(Box::pin(messages.then(move |message| {
             let network = Arc::clone(&network);
             async move {

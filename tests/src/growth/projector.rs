@@ -26,7 +26,7 @@ use proto::model::left_out::LeftOut;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
     CopyAnswer, CopyRequest, Directory, HandOverPiece, HandOverRequest, Heartbeat, ProjectorApi,
-    PushReply, PushRequest, ResultStream, SyncReply, WriteReply, WriteRequest,
+    PushReply, PushRequest, ResultStream, SyncReply, Watched, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -227,6 +227,10 @@ impl Source {
 struct Sink(Arc<LightProjector>);
 
 impl CatalogSink for Sink {
+    fn wanted(&self) -> Watched {
+        Watched::CatalogAndEpochs
+    }
+
     async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
         self.0.take_catalog(&catalog);
         Ok(())

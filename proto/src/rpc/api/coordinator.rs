@@ -52,9 +52,9 @@ pub trait CoordinatorApi: Send + Sync + 'static {
         timeout_ms: u64,
     ) -> Result<CoveringEpochs>;
 
-    /// Streams the catalog (now and after each change) and the epochs (all retained ones, then each new one, in
-    /// order). Every message describes an applied state of this member.
-    async fn watch(&self) -> Result<ResultStream<WatchMessage>>;
+    /// Streams the catalog (now and after each change) and, if they are wanted, the epochs (all retained ones, then each new one,
+    /// in order). Every message describes an applied state of this member.
+    async fn watch(&self, wanted: Watched) -> Result<ResultStream<WatchMessage>>;
 
     /// The status of this member and of its leader.
     async fn status(&self) -> Result<CoordinatorStatus>;
@@ -174,6 +174,16 @@ pub struct SliceProgress {
     pub copied_from: Option<NodeId>,
     /// The reason that blocks its build, if any.
     pub trouble: Option<String>,
+}
+
+/// The contents of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Watched {
+    /// The catalog.
+    Catalog,
+    /// The catalog and the stability timestamps of all buckets. A cut has a position for each vbucket, so these are most of the
+    /// bytes of a watch.
+    CatalogAndEpochs,
 }
 
 /// A message of a watch.

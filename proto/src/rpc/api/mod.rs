@@ -19,7 +19,7 @@ pub use checked::{CheckedWrite, CheckedWrites, check_document, too_long};
 pub use coordinator::{
     BucketProgress, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs, Heartbeat,
     HeartbeatReply, LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply,
-    SyncReport, WatchMessage,
+    SyncReport, WatchMessage, Watched,
 };
 pub use copies::{
     COPY_GRACE_MS, COPY_LEASE_MS, CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest,
