@@ -3,7 +3,7 @@
 //! A [`FragmentWriter`] writes a fragment from beginning to end and syncs it. Afterwards the file
 //! never changes. The manifests alone say which slices a fragment belongs to and how much of it
 //! they show. So slices can share a file, a scan can keep a file after its last slice was dropped,
-//! and the blocks of a slice can be sent to another node ([`part`]).
+//! and the blocks of a slice can be sent to another node (`part`).
 //!
 //! ```text
 //! file    := header stored* meta filter trailer
