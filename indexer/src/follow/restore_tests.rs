@@ -19,12 +19,12 @@ use proto::model::index::IndexInfo;
 use proto::model::node::Role;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{IndexerApi, ResultStream, SliceProgress};
-use proto::rpc::export::{ExportHead, ExportMessage, ExportRequest, FilePiece};
+use proto::rpc::export::{ExportHead, ExportMessage, ExportRequest};
 use proto::rpc::mutation::StreamMessage;
 use proto::rpc::mutation::SubscribeRequest;
 use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode};
-use storage::{Grouping, SliceStore, StorageEngine};
+use storage::{Grouping, PieceRange, SliceStore, StorageEngine};
 
 use super::cluster::{BUCKET, node};
 use super::played::{
@@ -208,10 +208,11 @@ async fn copy_late(from: &StorageEngine, to: &StorageEngine, slice: SliceId, flo
     let mut received = to.receive(OLD);
     let head = ExportHead { floor, points: Vec::new(), ..export.head.clone() };
     received.begin(head).await.unwrap();
-    for (file, len) in export.head.files.clone() {
-        let bytes = export.read(file, 0, len as usize).await.unwrap();
-        received.piece(FilePiece::new(file, 0, bytes)).await.unwrap();
-    }
+    let whole =
+        |(file, len): &(u64, u64)| PieceRange { file: *file, offset: 0, bytes: *len as usize };
+    let files = export.head.files.iter().map(whole).collect();
+    received.pieces(export.read(files).await.unwrap()).await.unwrap();
+    received.sync().await.unwrap();
     let mark = mark(3, 2, cut([20, 0]));
     let installed = to.install(received, slice, index(&COPIES), &mark).await;
     assert!(installed.is_ok());

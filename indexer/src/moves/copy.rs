@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::join;
+use proto::flow::{ByteReceiver, ByteSender, byte_channel};
 use proto::lock::lock;
-use proto::model::ids::{BucketId, Epoch, MoveId, SliceId};
+use proto::model::ids::{BucketId, Epoch, MoveId, NodeId, SliceId};
 use proto::model::moves::MovePhase;
 use proto::model::node::NodeInfo;
-use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::api::ResultStream;
+use proto::rpc::export::{ExportMessage, ExportRequest, FilePiece};
 use proto::{Error, Result};
 use storage::ReceivedFiles;
 use tokio::sync::{Semaphore, watch};
@@ -24,6 +27,10 @@ const SMALL_ROUND_BYTES: u64 = 4 << 20;
 const ROUNDS_MAX: usize = 6;
 /// A source that sends nothing for this long is abandoned for now.
 const SILENCE: Duration = Duration::from_secs(10);
+/// Bytes of pieces that have arrived and are not written yet: what a network brings during a slow write.
+const IN_FLIGHT_BYTES: usize = 8 << 20;
+/// Pieces that are written together on one thread.
+const PIECES_TOGETHER_MAX: usize = 16;
 /// Pause between two attempts of a hopeless restore, which waits for another rebuild of its index to end.
 const PAUSE_HOPELESS: Duration = Duration::from_secs(2);
 
@@ -147,30 +154,70 @@ impl IncomingMove {
             opening: received.head().map(|head| head.opening),
             timeout_ms: patience.as_millis() as u64,
         };
-        let late = |_| Error::unavailable(format!("node {} did not answer in time", source.id));
+        let late = |_| late(source.id);
         let indexer = context.directory.indexer(source);
         let mut messages = timeout(patience, indexer.export(request)).await.map_err(late)??;
+        let first = timeout(patience, messages.next()).await.map_err(late)?;
+        match first.ok_or_else(|| Error::unavailable("the source went away"))?? {
+            ExportMessage::Head(head) => received.begin(head).await?,
+            _ => return Err(Error::unavailable("the source described nothing")),
+        }
+        lock(&self.state).bytes_total += received.missing_bytes();
+        let (pieces, arrived) = byte_channel(IN_FLIGHT_BYTES);
+        let arriving = self.pass_on(messages, pieces, source.id, patience);
+        let (bytes, stored) = join(arriving, store(arrived, received)).await;
+        // A failure of the disk ends the other half as well; it is the cause.
+        stored?;
+        let bytes = bytes?;
+        received.sync().await?;
+        match received.is_whole() {
+            true => Ok(bytes),
+            false => Err(Error::unavailable("files are missing")),
+        }
+    }
+
+    /// Passes the pieces of a round on until its end, and returns their bytes.
+    async fn pass_on(
+        &self,
+        mut messages: ResultStream<ExportMessage>,
+        pieces: ByteSender<FilePiece>,
+        source: NodeId,
+        patience: Duration,
+    ) -> Result<u64> {
         let (mut bytes, began) = (0, Instant::now());
         loop {
-            let message = timeout(patience, messages.next()).await.map_err(late)?;
+            let message = timeout(patience, messages.next()).await.map_err(|_| late(source))?;
             match message.ok_or_else(|| Error::unavailable("the source went away"))?? {
-                ExportMessage::Head(head) => {
-                    received.begin(head).await?;
-                    lock(&self.state).bytes_total += received.missing_bytes();
+                ExportMessage::Head(_) => {
+                    return Err(Error::unavailable("the source described its files twice"));
                 }
                 ExportMessage::Piece(piece) => {
-                    bytes += piece.bytes.len() as u64;
+                    let len = piece.bytes.len();
+                    bytes += len as u64;
                     let ms = began.elapsed().as_millis().max(1) as u64;
-                    self.note_bytes(piece.bytes.len() as u64, bytes.saturating_mul(1_000) / ms);
-                    received.piece(piece).await?;
+                    self.note_bytes(len as u64, bytes.saturating_mul(1_000) / ms);
+                    if pieces.send(piece, len).await.is_err() {
+                        return Ok(bytes);
+                    }
                 }
-                ExportMessage::End if received.is_whole() => return Ok(bytes),
-                ExportMessage::End => return Err(Error::unavailable("files are missing")),
+                ExportMessage::End => return Ok(bytes),
             }
         }
     }
 }
 
+/// Stores pieces as they arrive, those that have arrived meanwhile together.
+async fn store(pieces: ByteReceiver<FilePiece>, received: &mut ReceivedFiles) -> Result<()> {
+    let mut arrived = pieces.ready_chunks(PIECES_TOGETHER_MAX);
+    while let Some(pieces) = arrived.next().await {
+        received.pieces(pieces).await?;
+    }
+    Ok(())
+}
+
+fn late(source: NodeId) -> Error {
+    Error::unavailable(format!("node {source} did not answer in time"))
+}
 /// Copies until little is missing, or the move is given up.
 async fn copy_until_done(mv: Weak<IncomingMove>, context: NodeContext) {
     while let Some(mv) = mv.upgrade() {

@@ -1,29 +1,34 @@
-//! The source of a move: sends a slice's files piece by piece, as fast as the target reads them and the rate limit allows.
+//! The source of a move: sends a slice's parts of files piece by piece, as fast as the target reads them and the rate limit
+//! allows. While some pieces are sent, the next ones are read.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use futures::{Stream, stream};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt, stream};
 use proto::Result;
 use proto::rpc::export::{ExportMessage, ExportRequest, FilePiece};
 use tokio::time::Instant;
 
-use storage::Export;
+use storage::{Export, PieceRange};
 
-/// Bytes of a piece; a few pieces are in flight at a time.
+/// Bytes of a piece.
 const PIECE_BYTES: u64 = 1 << 20;
+/// Bytes of the pieces that are read together on one thread: more than a change of threads costs by far.
+const LOAD_BYTES: u64 = 4 << 20;
+/// Loads that are read before the target asks for them.
+const LOADS_AHEAD: usize = 2;
 
 /// An export in progress.
 struct Sending {
-    export: Export,
-    head_sent: bool,
-    /// The files left to send, with their lengths; `offset` bytes of the first one were sent.
-    files: VecDeque<(u64, u64)>,
-    offset: u64,
+    head: Option<ExportMessage>,
+    loads: BoxStream<'static, Result<Vec<FilePiece>>>,
+    /// Pieces that were read.
+    read: VecDeque<FilePiece>,
     pace: Pace,
 }
 
-/// Sends the files that the target lacks, with a rate limit.
+/// Sends the parts of files that the target lacks, with a rate limit.
 pub fn send(
     export: Export,
     request: &ExportRequest,
@@ -33,8 +38,11 @@ pub fn send(
     let same = request.opening == Some(export.head.opening);
     let has = |file: &u64| same && request.have.contains(file);
     let files = export.head.files.iter().filter(|(file, _)| !has(file)).copied().collect();
+    let head = Some(ExportMessage::Head(export.head.clone()));
     let pace = Pace { bytes_per_s_max, began: Instant::now(), bytes: 0 };
-    let sending = Sending { export, head_sent: false, files, offset: 0, pace };
+    let loads = stream::iter(Loads { files, offset: 0 });
+    let loads = loads.map(move |load| export.read(load)).buffered(LOADS_AHEAD).boxed();
+    let sending = Sending { head, loads, read: VecDeque::new(), pace };
     stream::unfold(Some(sending), |sending| async {
         let mut sending = sending?;
         match sending.next().await {
@@ -47,20 +55,43 @@ pub fn send(
 
 impl Sending {
     async fn next(&mut self) -> Result<ExportMessage> {
-        if !std::mem::replace(&mut self.head_sent, true) {
-            return Ok(ExportMessage::Head(self.export.head.clone()));
+        if let Some(head) = self.head.take() {
+            return Ok(head);
         }
-        let Some((file, len)) = self.files.front().copied() else { return Ok(ExportMessage::End) };
-        let bytes = (len - self.offset).min(PIECE_BYTES);
-        let read = self.export.read(file, self.offset, bytes as usize).await?;
-        let piece = FilePiece::new(file, self.offset, read);
-        self.offset += bytes;
-        if self.offset == len {
-            self.files.pop_front();
-            self.offset = 0;
+        while self.read.is_empty() {
+            match self.loads.next().await {
+                Some(load) => self.read.extend(load?),
+                None => return Ok(ExportMessage::End),
+            }
         }
-        self.pace.after(bytes).await;
+        let Some(piece) = self.read.pop_front() else { return Ok(ExportMessage::End) };
+        self.pace.after(piece.bytes.len() as u64).await;
         Ok(ExportMessage::Piece(piece))
+    }
+}
+
+/// The pieces of some parts of files, in the order in which they are sent.
+struct Loads {
+    /// Parts that are left, with their lengths; `offset` bytes of the first one are planned.
+    files: VecDeque<(u64, u64)>,
+    offset: u64,
+}
+
+impl Iterator for Loads {
+    type Item = Vec<PieceRange>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut load, mut left) = (Vec::new(), LOAD_BYTES);
+        while let Some((file, len)) = self.files.front().copied().filter(|_| left > 0) {
+            let bytes = (len - self.offset).min(PIECE_BYTES).min(left);
+            load.push(PieceRange { file, offset: self.offset, bytes: bytes as usize });
+            (self.offset, left) = (self.offset + bytes, left - bytes);
+            if self.offset == len {
+                self.files.pop_front();
+                self.offset = 0;
+            }
+        }
+        (!load.is_empty()).then_some(load)
     }
 }
 
@@ -76,5 +107,31 @@ impl Pace {
         self.bytes += bytes;
         let due_ms = self.bytes.saturating_mul(1_000) / self.bytes_per_s_max.max(1);
         tokio::time::sleep_until(self.began + Duration::from_millis(due_ms)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_have_all_bytes_in_order_and_are_bounded() {
+        let files = [(1, 10), (2, 3 * PIECE_BYTES + 1), (5, 9 * LOAD_BYTES), (9, 1), (11, 7)];
+        let mut next: VecDeque<(u64, u64)> = files.into();
+        let mut at = 0;
+        for load in (Loads { files: next.clone(), offset: 0 }) {
+            assert!(load.iter().map(|piece| piece.bytes as u64).sum::<u64>() <= LOAD_BYTES);
+            for PieceRange { file, offset, bytes } in load {
+                let (expected, len) = next[0];
+                assert_eq!((file, offset), (expected, at));
+                assert!((1..=PIECE_BYTES).contains(&(bytes as u64)));
+                at += bytes as u64;
+                if at == len {
+                    next.pop_front();
+                    at = 0;
+                }
+            }
+        }
+        assert!(next.is_empty());
     }
 }

@@ -1,7 +1,8 @@
 //! Moves of slices, at both ends.
 //!
-//! On the target, a task for each move copies the slice's files from an existing copy, round after round, until little is
-//! missing ([`copy`]). Then the bucket's follower *installs* the slice between two epochs ([`install`]), with a last round
+//! On the target, a task for each move copies the slice's parts of the files of an existing copy, round after round, until
+//! little is missing ([`copy`]). A round is a pipeline of bounded stages: the source reads pieces ahead while others are sent,
+//! and the target writes what has arrived while more arrives. Then the bucket's follower *installs* the slice between two epochs ([`install`]), with a last round
 //! that brings the changes up to the applied epoch.
 //!
 //! The catalog lists the moves. If a move vanishes from it, the move was undone or is complete, and the received files are

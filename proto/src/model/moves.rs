@@ -5,7 +5,7 @@
 //! | stage | meaning | the leader ends the stage when |
 //! |---|---|---|
 //! | `start` | the move waits: each node takes part in a bounded number of moves | both nodes have room |
-//! | `pending` | the target copies the fragments of an existing copy, byte for byte | the target reports that it has them |
+//! | `pending` | the target copies the slice's blocks from the fragments of an existing copy | the target reports that it has them |
 //! | `catchup` | the target receives the slice's mutations too; between two epochs it fetches the changes up to the epoch that it has applied, and then shows the slice | both ends report the same checksum at one epoch |
 //! | `done` | the topology names the target; the source can still be read | no scan can ask for an epoch from before |
 //!

@@ -1,4 +1,4 @@
-//! The messages between the two ends of a slice move: the files of a copy, piece by piece.
+//! The messages between the two ends of a slice move: a slice's parts of the files of a copy, piece by piece.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,14 +33,14 @@ pub struct ExportRequest {
     pub timeout_ms: u64,
 }
 
-/// The answer: a head, the files that the target lacks, and an end.
+/// The answer: a head, the slice's parts of the files that the target lacks, and an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ExportMessage {
     /// The description of the copy.
     Head(ExportHead),
-    /// A piece of a file.
+    /// A piece of a part.
     Piece(FilePiece),
-    /// All files have been sent.
+    /// All parts have been sent.
     End,
 }
 
@@ -62,16 +62,16 @@ pub struct ExportHead {
     pub entries: u64,
     /// The slice's lists, packed by the slice store.
     pub lists: Bytes,
-    /// The files named by the lists, with their lengths in bytes, including those that are not sent.
+    /// The files named by the lists, with the lengths in bytes of the slice's parts of them, including those that are not sent.
     pub files: Vec<(u64, u64)>,
 }
 
-/// A piece of a file; pieces come in the order of their offsets, file by file.
+/// A piece of a slice's part of a file; pieces come in the order of their offsets, file by file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePiece {
     /// The file's number on the source.
     pub file: u64,
-    /// The offset of its first byte.
+    /// The offset of its first byte in the part.
     pub offset: u64,
     /// CRC-32C of `file` and `offset` (little endian) and the bytes.
     pub crc: u32,

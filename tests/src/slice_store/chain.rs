@@ -14,9 +14,8 @@ use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
-use proto::rpc::export::FilePiece;
 use proto::{Error, ErrorCode};
-use storage::{EpochBatch, Grouping, Piece, ReceivedFiles, SliceStore};
+use storage::{EpochBatch, Grouping, Piece, PieceRange, ReceivedFiles, SliceStore};
 
 use super::shape::{Known, Shape};
 use super::side::{Documents, INDEX, Side, packed, rows_at};
@@ -314,15 +313,16 @@ impl Chain {
         journey.received.begin(export.head.clone()).await.map_err(|e| format!("begin: {e}"))?;
         let have = journey.received.have();
         for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
-            let mut offset = 0;
+            let (file, mut offset) = (*file, 0);
             while offset < *len {
                 let bytes = (*len - offset).min(20_000);
-                let read = export.read(*file, offset, bytes as usize).await;
-                let piece = FilePiece::new(*file, offset, read.map_err(|e| e.to_string())?);
-                journey.received.piece(piece).await.map_err(|e| format!("piece: {e}"))?;
+                let piece = PieceRange { file, offset, bytes: bytes as usize };
+                let read = export.read(vec![piece]).await.map_err(|e| format!("read: {e}"))?;
+                journey.received.pieces(read).await.map_err(|e| format!("pieces: {e}"))?;
                 offset += bytes;
             }
         }
+        journey.received.sync().await.map_err(|e| format!("sync: {e}"))?;
         if self.random.u8(0..3) == 0 {
             // Another round is needed first, perhaps after a rollback.
             self.journey = Some(journey);

@@ -12,7 +12,7 @@ use proto::model::ids::{Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::export::FilePiece;
-use storage::{EpochBatch, Grouping, Piece, ReceivedFiles, SliceStore};
+use storage::{EpochBatch, Export, Grouping, Piece, PieceRange, ReceivedFiles, SliceStore};
 
 use super::BUCKET;
 use super::shape::{Known, Shape};
@@ -263,30 +263,10 @@ impl MoveRun {
         if let Err(error) = received.begin(export.head.clone()).await {
             return self.recover(&error.to_string()).await;
         }
-        let have = received.have();
-        for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
-            let mut offset = 0;
-            while offset < *len {
-                let bytes = (*len - offset).min(self.random.u64(1..9_000));
-                let read = export.read(*file, offset, bytes as usize).await;
-                let mut piece = FilePiece::new(*file, offset, read.map_err(|e| e.to_string())?);
-                if self.random.u8(0..200) == 0 && self.faults < 8 {
-                    let mut changed = piece.bytes.to_vec();
-                    changed[0] ^= 4;
-                    piece.bytes = changed.into();
-                    self.faults += 1;
-                    if received.piece(piece).await.is_ok() {
-                        return Err("a changed piece was taken".into());
-                    }
-                    self.received = Some(received);
-                    return Ok(());
-                }
-                if let Err(error) = received.piece(piece).await {
-                    drop(received);
-                    return self.recover(&error.to_string()).await;
-                }
-                offset += bytes;
-            }
+        let Some(mut received) = self.send(&export, received).await? else { return Ok(()) };
+        if let Err(error) = received.sync().await {
+            drop(received);
+            return self.recover(&error.to_string()).await;
         }
         if !received.is_whole() {
             return Err("all was sent and something is missing".into());
@@ -311,6 +291,53 @@ impl MoveRun {
             }
         }
         Ok(())
+    }
+
+    /// Sends what the target lacks, several pieces at once; `None` if a fault has ended it.
+    async fn send(
+        &mut self,
+        export: &Export,
+        mut received: ReceivedFiles,
+    ) -> Result<Option<ReceivedFiles>, String> {
+        let mut wanted = Vec::new();
+        let have = received.have();
+        for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
+            let (file, mut offset) = (*file, 0);
+            while offset < *len {
+                let bytes = (*len - offset).min(self.random.u64(1..9_000));
+                wanted.push(PieceRange { file, offset, bytes: bytes as usize });
+                offset += bytes;
+            }
+        }
+        while !wanted.is_empty() {
+            let rest = wanted.split_off(wanted.len().min(self.random.usize(1..6)));
+            let mut pieces = export.read(wanted).await.map_err(|error| error.to_string())?;
+            wanted = rest;
+            let is_changed = self.random.u8(0..100) == 0 && self.faults < 8;
+            if is_changed {
+                let changed = self.random.usize(0..pieces.len());
+                let piece: &mut FilePiece = &mut pieces[changed];
+                let mut bytes = piece.bytes.to_vec();
+                let at = self.random.usize(0..bytes.len());
+                bytes[at] ^= 4;
+                piece.bytes = bytes.into();
+                self.faults += 1;
+            }
+            match (received.pieces(pieces).await, is_changed) {
+                (Ok(()), true) => return Err("a changed piece was taken".into()),
+                (Ok(()), false) => {}
+                (Err(error), true) if error.code == proto::ErrorCode::Unavailable => {
+                    self.received = Some(received);
+                    return Ok(None);
+                }
+                (Err(error), _) => {
+                    drop(received);
+                    self.recover(&error.to_string()).await?;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(received))
     }
 
     /// The entries of a slice at an epoch, computed from the documents.

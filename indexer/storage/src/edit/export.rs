@@ -1,58 +1,75 @@
-//! Source of a move: sends the fragments of a slice as files.
+//! Source of a move: sends a slice's parts of the fragments that contain it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
-use proto::rpc::export::ExportHead;
+use proto::rpc::export::{ExportHead, FilePiece};
 use proto::{Error, ErrorCode, Result};
 
 use crate::edit::packed_lists::pack;
-use crate::file_id::FileId;
+use crate::fragment::part::FragmentPart;
+use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
+use crate::manifest::lists::SliceLists;
 use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// A slice as files. The files stay on disk while this value lives.
+/// A slice as parts of files. The files stay on disk while this value or a read of it lives.
 pub struct Export {
     /// Description for the target.
     pub head: ExportHead,
-    tables: BTreeMap<FileId, Arc<Table>>,
+    parts: Arc<Parts>,
     context: Arc<EngineContext>,
 }
 
+/// The parts of a slice by the numbers of their files.
+type Parts = BTreeMap<u64, (Arc<Table>, FragmentPart)>;
+
+/// A piece that is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceRange {
+    /// The file's number.
+    pub file: u64,
+    /// The offset in the slice's part of the file.
+    pub offset: u64,
+    /// Length in bytes.
+    pub bytes: usize,
+}
+
 impl Export {
-    /// Reads bytes of a file.
-    pub async fn read(&self, file: u64, offset: u64, len: usize) -> Result<Bytes> {
-        let table = self.tables.get(&FileId(file)).cloned();
-        let context = Arc::clone(&self.context);
-        let work = move || {
-            let _kept = table.ok_or_else(|| {
+    /// Reads some pieces, together on one thread.
+    pub fn read(
+        &self,
+        wanted: Vec<PieceRange>,
+    ) -> impl Future<Output = Result<Vec<FilePiece>>> + Send + use<> {
+        let (parts, env) = (Arc::clone(&self.parts), self.context.env.clone());
+        let read = move |PieceRange { file, offset, bytes }| {
+            let (table, part) = parts.get(&file).ok_or_else(|| {
                 Error::internal(format!("file {file} is not part of this export"))
             })?;
-            context.files.read_raw(FileId(file), offset, len)
+            Ok(FilePiece::new(file, offset, part.read(&table.index, offset, bytes)?))
         };
-        self.context.env.blocking(work).await
+        async move { env.blocking(move || wanted.into_iter().map(read).collect()).await }
     }
 }
 
 /// Exports a slice with all epochs up to the newest applied one. Blocks the thread.
 pub fn export(context: &Arc<EngineContext>, index: &LocalIndex, slice: SliceNo) -> Result<Export> {
     let epoch = context.committed(index.info.bucket);
-    let (head, tables) = lists_and_files(index, slice, epoch, context)?;
-    Ok(Export { head, tables, context: Arc::clone(context) })
+    let (head, parts) = lists_and_parts(index, slice, epoch, context)?;
+    Ok(Export { head, parts: Arc::new(parts), context: Arc::clone(context) })
 }
 
-fn lists_and_files(
+fn lists_and_parts(
     index: &LocalIndex,
     slice: SliceNo,
     epoch: Epoch,
     EngineContext { files, opening, .. }: &EngineContext,
-) -> Result<(ExportHead, BTreeMap<FileId, Arc<Table>>)> {
+) -> Result<(ExportHead, Parts)> {
     flush(index, files)?;
     let fragment_lists = lock(&index.fragment_lists);
     let manifest = &fragment_lists.manifest;
@@ -60,14 +77,7 @@ fn lists_and_files(
         let text = format!("slice {slice} of index {} is not on this node", index.info.local_id());
         return Err(Error::new(ErrorCode::SliceMoved, text));
     };
-    let mut tables = BTreeMap::new();
-    let mut lengths = BTreeMap::new();
-    for file in lists.files() {
-        let table = fragment_lists.tables.get(&file).cloned();
-        let table = table.ok_or_else(|| Error::internal(format!("fragment {file} is missing")))?;
-        lengths.insert(file.0, files.raw_len(file)?);
-        tables.insert(file, table);
-    }
+    let parts = parts_of(lists, &fragment_lists)?;
     let on_disk = RetainedEpochs { horizon: floor, points: manifest.points.clone() };
     let shown = index.version.load().reach_of(slice);
     let reach = shown.map_or_else(|| on_disk.clone(), |shown| shown.intersection(&on_disk));
@@ -79,7 +89,39 @@ fn lists_and_files(
         epoch,
         entries: manifest.entries.get(&slice).copied().unwrap_or_default(),
         lists: pack(lists)?,
-        files: lengths.into_iter().collect(),
+        files: parts.iter().map(|(file, (_, part))| (*file, part.byte_len())).collect(),
     };
-    Ok((head, tables))
+    Ok((head, parts))
 }
+
+/// The parts that the lists of a slice name. All items of a slice that name a file count the rows of one slice number, since
+/// a split or a clone gives a slice all its items at once.
+fn parts_of(lists: &SliceLists, fragment_lists: &FragmentLists) -> Result<Parts> {
+    let mut slices = BTreeMap::new();
+    let mut parts = Parts::new();
+    for item in lists.groups.iter().flat_map(|group| &group.items) {
+        let (file, rows_of) = (item.file, item.rows_of);
+        if *slices.entry(file).or_insert(rows_of) != rows_of {
+            let what = format!("fragment {file} counts for two slices in the lists of one");
+            return Err(Error::internal(what));
+        }
+        if parts.contains_key(&file.0) {
+            continue;
+        }
+        let table = fragment_lists.tables.get(&file);
+        let table = table.ok_or_else(|| Error::internal(format!("fragment {file} is missing")))?;
+        let part = table
+            .fragment()
+            .and_then(|fragment| FragmentPart::new(fragment, &table.index, rows_of))
+            .ok_or_else(|| {
+                let what = format!("fragment {file} has no rows of slice {rows_of}");
+                Error::new(ErrorCode::Corrupt, what)
+            })?;
+        parts.insert(file.0, (Arc::clone(table), part));
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+#[path = "export_tests.rs"]
+mod tests;

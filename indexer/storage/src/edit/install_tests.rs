@@ -6,9 +6,9 @@ use proto::ErrorCode;
 use proto::env::{Env, sim};
 use proto::model::ids::{Epoch, SliceId, SliceNo};
 use proto::model::index::IndexSpec;
-use proto::rpc::export::FilePiece;
 
 use super::*;
+use crate::edit::export::PieceRange;
 use crate::engine::storage_engine::StorageEngine;
 use crate::recover::load::tests::{
     DIR, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,
@@ -33,10 +33,11 @@ pub(crate) async fn round(source: &StorageEngine, slice: SliceId, received: &mut
     let export = source.export(slice).await.unwrap();
     received.begin(export.head.clone()).await.unwrap();
     let have = received.have();
-    for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
-        let bytes = export.read(*file, 0, *len as usize).await.unwrap();
-        received.piece(FilePiece::new(*file, 0, bytes)).await.unwrap();
-    }
+    let missing = export.head.files.iter().filter(|(file, _)| !have.contains(file));
+    let whole =
+        |(file, len): &(u64, u64)| PieceRange { file: *file, offset: 0, bytes: *len as usize };
+    received.pieces(export.read(missing.map(whole).collect()).await.unwrap()).await.unwrap();
+    received.sync().await.unwrap();
     assert!(received.is_whole());
 }
 
@@ -148,9 +149,10 @@ async fn a_file_whose_write_failed_is_received_from_its_beginning() {
     let export = source.export(SLICE).await.unwrap();
     let (file, len) = export.head.files[0];
     let half = len / 2;
-    let first = FilePiece::new(file, 0, export.read(file, 0, half as usize).await.unwrap());
-    let rest = export.read(file, half, (len - half) as usize).await.unwrap();
-    let rest = FilePiece::new(file, half, rest);
+    let first = PieceRange { file, offset: 0, bytes: half as usize };
+    let rest = PieceRange { file, offset: half, bytes: (len - half) as usize };
+    let first = export.read(vec![first]).await.unwrap();
+    let rest = export.read(vec![rest]).await.unwrap();
     // The operations of a piece: the last one that fails is its last one.
     for operation in 1.. {
         let (target, _, fs) = sim::world(4);
@@ -158,13 +160,13 @@ async fn a_file_whose_write_failed_is_received_from_its_beginning() {
         let mut received = target.receive(NODE);
         received.begin(export.head.clone()).await.unwrap();
         fs.fail_at(fs.operations() + operation);
-        let failed = received.piece(first.clone()).await.is_err();
+        let failed = received.pieces(first.clone()).await.is_err();
         fs.forget_faults();
         if failed {
-            assert!(received.piece(rest.clone()).await.is_err(), "operation {operation}");
-            received.piece(first.clone()).await.unwrap();
+            assert!(received.pieces(rest.clone()).await.is_err(), "operation {operation}");
+            received.pieces(first.clone()).await.unwrap();
         }
-        received.piece(rest.clone()).await.unwrap();
+        received.pieces(rest.clone()).await.unwrap();
         assert_eq!(received.have(), [file], "operation {operation}");
         drop(received);
         assert_eq!(target.context.files.list().unwrap(), [], "operation {operation}");

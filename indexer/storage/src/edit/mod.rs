@@ -5,5 +5,6 @@ pub(crate) mod edits;
 pub(crate) mod export;
 pub(crate) mod install;
 pub(crate) mod packed_lists;
+mod part_writer;
 pub(crate) mod receive;
 pub(crate) mod rollback;

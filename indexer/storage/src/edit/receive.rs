@@ -1,9 +1,8 @@
-//! Target of a move: reception of files.
+//! Target of a move: reception of a slice's parts of files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, NodeId, SliceNo};
 use proto::plant::{self, Plant};
@@ -11,8 +10,8 @@ use proto::rpc::export::{ExportHead, FilePiece};
 use proto::{Error, Result};
 
 use crate::edit::packed_lists::unpack;
+use crate::edit::part_writer::{PartWriter, SyncedFile, UnsyncedFile};
 use crate::file_id::FileId;
-use crate::fragment::blob_store::BlobWriter;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::SliceLists;
 use crate::node::context::EngineContext;
@@ -23,32 +22,47 @@ use crate::read::snapshot::Snapshot;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
+/// Bytes that are written between two syncs: many enough that a sync costs little, and few enough that the last one, which the
+/// move waits for, is short.
+const SYNC_BYTES: u64 = 64 << 20;
+/// Complete files that wait for a sync; each is open.
+const UNSYNCED_MAX: usize = 64;
+
 /// The files that the target of a move has received, until they are installed or discarded.
 pub struct ReceivedFiles {
     context: Arc<EngineContext>,
     /// The node whose file numbers these are.
     source: NodeId,
     pub(super) head: Option<ExportHead>,
-    /// Complete files: the source's number, and the file here.
+    /// Complete, durable files: the source's number, and the file here.
     pub(super) files: BTreeMap<u64, (FileId, Arc<Table>)>,
-    open: Option<OpenFile>,
+    /// Complete files that a crash may take.
+    unsynced: BTreeMap<u64, UnsyncedFile>,
+    /// The file that is being received. After an error, or if the caller has gone during a write, it is dropped, since its
+    /// content is unknown then.
+    open: Option<PartWriter>,
+    /// Bytes of pieces since the last sync.
+    unsynced_bytes: u64,
 }
 
-/// A file that is being received.
-struct OpenFile {
-    source: u64,
-    ours: FileId,
-    blob: Arc<Mutex<Box<dyn BlobWriter>>>,
-    bytes: u64,
-    /// True from the beginning of a write until it has succeeded. After an error, or if the caller has gone meanwhile, the
-    /// file's content is unknown, and nothing is written behind it.
-    is_torn: bool,
+/// The results of storing some pieces.
+struct Stored {
+    open: Option<PartWriter>,
+    complete: BTreeMap<u64, UnsyncedFile>,
 }
 
 impl ReceivedFiles {
     /// An empty set of files from one source.
     pub(crate) fn new(context: Arc<EngineContext>, source: NodeId) -> Self {
-        Self { context, source, head: None, files: BTreeMap::new(), open: None }
+        Self {
+            context,
+            source,
+            head: None,
+            files: BTreeMap::new(),
+            unsynced: BTreeMap::new(),
+            open: None,
+            unsynced_bytes: 0,
+        }
     }
 
     /// The node that sends the files.
@@ -58,7 +72,8 @@ impl ReceivedFiles {
 
     /// The source's numbers of the complete files.
     pub fn have(&self) -> Vec<u64> {
-        self.files.keys().copied().collect()
+        let all: BTreeSet<_> = self.files.keys().chain(self.unsynced.keys()).copied().collect();
+        all.into_iter().collect()
     }
 
     /// The last description from the source.
@@ -77,72 +92,84 @@ impl ReceivedFiles {
         let gone = gone.into_iter().filter_map(|file| self.files.remove(&file)).collect();
         self.context.files.retire(gone);
         self.head = Some(head);
-        self.abandon_open().await
-    }
-
-    /// Stores a piece of a file. The last piece makes the file durable.
-    pub async fn piece(&mut self, piece: FilePiece) -> Result<()> {
-        if !piece.is_whole() {
-            let (file, offset) = (piece.file, piece.offset);
-            let text =
-                format!("the piece of file {file} at offset {offset} was damaged in transit");
-            return Err(Error::unavailable(text));
-        }
-        let len = self.length_of(piece.file)?;
-        if self.open.as_ref().is_none_or(|open| open.source != piece.file || open.is_torn) {
-            self.abandon_open().await?;
-            self.open = Some(self.create(piece.file).await?);
-        }
-        let Some(open) = &mut self.open else { return Ok(()) };
-        let end = piece.offset + piece.bytes.len() as u64;
-        if piece.offset != open.bytes || end > len {
-            let text = format!(
-                "file {}: the piece at offset {} is out of order",
-                piece.file, piece.offset
-            );
-            return Err(Error::unavailable(text));
-        }
-        let (blob, whole, context) =
-            (Arc::clone(&open.blob), end == len, Arc::clone(&self.context));
-        let (piece_of, ours) = (open.source, open.ours);
-        open.is_torn = true;
-        let work = move || -> Result<Option<Arc<Table>>> {
-            let mut blob = lock(&blob);
-            blob.append(&piece.bytes)?;
-            if !whole {
-                return Ok(None);
-            }
-            blob.sync()?;
-            let table = context.files.open(ours)?;
-            // Every block is checked, since damage on the source's disk must not become the only
-            // copy.
-            (0..table.index.blocks()).try_for_each(|block| table.block(block).map(drop))?;
-            Ok(Some(table))
-        };
-        let stored = self.context.env.blocking(work).await;
-        let stored = stored.map_err(|error| error.context("storing a file of a move"))?;
-        if let Some(table) = stored {
-            self.open = None;
-            self.files.insert(piece_of, (ours, table));
-        } else if let Some(open) = &mut self.open {
-            (open.bytes, open.is_torn) = (end, false);
-        }
+        let (open, unsynced) = (self.open.take(), std::mem::take(&mut self.unsynced));
+        let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            unsynced.into_iter().partition(|(file, _)| named.contains(file));
+        self.unsynced = kept;
+        self.context.env.blocking(move || drop((open, gone))).await;
         Ok(())
     }
 
-    /// True if all files of the last description are here.
+    /// Stores pieces, which come in the order in which the source sends them, together on one thread.
+    pub async fn pieces(&mut self, pieces: Vec<FilePiece>) -> Result<()> {
+        let mut lengths = BTreeMap::new();
+        for piece in &pieces {
+            if self.files.contains_key(&piece.file) || self.unsynced.contains_key(&piece.file) {
+                let what = format!("file {} was sent again", piece.file);
+                return Err(Error::unavailable(what));
+            }
+            lengths.insert(piece.file, self.length_of(piece.file)?);
+            self.unsynced_bytes += piece.bytes.len() as u64;
+        }
+        let is_sync_due = self.unsynced_bytes >= SYNC_BYTES;
+        let (context, open) = (Arc::clone(&self.context), self.open.take());
+        let work = move || {
+            let mut stored = Stored { open, complete: BTreeMap::new() };
+            let all = pieces.iter().try_for_each(|piece| {
+                stored.store(&context, piece, lengths.get(&piece.file).copied().unwrap_or(0))
+            });
+            let all = all.and_then(|()| match &mut stored.open {
+                Some(open) if is_sync_due => open.sync(),
+                _ => Ok(()),
+            });
+            if all.is_err() {
+                stored.open = None;
+            }
+            (stored, all)
+        };
+        let (stored, all) = self.context.env.blocking(work).await;
+        self.open = stored.open;
+        self.unsynced.extend(stored.complete);
+        all.map_err(|error| error.context("storing a file of a move"))?;
+        match is_sync_due || self.unsynced.len() >= UNSYNCED_MAX {
+            true => self.sync().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Makes all complete files durable.
+    pub async fn sync(&mut self) -> Result<()> {
+        self.unsynced_bytes = 0;
+        if self.unsynced.is_empty() {
+            return Ok(());
+        }
+        let unsynced = std::mem::take(&mut self.unsynced);
+        let work = move || {
+            let mut synced = Vec::with_capacity(unsynced.len());
+            let all = unsynced.into_iter().try_for_each(|(source, file)| {
+                synced.push((source, file.sync()?));
+                Ok(())
+            });
+            (synced, all)
+        };
+        let (synced, all): (Vec<(u64, SyncedFile)>, Result<()>) =
+            self.context.env.blocking(work).await;
+        let synced = synced.into_iter().filter_map(|(source, file)| Some((source, file.keep()?)));
+        self.files.extend(synced);
+        all.map_err(|error| error.context("syncing the files of a move"))
+    }
+
+    /// True if all files of the last description are here and durable.
     pub fn is_whole(&self) -> bool {
-        self.head.is_some() && self.missing().next().is_none()
+        let mut named = self.head.iter().flat_map(|head| &head.files);
+        self.head.is_some() && named.all(|(file, _)| self.files.contains_key(file))
     }
 
     /// Bytes of the files of the last description that are not here.
     pub fn missing_bytes(&self) -> u64 {
-        self.missing().map(|(_, len)| len).sum()
-    }
-
-    fn missing(&self) -> impl Iterator<Item = &(u64, u64)> {
+        let is_here = |file| self.files.contains_key(file) || self.unsynced.contains_key(file);
         let named = self.head.iter().flat_map(|head| &head.files);
-        named.filter(|(file, _)| !self.files.contains_key(file))
+        named.filter(|(file, _)| !is_here(file)).map(|(_, len)| len).sum()
     }
 
     /// Checksum and number of the slice's entries at the newest epoch that the source has sent.
@@ -170,18 +197,6 @@ impl ReceivedFiles {
         let known = self.head.iter().flat_map(|head| &head.files).find(|(f, _)| *f == file);
         let unknown = || Error::unavailable(format!("file {file} was not announced"));
         known.map(|(_, len)| *len).ok_or_else(unknown)
-    }
-
-    async fn create(&self, source: u64) -> Result<OpenFile> {
-        let context = Arc::clone(&self.context);
-        let (ours, blob) = self.context.env.blocking(move || context.files.create_raw()).await?;
-        Ok(OpenFile { source, ours, blob: Arc::new(Mutex::new(blob)), bytes: 0, is_torn: false })
-    }
-
-    async fn abandon_open(&mut self) -> Result<()> {
-        let Some(open) = self.open.take() else { return Ok(()) };
-        let context = Arc::clone(&self.context);
-        self.context.env.blocking(move || context.files.delete(open.ours)).await
     }
 
     /// The lists of the slice with this node's file numbers, as of an epoch.
@@ -222,12 +237,24 @@ impl Drop for ReceivedFiles {
     fn drop(&mut self) {
         self.context.files.retire(std::mem::take(&mut self.files).into_values().collect());
         self.context.files.delete_retired();
-        if let Some(open) = self.open.take() {
-            drop(open.blob);
-            if let Err(error) = self.context.files.delete(open.ours) {
-                // The next start finds the file again.
-                tracing::warn!(%error, "deleting a received file failed");
-            }
+    }
+}
+
+impl Stored {
+    /// Stores a piece of a part with this length.
+    fn store(&mut self, context: &Arc<EngineContext>, piece: &FilePiece, len: u64) -> Result<()> {
+        let (file, offset) = (piece.file, piece.offset);
+        if !piece.is_whole() {
+            let text =
+                format!("the piece of file {file} at offset {offset} was damaged in transit");
+            return Err(Error::unavailable(text));
         }
+        let open = self.open.take().filter(|open| open.source == file);
+        let mut open = open.unwrap_or_else(|| PartWriter::new(context, file, len));
+        match open.take(piece)? {
+            true => drop(self.complete.insert(file, open.finish()?)),
+            false => self.open = Some(open),
+        }
+        Ok(())
     }
 }

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-use bytes::Bytes;
 use proto::env::Env;
 use proto::lock::lock;
 use proto::model::ids::{BucketId, LocalIndexId};
@@ -17,7 +16,7 @@ use crate::file_id::FileId;
 use crate::files::group_writer::GroupWriter;
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
-use crate::fragment::blob_store::{Blob, BlobStore, BlobWriter};
+use crate::fragment::blob_store::BlobStore;
 use crate::fragment::cache::BlockCache;
 use crate::fragment::compression::Compression;
 use crate::fragment::file_blobs::FileBlobs;
@@ -184,7 +183,8 @@ impl DataFiles {
         }
     }
 
-    fn create(
+    /// Begins a new fragment. `filter_rows` asks for a filter over about that many keys.
+    pub fn create(
         &self,
         columns: Columns,
         compression: Compression,
@@ -195,38 +195,6 @@ impl DataFiles {
         let writer = FragmentWriter::create(&*self.blobs, file.0, &self.cache, &options);
         let writer = writer.inspect_err(|_| self.settle([file]))?;
         Ok((file, TableBuilder::new(writer)))
-    }
-
-    /// Creates a file, to be filled with the bytes of another node's fragment.
-    pub fn create_raw(&self) -> Result<(FileId, Box<dyn BlobWriter>)> {
-        let file = lock(&self.pending).begin();
-        let created =
-            self.blobs.create_or_replace(file.0).map_err(|error| self.opening(file, error));
-        Ok((file, created.inspect_err(|_| self.settle([file]))?))
-    }
-
-    /// Reads raw bytes of a file.
-    pub fn read_raw(&self, file: FileId, offset: u64, len: usize) -> Result<Bytes> {
-        let mut bytes = vec![0; len];
-        let read = self.open_raw(file)?.read_exact_at(&mut bytes, offset);
-        read.map_err(|error| Error::from(error).context(format!("reading fragment {file}")))?;
-        Ok(bytes.into())
-    }
-
-    /// Length of a file.
-    pub fn raw_len(&self, file: FileId) -> Result<u64> {
-        let len = self.open_raw(file)?.byte_len();
-        len.map_err(|error| {
-            Error::from(error).context(format!("reading the length of fragment {file}"))
-        })
-    }
-
-    fn open_raw(&self, file: FileId) -> Result<Arc<dyn Blob>> {
-        self.blobs.open(file.0).map_err(|error| self.opening(file, error))
-    }
-
-    fn opening(&self, file: FileId, error: std::io::Error) -> Error {
-        Error::from(error).context(format!("opening {}", self.blobs.name(file.0)))
     }
 
     /// Makes the names of finished fragments durable.

@@ -12,9 +12,6 @@ pub trait BlobStore: Send + Sync + 'static {
     /// Begins a blob. It is an error if a blob with that id exists.
     fn create(&self, id: u64) -> io::Result<Box<dyn BlobWriter>>;
 
-    /// Begins a blob, in the place of one that an earlier, interrupted attempt may have left.
-    fn create_or_replace(&self, id: u64) -> io::Result<Box<dyn BlobWriter>>;
-
     /// Opens a finished blob. It stays readable after its deletion.
     fn open(&self, id: u64) -> io::Result<Arc<dyn Blob>>;
 
@@ -35,7 +32,7 @@ pub trait BlobStore: Send + Sync + 'static {
 }
 
 /// A blob that is being written. A writer that is dropped leaves an unfinished blob.
-pub trait BlobWriter: Send {
+pub trait BlobWriter: Send + Sync {
     /// Appends bytes. After an error nothing counts as appended.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 

@@ -34,22 +34,14 @@ impl FileBlobs {
         let open = Arc::clone(open);
         Self { fs: Arc::clone(fs), dir: dir.to_path_buf(), open, readers: Arc::default() }
     }
-
-    fn begin(&self, id: u64, mode: OpenMode) -> io::Result<Box<dyn BlobWriter>> {
-        let path = layout::fragment_path(&self.dir, id);
-        let file = self.fs.open(&path, mode)?;
-        let (open, readers) = (Arc::clone(&self.open), Arc::clone(&self.readers));
-        Ok(Box::new(FileBlobWriter { id, path, file, offset: 0, open, readers }))
-    }
 }
 
 impl BlobStore for FileBlobs {
     fn create(&self, id: u64) -> io::Result<Box<dyn BlobWriter>> {
-        self.begin(id, OpenMode::CreateNew)
-    }
-
-    fn create_or_replace(&self, id: u64) -> io::Result<Box<dyn BlobWriter>> {
-        self.begin(id, OpenMode::Create)
+        let path = layout::fragment_path(&self.dir, id);
+        let file = self.fs.open(&path, OpenMode::CreateNew)?;
+        let (open, readers) = (Arc::clone(&self.open), Arc::clone(&self.readers));
+        Ok(Box::new(FileBlobWriter { id, path, file, offset: 0, open, readers }))
     }
 
     fn open(&self, id: u64) -> io::Result<Arc<dyn Blob>> {

@@ -58,7 +58,7 @@ fn fill(writer: FragmentWriter, rows: &[Row]) -> TableBuilder<FragmentWriter> {
 }
 
 /// The blobs of a simulated disk.
-fn blobs(fs: &(impl FileSystem + Clone)) -> FileBlobs {
+pub(super) fn blobs(fs: &(impl FileSystem + Clone)) -> FileBlobs {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
     FileBlobs::new(&fs, Path::new("data"), 8)
 }
@@ -75,7 +75,7 @@ fn open(fs: &(impl FileSystem + Clone), id: u64, cache: &Arc<BlockCache>) -> pro
 }
 
 /// Rows of a table, read block by block.
-fn read(table: &Table) -> Vec<Row> {
+pub(super) fn read(table: &Table) -> Vec<Row> {
     let mut rows = Vec::new();
     for section in table.index.sections() {
         for block in section.first_block..section.end_block {

@@ -30,13 +30,9 @@ impl MemoryBlobs {
 
 impl BlobStore for MemoryBlobs {
     fn create(&self, id: u64) -> io::Result<Box<dyn BlobWriter>> {
-        match self.bytes(id) {
-            Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
-            None => self.create_or_replace(id),
+        if self.bytes(id).is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
         }
-    }
-
-    fn create_or_replace(&self, id: u64) -> io::Result<Box<dyn BlobWriter>> {
         self.insert(id, Vec::new());
         Ok(Box::new(MemoryBlobWriter { blobs: Arc::clone(&self.blobs), id, bytes: Vec::new() }))
     }

@@ -3,8 +3,7 @@
 //! A [`FragmentWriter`] writes a fragment from beginning to end and syncs it. Afterwards the file
 //! never changes. The manifests alone say which slices a fragment belongs to and how much of it
 //! they show. So slices can share a file, a scan can keep a file after its last slice was dropped,
-//! and a file can be sent to another node unchanged. There it gets another name, while the id in
-//! its header, which is part of the checksums, stays.
+//! and the blocks of a slice can be sent to another node (`part`).
 //!
 //! ```text
 //! file    := header stored* meta filter trailer
@@ -48,6 +47,7 @@ pub(crate) mod memory_blobs;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod mend;
 pub(crate) mod open_files;
+pub(crate) mod part;
 pub(crate) mod reader;
 pub(crate) mod stored_block;
 pub(crate) mod writer;

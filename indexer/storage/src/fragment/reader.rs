@@ -184,6 +184,11 @@ impl Fragment {
         })
     }
 
+    /// Reads bytes of the file as they are. Blocks the thread.
+    pub(super) fn read_stored(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_at(&*self.blob, out, offset).map_err(|error| self.blame(error))
+    }
+
     /// Adds the file's name to an error.
     fn blame(&self, error: Error) -> Error {
         let is_damage = error.code == ErrorCode::Corrupt;

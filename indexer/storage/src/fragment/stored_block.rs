@@ -88,6 +88,13 @@ impl Encoder {
     }
 }
 
+/// Appends a block again as a file stores it, for another place or file, where `seed` is the header's checksum.
+pub(super) fn put_again(seed: u32, offset: u64, stored: &[u8], out: &mut Vec<u8>) {
+    let content = stored.get(4..).unwrap_or_default();
+    out.extend_from_slice(&checksum(seed, offset, content).to_le_bytes());
+    out.extend_from_slice(content);
+}
+
 pub(super) fn checksum(seed: u32, offset: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &offset.to_le_bytes()), bytes)
 }

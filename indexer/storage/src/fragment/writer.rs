@@ -11,7 +11,7 @@ use crate::fragment::compression::Compression;
 use crate::fragment::filter::{Filter, LINE_BYTES, filter_hash};
 use crate::fragment::format::{FragmentHeader, FragmentTrailer, HEADER_BYTES, MetaRef};
 use crate::fragment::reader::{Fragment, OpenFragment};
-use crate::fragment::stored_block::Encoder;
+use crate::fragment::stored_block::{Encoder, put_again};
 use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::row::RowVersion;
@@ -106,9 +106,20 @@ impl FragmentWriter {
 
     /// Writes a block; returns its offset and length.
     fn put(&mut self, block: &[u8]) -> Result<(u64, u32)> {
-        let offset = self.offset();
-        let from = self.buffer.len();
+        let (offset, from) = (self.offset(), self.buffer.len());
         self.encoder.put(self.seed, offset, block, &mut self.buffer)?;
+        self.placed(offset, from)
+    }
+
+    /// Writes a block that was stored in another file, without another compression; returns its offset and length.
+    pub fn put_stored(&mut self, stored: &[u8]) -> Result<(u64, u32)> {
+        let (offset, from) = (self.offset(), self.buffer.len());
+        put_again(self.seed, offset, stored, &mut self.buffer);
+        self.placed(offset, from)
+    }
+
+    /// Ends a block that is in the buffer from `from` on.
+    fn placed(&mut self, offset: u64, from: usize) -> Result<(u64, u32)> {
         let len = u32::try_from(self.buffer.len() - from).map_err(|_| {
             let what = format!("a block of {} is above 4 GiB", self.name);
             Error::new(ErrorCode::OverLimit, what)
@@ -118,6 +129,24 @@ impl FragmentWriter {
         }
         self.blocks += 1;
         Ok((offset, len))
+    }
+
+    /// Adds the hash of a key to the filter.
+    pub fn add_hash(&mut self, hash: u64) {
+        if self.filter.is_some() {
+            self.hashes.push(hash);
+            if self.hashes.len() == FILTER_BATCH {
+                self.fill_filter();
+            }
+        }
+    }
+
+    /// Makes everything durable that has left the buffer.
+    pub fn sync(&mut self) -> Result<()> {
+        if plant::is(Plant::FragmentsNotSynced) {
+            return Ok(());
+        }
+        self.blob.sync().map_err(|error| Error::from(error).context(format!("sync {}", self.name)))
     }
 
     fn offset(&self) -> u64 {
@@ -137,41 +166,37 @@ impl FragmentWriter {
     /// Writes the rest of the table, syncs the file, and opens it. The name becomes durable only
     /// when the caller syncs the directory, once for all fragments.
     pub fn finish(self, stats: TableStats, index: BlockIndex) -> Result<OpenFragment> {
-        let mut writer = self;
-        let meta_offset = writer.offset();
-        let meta = MetaRef { columns: writer.columns, stats: &stats, index: &index };
+        self.finish_unsynced(stats, index)?.sync()
+    }
+
+    /// The same for a file that is synced later.
+    pub fn finish_unsynced(
+        mut self,
+        stats: TableStats,
+        index: BlockIndex,
+    ) -> Result<UnsyncedFragment> {
+        let meta_offset = self.offset();
+        let meta = MetaRef { columns: self.columns, stats: &stats, index: &index };
         let meta = postcard::to_allocvec(&meta)
             .map_err(|error| Error::internal(format!("cannot encode a meta section: {error}")))?;
         let meta_bytes = u32::try_from(meta.len()).map_err(|_| {
-            let what = format!("the sparse index of {} is above 4 GiB", writer.name);
+            let what = format!("the sparse index of {} is above 4 GiB", self.name);
             Error::new(ErrorCode::OverLimit, what)
         })?;
-        writer.buffer.extend_from_slice(&meta);
-        writer.fill_filter();
-        let filter = writer.filter.take();
+        self.buffer.extend_from_slice(&meta);
+        self.fill_filter();
+        let filter = self.filter.take();
         let trailer = FragmentTrailer {
             meta_offset,
             meta_bytes,
             filter_lines: filter.as_ref().map_or(0, |filter| filter.lines() as u32),
-            meta_crc: crc32c::crc32c_append(writer.seed, &meta),
-            filter_crc: writer.put_filter(filter.as_ref())?,
+            meta_crc: crc32c::crc32c_append(self.seed, &meta),
+            filter_crc: self.put_filter(filter.as_ref())?,
         };
-        writer.buffer.extend_from_slice(&trailer.encode(writer.seed));
-        writer.write_buffer()?;
-        if !plant::is(Plant::FragmentsNotSynced) {
-            writer
-                .blob
-                .sync()
-                .map_err(|error| Error::from(error).context(format!("sync {}", writer.name)))?;
-        }
-        let Self { name, id, blob, cache, seed, columns, buffer_offset: bytes, .. } = writer;
-        let blob = blob.into_blob();
-        let written_id = id;
-        let blocks = index.blocks();
-        let fragment =
-            Fragment { name, id, written_id, blob, cache, seed, columns, bytes, blocks, filter };
-        let block_bytes = meta_offset - HEADER_BYTES;
-        Ok(OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes })
+        self.buffer.extend_from_slice(&trailer.encode(self.seed));
+        self.write_buffer()?;
+        self.buffer = Vec::new();
+        Ok(UnsyncedFragment { writer: self, stats, index, filter, meta_offset })
     }
 
     fn fill_filter(&mut self) {
@@ -195,13 +220,35 @@ impl FragmentWriter {
     }
 }
 
+/// A complete fragment that is not durable yet.
+#[derive(Debug)]
+pub struct UnsyncedFragment {
+    writer: FragmentWriter,
+    stats: TableStats,
+    index: BlockIndex,
+    filter: Option<Filter>,
+    meta_offset: u64,
+}
+
+impl UnsyncedFragment {
+    /// Makes the content durable, but not the name, and opens the fragment.
+    pub fn sync(mut self) -> Result<OpenFragment> {
+        self.writer.sync()?;
+        let Self { writer, stats, index, filter, meta_offset } = self;
+        let FragmentWriter { name, id, blob, cache, seed, columns, buffer_offset: bytes, .. } =
+            writer;
+        let (blob, written_id, blocks) = (blob.into_blob(), id, index.blocks());
+        let fragment =
+            Fragment { name, id, written_id, blob, cache, seed, columns, bytes, blocks, filter };
+        let block_bytes = meta_offset - HEADER_BYTES;
+        Ok(OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes })
+    }
+}
+
 impl BlockSink for FragmentWriter {
     fn row(&mut self, row: &RowVersion<'_>) {
         if self.filter.is_some() {
-            self.hashes.push(filter_hash(row.key));
-            if self.hashes.len() == FILTER_BATCH {
-                self.fill_filter();
-            }
+            self.add_hash(filter_hash(row.key));
         }
     }
 

@@ -207,6 +207,13 @@ impl Block {
         if other.is_empty() { Ordering::Equal } else { Ordering::Less }
     }
 
+    /// True if an entry has several versions in the block. Their epochs differ, so most blocks, which have one epoch, need no
+    /// look at their entries.
+    pub fn has_versions(&self) -> bool {
+        let same = |row| self.compare_rows(row, self, row + 1).is_eq();
+        self.epochs.width > 0 && (0..self.rows - 1).any(same)
+    }
+
     /// Compares the entries of two rows.
     pub fn compare_rows(&self, row: u32, other: &Self, other_row: u32) -> Ordering {
         let (left, right) = (self.pieces(row), other.pieces(other_row));

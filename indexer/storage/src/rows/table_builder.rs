@@ -79,6 +79,33 @@ impl<S: BlockSink> TableBuilder<S> {
     /// Appends a block of another table unchanged. Each entry of the block must have one version,
     /// and the block must follow all rows so far.
     pub fn push_block(&mut self, slice: SliceNo, block: &Arc<Block>) -> Result<()> {
+        self.push_whole(slice, block, |sink| sink.shared_block(block))
+    }
+
+    /// Appends a block of another table, which `put` writes. The block must follow all rows so far; its entries may have
+    /// several versions. The sink does not see its rows.
+    pub fn push_stored(
+        &mut self,
+        slice: SliceNo,
+        block: &Block,
+        put: impl FnOnce(&mut S) -> Result<(u64, u32)>,
+    ) -> Result<()> {
+        self.close_block()?;
+        if !self.stats.versions {
+            // Versions of one entry can lie in two neighbouring blocks.
+            let before = self.index.sections().last().filter(|section| section.slice == slice);
+            let goes_on = before.is_some_and(|section| block.compare(0, &section.last).is_eq());
+            self.stats.versions = goes_on || block.has_versions();
+        }
+        self.push_whole(slice, block, put)
+    }
+
+    fn push_whole(
+        &mut self,
+        slice: SliceNo,
+        block: &Block,
+        put: impl FnOnce(&mut S) -> Result<(u64, u32)>,
+    ) -> Result<()> {
         self.close_block()?;
         let stats = &mut self.stats;
         if stats.rows == 0 {
@@ -95,7 +122,7 @@ impl<S: BlockSink> TableBuilder<S> {
         block.put_entry(0, &mut first);
         block.put_entry(block.rows() - 1, &mut last);
         self.open_block(slice, &[&first]);
-        let place = self.sink.shared_block(block)?;
+        let place = put(&mut self.sink)?;
         self.note_block(place, u64::from(block.rows()), last);
         Ok(())
     }

@@ -18,13 +18,15 @@ use super::{INDEXERS, SLICES};
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Time without file writes after which the compactions caused by the load are taken as done.
 const QUIET: Duration = Duration::from_secs(1);
+/// The own parts of the files are at most this share of what was sent.
+const OWN_PARTS: u64 = 8;
 /// Time limit of each stage of a move.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The measurements of one move.
 #[derive(Default)]
 pub struct Moved {
-    /// The number of copied bytes.
+    /// The bytes of the files that the target has written.
     pub bytes: u64,
     /// The time until the target had the bytes.
     pub copy: Duration,
@@ -124,10 +126,10 @@ impl<'a> Mover<'a> {
             (progress.phase > MovePhase::Copying).then(|| (Instant::now(), progress.bytes))
         });
         let (copied, bytes) = copied.await?;
-        let mut moved = Moved { bytes, copy: copied - pending, ..Moved::default() };
+        let mut moved = Moved { copy: copied - pending, ..Moved::default() };
         if compare {
             let new: Vec<PathBuf> = self.files()?.difference(&before).cloned().collect();
-            self.cp(&new, &mut moved)?;
+            self.cp(&new, bytes, &mut moved)?;
         }
         let done = self.until("done", async |info: &IndexInfo| {
             let placed = info.topology.placement[usize::from(slice.0)] == [to];
@@ -188,10 +190,12 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Measures `cp` of some files if they are the files of the move.
-    fn cp(&self, files: &[PathBuf], moved: &mut Moved) -> Outcome<()> {
+    /// Measures `cp` of some files if they are the files of the move, which has sent `sent` bytes. Each file has an index and a
+    /// filter of its own beside the blocks that were sent.
+    fn cp(&self, files: &[PathBuf], sent: u64, moved: &mut Moved) -> Outcome<()> {
         let lengths = files.iter().map(|file| Ok(std::fs::metadata(file)?.len()));
-        if lengths.sum::<Outcome<u64>>()? != moved.bytes {
+        moved.bytes = lengths.sum::<Outcome<u64>>()?;
+        if moved.bytes < sent || moved.bytes - sent > sent / OWN_PARTS {
             return Ok(());
         }
         let begun = Instant::now();

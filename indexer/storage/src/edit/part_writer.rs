@@ -1,0 +1,153 @@
+//! A fragment of this node that is written from a part of another node's fragment, while the part arrives.
+//!
+//! Each block is checked and parsed as it comes, and stored again, at its new place, without another compression. The sparse
+//! index, the statistics and the filter are made from the rows. The file is synced later, together with others.
+
+use std::sync::Arc;
+
+use proto::rpc::export::FilePiece;
+use proto::{Error, ErrorCode, Result};
+
+use crate::file_id::FileId;
+use crate::fragment::filter::filter_hash;
+use crate::fragment::part::{PartHead, PartItem, PartReader};
+use crate::fragment::writer::{FragmentWriter, UnsyncedFragment};
+use crate::node::context::EngineContext;
+use crate::rows::columns::Columns;
+use crate::rows::table_builder::TableBuilder;
+use crate::tables::table::Table;
+
+/// A file that is deleted when this value is dropped.
+struct Unnamed {
+    context: Arc<EngineContext>,
+    file: Option<FileId>,
+}
+
+impl Drop for Unnamed {
+    fn drop(&mut self) {
+        let Some(file) = self.file.take() else { return };
+        if let Err(error) = self.context.files.delete(file) {
+            // The next start finds the file again.
+            tracing::warn!(%error, "deleting a received file failed");
+        }
+    }
+}
+
+/// A fragment that is being written.
+struct Begun {
+    head: PartHead,
+    out: TableBuilder<FragmentWriter>,
+    // Dropped behind the writer.
+    file: Unnamed,
+}
+
+/// Writes a fragment from a part. After an error the part must begin anew.
+pub(super) struct PartWriter {
+    context: Arc<EngineContext>,
+    /// The source's number of its file.
+    pub source: u64,
+    len: u64,
+    reader: PartReader,
+    begun: Option<Begun>,
+    /// A buffer that is reused for each key.
+    key: Vec<u8>,
+}
+
+impl PartWriter {
+    /// A writer for a part of the source's file, with the length of the part.
+    pub fn new(context: &Arc<EngineContext>, source: u64, len: u64) -> Self {
+        let (context, reader) = (Arc::clone(context), PartReader::new(len));
+        Self { context, source, len, reader, begun: None, key: Vec::new() }
+    }
+
+    /// Takes the next piece of the part; true if it was the last one. Blocks the thread.
+    pub fn take(&mut self, piece: &FilePiece) -> Result<bool> {
+        let (file, offset) = (piece.file, piece.offset);
+        let end = offset.checked_add(piece.bytes.len() as u64);
+        if offset != self.reader.taken() || end.is_none_or(|end| end > self.len) {
+            let what = format!("file {file}: the piece at offset {offset} is out of order");
+            return Err(Error::unavailable(what));
+        }
+        self.reader.take(&piece.bytes);
+        let stored = self.store();
+        stored.map_err(|error| error.context(format!("a slice's part of file {file}")))?;
+        Ok(self.reader.taken() == self.len)
+    }
+
+    fn store(&mut self) -> Result<()> {
+        while let Some(item) = self.reader.next()? {
+            match (item, &mut self.begun) {
+                (PartItem::Head(head), _) => self.begun = Some(begin(&self.context, head)?),
+                (PartItem::Block(stored, block), Some(Begun { head, out, .. })) => {
+                    out.push_stored(head.slice, &block, |writer| writer.put_stored(stored))?;
+                    if Columns(head.columns).contains(Columns::BACK) {
+                        for row in 0..block.rows() {
+                            self.key.clear();
+                            block.put_key(row, &mut self.key);
+                            out.sink_mut().add_hash(filter_hash(&self.key));
+                        }
+                    }
+                }
+                (PartItem::Block(..), None) => {
+                    return Err(Error::internal("a part began with a block"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the bytes written so far durable.
+    pub fn sync(&mut self) -> Result<()> {
+        self.begun.as_mut().map_or(Ok(()), |begun| begun.out.sink_mut().sync())
+    }
+
+    /// Ends the file behind the last piece.
+    pub fn finish(self) -> Result<UnsyncedFile> {
+        let what = || format!("a slice's part of file {}", self.source);
+        let begun = self.begun.filter(|begun| begun.out.rows() == begun.head.rows);
+        let Some(Begun { out, file, .. }) = begun.filter(|_| self.reader.is_whole()) else {
+            let text = format!("{} does not have the announced rows", what());
+            return Err(Error::new(ErrorCode::Corrupt, text));
+        };
+        let parts = out.finish_parts()?;
+        let (writer, stats, index) =
+            parts.ok_or_else(|| Error::internal(format!("{} has no rows", what())))?;
+        Ok(UnsyncedFile { fragment: writer.finish_unsynced(stats, index)?, file })
+    }
+}
+
+fn begin(context: &Arc<EngineContext>, head: PartHead) -> Result<Begun> {
+    let columns = Columns(head.columns);
+    let filter_rows = columns.contains(Columns::BACK).then_some(head.rows);
+    let (file, out) = context.files.create(columns, Default::default(), filter_rows)?;
+    Ok(Begun { head, out, file: Unnamed { context: Arc::clone(context), file: Some(file) } })
+}
+
+/// A complete file that is not durable yet.
+pub(super) struct UnsyncedFile {
+    fragment: UnsyncedFragment,
+    // Dropped behind the fragment.
+    file: Unnamed,
+}
+
+impl UnsyncedFile {
+    /// Makes the file durable, but not its name, and opens it. Blocks the thread.
+    pub fn sync(self) -> Result<SyncedFile> {
+        let Self { fragment, file } = self;
+        Ok(SyncedFile { table: Arc::new(Table::from_fragment(fragment.sync()?)), file })
+    }
+}
+
+/// A complete, durable file without a durable name.
+pub(super) struct SyncedFile {
+    table: Arc<Table>,
+    // Dropped behind the table.
+    file: Unnamed,
+}
+
+impl SyncedFile {
+    /// Passes the file to the caller, who owns it from now on.
+    pub fn keep(mut self) -> Option<(FileId, Arc<Table>)> {
+        Some((self.file.file.take()?, self.table))
+    }
+}

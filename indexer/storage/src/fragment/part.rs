@@ -1,0 +1,239 @@
+//! The part of a fragment that one slice needs, as it travels to another node.
+//!
+//! Slices share fragments. No block has rows of two slices, so the part of a slice is a run of blocks, and travels as the
+//! file stores them, behind what a reader needs to check them:
+//!
+//! ```text
+//! part := header columns:u64 slice:u16 rows:u64 offset:u64 blocks:u32 stored-bytes:u32{blocks} stored{blocks}
+//! ```
+//! `header` is the file's own, `slice` the number that the rows have in the file, `offset` the place of the first block in the
+//! file. So each block is checked by its own checksum, which covers its place and the file's id: damage on the source's disk
+//! does not pass, wherever on the way the bytes are looked at.
+//!
+//! A part is a function of the file and the slice. So its length is known before it is read, and it can be read from any
+//! offset. The receiver writes the blocks into a fragment of its own, with its own sparse index, statistics and filter
+//! ([`super::writer`]).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::Result;
+use proto::model::ids::SliceNo;
+
+use crate::fragment::format::{FragmentHeader, HEADER_BYTES, corrupt, u32_at, u64_at};
+use crate::fragment::reader::Fragment;
+use crate::fragment::stored_block as stored;
+use crate::rows::block::Block;
+use crate::rows::block_index::BlockIndex;
+
+/// Bytes before the lengths of the blocks.
+const PREFIX_BYTES: usize = HEADER_BYTES as usize + 30;
+/// Bytes of the length of a block.
+const LENGTH_BYTES: u64 = 4;
+
+/// The part of a fragment that one slice needs.
+#[derive(Debug)]
+pub struct FragmentPart {
+    fragment: Arc<Fragment>,
+    blocks: Range<u32>,
+    /// Offset of the first block in the file.
+    offset: u64,
+    block_bytes: u64,
+    prefix: Vec<u8>,
+}
+
+impl FragmentPart {
+    /// The part of a fragment with the rows of a slice; `None` if it has no such rows.
+    pub fn new(fragment: &Arc<Fragment>, index: &BlockIndex, slice: SliceNo) -> Option<Self> {
+        let section = &index.sections()[index.section(slice)?];
+        let (offset, _) = index.place(section.first_block)?;
+        let blocks = section.first_block..section.end_block;
+        let (header, _) = FragmentHeader { id: fragment.written_id() }.encode();
+        let mut prefix = header.to_vec();
+        prefix.extend_from_slice(&fragment.columns().to_le_bytes());
+        prefix.extend_from_slice(&slice.0.to_le_bytes());
+        prefix.extend_from_slice(&section.rows.to_le_bytes());
+        prefix.extend_from_slice(&offset.to_le_bytes());
+        prefix.extend_from_slice(&(blocks.len() as u32).to_le_bytes());
+        let (fragment, block_bytes) = (Arc::clone(fragment), section.bytes);
+        Some(Self { fragment, blocks, offset, block_bytes, prefix })
+    }
+
+    fn blocks_at(&self) -> u64 {
+        PREFIX_BYTES as u64 + LENGTH_BYTES * self.blocks.len() as u64
+    }
+
+    /// Length of the part.
+    pub fn byte_len(&self) -> u64 {
+        self.blocks_at() + self.block_bytes
+    }
+
+    /// Reads bytes of the part, which must have them. Blocks the thread.
+    pub fn read(&self, index: &BlockIndex, offset: u64, len: usize) -> Result<Bytes> {
+        let end = offset + len as u64;
+        let mut out = Vec::with_capacity(len);
+        if offset < PREFIX_BYTES as u64 {
+            let to = end.min(PREFIX_BYTES as u64) as usize;
+            out.extend_from_slice(&self.prefix[offset as usize..to]);
+        }
+        let blocks_at = self.blocks_at();
+        let mut at = offset + out.len() as u64;
+        while at < end.min(blocks_at) {
+            let behind_prefix = at - PREFIX_BYTES as u64;
+            let block = self.blocks.start + (behind_prefix / LENGTH_BYTES) as u32;
+            let length = index.place(block).map_or(0, |place| place.1).to_le_bytes();
+            let left = (end - at).min(LENGTH_BYTES - behind_prefix % LENGTH_BYTES) as usize;
+            let from = (behind_prefix % LENGTH_BYTES) as usize;
+            out.extend_from_slice(&length[from..from + left]);
+            at += left as u64;
+        }
+        let read = out.len();
+        if read < len {
+            out.resize(len, 0);
+            self.fragment.read_stored(self.offset + at - blocks_at, &mut out[read..])?;
+        }
+        Ok(out.into())
+    }
+}
+
+/// What the beginning of a part says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartHead {
+    /// Columns of the rows.
+    pub columns: u64,
+    /// Slice number of the rows in the source's file.
+    pub slice: SliceNo,
+    /// Number of rows.
+    pub rows: u64,
+}
+
+/// The next thing that a reader has found.
+#[derive(Debug)]
+pub enum PartItem<'a> {
+    /// The beginning.
+    Head(PartHead),
+    /// A block that is whole: as stored, and parsed.
+    Block(&'a [u8], Block),
+}
+
+/// Reads a part from its bytes, which come in order, and checks everything.
+#[derive(Debug)]
+pub struct PartReader {
+    /// Length of the part.
+    len: u64,
+    /// Bytes taken so far.
+    taken: u64,
+    /// Bytes that were taken; those before `at` were read.
+    buffer: Vec<u8>,
+    at: usize,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Prefix,
+    /// The lengths of this many blocks come next.
+    Lengths {
+        seed: u32,
+        offset: u64,
+        blocks: u32,
+    },
+    /// The block `next` comes next, from `offset` of the source's file.
+    Blocks {
+        seed: u32,
+        offset: u64,
+        lengths: Vec<u32>,
+        next: usize,
+    },
+}
+
+impl PartReader {
+    /// A reader of a part with this length.
+    pub fn new(len: u64) -> Self {
+        Self { len, taken: 0, buffer: Vec::new(), at: 0, stage: Stage::Prefix }
+    }
+
+    /// Bytes taken so far.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Takes the next bytes. [`Self::next`] must have returned `None` before.
+    pub fn take(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        self.buffer.extend_from_slice(bytes);
+        self.taken += bytes.len() as u64;
+    }
+
+    /// True if the whole part was taken and read.
+    pub fn is_whole(&self) -> bool {
+        let read =
+            matches!(&self.stage, Stage::Blocks { lengths, next, .. } if *next == lengths.len());
+        read && self.taken == self.len && self.at == self.buffer.len()
+    }
+
+    /// Returns the next item; `None` if more bytes are needed first.
+    pub fn next(&mut self) -> Result<Option<PartItem<'_>>> {
+        match &self.stage {
+            Stage::Prefix if self.buffer.len() >= PREFIX_BYTES => self.prefix().map(Some),
+            Stage::Prefix => Ok(None),
+            Stage::Lengths { seed, offset, blocks } => {
+                let (seed, offset, blocks) = (*seed, *offset, *blocks as usize);
+                let table = LENGTH_BYTES as usize * blocks;
+                if self.buffer.len() - self.at < table {
+                    return Ok(None);
+                }
+                let table = &self.buffer[self.at..self.at + table];
+                let lengths: Vec<u32> =
+                    table.chunks_exact(LENGTH_BYTES as usize).map(|at| u32_at(at, 0)).collect();
+                let before = PREFIX_BYTES as u64 + LENGTH_BYTES * blocks as u64;
+                if lengths.iter().map(|len| u64::from(*len)).sum::<u64>() + before != self.len {
+                    return Err(corrupt("the lengths of the blocks contradict that of the part"));
+                }
+                self.at += table.len();
+                self.stage = Stage::Blocks { seed, offset, lengths, next: 0 };
+                self.block()
+            }
+            Stage::Blocks { .. } => self.block(),
+        }
+    }
+
+    fn prefix(&mut self) -> Result<PartItem<'_>> {
+        let mut header = [0; HEADER_BYTES as usize];
+        header.copy_from_slice(&self.buffer[..HEADER_BYTES as usize]);
+        let (_, seed) = FragmentHeader::decode(&header)?;
+        let rest = &self.buffer[HEADER_BYTES as usize..PREFIX_BYTES];
+        let slice = SliceNo(u16::from_le_bytes([rest[8], rest[9]]));
+        let head = PartHead { columns: u64_at(rest, 0), slice, rows: u64_at(rest, 10) };
+        let (offset, blocks) = (u64_at(rest, 18), u32_at(rest, 26));
+        let before = PREFIX_BYTES as u64 + LENGTH_BYTES * u64::from(blocks);
+        if blocks == 0 || before > self.len || offset.checked_add(self.len).is_none() {
+            return Err(corrupt("the number of blocks contradicts the length of the part"));
+        }
+        self.at = PREFIX_BYTES;
+        self.stage = Stage::Lengths { seed, offset, blocks };
+        Ok(PartItem::Head(head))
+    }
+
+    fn block(&mut self) -> Result<Option<PartItem<'_>>> {
+        let Stage::Blocks { seed, offset, lengths, next } = &mut self.stage else {
+            return Ok(None);
+        };
+        let Some(len) = lengths.get(*next).copied() else { return Ok(None) };
+        let Some(bytes) = self.buffer.get(self.at..self.at + len as usize) else {
+            return Ok(None);
+        };
+        let block = stored::decode(*seed, *offset, bytes)
+            .map_err(|error| error.context(format!("block at offset {offset}")))?;
+        self.at += len as usize;
+        *offset += u64::from(len);
+        *next += 1;
+        Ok(Some(PartItem::Block(bytes, block)))
+    }
+}
+
+#[cfg(test)]
+#[path = "part_tests.rs"]
+mod tests;
