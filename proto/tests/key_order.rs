@@ -4,7 +4,10 @@
 use std::cmp::Ordering;
 
 use proptest::prelude::*;
-use proto::value::key::{decode_part, encode_part, skip_part, write_part_text};
+use proto::value::key::{
+    EncodedConstant, decode_part, encode_part, part_as_bool, part_type_rank, skip_part,
+    write_part_text,
+};
 use proto::value::{Value, compare, text};
 use serde_json::Value as Json;
 
@@ -191,6 +194,22 @@ proptest! {
             expected = expected.then(if descending { order.reverse() } else { order });
         }
         prop_assert_eq!(encode(&a, &descending).cmp(&encode(&b, &descending)), expected);
+    }
+
+    /// A part stands anywhere in an entry, before any bytes.
+    #[test]
+    fn a_part_compares_with_a_constant_as_the_values_do((a, b, descending) in keys()) {
+        let bytes = encode(&a, &descending);
+        let mut rest = &bytes[..];
+        for ((a, b), &descending) in a.iter().zip(&b).zip(&descending) {
+            let (part, other) = (value(a), value(b));
+            let constant = EncodedConstant::new(&other, descending);
+            prop_assert_eq!(constant.order_of(rest), plain_order(a, b), "{:?} {:?}", a, b);
+            prop_assert_eq!(constant.type_rank(), other.type_rank());
+            prop_assert_eq!(part_type_rank(rest, descending), part.type_rank());
+            prop_assert_eq!(part_as_bool(rest, descending), part.as_bool());
+            rest = &rest[skip_part(rest, descending).expect("well formed")..];
+        }
     }
 
     #[test]

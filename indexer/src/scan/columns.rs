@@ -1,4 +1,4 @@
-//! The columns that a scan uses.
+//! The columns and expressions that a scan uses.
 
 use proto::expr::Expr;
 use proto::model::index::IndexSpec;
@@ -14,13 +14,7 @@ pub(super) fn needs_include(scan: &ShardScan, key_parts: usize) -> bool {
 /// The highest column that the expressions of a scan use.
 fn highest_column(scan: &ShardScan) -> Option<u16> {
     let mut highest = None;
-    let arguments = match &scan.output {
-        Output::Aggregates(calls) => {
-            calls.iter().filter_map(|call| call.argument.as_ref()).collect()
-        }
-        Output::Rows { .. } => Vec::new(),
-    };
-    for expr in arguments.into_iter().chain(&scan.filter) {
+    for expr in expressions(scan) {
         expr.any(&mut |expr| {
             if let Expr::Column(n) = expr {
                 highest = highest.max(Some(*n));
@@ -29,6 +23,21 @@ fn highest_column(scan: &ShardScan) -> Option<u16> {
         });
     }
     highest
+}
+
+/// True if the work for one entry depends on more than the length of its values: a pattern may pass a text many times.
+pub(super) fn may_be_costly(scan: &ShardScan) -> bool {
+    let costly = |expr: &Expr| matches!(expr, Expr::Like { .. } | Expr::Call(..));
+    expressions(scan).any(|expr| expr.any(&mut |part| costly(part)))
+}
+
+/// The expressions of a scan: the arguments of its aggregates, and its filter.
+fn expressions(scan: &ShardScan) -> impl Iterator<Item = &Expr> {
+    let calls = match &scan.output {
+        Output::Aggregates(calls) => &calls[..],
+        Output::Rows { .. } => &[],
+    };
+    calls.iter().filter_map(|call| call.argument.as_ref()).chain(&scan.filter)
 }
 
 /// Refuses a scan that does not fit the index, before anything is read.

@@ -1,6 +1,7 @@
 //! Shard scans: the scanner of a snapshot, and the table of open scans.
 
 mod columns;
+mod filter;
 mod open_scans;
 mod scanner;
 mod scope;

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::expr::Expr;
 use proto::expr::aggregate::Partial;
 use proto::expr::cost::CostMeter;
 use proto::expr::eval;
@@ -18,7 +17,8 @@ use proto::{Error, Result};
 
 use storage::{Bounds, Rows, Snapshot, Walked};
 
-use super::columns::needs_include;
+use super::columns::{may_be_costly, needs_include};
+use super::filter::Filter;
 use super::scope::{EntryScope, leading_parts};
 use super::walks::{Reads, Walk, walks};
 
@@ -44,6 +44,7 @@ pub struct ShardScanner {
     snapshot: Option<Arc<dyn Snapshot>>,
     spec: Arc<IndexSpec>,
     scan: Arc<ShardScan>,
+    filter: Filter,
     /// The remaining walks; the next one is last.
     ahead: Vec<Walk>,
     /// The present walk.
@@ -80,6 +81,16 @@ impl ShardScanner {
         scan: Arc<ShardScan>,
         batch_bytes_max: usize,
     ) -> Result<Self> {
+        let filter = Filter::new(&scan, &snapshot.info().spec);
+        Self::with_filter(snapshot, scan, filter, batch_bytes_max)
+    }
+
+    fn with_filter(
+        snapshot: Arc<dyn Snapshot>,
+        scan: Arc<ShardScan>,
+        filter: Filter,
+        batch_bytes_max: usize,
+    ) -> Result<Self> {
         let partials = match &scan.output {
             Output::Aggregates(calls) => {
                 calls.iter().map(|call| Partial::new(call.function)).collect()
@@ -112,13 +123,15 @@ impl ShardScanner {
             snapshot: Some(snapshot),
             spec,
             scan,
+            filter,
         })
     }
 
     /// The same scan, from its beginning, without waiting for a disk: a step that would wait fails with `NotInMemory`.
     pub fn without_waiting(&self) -> Result<Self> {
         let snapshot = self.snapshot()?.without_waiting();
-        Self::new(snapshot, Arc::clone(&self.scan), self.batch_bytes_max)
+        let (scan, filter) = (Arc::clone(&self.scan), self.filter.another());
+        Self::with_filter(snapshot, scan, filter, self.batch_bytes_max)
     }
 
     fn snapshot(&self) -> Result<&Arc<dyn Snapshot>> {
@@ -308,10 +321,7 @@ impl ShardScanner {
         }
         let scope = EntryScope { spec: &self.spec, entry, include };
         let cost = CostMeter::for_evaluation();
-        let passes = match &self.scan.filter {
-            Some(filter) => eval::truth(filter, &scope, &cost)? == Some(true),
-            None => true,
-        };
+        let passes = self.filter.passes(&scope, &cost)?;
         match &self.scan.output {
             _ if !passes => {}
             Output::Rows { include: wanted } => {
@@ -372,17 +382,6 @@ fn add_to(
         }
     }
     Ok(())
-}
-
-/// True if the work for one entry depends on more than the length of its values: a pattern may pass a text many times.
-fn may_be_costly(scan: &ShardScan) -> bool {
-    let arguments = match &scan.output {
-        Output::Aggregates(calls) => &calls[..],
-        Output::Rows { .. } => &[],
-    };
-    let arguments = arguments.iter().filter_map(|call| call.argument.as_ref());
-    let costly = |expr: &Expr| matches!(expr, Expr::Like { .. } | Expr::Call(..));
-    arguments.chain(&scan.filter).any(|expr| expr.any(&mut |part| costly(part)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proto::ErrorCode;
 use proto::env::Env;
 use proto::expr::aggregate::AggregateFunction;
-use proto::expr::{ColumnType, Expr};
+use proto::expr::{ColumnType, CompareOp, Expr, Function};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, VbucketId, Vbuuid,
@@ -191,7 +191,12 @@ async fn a_step_is_bounded_by_the_cost_of_the_filter_and_not_by_entries() {
         pattern: Box::new(Expr::Literal(Value::String(pattern))),
         negated: false,
     };
-    assert_eq!(steps(&store, Expr::IsNull { expr: column(), negated: false }), Ok(2));
+    // A tag decides; a comparison looks at all letters.
+    assert_eq!(steps(&store, Expr::IsNull { expr: column(), negated: false }), Ok(1));
+    let letters = Box::new(Expr::Literal(Value::String("a".repeat(3000))));
+    assert_eq!(steps(&store, Expr::Compare(CompareOp::Eq, column(), letters)), Ok(2));
+    let lower = Expr::Call(Function::Lower, vec![Expr::Column(0)]);
+    assert!(steps(&store, Expr::IsNull { expr: Box::new(lower), negated: false }).unwrap() >= 2);
     let heavy = steps(&store, like(format!("%_{}b%", "a".repeat(1000)))).unwrap();
     assert!(heavy >= 500, "two million letters of each entry are compared: {heavy} steps");
     let list = (0..50_000).map(|n| Expr::Literal(Value::int(n))).collect();

@@ -1,4 +1,10 @@
 //! Builds the key-versions of documents for one node.
+//!
+//! A document is routed before it is evaluated: by its id, or by the expressions that the index is
+//! partitioned by. The predicate, the keys and the included values are evaluated only for a node that
+//! owns the slice, and so once for each copy instead of once for each node with any slice. Other nodes
+//! get the empty state, or nothing, whatever the entries are. A document whose partition expressions exceed
+//! their limit belongs to no slice; the first node of slice 0 then decides whether it is left out at all.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -63,6 +69,12 @@ struct DocumentState {
     keys: DocumentKeys,
 }
 
+impl DocumentState {
+    fn empty() -> Self {
+        Self { slice: SliceNo(0), keys: DocumentKeys::default() }
+    }
+}
+
 impl KeyMaker<'_> {
     /// Appends the key-versions of a mutation if it concerns the node.
     pub fn mutation(
@@ -119,35 +131,51 @@ impl KeyMaker<'_> {
         id: &str,
         doc: impl FnOnce() -> Result<Option<&'d Value>>,
     ) -> Result<Option<DocumentState>> {
-        let nothing = || DocumentState { slice: SliceNo(0), keys: DocumentKeys::default() };
         match &index.spec.partition {
             PartitionBy::DocumentId => {
                 match self.router.route(self.node, index, Some(PartitionKey::Id(id))) {
                     Route::Elsewhere => Ok(None),
-                    Route::EmptyState => Ok(Some(nothing())),
+                    Route::EmptyState => Ok(Some(DocumentState::empty())),
                     Route::Owner(slice) => {
                         let keys = doc()?.map(|doc| self.keys(index, Some(slice), id, doc));
                         Ok(Some(DocumentState { slice, keys: keys.unwrap_or_default() }))
                     }
                 }
             }
-            PartitionBy::Exprs(exprs) => {
-                let Some(doc) = doc()? else {
-                    return Ok(self.without_entries(index).then(nothing));
-                };
-                let keys = self.keys(index, None, id, doc);
-                if keys.keys.is_empty() {
-                    return Ok(self.without_entries(index).then(nothing));
-                }
-                let Some(partition) = self.partition_key(index, exprs, id, doc) else {
-                    return Ok(self.without_entries(index).then(nothing));
-                };
-                match self.router.route(self.node, index, Some(PartitionKey::Encoded(&partition))) {
-                    Route::Elsewhere => Ok(None),
-                    Route::EmptyState => Ok(Some(nothing())),
-                    Route::Owner(slice) => Ok(Some(DocumentState { slice, keys })),
+            PartitionBy::Exprs(exprs) => Ok(doc()?.map_or_else(
+                || self.without_entries(index).then(DocumentState::empty),
+                |doc| self.partitioned_state(index, exprs, id, doc),
+            )),
+        }
+    }
+
+    /// The entries of a document in an index that is partitioned by expressions.
+    fn partitioned_state(
+        &self,
+        index: &IndexInfo,
+        exprs: &[Expr],
+        id: &str,
+        doc: &Value,
+    ) -> Option<DocumentState> {
+        let without_entries = || self.without_entries(index).then(DocumentState::empty);
+        let partition = match self.partition_key(exprs, id, doc) {
+            Ok(partition) => partition,
+            Err(costly) => {
+                self.leave_out_unrouted(index, id, doc, &costly.into());
+                return without_entries();
+            }
+        };
+        match self.router.route(self.node, index, Some(PartitionKey::Encoded(&partition))) {
+            Route::Owner(slice) => {
+                let keys = self.keys(index, Some(slice), id, doc);
+                match keys.keys.is_empty() {
+                    true => without_entries(),
+                    false => Some(DocumentState { slice, keys }),
                 }
             }
+            Route::EmptyState => Some(DocumentState::empty()),
+            // The document may have no entry here.
+            Route::Elsewhere => without_entries(),
         }
     }
 
@@ -172,14 +200,13 @@ impl KeyMaker<'_> {
         })
     }
 
-    /// Encodes the values of the expressions that an index is partitioned by; `None` if the document is left out.
+    /// Encodes the values of the expressions that an index is partitioned by.
     fn partition_key(
         &self,
-        index: &IndexInfo,
         exprs: &[Expr],
         id: &str,
         doc: &Value,
-    ) -> Option<Vec<u8>> {
+    ) -> std::result::Result<Vec<u8>, TooCostly> {
         let (cost, scope) = (CostMeter::for_evaluation(), DocumentScope { id, doc });
         let mut out = Vec::new();
         let encoded = exprs.iter().try_for_each(|expr| {
@@ -189,19 +216,27 @@ impl KeyMaker<'_> {
             Ok(())
         });
         self.spent.set(self.spent.get() + cost.spent());
-        match encoded {
-            Ok(()) => Some(out),
-            Err(costly) => {
-                self.leave_out(index, None, id, &TooCostly::into(costly));
-                None
-            }
+        encoded.map(|()| out)
+    }
+
+    /// Counts a document without a partition, unless it has no entry anyway. A limit of its entries comes before that of the
+    /// partition.
+    fn leave_out_unrouted(&self, index: &IndexInfo, id: &str, doc: &Value, over: &OverLimit) {
+        if self.counts(index, None) && !self.keys(index, None, id, doc).keys.is_empty() {
+            self.leave_out(index, None, id, over);
         }
     }
 
-    /// Counts a document that an index leaves out. Every copy of the index leaves it out; the first one counts it.
-    fn leave_out(&self, index: &IndexInfo, slice: Option<SliceNo>, id: &str, over: &OverLimit) {
+    /// True if the node counts the documents of a slice that are left out: every copy leaves them out, the first one counts.
+    /// A document that belongs to no slice is counted with slice 0.
+    fn counts(&self, index: &IndexInfo, slice: Option<SliceNo>) -> bool {
         let copies = index.topology.placement.get(usize::from(slice.unwrap_or(SliceNo(0)).0));
-        if copies.and_then(|copies| copies.first()) != Some(&self.node) {
+        copies.and_then(|copies| copies.first()) == Some(&self.node)
+    }
+
+    /// Counts a document that an index leaves out, on the node that counts it.
+    fn leave_out(&self, index: &IndexInfo, slice: Option<SliceNo>, id: &str, over: &OverLimit) {
+        if !self.counts(index, slice) {
             return;
         }
         let count = self.left_out.count(index.local_id(), over.reason);
@@ -219,3 +254,7 @@ fn write_state(index: &IndexInfo, state: &DocumentState, out: &mut KeyVersionsWr
         out.entry(state.slice, key, &state.keys.include);
     }
 }
+
+#[cfg(test)]
+#[path = "key_maker_tests.rs"]
+mod tests;

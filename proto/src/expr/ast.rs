@@ -4,6 +4,8 @@
 //! `IS NULL` is true for NULL alone and `IS MISSING` for MISSING alone: an index may hold either, and a
 //! predicate must be able to tell them apart.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::in_list::{Item, LookUpList};
@@ -124,6 +126,31 @@ pub enum CompareOp {
     LessEq,
     Greater,
     GreaterEq,
+}
+
+impl CompareOp {
+    /// True if the operator holds for operands in this order.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Eq => order.is_eq(),
+            Self::NotEq => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessEq => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterEq => order.is_ge(),
+        }
+    }
+
+    /// The operator for exchanged operands.
+    pub fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessEq => Self::GreaterEq,
+            Self::Greater => Self::Less,
+            Self::GreaterEq => Self::LessEq,
+            Self::Eq | Self::NotEq => self,
+        }
+    }
 }
 
 /// The functions that an expression may call.

@@ -209,15 +209,7 @@ fn compare_within_type(
 }
 
 fn holds(op: CompareOp, a: &Value, b: &Value, cost: &CostMeter) -> Result<Option<bool>, TooCostly> {
-    let holds = |order: Ordering| match op {
-        CompareOp::Eq => order.is_eq(),
-        CompareOp::NotEq => order.is_ne(),
-        CompareOp::Less => order.is_lt(),
-        CompareOp::LessEq => order.is_le(),
-        CompareOp::Greater => order.is_gt(),
-        CompareOp::GreaterEq => order.is_ge(),
-    };
-    Ok(compare_within_type(a, b, cost)?.map(holds))
+    Ok(compare_within_type(a, b, cost)?.map(|order| op.holds(order)))
 }
 
 fn contains(

@@ -19,7 +19,9 @@ pub enum Route {
 /// a topology itself.
 pub trait MutationRouter: Send + Sync + 'static {
     /// Returns the destination of a document's state in `index` on `node`. For an index that is partitioned by expressions,
-    /// `key` is `None` if the document has no entry in the index.
+    /// `key` is `None` if the document has no entry in the index. A document is routed before its entries are known, so a
+    /// node that does not own the slice of a key gets at least the states that it gets without a key. An empty state too
+    /// many does no harm.
     fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route;
 
     /// True if the node keeps any slice of the index.

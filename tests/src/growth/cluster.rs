@@ -103,7 +103,8 @@ impl Coordinators {
         let network = Network::new(seed, members.iter().map(|(id, _)| *id));
         let mut peers = Vec::new();
         for (id, _) in &members {
-            let own = peers_of(&network, &node_of(id.0, Role::Coordinator), &members);
+            let node = node_of(id.0, Role::Coordinator);
+            let own = peers_of(&network, &node, &members, &env_of(seed, *id));
             let directory = Arc::new(PeerDirectory(Arc::clone(&own)));
             coordinators::start(&network, (*id, &members), directory, seed).await?;
             peers.push(own);
@@ -136,8 +137,8 @@ impl Coordinators {
     }
 
     /// The peers of another process.
-    fn peers_of(&self, node: &NodeInfo) -> Arc<Peers> {
-        peers_of(&self.network, node, &self.members)
+    fn peers_of(&self, node: &NodeInfo, env: &Env) -> Arc<Peers> {
+        peers_of(&self.network, node, &self.members, env)
     }
 }
 
@@ -148,7 +149,7 @@ impl Cluster {
         for id in (INDEXERS_FROM..).take(scale.indexers as usize) {
             let node = node_of(id, Role::Indexer);
             let env = env_of(scale.seed, node.id);
-            let directory = Arc::new(PeerDirectory(coordinators.peers_of(&node)));
+            let directory = Arc::new(PeerDirectory(coordinators.peers_of(&node, &env)));
             let (indexer, its_tasks) = LightIndexer::start(node, &env, directory)?;
             indexers.insert(NodeId(id), indexer);
             tasks.extend(its_tasks);
@@ -157,7 +158,7 @@ impl Cluster {
         for id in (PROJECTORS_FROM..).take(scale.buckets.div_ceil(BUCKETS_EACH) as usize) {
             let node = node_of(id, Role::Projector);
             let env = env_of(scale.seed, node.id);
-            let directory = Arc::new(PeerDirectory(coordinators.peers_of(&node)));
+            let directory = Arc::new(PeerDirectory(coordinators.peers_of(&node, &env)));
             let of = (network, node, env);
             let (projector, its_tasks) =
                 LightProjector::start(of, directory, indexers.clone(), Arc::clone(&rate))?;
@@ -169,7 +170,8 @@ impl Cluster {
             projectors.insert(NodeId(id), projector);
         }
         let node = node_of(ROUTER, Role::Router);
-        let (env, peers) = (env_of(scale.seed, node.id), coordinators.peers_of(&node));
+        let env = env_of(scale.seed, node.id);
+        let peers = coordinators.peers_of(&node, &env);
         let from = End { node: node.id, role: Role::Router };
         for (id, indexer) in &indexers {
             peers.add_indexer(*id, RemoteIndexer::new(network, from, indexer));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proto::Error;
+use proto::env::Env;
 use proto::model::ids::NodeId;
 use proto::model::node::NodeInfo;
 use sextant::wire::Peers;
@@ -15,11 +16,12 @@ pub fn peers_of(
     network: &Arc<Network>,
     node: &NodeInfo,
     coordinators: &[(NodeId, String)],
+    env: &Env,
 ) -> Arc<Peers> {
     let connect = |address: &str| {
         Err(Error::internal(format!("{address} is outside of the simulated network")))
     };
-    let peers = Peers::new(coordinators.to_vec(), Arc::new(connect));
+    let peers = Peers::new(coordinators.to_vec(), Arc::new(connect), env);
     let from = End { node: node.id, role: node.role };
     for (id, _) in coordinators.iter().filter(|(id, _)| *id != node.id) {
         peers.add_coordinator(*id, Arc::new(RemoteCoordinator::new(network, from, *id)));

@@ -8,7 +8,7 @@ use proto::model::cut::EpochMark;
 use proto::plant::{self, Plant};
 
 use crate::apply::delta::EpochDelta;
-use crate::apply::documents::{Document, documents};
+use crate::apply::documents::{EpochDocuments, documents};
 use crate::batch::EpochBatch;
 use crate::index::load_state::{Answer, LoadRequest};
 use crate::index::local_index::LocalIndex;
@@ -22,6 +22,7 @@ use crate::retention::RetainedEpochs;
 pub fn apply_epoch(state: &NodeState, batch: &EpochBatch, lsn: Lsn) -> Result<()> {
     let mark = &batch.mark;
     let documents = documents(batch)?;
+    let documents = EpochDocuments::by_index(&documents)?;
     let bucket_lock = state.bucket_lock(mark.bucket);
     let _alone = lock(&bucket_lock);
     if state.is_dead(mark.bucket, mark.epoch) {
@@ -54,7 +55,7 @@ pub fn apply_epoch(state: &NodeState, batch: &EpochBatch, lsn: Lsn) -> Result<()
 fn apply_to_index(
     index: &LocalIndex,
     mark: &EpochMark,
-    documents: &[Document<'_>],
+    documents: &EpochDocuments<'_>,
     gap: bool,
     lsn: Lsn,
 ) -> Result<()> {

@@ -18,7 +18,7 @@ use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::mutation::IndexKeys;
 
-use crate::apply::documents::Document;
+use crate::apply::documents::{Document, EpochDocuments};
 use crate::index::local_index::LocalIndex;
 use crate::index::writer_state::WriterState;
 use crate::read::index_version::IndexVersion;
@@ -48,13 +48,14 @@ impl<'a> EpochDelta<'a> {
         index: &LocalIndex,
         writer: &WriterState,
         version: &IndexVersion,
-        documents: &'a [Document<'a>],
+        documents: &'a EpochDocuments<'a>,
     ) -> Result<Self> {
+        let count = documents.count_of_index(index.info.local_id());
         let mut delta = Self {
-            documents: Vec::with_capacity(documents.len()),
-            before: Vec::with_capacity(documents.len()),
+            documents: Vec::with_capacity(count),
+            before: Vec::with_capacity(count),
             states: Vec::new(),
-            only_slice: Vec::with_capacity(documents.len()),
+            only_slice: Vec::with_capacity(count),
             all_slices: version.slices.keys().copied().collect(),
         };
         let mut wanted = delta.select(index, version, documents);
@@ -76,20 +77,16 @@ impl<'a> EpochDelta<'a> {
         Ok(delta)
     }
 
-    /// Selects the documents that concern the index; returns queries for their states.
+    /// Takes the documents that concern the index's slices; returns queries for their states.
     fn select(
         &mut self,
         index: &LocalIndex,
         version: &IndexVersion,
-        documents: &'a [Document<'a>],
+        documents: &'a EpochDocuments<'a>,
     ) -> Vec<StateQuery<'a>> {
-        let id = index.info.local_id();
         let by_id = index.is_by_id(version);
-        let mut wanted = Vec::with_capacity(documents.len());
-        for document in documents {
-            let mut indexes = document.versions.indexes();
-            let mine = indexes.find(|keys| keys.index == id);
-            let Some(keys) = mine else { continue };
+        let mut wanted = Vec::with_capacity(self.documents.capacity());
+        for (document, keys) in documents.of_index(index.info.local_id()) {
             let only = by_id.then(|| index.slice_of_id(document.versions.id));
             // The source also feeds slices that have just left the node or are about to come.
             if only.is_some_and(|slice| !version.slices.contains_key(&slice)) {

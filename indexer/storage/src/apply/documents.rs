@@ -1,10 +1,17 @@
-//! The last states of the documents of an epoch. Of several mutations of one document, only the
-//! last one within the epoch counts.
+//! The last states of the documents of an epoch, and the documents of each index. Of several mutations
+//! of one document, only the last one within the epoch counts.
+//!
+//! One pass over the states gives each index the list of its documents. So the work of an epoch grows
+//! with its key-versions; a search in each document for each index would grow with documents × indexes.
+//! A list has the place of each state, in 8 bytes; a state takes 3 bytes of the epoch at least, and 8
+//! with an entry, so that the lists are bounded with the epoch.
+
+use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
-use proto::Result;
-use proto::model::ids::hash_id;
-use proto::rpc::mutation::{KeyVersions, KeyVersionsReader};
+use proto::model::ids::{LocalIndexId, hash_id};
+use proto::rpc::mutation::{IndexKeys, KeyVersions, KeyVersionsReader};
+use proto::{Error, Result};
 
 use crate::batch::{EpochBatch, Piece};
 
@@ -53,12 +60,67 @@ pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
     Ok(documents)
 }
 
+/// The documents of an epoch, by index.
+#[derive(Debug)]
+pub struct EpochDocuments<'a> {
+    documents: &'a [Document<'a>],
+    by_index: BTreeMap<LocalIndexId, Vec<StatePlace>>,
+}
+
+/// The place of a document's state in one index.
+#[derive(Clone, Copy, Debug)]
+struct StatePlace {
+    /// Place of the document in the epoch.
+    document: u32,
+    /// Place of the state in the document's key-versions.
+    state: u32,
+}
+
+impl<'a> EpochDocuments<'a> {
+    /// Gives each index its documents, in their order.
+    pub fn by_index(documents: &'a [Document<'a>]) -> Result<Self> {
+        let mut by_index = BTreeMap::<_, Vec<StatePlace>>::new();
+        for (n, document) in documents.iter().enumerate() {
+            for (place, keys) in document.versions.places() {
+                let place = StatePlace { document: narrow(n)?, state: narrow(place)? };
+                by_index.entry(keys.index).or_default().push(place);
+            }
+        }
+        Ok(Self { documents, by_index })
+    }
+
+    /// The number of documents that concern an index.
+    pub fn count_of_index(&self, index: LocalIndexId) -> usize {
+        self.by_index.get(&index).map_or(0, Vec::len)
+    }
+
+    /// The documents that concern an index, with their states in it.
+    pub fn of_index(
+        &self,
+        index: LocalIndexId,
+    ) -> impl Iterator<Item = (&'a Document<'a>, IndexKeys<'a>)> + use<'_, 'a> {
+        let documents = self.documents;
+        let places = self.by_index.get(&index).into_iter().flatten();
+        places.filter_map(move |place| {
+            let document = documents.get(place.document as usize)?;
+            Some((document, document.versions.state_at(place.state as usize)?))
+        })
+    }
+}
+
+/// A place in 4 bytes: messages, and so epochs and mutations, are far shorter than 4 GiB.
+fn narrow(place: usize) -> Result<u32> {
+    u32::try_from(place).map_err(|_| Error::internal("an epoch is longer than 4 GiB"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
     use proto::model::cut::{Cut, EpochMark};
-    use proto::model::ids::{BucketId, Epoch, Seqno};
+    use proto::model::ids::{BucketId, Epoch, Generation, IndexId, Seqno, SliceNo};
     use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
     use super::*;
@@ -91,6 +153,59 @@ mod tests {
         let found: Vec<_> =
             documents.iter().map(|d| (d.versions.id, d.versions.seqno_minus_base)).collect();
         assert_eq!(found, [("a", 4), ("b", 3), ("c", 1)]);
+    }
+
+    /// A batch whose documents have random states in random indexes.
+    fn batch_of(mutations: &[Vec<(u8, u8)>]) -> EpochBatch {
+        let mut writer = KeyVersionsWriter::default();
+        for (seqno, states) in (1..).zip(mutations) {
+            // Few ids, so that documents change several times.
+            writer.mutation(seqno, MutationKind::Upsert, &format!("{}", seqno % 7), states.len());
+            for (index, entries) in states {
+                writer.index(local(*index), usize::from(*entries));
+                for entry in 0..*entries {
+                    writer.entry(SliceNo(entry.into()), &seqno.to_be_bytes(), &[entry]);
+                }
+            }
+        }
+        let to = Seqno(mutations.len() as u64);
+        let piece = Piece { body: writer.finish(), base: Seqno(0), after: Seqno(0), to };
+        EpochBatch { pieces: vec![piece], ..batch() }
+    }
+
+    /// One of six generations.
+    fn local(n: u8) -> LocalIndexId {
+        let generation = Generation(u32::from(n % 2));
+        LocalIndexId { index: IndexId(u64::from(n / 2)), generation }
+    }
+
+    proptest! {
+        /// The lists of one pass are what a search in each document finds.
+        #[test]
+        fn each_index_has_the_documents_that_concern_it(
+            mutations in vec(btree_map(0..5u8, 0..4u8, 0..5), 0..40),
+        ) {
+            let mutations: Vec<Vec<_>> =
+                mutations.into_iter().map(|states| states.into_iter().collect()).collect();
+            let batch = batch_of(&mutations);
+            let documents = documents(&batch).unwrap();
+            let by_index = EpochDocuments::by_index(&documents).unwrap();
+            for index in (0..6).map(local) {
+                let state = |document: &Document<'_>, keys: IndexKeys<'_>| {
+                    let entries: Vec<_> =
+                        keys.entries().map(|e| (e.slice, e.key.to_vec(), e.include.to_vec())).collect();
+                    (document.versions.id.to_owned(), keys.index, entries)
+                };
+                let found: Vec<_> =
+                    by_index.of_index(index).map(|(document, keys)| state(document, keys)).collect();
+                let expected: Vec<_> = documents.iter().filter_map(|document| {
+                    let keys = document.versions.indexes().find(|keys| keys.index == index)?;
+                    Some(state(document, keys))
+                }).collect();
+                prop_assert_eq!(by_index.count_of_index(index), expected.len());
+                prop_assert_eq!(found, expected);
+            }
+        }
     }
 
     #[test]

@@ -169,6 +169,20 @@ impl<'a> KeyVersions<'a> {
         let mut rest = self.rest;
         (0..self.indexes).map_while(move |_| read_index(&mut rest).ok())
     }
+
+    /// The same states, each with its place in the mutation.
+    pub fn places(&self) -> impl Iterator<Item = (usize, IndexKeys<'a>)> + use<'a> {
+        let (begin, mut rest) = (self.rest.len(), self.rest);
+        (0..self.indexes).map_while(move |_| {
+            let place = begin - rest.len();
+            read_index(&mut rest).ok().map(|keys| (place, keys))
+        })
+    }
+
+    /// The state at a place; `None` if no state begins there.
+    pub fn state_at(&self, place: usize) -> Option<IndexKeys<'a>> {
+        read_index(&mut self.rest.get(place..)?).ok()
+    }
 }
 
 impl<'a> IndexKeys<'a> {
@@ -235,6 +249,13 @@ mod tests {
         let indexes: Vec<_> = read[0].indexes().collect();
         assert_eq!(indexes[0].entries().nth(1).unwrap().include, b"inc");
         assert_eq!((indexes[1].index, indexes[1].entries), (local(2, 7), 0));
+        for ((place, keys), same) in read[0].places().zip(&indexes) {
+            let again = read[0].state_at(place).unwrap();
+            assert_eq!((keys.index, again.index), (same.index, same.index));
+            assert!(again.entries().eq(same.entries()) && keys.entries().eq(same.entries()));
+        }
+        assert_eq!(read[0].places().count(), 2);
+        assert!(read[0].state_at(usize::MAX).is_none());
         assert_eq!((read[1].kind, read[1].indexes().count()), (MutationKind::Deletion, 0));
         for cut in 1..body.len() {
             let whole = KeyVersionsReader::new(&body[..cut]).all(|item| item.is_ok());

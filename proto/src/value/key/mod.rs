@@ -29,11 +29,13 @@
 //! bytes inverted. **An entry** is the parts of its key followed by the raw bytes of the document's id,
 //! which as the last needs no end.
 
+mod compare;
 mod number;
 mod part;
 mod reader;
 mod text;
 
+pub use compare::{EncodedConstant, part_as_bool, part_type_rank};
 pub use part::{
     ID_BYTES_MAX, KEY_BYTES_MAX, check_id, decode_part, encode_entry, encode_part, id_offset,
     skip_part, successor, values_known,

@@ -23,6 +23,12 @@ pub(super) fn corrupt(what: &str) -> Error {
     Error::new(ErrorCode::Corrupt, format!("a key does not decode: {what}"))
 }
 
+/// What each byte of a part is combined with.
+pub(super) fn mask(descending: bool) -> u8 {
+    let is_inverted = descending && !plant::is(Plant::DescendingIgnored);
+    if is_inverted { 0xff } else { 0 }
+}
+
 /// Reads encoded bytes in either direction: a DESC part is inverted byte by byte as it is read.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -32,8 +38,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8], descending: bool) -> Self {
-        let is_inverted = descending && !plant::is(Plant::DescendingIgnored);
-        Self { bytes, at: 0, mask: if is_inverted { 0xff } else { 0 } }
+        Self { bytes, at: 0, mask: mask(descending) }
     }
 
     pub fn rest(&self) -> &'a [u8] {

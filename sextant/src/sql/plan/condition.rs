@@ -12,7 +12,7 @@ pub(super) fn set_of(part: Part, condition: &Expr) -> Option<Set> {
     match condition {
         Expr::Compare(op, left, right) => match (&**left, &**right) {
             (left, Expr::Literal(value)) if part.is(left) => compare(part, *op, value),
-            (Expr::Literal(value), right) if part.is(right) => compare(part, mirror(*op), value),
+            (Expr::Literal(value), right) if part.is(right) => compare(part, op.mirrored(), value),
             _ => None,
         },
         Expr::Between { expr, low, high, negated: false } if part.is(expr) => {
@@ -68,16 +68,6 @@ fn compare(part: Part, op: CompareOp, value: &Value) -> Option<Set> {
         _ => all.low = part.before(value),
     }
     Some(union(vec![all]))
-}
-
-fn mirror(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Less => CompareOp::Greater,
-        CompareOp::LessEq => CompareOp::GreaterEq,
-        CompareOp::Greater => CompareOp::Less,
-        CompareOp::GreaterEq => CompareOp::LessEq,
-        same => same,
-    }
 }
 
 /// The set of a LIKE pattern: one string if it has no wildcard, a prefix if `%` at its end is the only one.

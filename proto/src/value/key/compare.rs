@@ -1,0 +1,79 @@
+//! Comparison of encoded parts with constants, without decoding.
+//!
+//! The bytes of a part order as its values do, and no part is a prefix of another. So the first byte that
+//! differs from a constant's bytes lies within the part: a part need not be cut out of its entry, and the bytes
+//! that follow it never decide. A DESC part is compared with the inverted bytes of the constant, and
+//! the order is reversed.
+//!
+//! Bytes that begin with no tag count as MISSING.
+
+use std::cmp::Ordering;
+
+use super::part::encode_part;
+use super::reader::{
+    ARRAY, FALSE, MISSING, NULL, NUMBER_FIRST, NUMBER_LAST, OBJECT, STRING, TRUE, mask,
+};
+use crate::value::tree::Value;
+
+/// A constant in the encoding of the parts that it is compared with.
+#[derive(Clone, Debug)]
+pub struct EncodedConstant {
+    bytes: Box<[u8]>,
+    type_rank: u8,
+    is_inverted: bool,
+}
+
+impl EncodedConstant {
+    /// Encodes a constant for parts of one direction.
+    pub fn new(value: &Value, descending: bool) -> Self {
+        let mut bytes = Vec::new();
+        encode_part(value, descending, &mut bytes);
+        Self {
+            bytes: bytes.into(),
+            type_rank: value.type_rank(),
+            is_inverted: mask(descending) != 0,
+        }
+    }
+
+    /// The rank of its type, as [`Value::type_rank`] has it.
+    pub fn type_rank(&self) -> u8 {
+        self.type_rank
+    }
+
+    /// Its length in bytes: the most that a comparison looks at.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The order of a part's value beside the constant, across types. The part stands at the beginning of `bytes`.
+    pub fn order_of(&self, bytes: &[u8]) -> Ordering {
+        let order = bytes[..self.bytes.len().min(bytes.len())].cmp(&self.bytes);
+        if self.is_inverted { order.reverse() } else { order }
+    }
+}
+
+/// The rank of the type of the part at the beginning of `bytes`, as [`Value::type_rank`] has it.
+pub fn part_type_rank(bytes: &[u8], descending: bool) -> u8 {
+    match tag(bytes, descending) {
+        NULL => 1,
+        FALSE | TRUE => 2,
+        NUMBER_FIRST..=NUMBER_LAST => 3,
+        STRING => 4,
+        ARRAY => 5,
+        OBJECT => 6,
+        _ => 0,
+    }
+}
+
+/// The boolean at the beginning of `bytes`, if there is one.
+pub fn part_as_bool(bytes: &[u8], descending: bool) -> Option<bool> {
+    match tag(bytes, descending) {
+        FALSE => Some(false),
+        TRUE => Some(true),
+        _ => None,
+    }
+}
+
+fn tag(bytes: &[u8], descending: bool) -> u8 {
+    bytes.first().map_or(MISSING, |byte| byte ^ mask(descending))
+}
