@@ -68,6 +68,9 @@ impl Heartbeats {
     pub(super) fn add(&mut self, heartbeat: Heartbeat, now_ms: u64) {
         let node = heartbeat.node;
         self.stranger_owners.remove(&node);
+        if let Some((_, silent)) = &mut self.answered {
+            silent.retain(|silent| *silent != node);
+        }
         let before = self.nodes.get(&node).map_or(&[][..], |last| &last.heartbeat.buckets);
         for gone in before.iter().map(|progress| progress.bucket) {
             if let Some(nodes) = self.in_bucket.get_mut(&gone) {
@@ -81,9 +84,18 @@ impl Heartbeats {
         self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
     }
 
+    /// True if the leader may have to plan after a heartbeat: of a node that has moves, had some, was silent, or has other slices.
+    pub(super) fn changes_plans(&self, heartbeat: &Heartbeat, now_ms: u64) -> bool {
+        let last = self.nodes.get(&heartbeat.node);
+        let had_moves = last.is_some_and(|last| !last.heartbeat.moves.is_empty());
+        let was_silent =
+            last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) >= SILENT_MS_MAX);
+        !heartbeat.moves.is_empty() || had_moves || was_silent || self.changes_slices(heartbeat)
+    }
+
     /// True if the heartbeat has other slices than the last one of its node, or can read others. The leader looks at sizes and
     /// floors within a second in any case.
-    pub(super) fn changes_slices(&self, heartbeat: &Heartbeat) -> bool {
+    fn changes_slices(&self, heartbeat: &Heartbeat) -> bool {
         let told = |slice: &SliceProgress| {
             (slice.slice, slice.floor.is_some(), slice.copied_from, slice.trouble.is_some())
         };

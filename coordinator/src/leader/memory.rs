@@ -83,7 +83,7 @@ impl Leader {
     /// Records a node's heartbeat. Returns true if the heartbeat may change the plan.
     pub fn record_heartbeat(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
         self.slices_reported |= !heartbeat.slices.is_empty();
-        let news = !heartbeat.moves.is_empty() || self.heartbeats.changes_slices(&heartbeat);
+        let news = self.heartbeats.changes_plans(&heartbeat, now_ms);
         self.heartbeats.add(heartbeat, now_ms);
         news
     }

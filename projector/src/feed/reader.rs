@@ -52,6 +52,11 @@ impl Reader {
         Self { context, bucket, node, from, goal: None }
     }
 
+    /// True if the head is read, and not the log.
+    pub fn is_at_head(&self) -> bool {
+        matches!(self.from, ReadFrom::Head(_))
+    }
+
     /// Returns the next mutations after a cut, in some vbuckets; empty if there are none yet.
     pub async fn next(&mut self, at: &Cut, vbuckets: &VbucketSet) -> Result<Vec<Arc<Mutation>>> {
         loop {

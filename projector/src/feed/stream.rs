@@ -193,6 +193,7 @@ impl MaintenanceStream {
             self.send_epochs().await?;
             if self.ahead.bytes() < self.context.frames_ahead_bytes_max
                 && self.send_frames().await?
+                && !self.gathers()
             {
                 continue;
             }
@@ -206,6 +207,11 @@ impl MaintenanceStream {
                 }
             }
         }
+    }
+
+    /// True if the next mutations gather: there were few, and all of them are sent.
+    fn gathers(&self) -> bool {
+        self.batch.as_slice().is_empty() && Instant::now() < self.gathers_until
     }
 
     fn still_there(&self, changed: std::result::Result<(), watch::error::RecvError>) -> Sent<()> {
@@ -345,7 +351,7 @@ impl MaintenanceStream {
         if self.batch.as_slice().is_empty() {
             self.batch = self.reader.next(&self.at, &self.vbuckets).await?.into_iter();
             let bytes: usize = self.batch.as_slice().iter().map(|m| m.bytes()).sum();
-            if (1..FEW_BYTES).contains(&bytes) {
+            if (1..FEW_BYTES).contains(&bytes) && self.reader.is_at_head() {
                 self.gathers_until = Instant::now() + GATHER;
             }
         }

@@ -127,7 +127,7 @@ impl Bucket {
     /// Wakes the followers that wait for a group.
     pub(super) fn wake_copies(&self, has_changes: bool) {
         if has_changes && !self.links.is_alone() {
-            self.wake();
+            self.changed.send_modify(|count| *count += 1);
         }
     }
 

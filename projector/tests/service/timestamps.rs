@@ -35,10 +35,10 @@ async fn timestamps_come_in_order_and_bound_the_frames_ahead() {
     let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
     let mut cuts = Vec::new();
     for half in 0..2 {
-        for n in 0..100 {
-            let id = format!("{half}-{n}");
-            world.write(vec![upsert(&id, "{\"n\":1}")]).await.expect("written");
-        }
+        // One statement, so that the stream takes all of it before it looks at its bound.
+        let ids = (0..100).map(|n| format!("{half}-{n}"));
+        let writes = ids.map(|id| upsert(&id, "{\"n\":1}")).collect();
+        world.write(writes).await.expect("written");
         cuts.push(world.projector().positions(BUCKET).await.expect("positions"));
         until_still(&mut follower).await;
     }

@@ -1,27 +1,36 @@
 //! The answers to the questions of one shared stream (`questions`).
 //!
-//! The task of the stream works on the questions itself, several at a time as far as they wait. So a question costs no task and no
-//! change of threads. Questions are short reads, and a process has several streams, so none of them holds the others up for long.
+//! A question is worked on where it arrives, and is mostly answered there: a read of blocks in memory waits for nothing, and costs no
+//! task and no change of threads. A question that has to wait, for an epoch, a place or the disk, gets a task of its own. So
+//! neither the questions behind it nor a caller that reads no answers holds it up, and it gives its place back in time.
+//!
+//! At most [`RUNNING_MAX`] questions of a stream have a task. Further ones wait in a queue, from which they can be taken back like the
+//! others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 
-use futures::future::{AbortHandle, Abortable, Aborted};
-use futures::stream::FuturesUnordered;
-use futures::{Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, stream};
+use proto::env::{Env, Task};
 use proto::grpc::{PeerAnswer, PeerQuestion};
 use proto::model::identity::ClusterId;
+use tokio::sync::mpsc;
 use tonic::metadata::MetadataMap;
 use tonic::{Status, Streaming};
 
-/// Questions of one stream that are worked on at a time; further ones wait in the caller's window.
+/// Questions of one stream that have a task.
 const RUNNING_MAX: usize = 256;
+/// Questions of one stream that wait for a task. A caller with more of them loses its stream.
+const WAITING_MAX: usize = 4_096;
 
 /// The answers of a stream.
 pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<PeerAnswer, Status>> + Send>>;
 
 /// Answers questions.
 pub(super) trait Answer: Send + Sync + 'static {
+    /// Starts the tasks of questions that wait.
+    fn env(&self) -> &Env;
+
     /// Checks that a question may be answered: its protocol version, and the headers and the cluster of its stream.
     fn accept(
         &self,
@@ -32,6 +41,9 @@ pub(super) trait Answer: Send + Sync + 'static {
 
     /// Answers a question.
     fn answer(&self, question: PeerQuestion) -> impl Future<Output = PeerAnswer> + Send + 'static;
+
+    /// The answer to a question whose work has failed.
+    fn failed(number: u64) -> PeerAnswer;
 }
 
 /// Answers the questions of a stream with these headers.
@@ -41,16 +53,22 @@ pub(super) fn answers<A: Answer>(
     cluster: Option<ClusterId>,
     questions: Streaming<PeerQuestion>,
 ) -> Answers {
-    let (running, taken_back) = (FuturesUnordered::new(), BTreeMap::new());
-    let begun =
-        Answering { endpoint, headers, cluster, questions: Some(questions), running, taken_back };
+    let (tell, told) = mpsc::unbounded_channel();
+    let begun = Answering {
+        endpoint,
+        headers,
+        cluster,
+        questions: Some(questions),
+        waiting: VecDeque::new(),
+        running: BTreeMap::new(),
+        tell,
+        told,
+    };
     Box::pin(stream::unfold(begun, |mut answering| async move {
         let answer = answering.next().await?;
         Some((answer, answering))
     }))
 }
-
-type Running = Pin<Box<dyn Future<Output = (u64, Result<PeerAnswer, Aborted>)> + Send>>;
 
 struct Answering<A> {
     endpoint: A,
@@ -58,40 +76,46 @@ struct Answering<A> {
     cluster: Option<ClusterId>,
     /// `None` behind the last one.
     questions: Option<Streaming<PeerQuestion>>,
-    running: FuturesUnordered<Running>,
-    /// Ends the work on a question, by its number.
-    taken_back: BTreeMap<u64, AbortHandle>,
+    /// Questions that wait for a task, in the order of their arrival.
+    waiting: VecDeque<PeerQuestion>,
+    /// The tasks, by the numbers of their questions.
+    running: BTreeMap<u64, Task>,
+    /// The answers of the tasks: one of each, so that the channel needs no bound.
+    tell: mpsc::UnboundedSender<PeerAnswer>,
+    told: mpsc::UnboundedReceiver<PeerAnswer>,
 }
 
 impl<A: Answer> Answering<A> {
     /// The next answer. After an error the stream ends.
     async fn next(&mut self) -> Option<Result<PeerAnswer, Status>> {
         loop {
+            while self.running.len() < RUNNING_MAX
+                && let Some(question) = self.waiting.pop_front()
+            {
+                if let Some(answer) = self.work(question) {
+                    return Some(Ok(answer));
+                }
+            }
             if self.questions.is_none() && self.running.is_empty() {
                 return None;
             }
-            let may_begin = self.running.len() < RUNNING_MAX;
-            let questions = self.questions.as_mut().filter(|_| may_begin);
             let question = async {
-                match questions {
+                match &mut self.questions {
                     Some(questions) => questions.message().await,
                     None => std::future::pending().await,
                 }
             };
             let question = tokio::select! {
                 biased;
-                Some((number, answer)) = self.running.next() => {
-                    self.taken_back.remove(&number);
-                    match answer {
-                        Ok(answer) => return Some(Ok(answer)),
-                        Err(Aborted) => continue,
-                    }
+                Some(answer) = self.told.recv() => {
+                    self.running.remove(&answer.number);
+                    return Some(Ok(answer));
                 }
                 question = question => question,
             };
             match question {
                 Ok(Some(question)) => {
-                    if let Err(refusal) = self.begin(question) {
+                    if let Err(refusal) = self.take(question) {
                         self.end();
                         return Some(Err(refusal));
                     }
@@ -103,24 +127,59 @@ impl<A: Answer> Answering<A> {
         }
     }
 
-    fn begin(&mut self, question: PeerQuestion) -> Result<(), Status> {
+    /// Takes a question, or takes one back.
+    fn take(&mut self, question: PeerQuestion) -> Result<(), Status> {
         let number = question.number;
         if question.body.is_empty() {
-            if let Some(running) = self.taken_back.get(&number) {
-                running.abort();
-            }
+            self.waiting.retain(|question| question.number != number);
+            self.running.remove(&number);
             return Ok(());
         }
         self.endpoint.accept(question.version, &self.headers, self.cluster)?;
-        let (abort, aborted) = AbortHandle::new_pair();
-        self.taken_back.insert(number, abort);
-        let answer = Abortable::new(self.endpoint.answer(question), aborted);
-        self.running.push(Box::pin(async move { (number, answer.await) }));
+        if self.waiting.len() >= WAITING_MAX {
+            return Err(Status::unavailable("too many questions wait for their answers"));
+        }
+        self.waiting.push_back(question);
         Ok(())
+    }
+
+    /// Answers a question, or gives it a task.
+    fn work(&mut self, question: PeerQuestion) -> Option<PeerAnswer> {
+        let number = question.number;
+        let mut answer = Box::pin(self.endpoint.answer(question));
+        // The task polls it again, and is woken from then on.
+        if let Some(answer) = (&mut answer).now_or_never() {
+            return Some(answer);
+        }
+        let failed = A::failed(number);
+        let mut reply = Reply { answer: Some(failed), tell: self.tell.clone() };
+        let task = self.endpoint.env().spawn_request("question", async move {
+            reply.answer = Some(answer.await);
+            drop(reply);
+        });
+        self.running.insert(number, task);
+        None
     }
 
     fn end(&mut self) {
         self.questions = None;
+        self.waiting.clear();
         self.running.clear();
+    }
+}
+
+/// The reply of a task. It is told when the task ends, however it does.
+struct Reply {
+    /// That the work has failed, until it is done.
+    answer: Option<PeerAnswer>,
+    tell: mpsc::UnboundedSender<PeerAnswer>,
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(answer) = self.answer.take() {
+            // The stream may have ended.
+            let _ended = self.tell.send(answer);
+        }
     }
 }

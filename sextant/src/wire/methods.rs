@@ -31,6 +31,8 @@ pub(super) use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardSc
 
 /// The calls that are asked on shared streams ([`super::questions`]): short reads.
 pub(super) const QUESTIONS: [u32; 1] = [17];
+/// A longer request is an ordinary call.
+pub(super) const QUESTION_BYTES_MAX: usize = 64 << 10;
 
 /// Passes the coordinator's methods to a macro.
 macro_rules! coordinator_methods {

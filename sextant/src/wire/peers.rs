@@ -25,7 +25,7 @@ pub struct Peers {
     local_indexers: DashMap<NodeId, Arc<dyn IndexerApi>>,
     connections: DashMap<String, Connection>,
     connect: Connect,
-    env: Env,
+    pub(super) env: Env,
     /// The protocol versions that this process speaks.
     pub(super) versions: ProtocolVersions,
     pub(super) cluster: Arc<OwnCluster>,

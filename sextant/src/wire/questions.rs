@@ -10,8 +10,9 @@
 //! stream is refused, and the question goes as an ordinary call, which knows what to do ([`Lost::Refused`]).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use proto::env::{Env, Task};
@@ -21,6 +22,7 @@ use proto::lock::lock;
 use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
@@ -28,6 +30,9 @@ use tonic::{Code, Request, Status};
 
 /// Lanes of a connection: a process works on the questions of one lane in turn, and on those of several lanes side by side.
 const LANES: usize = 4;
+
+/// A process without lanes is asked again after this time: it may have been upgraded.
+const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// Why a question has no answer.
 pub(super) enum Lost {
@@ -42,8 +47,8 @@ pub(super) struct Questions {
     env: Env,
     lanes: [Mutex<Option<Arc<Lane>>>; LANES],
     next: AtomicUsize,
-    /// True if the other process has no lanes.
-    is_unknown: Arc<AtomicBool>,
+    /// When the other process had no lanes.
+    unknown_at: Arc<Mutex<Option<Instant>>>,
 }
 
 /// One stream of questions and answers.
@@ -128,7 +133,7 @@ pub(super) struct Opening<'c> {
 impl Questions {
     pub fn new(env: Env) -> Self {
         let (lanes, next) = (Default::default(), AtomicUsize::new(0));
-        Self { env, lanes, next, is_unknown: Arc::default() }
+        Self { env, lanes, next, unknown_at: Arc::default() }
     }
 
     /// Asks a node, and waits for the answer.
@@ -138,17 +143,19 @@ impl Questions {
         node: NodeId,
         body: Bytes,
     ) -> Result<Bytes, Lost> {
-        if self.is_unknown.load(Ordering::Relaxed) {
+        let unknown_at = *lock(&self.unknown_at);
+        if unknown_at.is_some_and(|at| at.elapsed() < UNKNOWN_FOR) {
             return Err(Lost::Refused);
         }
         let version = opening.version;
         let lane = self.lane(opening);
         let (tell, told) = oneshot::channel();
-        let Some(number) = lock(&lane.waiting).add(tell) else { return Err(ended()) };
+        // The lane may have ended meanwhile; then the question was not sent.
+        let Some(number) = lock(&lane.waiting).add(tell) else { return Err(Lost::Refused) };
         let _asked = Asked { lane: &lane, number };
         let question = PeerQuestion { number, node: node.0, version, body };
         if lane.questions.send(question).is_err() {
-            return Err(ended());
+            return Err(Lost::Refused);
         }
         told.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -175,10 +182,12 @@ impl Questions {
         let waiting: Arc<Mutex<Waiting>> = Arc::default();
         let mut request = Request::new(UnboundedReceiverStream::new(asked));
         sign(request.metadata_mut());
-        let (told, is_unknown) = (Told(Arc::clone(&waiting)), Arc::clone(&self.is_unknown));
+        let (told, unknown_at) = (Told(Arc::clone(&waiting)), Arc::clone(&self.unknown_at));
         let reader = self.env.spawn_request("questions", async move {
             if let Err(status) = read_answers(client, request, &told.0).await {
-                is_unknown.fetch_or(status.code() == Code::Unimplemented, Ordering::Relaxed);
+                if status.code() == Code::Unimplemented {
+                    *lock(&unknown_at) = Some(Instant::now());
+                }
                 lock(&told.0).end(|| refused(&status));
             }
         });
@@ -207,6 +216,10 @@ async fn read_answers(
 fn refused(status: &Status) -> Lost {
     match status.code() {
         Code::Unimplemented | Code::FailedPrecondition => Lost::Refused,
+        // One message was too long, which says nothing about the other questions.
+        Code::OutOfRange | Code::ResourceExhausted => {
+            Lost::Ended(Status::unavailable(status.message()))
+        }
         _ => Lost::Ended(status.clone()),
     }
 }

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use futures::future::join_all;
 use proto::env::{Env, Task};
+use proto::grpc::peer_client::PeerClient;
 use proto::grpc::peer_server::{Peer, PeerServer};
 use proto::grpc::{PeerAnswer, PeerQuestion, PeerReply, PeerRequest};
 use proto::lock::lock;
@@ -235,6 +237,37 @@ async fn a_process_of_an_older_version_is_asked_in_a_common_one() {
     let indexer = caller(&address, newer);
     for epoch in 1..20 {
         assert_eq!(rows(indexer.first_batch(scan(epoch)).await), epoch);
+    }
+}
+
+#[tokio::test]
+async fn work_goes_on_while_the_caller_reads_no_answers() {
+    const QUESTIONS: u64 = 60;
+    let answers = Arc::new(Answers { awaited: QUESTIONS, ..Answers::default() });
+    let (listener, address) = listen("127.0.0.1:0").await;
+    let _serving = serve(listener, &answers, SPOKEN);
+    let channel = tonic::transport::Channel::from_shared(format!("http://{address}")).unwrap();
+    let mut client = PeerClient::new(channel.connect().await.unwrap());
+    let question = |number| {
+        // An answer of 64 KiB: a few of them fill all buffers on the way.
+        let body = super::codec::encode(&(17u32, (scan(32 << 10),))).unwrap();
+        PeerQuestion { number, node: NODE.0, version: SPOKEN.newest, body }
+    };
+    let questions: Vec<_> = (1..=QUESTIONS).map(question).collect();
+    let asked = tokio_stream::iter(questions).chain(tokio_stream::pending());
+    let mut unread = client.ask(asked).await.unwrap().into_inner();
+    for _ in 0..200 {
+        if lock(&answers.epochs).len() as u64 == QUESTIONS
+            && answers.open.load(Ordering::SeqCst) == 0
+        {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(lock(&answers.epochs).len() as u64, QUESTIONS);
+    assert_eq!(answers.open.load(Ordering::SeqCst), 0, "all have given back what they held");
+    for _ in 0..QUESTIONS {
+        assert!(unread.message().await.unwrap().is_some(), "the answers wait");
     }
 }
 

@@ -134,6 +134,7 @@ impl Remote {
     async fn call<T: DeserializeOwned>(&self, number: u32, arguments: impl Serialize) -> Result<T> {
         let body = encode(&(number, arguments))?;
         if QUESTIONS.contains(&number)
+            && body.len() <= QUESTION_BYTES_MAX
             && let Some(answer) = self.ask(body.clone()).await?
         {
             return decode::<Result<T>>(&answer)?;

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use futures::{Stream, StreamExt, stream};
 use proto::Result;
+use proto::env::Env;
 use proto::grpc::peer_server::{Peer, PeerServer};
 use proto::grpc::{PeerAnswer, PeerQuestion, PeerReply, PeerRequest};
 use proto::model::identity::ClusterId;
@@ -31,6 +32,16 @@ struct PeerEndpoint {
 }
 
 impl Answer for PeerEndpoint {
+    fn env(&self) -> &Env {
+        &self.peers.env
+    }
+
+    fn failed(number: u64) -> PeerAnswer {
+        let error = proto::Error::internal("the work on a question failed; the log says where");
+        let body = encode::<Result<()>>(&Err(error));
+        PeerAnswer { number, body: body.unwrap_or_default() }
+    }
+
     fn accept(
         &self,
         version: u32,
