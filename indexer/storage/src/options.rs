@@ -18,6 +18,8 @@ pub struct StoreOptions {
     /// Write rate of compactions in the background, in bytes per second, as long as lists are
     /// short.
     pub compaction_bytes_per_s: u64,
+    /// Flushes, compactions and merges in memory that run at once, of each kind.
+    pub workers_max: usize,
     /// Fragments that are open at once. Reads of further ones open them again.
     pub open_files_max: usize,
 }
@@ -29,6 +31,7 @@ impl Default for StoreOptions {
             log_bytes: 96 << 20,
             log: LogOptions::default(),
             compaction_bytes_per_s: 128 << 20,
+            workers_max: 2,
             open_files_max: OPEN_FILES_MAX,
         }
     }

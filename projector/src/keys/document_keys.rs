@@ -102,22 +102,24 @@ impl KeyParts {
                 (elements.len(), bytes().max().unwrap_or(0), bytes().sum())
             }
         };
-        let check = |reason, what: &str, bytes, limit| match bytes <= limit {
+        // What is said of a document is spelled out only for one that exceeds a limit.
+        let check = |reason, what: &dyn Fn() -> String, bytes, limit| match bytes <= limit {
             true => Ok(()),
             false => {
-                let what = format!("{what} takes {bytes} bytes, the limit is {limit}");
+                let what = format!("{} takes {bytes} bytes, the limit is {limit}", what());
                 Err(OverLimit::new(reason, what))
             }
         };
-        check(KeyTooLong, "a key", around + longest, KEY_BYTES_MAX)?;
-        check(IncludeTooLong, "the set of included values", include_bytes, include_bytes_max)?;
+        check(KeyTooLong, &|| "a key".to_owned(), around + longest, KEY_BYTES_MAX)?;
+        let included = || "the set of included values".to_owned();
+        check(IncludeTooLong, &included, include_bytes, include_bytes_max)?;
         if count > ENTRIES_MAX {
             let what = format!("the document has {count} entries, the limit is {ENTRIES_MAX}");
             return Err(OverLimit::new(TooManyEntries, what));
         }
         let bytes = sum + count * (around + include_bytes);
-        let what = format!("the set of its {count} entries");
-        check(EntriesTooLong, &what, bytes, ENTRIES_BYTES_MAX)
+        let all = || format!("the set of its {count} entries");
+        check(EntriesTooLong, &all, bytes, ENTRIES_BYTES_MAX)
     }
 
     /// Returns one key per distinct element of the array part, or one key without an array part.

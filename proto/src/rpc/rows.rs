@@ -86,6 +86,7 @@ impl<'a> RowIter<'a> {
 impl<'a> Iterator for RowIter<'a> {
     type Item = Row<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Row<'a>> {
         if self.rest.is_empty() {
             return None;
@@ -97,6 +98,7 @@ impl<'a> Iterator for RowIter<'a> {
 }
 
 /// `take_bytes` for the common case of a one-byte length.
+#[inline]
 fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = match rest.first()? {
         short if *short < 0x80 => {

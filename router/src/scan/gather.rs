@@ -26,6 +26,8 @@ pub(crate) struct Gather {
     reverse: bool,
     distinct: Option<Distinct>,
     block_bytes: usize,
+    /// True once a full block was merged.
+    is_long: bool,
 }
 
 /// A shard and a position in its current block.
@@ -140,7 +142,18 @@ impl Gather {
             reverse,
             distinct,
             block_bytes: FIRST_BLOCK_BYTES,
+            is_long: false,
         }
+    }
+
+    /// A merge that [`Self::go_on`] gives its shards.
+    pub fn parked(reverse: bool) -> Self {
+        Self::new(Vec::new(), reverse, None)
+    }
+
+    /// True if so much was merged that the rest is worth a task of its own.
+    pub fn is_long(&self) -> bool {
+        self.is_long && self.shards.len() > 1 && self.distinct.is_none()
     }
 
     /// Ends the shard scans and drops their buffered rows.
@@ -171,6 +184,7 @@ impl Gather {
             }
             self.merge_into(&mut builder)?;
         }
+        self.is_long = self.block_bytes == BLOCK_BYTES;
         self.block_bytes = (self.block_bytes * 4).min(BLOCK_BYTES);
         Ok((!builder.is_empty()).then(|| builder.finish()))
     }

@@ -22,6 +22,7 @@ pub(crate) mod token;
 pub mod virtual_scan;
 
 mod gather;
+mod merge_ahead;
 mod plan;
 mod resume;
 mod retry_round;

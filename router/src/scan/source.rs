@@ -6,6 +6,7 @@ use proto::model::index::IndexInfo;
 use proto::rpc::scan::{Output, ScanRequest};
 
 use super::gather::{BLOCK_BYTES, Gather};
+use super::merge_ahead::{AHEAD_BYTES, MergeAhead};
 use super::plan::ScanPlan;
 use super::shard_stream::ShardStream;
 use super::unordered::{PARALLEL_SHARDS, Unordered};
@@ -14,11 +15,13 @@ use super::virtual_scan::UnorderedProgress;
 /// The row source of a scan.
 pub(super) enum RowSource {
     Ordered(Gather),
+    /// The rest of a long ordered scan.
+    Ahead(MergeAhead),
     Unordered(Box<Unordered>),
 }
 
 /// Estimates the memory that a scan holds: for each shard that is read in parallel its channel, a transport window of the
-/// same size, and the merged block.
+/// same size, and the merged block; and the blocks that are merged ahead.
 pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: usize) -> usize {
     let places = index.topology.placement.iter().filter_map(|replicas| replicas.first());
     let nodes = places.collect::<BTreeSet<_>>().len().max(1);
@@ -27,7 +30,7 @@ pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: 
         None if is_merged(request) => nodes,
         None => PARALLEL_SHARDS.min(nodes),
     };
-    shards * (2 * ahead_bytes + BLOCK_BYTES)
+    shards * (2 * ahead_bytes + BLOCK_BYTES) + AHEAD_BYTES
 }
 
 /// True if the scan merges its shards, and so reads all of them in parallel. A scan of a few slices does so in any order.

@@ -12,6 +12,8 @@ use proto::rpc::scan::Output;
 use proto::{Error, Result};
 use tokio::time::Instant;
 
+use super::gather::Gather;
+use super::merge_ahead::MergeAhead;
 use super::plan::ScanPlan;
 use super::resume::fingerprint;
 use super::source::{RowSource, begin_shards, bytes_held};
@@ -24,12 +26,31 @@ pub struct ScanStream {
     plan: ScanPlan,
     lease: EpochLease,
     source: RowSource,
-    resume_after: Option<Bytes>,
+    place: Place,
     left: RowsLeft,
     page_left: u64,
     done: bool,
     /// `None` while the scan is parked.
     permit: Option<Permit>,
+}
+
+/// The place of an ordered scan.
+enum Place {
+    /// Behind an entry, or at the beginning.
+    Behind(Option<Bytes>),
+    /// Behind the last row of a block. To find that row costs a pass over the block, and is needed seldom.
+    BehindBlock(RowBlock),
+}
+
+impl Place {
+    fn resume_after(&self) -> Option<Bytes> {
+        match self {
+            Self::Behind(entry) => entry.clone(),
+            Self::BehindBlock(block) => {
+                block.iter().last().map(|row| Bytes::copy_from_slice(row.entry))
+            }
+        }
+    }
 }
 
 /// The rest of OFFSET and LIMIT.
@@ -58,7 +79,7 @@ impl ScanStream {
         left: RowsLeft,
     ) -> Self {
         Self {
-            resume_after: plan.resume_after.clone(),
+            place: Place::Behind(plan.resume_after.clone()),
             done: left.limit == Some(0),
             page_left: u64::MAX,
             permit: Some(permit),
@@ -90,8 +111,12 @@ impl ScanStream {
     pub fn park(&mut self) {
         match &mut self.source {
             RowSource::Ordered(gather) => gather.park(),
+            RowSource::Ahead(ahead) => {
+                self.source = RowSource::Ordered(Gather::parked(ahead.reverse));
+            }
             RowSource::Unordered(unordered) => unordered.park(),
         }
+        self.place = Place::Behind(self.place.resume_after());
         self.permit = None;
     }
 
@@ -103,11 +128,25 @@ impl ScanStream {
         let permit = context.admission.admit(bytes, deadline).await?;
         if let RowSource::Ordered(gather) = &mut self.source {
             let rows_max = self.left.limit.map(|limit| limit.saturating_add(self.left.offset));
-            let resume_after = self.resume_after.clone();
+            let resume_after = self.place.resume_after();
             gather.go_on(begin_shards(&ScanPlan { resume_after, rows_max, ..self.plan.clone() }));
         }
         self.permit = Some(permit);
         Ok(())
+    }
+
+    /// Gives the merge of a long scan a task of its own.
+    fn merge_ahead(&mut self) {
+        let is_long = matches!(&self.source, RowSource::Ordered(gather) if gather.is_long());
+        if !is_long {
+            return;
+        }
+        let reverse = self.plan.request.reverse;
+        let parked = RowSource::Ordered(Gather::parked(reverse));
+        if let RowSource::Ordered(gather) = std::mem::replace(&mut self.source, parked) {
+            let ahead = MergeAhead::begin(gather, reverse, &self.plan.context.env);
+            self.source = RowSource::Ahead(ahead);
+        }
     }
 
     /// Returns the next batch, `None` after the last.
@@ -129,8 +168,10 @@ impl ScanStream {
         while !self.done && self.page_left > 0 {
             let block = match &mut self.source {
                 RowSource::Ordered(gather) => gather.next().await?,
+                RowSource::Ahead(ahead) => ahead.next().await?,
                 RowSource::Unordered(unordered) => unordered.next().await?,
             };
+            self.merge_ahead();
             let Some(block) = block else {
                 self.done = true;
                 break;
@@ -150,7 +191,9 @@ impl ScanStream {
             return Ok(None);
         }
         let (shards_done, resume_after, virtual_scans) = match &self.source {
-            RowSource::Ordered(_) => (0, self.resume_after.clone(), Vec::new()),
+            RowSource::Ordered(_) | RowSource::Ahead(_) => {
+                (0, self.place.resume_after(), Vec::new())
+            }
             RowSource::Unordered(unordered) => unordered.for_token(),
         };
         let token = Token {
@@ -183,13 +226,19 @@ impl ScanStream {
             self.done |= *limit == 0;
         }
         let read = if plant::is(Plant::PageCutShort) { rows } else { skip + take };
-        let last = read.checked_sub(1).and_then(|last| block.iter().nth(last as usize));
-        if let Some(last) = last {
-            match &mut self.source {
-                RowSource::Ordered(_) => {
-                    self.resume_after = Some(Bytes::copy_from_slice(last.entry));
+        let last = || block.iter().nth(read.checked_sub(1)? as usize).map(|row| row.entry);
+        match &mut self.source {
+            RowSource::Unordered(unordered) => {
+                if let Some(last) = last() {
+                    unordered.delivered(last);
                 }
-                RowSource::Unordered(unordered) => unordered.delivered(last.entry),
+            }
+            RowSource::Ordered(_) | RowSource::Ahead(_) if read == 0 => {}
+            RowSource::Ordered(_) | RowSource::Ahead(_) if read == rows => {
+                self.place = Place::BehindBlock(block.clone());
+            }
+            RowSource::Ordered(_) | RowSource::Ahead(_) => {
+                self.place = Place::Behind(last().map(Bytes::copy_from_slice));
             }
         }
         if take == rows {
@@ -211,7 +260,6 @@ mod tests {
     use proto::model::ids::BucketId;
     use proto::rpc::scan::ShardBatch;
 
-    use super::super::gather::Gather;
     use super::super::shard;
     use super::super::shard_stream::ShardStream;
     use super::super::source::plan_source;

@@ -168,7 +168,7 @@ impl Replying for Box<ScanReplies> {
 }
 
 impl ScanReplies {
-    async fn lines(&self, block: &RowBlock) -> Result<Vec<u8>> {
+    async fn lines(&mut self, block: &RowBlock) -> Result<Vec<u8>> {
         let mut lines = Vec::with_capacity(block.data.len() + block.data.len() / 4);
         for row in block.iter() {
             let types = self.plan.columns.iter().map(|column| column.column_type);
@@ -184,7 +184,7 @@ impl ScanReplies {
         Ok(lines)
     }
 
-    async fn rows(&self, block: &RowBlock) -> Result<Vec<ScanRow>> {
+    async fn rows(&mut self, block: &RowBlock) -> Result<Vec<ScanRow>> {
         let mut rows = Vec::new();
         for row in block.iter() {
             let texts = self.printer.texts(&self.plan.columns, row)?;

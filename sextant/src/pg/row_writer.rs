@@ -89,7 +89,7 @@ impl RowWriter {
     /// Writes a row of a scan.
     pub(super) fn entry(
         &self,
-        printer: &EntryPrinter,
+        printer: &mut EntryPrinter,
         row: Row<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn printer(cells: Vec<Cell>) -> EntryPrinter {
-        EntryPrinter::with_parts(cells, vec![false, true], 1)
+        EntryPrinter::with_directions(cells, vec![false, true])
     }
 
     fn print(cells: Vec<Cell>, types: &[ColumnType], shape: Shape) -> Vec<u8> {
@@ -131,7 +131,7 @@ mod tests {
         let writer = RowWriter::new(shape, &columns(types), &[]);
         let mut out = b"before".to_vec();
         let row = Row { entry: &entry, include: &include };
-        writer.entry(&printer(cells), row, &mut out).unwrap();
+        writer.entry(&mut printer(cells), row, &mut out).unwrap();
         out.split_off(6)
     }
 
@@ -166,8 +166,8 @@ mod tests {
         let writer = RowWriter::new(Shape::Data, &columns(&[ColumnType::Text]), &[]);
         let mut out = Vec::new();
         let row = Row { entry: b"\x40abc", include: b"" };
-        assert!(writer.entry(&printer(vec![Cell::Id]), row, &mut out).is_err());
-        assert!(writer.entry(&printer(vec![Cell::Include(0)]), row, &mut out).is_err());
+        assert!(writer.entry(&mut printer(vec![Cell::Id]), row, &mut out).is_err());
+        assert!(writer.entry(&mut printer(vec![Cell::Include(0)]), row, &mut out).is_err());
         assert!(out.is_empty());
     }
 

@@ -216,8 +216,11 @@ impl Rows {
     }
 
     /// True if computed columns have cost so much that other tasks must run.
-    fn must_yield(&self) -> bool {
-        matches!(&self.source, ResultSource::Scan { printer, .. } if printer.must_yield())
+    fn must_yield(&mut self) -> bool {
+        match &mut self.source {
+            ResultSource::Scan { printer, .. } => printer.must_yield(),
+            _ => false,
+        }
     }
 
     /// Writes rows of the current batch up to a bound; returns their number, 0 if there are none.
@@ -261,7 +264,7 @@ impl Rest {
     /// Writes rows up to a bound, or until other tasks must run; returns their number.
     fn print(
         &mut self,
-        printer: &EntryPrinter,
+        printer: &mut EntryPrinter,
         writer: &RowWriter,
         out: &mut Vec<u8>,
         bounds: Bounds,

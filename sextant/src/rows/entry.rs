@@ -6,16 +6,15 @@
 //! order of columns costs one walk.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::expr::ColumnType;
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::{Scope, eval};
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::Row;
-use proto::value::Value;
-use proto::value::key::{decode_part, skip_part, write_part_text};
+use proto::value::key::{decode_part, skip_part, take_number, write_number, write_part_text};
 use proto::value::path::Step;
+use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
 
 use super::format::Format;
@@ -26,9 +25,11 @@ use crate::sql::plan::{Cell, ColumnInfo};
 pub(crate) struct EntryPrinter {
     cells: Vec<Cell>,
     descending: Vec<bool>,
-    included: usize,
     /// The cost of computed columns since it was last asked for.
-    spent: AtomicU64,
+    spent: u64,
+    /// Places of parts, kept from row to row because clearing them costs as much as printing a number.
+    key_starts: Starts,
+    include_starts: Starts,
 }
 
 /// The cost of computed columns after which other tasks run: about a millisecond.
@@ -37,38 +38,41 @@ const TURN_COST: u64 = 1 << 20;
 impl EntryPrinter {
     /// A printer of the given cells of an index's rows.
     pub(crate) fn new(spec: &IndexSpec, cells: Vec<Cell>) -> Self {
-        Self::with_parts(cells, spec.descending(), spec.include.len())
+        Self::with_directions(cells, spec.descending())
     }
 
-    /// A printer for entries with these key parts and included values.
-    pub(crate) fn with_parts(cells: Vec<Cell>, descending: Vec<bool>, included: usize) -> Self {
-        Self { cells, descending, included, spent: AtomicU64::new(0) }
+    /// A printer for entries with these directions of their key parts.
+    pub(crate) fn with_directions(cells: Vec<Cell>, descending: Vec<bool>) -> Self {
+        let (key_starts, include_starts) = ([0; PARTS_MAX + 1], [0; PARTS_MAX + 1]);
+        Self { cells, descending, spent: 0, key_starts, include_starts }
     }
 
     /// True if the computed columns have cost so much that other tasks must run before the next row.
     pub(crate) fn is_due(&self) -> bool {
-        self.spent.load(Ordering::Relaxed) >= TURN_COST
+        self.spent >= TURN_COST
     }
 
     /// The same, and the cost counts from zero again.
-    pub(crate) fn must_yield(&self) -> bool {
+    pub(crate) fn must_yield(&mut self) -> bool {
         let is_due = self.is_due();
         if is_due {
-            self.spent.store(0, Ordering::Relaxed);
+            self.spent = 0;
         }
         is_due
     }
 
     /// The cells of one row, to be written one by one.
-    pub(crate) fn row<'r>(&'r self, row: Row<'r>) -> EntryRow<'r> {
-        let key = Parts::new(row.entry, &self.descending);
-        let include = Parts::new(row.include, &[]);
-        EntryRow { printer: self, row, key, include, cost: CostMeter::for_evaluation() }
+    #[inline]
+    pub(crate) fn row<'r>(&'r mut self, row: Row<'r>) -> EntryRow<'r> {
+        let Self { cells, descending, spent, key_starts, include_starts, .. } = self;
+        let key = Parts::new(row.entry, descending, key_starts);
+        let include = Parts::new(row.include, &[], include_starts);
+        EntryRow { cells, row, key, include, spent, cost: CostMeter::for_evaluation() }
     }
 
     /// Returns the cells of one row as text; `None` for NULL and MISSING.
     pub(crate) fn texts(
-        &self,
+        &mut self,
         columns: &[ColumnInfo],
         row: Row<'_>,
     ) -> Result<Vec<Option<String>>> {
@@ -82,39 +86,22 @@ impl EntryPrinter {
         }
         Ok(texts)
     }
-
-    /// Decodes all values of an entry, for expressions.
-    fn decode(&self, row: Row<'_>) -> Result<EntryScope> {
-        let mut columns = Vec::with_capacity(self.descending.len() + self.included);
-        let mut rest = row.entry;
-        for &descending in &self.descending {
-            columns.push(decode_part(&mut rest, descending)?);
-        }
-        let id = String::from_utf8(rest.to_vec()).map_err(|_| corrupt())?;
-        let mut rest = row.include;
-        while !rest.is_empty() {
-            columns.push(decode_part(&mut rest, false)?);
-        }
-        Ok(EntryScope { id, columns })
-    }
 }
 
 /// One row of a scan, with the known positions of its parts.
 pub(crate) struct EntryRow<'r> {
-    printer: &'r EntryPrinter,
+    cells: &'r [Cell],
     row: Row<'r>,
     key: Parts<'r>,
     include: Parts<'r>,
-    /// The cost of the computed columns.
+    /// The printer's cost of computed columns, and that of this row.
+    spent: &'r mut u64,
     cost: CostMeter,
 }
 
 impl Drop for EntryRow<'_> {
     fn drop(&mut self) {
-        // Most rows have no computed column, and an atomic addition costs as much as the rest of such a row.
-        if self.cost.spent() > 0 {
-            self.printer.spent.fetch_add(self.cost.spent(), Ordering::Relaxed);
-        }
+        *self.spent += self.cost.spent();
     }
 }
 
@@ -128,16 +115,16 @@ impl EntryRow<'_> {
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         let (key, include) = (&mut self.key, &mut self.include);
-        match &self.printer.cells[n] {
+        match &self.cells[n] {
             Cell::Id => {
-                out.extend_from_slice(key.rest(self.printer.descending.len())?);
+                out.extend_from_slice(key.rest(key.descending.len())?);
                 Ok(true)
             }
             Cell::Key(part) => key.write(usize::from(*part), column_type, format, out),
             Cell::Include(part) => include.write(usize::from(*part), column_type, format, out),
             Cell::Computed(expr) => {
                 self.cost.add_bytes(self.row.entry.len() + self.row.include.len())?;
-                let scope = self.printer.decode(self.row)?;
+                let scope = EntryScope::decode(self.row, key.descending)?;
                 let value = eval(expr, &scope, &self.cost)?;
                 self.cost.add_value(&value)?;
                 write_value(&value, column_type, format, out)
@@ -150,18 +137,21 @@ impl EntryRow<'_> {
 /// Maximum of parts in an entry.
 const PARTS_MAX: usize = proto::model::index::COLUMNS_MAX;
 
+/// Positions of parts. The first one is always 0.
+type Starts = [u32; PARTS_MAX + 1];
+
 /// Consecutive encoded parts. Parts beyond the given directions are ascending.
 struct Parts<'a> {
     bytes: &'a [u8],
     descending: &'a [bool],
     /// Positions of the first parts; `known` says how many are found.
-    starts: [u32; PARTS_MAX + 1],
+    starts: &'a mut Starts,
     known: usize,
 }
 
 impl<'a> Parts<'a> {
-    fn new(bytes: &'a [u8], descending: &'a [bool]) -> Self {
-        Self { bytes, descending, starts: [0; PARTS_MAX + 1], known: 0 }
+    fn new(bytes: &'a [u8], descending: &'a [bool], starts: &'a mut Starts) -> Self {
+        Self { bytes, descending, starts, known: 0 }
     }
 
     fn is_descending(&self, part: usize) -> bool {
@@ -193,27 +183,42 @@ impl<'a> Parts<'a> {
         let descending = self.is_descending(part);
         // Text is the same in both formats. Numbers have their column's type since they were indexed, but for results of
         // arithmetic.
-        let straight = match format {
-            Format::Text => column_type != ColumnType::Bool,
-            Format::Binary => column_type == ColumnType::Text,
-        };
-        let present = match straight {
-            true => {
-                let start = out.len();
-                let present = write_part_text(&mut rest, descending, out)?;
-                check_integer(&out[start..], column_type)?;
-                present
+        let present = match (column_type, format) {
+            (ColumnType::Int4 | ColumnType::Int8, Format::Text) => {
+                match take_number(&mut rest, descending)? {
+                    Some(number) => write_integer(number, column_type, out)?,
+                    None => {
+                        let start = out.len();
+                        let present = write_part_text(&mut rest, descending, out)?;
+                        check_integer(&out[start..], column_type)?;
+                        present
+                    }
+                }
             }
-            false => {
+            (ColumnType::Text, _) => write_part_text(&mut rest, descending, out)?,
+            (ColumnType::Bool, _) | (_, Format::Binary) => {
                 let value = decode_part(&mut rest, descending)?;
                 write_value(&value, column_type, format, out)?
             }
+            (_, Format::Text) => write_part_text(&mut rest, descending, out)?,
         };
         if self.known == part && part < PARTS_MAX {
             self.known += 1;
             self.starts[self.known] = (self.bytes.len() - rest.len()) as u32;
         }
         Ok(present)
+    }
+}
+
+/// Writes the digits of a number in an integer's column.
+#[inline]
+fn write_integer(number: Number, column_type: ColumnType, out: &mut Vec<u8>) -> Result<bool> {
+    match number {
+        Number::Int(int) if column_type == ColumnType::Int8 || i32::try_from(int).is_ok() => {
+            write_number(number, out);
+            Ok(true)
+        }
+        _ => Err(out_of_range(number, column_type)),
     }
 }
 
@@ -239,6 +244,23 @@ fn fits<T: std::str::FromStr>(text: &[u8]) -> bool {
 struct EntryScope {
     id: String,
     columns: Vec<Value>,
+}
+
+impl EntryScope {
+    /// Decodes all values of an entry, for expressions.
+    fn decode(row: Row<'_>, descending: &[bool]) -> Result<Self> {
+        let mut columns = Vec::with_capacity(descending.len());
+        let mut rest = row.entry;
+        for &descending in descending {
+            columns.push(decode_part(&mut rest, descending)?);
+        }
+        let id = String::from_utf8(rest.to_vec()).map_err(|_| corrupt())?;
+        let mut rest = row.include;
+        while !rest.is_empty() {
+            columns.push(decode_part(&mut rest, false)?);
+        }
+        Ok(Self { id, columns })
+    }
 }
 
 impl Scope for EntryScope {

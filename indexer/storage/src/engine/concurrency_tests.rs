@@ -185,6 +185,57 @@ async fn no_work_on_another_thread_loses_or_doubles_an_entry() {
     assert_eq!(store.progress()[0].entries, DOCUMENTS);
 }
 
+/// A disk may be slow for one file, and the flush of a large index takes long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flush_that_takes_long_holds_up_no_flush_of_another_index() {
+    const OTHER: LocalIndexId = LocalIndexId { index: IndexId(2), ..INDEX };
+    let dir = tempfile::tempdir().unwrap();
+    let options = StoreOptions { memory_bytes: 256 << 10, ..StoreOptions::default() };
+    let store = Arc::new(built(&Env::real(), dir.path(), options).await);
+    let spec = IndexSpec::new("other", "b");
+    let other = IndexInfo::new(OTHER.index, BUCKET, spec, vec![vec![NODE]]);
+    store.begin_build(Arc::new(other), Grouping::Together).await.unwrap();
+    store.begin_backfill(OTHER).await.unwrap();
+    store.backfill(OTHER, Bytes::new()).await.unwrap();
+    store.apply(batch(2, 0, 0..0)).await.unwrap();
+    store.finish_build(OTHER, &mark(2, 0)).await.unwrap();
+    let (slow, other) = (store.context.state.get(INDEX).unwrap(), store.context.state.get(OTHER));
+    let (other, (end, ended)) = (other.unwrap(), std::sync::mpsc::channel::<()>());
+    let locked = Arc::new(tokio::sync::Notify::new());
+    let (told, index) = (Arc::clone(&locked), Arc::clone(&slow));
+    let holder = std::thread::spawn(move || {
+        let _flush_in_progress = lock(&index.flush);
+        told.notify_one();
+        let _until_the_test_ends = ended.recv();
+    });
+    locked.notified().await;
+    let written = async {
+        for epoch in 3.. {
+            let mut writer = KeyVersionsWriter::default();
+            for n in 0..100 {
+                // The slow index has more, so that it is chosen first.
+                writer.mutation(1, MutationKind::Upsert, &format!("d{n:05}"), 2);
+                writer.index(INDEX, 1);
+                writer.entry(SLICE, &[epoch as u8; 64], &[]);
+                writer.index(OTHER, 1);
+                writer.entry(SLICE, &[epoch as u8; 32], &[]);
+            }
+            let (body, to) = (writer.finish(), Seqno(u64::MAX));
+            let piece = Piece { body, base: Seqno(0), after: Seqno(0), to };
+            let batch = EpochBatch { mark: mark(epoch, epoch - 1), pieces: vec![piece] };
+            store.apply(batch).await.unwrap();
+            if other.longest_list.load(Ordering::Relaxed) > 0 {
+                break;
+            }
+        }
+    };
+    let written = tokio::time::timeout(std::time::Duration::from_secs(30), written).await;
+    drop(end);
+    holder.join().unwrap();
+    written.expect("the other index was flushed");
+    assert_eq!(slow.longest_list.load(Ordering::Relaxed), 0, "the slow flush had ended before");
+}
+
 /// A spawner that can hold blocking work back.
 #[derive(Default)]
 struct Gate {

@@ -1,13 +1,19 @@
 //! Background work: merges of runs, flushes, compactions, and the release of memory and log.
 //!
-//! There is at most one worker of each kind, so that no kind starves another: merges of runs never
-//! wait for a flush, nor flushes for a compaction. A flush begins when memory exceeds a first limit
-//! or the log grows too long. It picks the index with the largest `A·memory + B·log held`. Above a
-//! second limit, epochs wait. Both limits leave room for the block cache.
+//! Each kind has its own workers, so that no kind starves another: merges of runs never wait for a
+//! flush, nor flushes for a compaction. An index has at most one worker of a kind. Several indexes
+//! are flushed or compacted at once, up to [`StoreOptions::workers_max`], if one worker does not
+//! keep up: memory that a flush is writing already counts as written when the next one is chosen.
+//!
+//! A flush begins when memory exceeds a first limit or the log grows too long. It picks the index
+//! with the largest `A·memory + B·log held`. Above a second limit, epochs wait. Both limits leave
+//! room for the block cache.
 //!
 //! Counted are runs, memtables, the fragments' indexes and filters, pending log records, and memory
 //! held by flushes and compactions. Not counted are the current epoch, the allocator's overhead,
 //! and runs that only a stalled scan still reads.
+//!
+//! [`StoreOptions::workers_max`]: crate::options::StoreOptions::workers_max
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +28,7 @@ use crate::maintain::compaction::{CompactionScope, compact_index};
 use crate::maintain::flush::flush;
 use crate::maintain::merge_runs::{is_worth_merging, merge_index_runs};
 use crate::maintain::release::release_log;
-use crate::node::background::Background;
+use crate::node::background::{WorkKind, Workers};
 use crate::node::context::EngineContext;
 
 /// Interval between retries of a failed flush while epochs wait for memory.
@@ -39,45 +45,87 @@ pub async fn wait_for_room(context: &Arc<EngineContext>) {
         if context.has_room() {
             return;
         }
-        flush_in_background(context);
+        start(context, WorkKind::Flush, flush_where_needed);
         // The end of a flush wakes this wait; the time-out is for a flush that failed.
         let _ = tokio::time::timeout(RETRY, room).await;
     }
 }
 
-/// The index whose flush frees most.
-fn pick_flush(context: &EngineContext) -> Option<Arc<LocalIndex>> {
+/// An index that a worker of a kind has, until this value is dropped.
+struct Turn<'a> {
+    context: &'a EngineContext,
+    kind: WorkKind,
+    index: Arc<LocalIndex>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        lock(&self.context.background).workers(self.kind).give_back(&self.index);
+    }
+}
+
+/// Takes the index that `choose` chooses among those that no worker of the kind has.
+fn take(
+    context: &EngineContext,
+    kind: WorkKind,
+    choose: impl FnOnce(&Workers) -> Option<Arc<LocalIndex>>,
+) -> Option<Turn<'_>> {
+    let mut background = lock(&context.background);
+    let workers = background.workers(kind);
+    let index = choose(workers)?;
+    workers.take(&index);
+    Some(Turn { context, kind, index })
+}
+
+/// The index whose flush frees most, if there is a reason for a flush beside those in progress.
+/// Indexes in `tried` are passed over.
+fn pick_flush(
+    context: &EngineContext,
+    flushes: &Workers,
+    tried: &[Arc<LocalIndex>],
+) -> Option<Arc<LocalIndex>> {
+    let indexes = context.state.indexes_and_rebuilds();
     let end = context.log.end();
-    let weight = |index: &Arc<LocalIndex>| {
-        let held = index.stats.needs_log_from().map_or(0, |lsn| end.saturating_sub(lsn));
-        MEMORY_WEIGHT * index.memory_bytes() + LOG_WEIGHT * held
+    let held = |index: &Arc<LocalIndex>| {
+        index.stats.needs_log_from().map_or(0, |lsn| end.saturating_sub(lsn))
     };
-    context.state.indexes_and_rebuilds().into_iter().max_by_key(weight)
-}
-
-fn wants_flush(context: &EngineContext) -> bool {
+    let weight =
+        |index: &&Arc<LocalIndex>| MEMORY_WEIGHT * index.memory_bytes() + LOG_WEIGHT * held(index);
+    let is_tried = |index: &Arc<LocalIndex>| tried.iter().any(|one| Arc::ptr_eq(one, index));
+    let free = || indexes.iter().filter(|index| !flushes.has(index) && !is_tried(index));
+    let unwritten: u64 = indexes.iter().map(|index| flushes.unwritten_bytes(index)).sum();
     // With little memory left, flushes must begin before epochs have to wait.
-    context.unwritten_bytes() > context.options.flush_bytes().min(context.room_bytes() / 2)
-        || context.log.held_bytes() > context.options.log_bytes
-        || context.state.indexes_and_rebuilds().iter().any(|index| index.stats.is_full())
+    let is_much = unwritten > context.options.flush_bytes().min(context.room_bytes() / 2);
+    // An index that holds little of a long log was flushed not long ago.
+    let holds = |index: &Arc<LocalIndex>| held(index) > context.options.log_bytes / 2;
+    let is_urgent =
+        |index: &Arc<LocalIndex>| index.stats.is_full() || context.is_log_long() && holds(index);
+    let wants = is_much || free().any(is_urgent);
+    free().max_by_key(weight).filter(|_| wants).cloned()
 }
 
-/// Starts a worker unless one of its kind is running.
-fn work(
+/// Starts a worker, unless the most of its kind are running: then one of them looks for more work
+/// before it ends.
+fn start(
     context: &Arc<EngineContext>,
-    flag: fn(&mut Background) -> &mut bool,
-    work: impl FnOnce(&Arc<EngineContext>) -> Result<()> + Send + 'static,
+    kind: WorkKind,
+    work: fn(&Arc<EngineContext>) -> Result<()>,
 ) {
-    if std::mem::replace(flag(&mut lock(&context.background)), true) {
+    let workers_max = context.options.workers_max;
+    if !lock(&context.background).workers(kind).begin(workers_max) {
         return;
     }
     let task = Arc::clone(context);
     // The worker publishes in steps: after a panic the node's lists and flags may be half changed.
     context.env.spawn_blocking("storage-upkeep", TaskPolicy::EndProcess, move || {
-        if let Err(error) = work(&task) {
-            note_trouble(&task, &error);
+        loop {
+            if let Err(error) = work(&task) {
+                note_trouble(&task, &error);
+            }
+            if lock(&task.background).workers(kind).end() {
+                break;
+            }
         }
-        *flag(&mut lock(&task.background)) = false;
     });
 }
 
@@ -89,10 +137,16 @@ fn note_trouble(context: &EngineContext, error: &proto::Error) {
 /// Starts the work that an applied epoch has made worthwhile.
 pub(crate) fn after_epoch(context: &Arc<EngineContext>, bucket: BucketId) {
     if context.state.indexes_of_bucket(bucket).iter().any(|index| is_worth_merging(index)) {
-        work(context, |background| &mut background.is_merging, merge_runs);
+        start(context, WorkKind::MergeRuns, merge_runs);
     }
-    if wants_flush(context) {
-        flush_in_background(context);
+    let wants_flush = {
+        let mut background = lock(&context.background);
+        let flushes = background.workers(WorkKind::Flush);
+        // Without a flush, a log that is long only waits for its release.
+        pick_flush(context, flushes, &[]).is_some() || flushes.is_idle() && context.is_log_long()
+    };
+    if wants_flush {
+        start(context, WorkKind::Flush, flush_where_needed);
     }
 }
 
@@ -105,44 +159,41 @@ fn merge_runs(context: &Arc<EngineContext>) -> Result<()> {
     Ok(())
 }
 
-fn flush_in_background(context: &Arc<EngineContext>) {
-    work(
-        context,
-        |background| &mut background.is_flushing,
-        |context| {
-            let mut tried = Vec::<Arc<LocalIndex>>::new();
-            while wants_flush(context) {
-                let is_new =
-                    |index: &Arc<LocalIndex>| !tried.iter().any(|other| Arc::ptr_eq(other, index));
-                let Some(index) = pick_flush(context).filter(is_new) else { break };
-                tried.push(Arc::clone(&index));
-                // An index that cannot be flushed must not keep the others from it.
-                match flush(&index, &context.files) {
-                    Ok(_) => {
-                        lock(&context.background).trouble = None;
-                        context.room.notify_waiters();
-                    }
-                    // Epochs that wait for memory try again after a while.
-                    Err(error) => note_trouble(context, &error),
-                }
+fn flush_where_needed(context: &Arc<EngineContext>) -> Result<()> {
+    let mut tried = Vec::<Arc<LocalIndex>>::new();
+    loop {
+        let pick = |flushes: &Workers| pick_flush(context, flushes, &tried);
+        let Some(turn) = take(context, WorkKind::Flush, pick) else { break };
+        tried.push(Arc::clone(&turn.index));
+        // An index that cannot be flushed must not keep the others from it.
+        match flush(&turn.index, &context.files) {
+            Ok(_) => {
+                lock(&context.background).trouble = None;
+                context.room.notify_waiters();
             }
-            let release = Arc::clone(context);
-            let released = async move {
-                if let Err(error) = release_log(&release).await {
-                    tracing::warn!(%error, "releasing the commit log failed");
-                }
-            };
-            context.env.spawn_request("release-log", released).detach();
-            work(context, |background| &mut background.is_compacting, compact);
-            Ok(())
-        },
-    );
+            // Epochs that wait for memory try again after a while.
+            Err(error) => note_trouble(context, &error),
+        }
+    }
+    let release = Arc::clone(context);
+    let released = async move {
+        if let Err(error) = release_log(&release).await {
+            tracing::warn!(%error, "releasing the commit log failed");
+        }
+    };
+    context.env.spawn_request("release-log", released).detach();
+    // One for each index that was flushed; those that find no work end at once.
+    let workers = tried.len().clamp(1, context.options.workers_max);
+    (0..workers).for_each(|_| start(context, WorkKind::Compact, compact));
+    Ok(())
 }
 
 fn compact(context: &Arc<EngineContext>) -> Result<()> {
     for index in context.state.indexes_and_rebuilds() {
+        let free = |compactions: &Workers| (!compactions.has(&index)).then(|| Arc::clone(&index));
+        let Some(turn) = take(context, WorkKind::Compact, free) else { continue };
         loop {
-            match compact_index(&index, &context.files, CompactionScope::WherePays) {
+            match compact_index(&turn.index, &context.files, CompactionScope::WherePays) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
@@ -173,7 +224,7 @@ mod tests {
         let (env, _, mut ends) = sim::process(1);
         let options = StoreOptions::default();
         let store = StorageEngine::open(&env, NodeId(1), Path::new("/node"), options).unwrap();
-        work(&store.context, |background| &mut background.is_compacting, |_| panic!("as told"));
+        start(&store.context, WorkKind::Compact, |_| panic!("as told"));
         let end = tokio::time::timeout(Duration::from_secs(20), ends.recv()).await;
         let end = end.expect("the process ends").unwrap();
         assert_eq!(end, "task \"storage-upkeep\" panicked: as told");

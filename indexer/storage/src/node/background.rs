@@ -1,11 +1,84 @@
-//! Workers in the background.
+//! Workers in the background: a bounded number of each kind, and for flushes and compactions one to
+//! an index.
 
-/// The running background workers, at most one of each kind.
+use std::sync::Arc;
+
+use crate::index::local_index::LocalIndex;
+
+/// Kinds of work. No kind waits for another.
+#[derive(Clone, Copy, Debug)]
+pub enum WorkKind {
+    MergeRuns,
+    Flush,
+    Compact,
+}
+
+/// The background work of a node.
 #[derive(Default)]
 pub struct Background {
-    pub is_merging: bool,
-    pub is_flushing: bool,
-    pub is_compacting: bool,
+    workers: [Workers; 3],
     /// Error of the last flush or compaction.
     pub trouble: Option<String>,
+}
+
+/// The workers of one kind.
+#[derive(Default)]
+pub struct Workers {
+    running: usize,
+    /// True if work has come while no further worker could begin: one that would end looks again.
+    again: bool,
+    /// Indexes that workers have, with the memory that each had when it was taken, in bytes.
+    taken: Vec<(Arc<LocalIndex>, u64)>,
+}
+
+impl Background {
+    /// The workers of a kind.
+    pub fn workers(&mut self, kind: WorkKind) -> &mut Workers {
+        &mut self.workers[kind as usize]
+    }
+}
+
+impl Workers {
+    /// True if another worker may begin; it then counts as running.
+    pub fn begin(&mut self, workers_max: usize) -> bool {
+        let may = self.running < workers_max;
+        match may {
+            true => self.running += 1,
+            false => self.again = true,
+        }
+        may
+    }
+
+    /// True if a worker that found no more work may end. Otherwise work has come meanwhile.
+    pub fn end(&mut self) -> bool {
+        let ends = !std::mem::take(&mut self.again);
+        self.running -= usize::from(ends);
+        ends
+    }
+
+    /// True if no worker runs.
+    pub fn is_idle(&self) -> bool {
+        self.running == 0
+    }
+
+    /// True if a worker has the index.
+    pub fn has(&self, index: &Arc<LocalIndex>) -> bool {
+        self.taken.iter().any(|(taken, _)| Arc::ptr_eq(taken, index))
+    }
+
+    /// Gives an index to a worker.
+    pub fn take(&mut self, index: &Arc<LocalIndex>) {
+        self.taken.push((Arc::clone(index), index.memory_bytes()));
+    }
+
+    /// Takes an index back from its worker.
+    pub fn give_back(&mut self, index: &Arc<LocalIndex>) {
+        self.taken.retain(|(taken, _)| !Arc::ptr_eq(taken, index));
+    }
+
+    /// Bytes of an index's memory that no worker is writing.
+    pub fn unwritten_bytes(&self, index: &Arc<LocalIndex>) -> u64 {
+        let taken = self.taken.iter().find(|(taken, _)| Arc::ptr_eq(taken, index));
+        index.memory_bytes().saturating_sub(taken.map_or(0, |(_, bytes)| *bytes))
+    }
 }

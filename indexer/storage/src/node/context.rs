@@ -72,6 +72,11 @@ impl EngineContext {
             && !self.state.indexes_and_rebuilds().iter().any(|index| index.stats.is_full())
     }
 
+    /// True if the log is longer than it should be.
+    pub fn is_log_long(&self) -> bool {
+        self.log.held_bytes() > self.options.log_bytes
+    }
+
     /// The newest epoch of a bucket that scans see.
     pub fn committed(&self, bucket: BucketId) -> Epoch {
         let buckets = lock(&self.state.buckets);

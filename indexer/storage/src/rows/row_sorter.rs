@@ -1,8 +1,11 @@
 //! Sorter of rows: takes rows in any order and writes them in table order.
 //!
-//! Keys, ids and values lie in one buffer. Sorting moves small records of fixed size. It compares
-//! bytes only if the slice and the head of the entry, behind the prefix that all keys share, do not
-//! decide.
+//! Keys, ids and values lie in one buffer. Sorting moves small records of fixed size, slice by slice:
+//! so rows that come in the order of a slice, as those of a backfill's back index do, are not moved
+//! at all. It compares bytes only if the head of the entry, behind the prefix that all keys of the
+//! slice share, does not decide.
+
+use std::collections::BTreeMap;
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
@@ -15,7 +18,8 @@ use crate::rows::sinks::RowSink;
 #[derive(Debug, Default)]
 pub struct RowSorter {
     bytes: Vec<u8>,
-    rows: Vec<SortRow>,
+    rows: BTreeMap<SliceNo, Vec<SortRow>>,
+    len: usize,
 }
 
 /// Value length that marks a tombstone.
@@ -28,7 +32,6 @@ struct SortRow {
     key_len: u32,
     id_len: u32,
     value_len: u32,
-    slice: SliceNo,
 }
 
 // Sorting moves these records, so they must stay small.
@@ -58,68 +61,71 @@ impl RowSorter {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(id);
         self.bytes.extend_from_slice(value.unwrap_or_default());
-        self.rows.push(SortRow {
+        self.len += 1;
+        self.rows.entry(slice).or_default().push(SortRow {
             head: 0,
             at,
             key_len: key.len() as u32,
             id_len: id.len() as u32,
             value_len: value.map_or(TOMBSTONE, |value| value.len() as u32),
-            slice,
         });
     }
 
     /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.len == 0
     }
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.len
     }
 
     /// Memory in use, in bytes.
     pub fn size(&self) -> usize {
-        self.bytes.len() + self.rows.len() * size_of::<SortRow>()
+        self.bytes.len() + self.len * size_of::<SortRow>()
     }
 
     /// Returns an empty sorter with the capacity that this one uses.
     pub fn empty_like(&self) -> Self {
-        let (bytes, rows) = (self.bytes.len(), self.rows.len());
-        Self { bytes: Vec::with_capacity(bytes), rows: Vec::with_capacity(rows) }
-    }
-
-    fn sort(&mut self) {
-        let bytes = &self.bytes;
-        let Some(first) = self.rows.first().map(|row| row.key(bytes)) else { return };
-        let shared = |len, row: &SortRow| common(&first[..len], row.key(bytes));
-        let skip = self.rows.iter().fold(first.len(), shared);
-        for row in &mut self.rows {
-            row.head = head_of(&[&row.key(bytes)[skip..], row.id(bytes)]);
-        }
-        self.rows.sort_unstable_by(|left, right| {
-            (left.slice, left.head).cmp(&(right.slice, right.head)).then_with(|| {
-                let order = left.key(bytes).cmp(right.key(bytes));
-                order.then_with(|| left.id(bytes).cmp(right.id(bytes)))
-            })
-        });
+        let bytes = Vec::with_capacity(self.bytes.len());
+        let like = |(slice, rows): (&SliceNo, &Vec<_>)| (*slice, Vec::with_capacity(rows.len()));
+        Self { bytes, rows: self.rows.iter().map(like).collect(), len: 0 }
     }
 
     /// Writes all rows in table order, as of an epoch.
-    pub fn write(mut self, epoch: Epoch, out: &mut impl RowSink) -> Result<()> {
-        self.sort();
+    pub fn write(self, epoch: Epoch, out: &mut impl RowSink) -> Result<()> {
         let bytes = &self.bytes;
-        for row in &self.rows {
-            let value = row.value(bytes);
-            out.push(&RowVersion {
-                slice: row.slice,
-                key: row.key(bytes),
-                id: row.id(bytes),
-                value: value.unwrap_or_default(),
-                epoch,
-                tombstone: value.is_none(),
-            })?;
+        for (slice, mut rows) in self.rows {
+            sort(&mut rows, bytes);
+            for row in &rows {
+                let value = row.value(bytes);
+                out.push(&RowVersion {
+                    slice,
+                    key: row.key(bytes),
+                    id: row.id(bytes),
+                    value: value.unwrap_or_default(),
+                    epoch,
+                    tombstone: value.is_none(),
+                })?;
+            }
         }
         Ok(())
     }
+}
+
+/// Sorts the rows of one slice.
+fn sort(rows: &mut [SortRow], bytes: &[u8]) {
+    let Some(first) = rows.first().map(|row| row.key(bytes)) else { return };
+    let shared = |len, row: &SortRow| common(&first[..len], row.key(bytes));
+    let skip = rows.iter().fold(first.len(), shared);
+    for row in &mut *rows {
+        row.head = head_of(&[&row.key(bytes)[skip..], row.id(bytes)]);
+    }
+    rows.sort_unstable_by(|left, right| {
+        left.head.cmp(&right.head).then_with(|| {
+            let order = left.key(bytes).cmp(right.key(bytes));
+            order.then_with(|| left.id(bytes).cmp(right.id(bytes)))
+        })
+    });
 }

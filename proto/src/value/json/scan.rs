@@ -11,6 +11,8 @@ use crate::value::tree::{MAX_DEPTH, Object, Value};
 
 /// Digits and signs of a number that is surely within the doubles.
 const NUMBER_BYTES_MAX: usize = 300;
+/// Digits that are surely within 64 bits.
+const INT_DIGITS_MAX: usize = 18;
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
@@ -64,10 +66,27 @@ impl Value {
         let mut fields = Vec::with_capacity(names.len());
         for (name, place) in names.iter().zip(found) {
             if let Some(place) = place {
-                fields.push((name.clone(), Self::parse_json(text[place].as_bytes())?));
+                let value = &text[place];
+                let plain = plain_value(value).map(Ok);
+                let value = plain.unwrap_or_else(|| Self::parse_json(value.as_bytes()))?;
+                fields.push((name.clone(), value));
             }
         }
         Ok(Self::Object(Object::new(fields)))
+    }
+}
+
+/// The value of a checked text if it is what most indexed fields are: a whole number or a string, without a sign or
+/// escapes.
+fn plain_value(text: &str) -> Option<Value> {
+    match text.as_bytes() {
+        [b'"', inner @ .., b'"'] if !inner.contains(&b'\\') => {
+            text.get(1..text.len() - 1).map(Value::from)
+        }
+        digits if digits.len() <= INT_DIGITS_MAX && digits.iter().all(u8::is_ascii_digit) => {
+            Some(Value::int(digits.iter().fold(0, |int, digit| 10 * int + i64::from(digit - b'0'))))
+        }
+        _ => None,
     }
 }
 

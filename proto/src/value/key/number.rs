@@ -65,6 +65,7 @@ fn encode_magnitude(whole: u64, fraction: u64, out: &mut Vec<u8>) {
     }
 }
 
+#[inline]
 pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<Number> {
     if tag == ZERO {
         return Ok(Number::Int(0));
@@ -83,6 +84,7 @@ pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<Number> {
 }
 
 /// `None` if the encoder writes these bytes for no number.
+#[inline]
 fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<Option<Number>> {
     if tag == POSITIVE_TINY || tag == POSITIVE_HUGE {
         let f = f64::from_bits(reader.big_endian(8)?);
@@ -120,6 +122,7 @@ fn signed_float(f: f64, negative: bool) -> Option<Number> {
     number.filter(|number| matches!(number, Number::Float(_)))
 }
 
+#[inline]
 pub(super) fn skip(tag: u8, reader: &mut Reader<'_>) -> Result<()> {
     if tag == ZERO {
         return Ok(());

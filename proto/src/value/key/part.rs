@@ -96,9 +96,18 @@ pub fn decode_part(bytes: &mut &[u8], descending: bool) -> Result<Value> {
 }
 
 /// Returns the length of the first part of `bytes` without decoding it.
+#[inline]
 pub fn skip_part(bytes: &[u8], descending: bool) -> Result<usize> {
     let mut reader = Reader::new(bytes, descending);
-    skip(&mut reader, 0)?;
+    match reader.byte()? {
+        // Most parts are numbers or strings.
+        tag @ NUMBER_FIRST..=NUMBER_LAST => number::skip(tag, &mut reader)?,
+        STRING => reader.until_end().map(|_| ())?,
+        _ => {
+            reader.at = 0;
+            skip(&mut reader, 0)?;
+        }
+    }
     Ok(reader.at)
 }
 

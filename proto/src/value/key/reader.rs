@@ -37,14 +37,17 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub fn new(bytes: &'a [u8], descending: bool) -> Self {
         Self { bytes, at: 0, mask: mask(descending) }
     }
 
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
+    #[inline]
     pub fn byte(&mut self) -> Result<u8> {
         let byte = self.bytes.get(self.at).ok_or_else(|| corrupt("it ends too early"))?;
         self.at += 1;
@@ -55,6 +58,7 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).map(|byte| byte ^ self.mask)
     }
 
+    #[inline]
     pub fn advance(&mut self, count: usize) -> Result<()> {
         if self.bytes.len() - self.at < count {
             return Err(corrupt("it ends too early"));
@@ -64,6 +68,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `count` bytes (8 at most) as a big-endian number.
+    #[inline]
     pub fn big_endian(&mut self, count: usize) -> Result<u64> {
         if count > 0
             && let Some(wide) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>())
@@ -81,6 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the escaped bytes up to the next end, still masked, and moves behind the end.
+    #[inline]
     pub fn until_end(&mut self) -> Result<&'a [u8]> {
         let rest = self.rest();
         let end = END ^ self.mask;

@@ -1,0 +1,46 @@
+//! Merges a long scan ahead of its reader, in a task of its own: so the rows are merged on one core while they are printed on another.
+//! A few blocks are ready at most.
+
+use proto::env::{Env, Task};
+use proto::flow::{ByteReceiver, byte_channel};
+use proto::rpc::rows::RowBlock;
+use proto::{Error, Result};
+
+use super::gather::{BLOCK_BYTES, Gather};
+
+/// Bytes of merged blocks that wait for the reader.
+pub(super) const AHEAD_BYTES: usize = 2 * BLOCK_BYTES;
+
+/// A merge in a task. Dropping it ends the task.
+pub(super) struct MergeAhead {
+    /// The blocks, then `None`.
+    blocks: ByteReceiver<Result<Option<RowBlock>>>,
+    pub(super) reverse: bool,
+    _task: Task,
+}
+
+impl MergeAhead {
+    /// Goes on with a merge.
+    pub fn begin(mut gather: Gather, reverse: bool, env: &Env) -> Self {
+        let (sender, blocks) = byte_channel(AHEAD_BYTES);
+        let task = env.spawn_request("merge-ahead", async move {
+            loop {
+                let next = gather.next().await;
+                let is_last = !matches!(next, Ok(Some(_)));
+                let bytes = next.iter().flatten().map(|block| block.data.len()).sum();
+                if sender.send(next, bytes).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Self { blocks, reverse, _task: task }
+    }
+
+    /// Returns the next rows in order, `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<RowBlock>> {
+        match self.blocks.recv().await {
+            Some(next) => next,
+            None => Err(Error::unavailable("the task that merges a scan was cancelled")),
+        }
+    }
+}
