@@ -22,21 +22,45 @@ const TIMEOUT_MS: u64 = 10_000;
 /// An indexer with three rows of each slice, sent two at a time.
 pub(crate) struct Rows;
 
+/// An indexer with this many rows of each slice, sent a thousand at a time.
+pub(crate) struct ManyRows(pub usize);
+
+/// The asked rows among these, in batches of `batch` rows.
+fn batches(mut rows: Vec<String>, batch: usize, scan: &ShardScan) -> ResultStream<ShardBatch> {
+    rows.sort();
+    rows.retain(|row| scan.resume_after.as_ref().is_none_or(|after| row.as_bytes() > after));
+    rows.truncate(scan.limit.map_or(usize::MAX, |limit| limit as usize));
+    let block = |rows: &[String]| {
+        let mut block = proto::rpc::rows::RowBlockBuilder::default();
+        rows.iter().for_each(|row| block.push(row.as_bytes(), b""));
+        Ok(ShardBatch::Rows(block.finish()))
+    };
+    let batches: Vec<_> = rows.chunks(batch).map(block).chain([Ok(ShardBatch::Done)]).collect();
+    Box::pin(futures::stream::iter(batches))
+}
+
+#[async_trait]
+impl IndexerApi for ManyRows {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        let row = |n| scan.slices.iter().map(move |slice| format!("{n:06} of {slice}"));
+        Ok(batches((0..self.0).flat_map(row).collect(), 1000, &scan))
+    }
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        Err(Error::unavailable("not here"))
+    }
+}
+
 #[async_trait]
 impl IndexerApi for Rows {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         let row = |n: u16| scan.slices.iter().map(move |slice| format!("{n} of {slice}"));
-        let mut rows: Vec<String> = (0..3).flat_map(row).collect();
-        rows.sort();
-        rows.retain(|row| scan.resume_after.as_ref().is_none_or(|after| row.as_bytes() > after));
-        rows.truncate(scan.limit.map_or(usize::MAX, |limit| limit as usize));
-        let block = |rows: &[String]| {
-            let mut block = proto::rpc::rows::RowBlockBuilder::default();
-            rows.iter().for_each(|row| block.push(row.as_bytes(), b""));
-            Ok(ShardBatch::Rows(block.finish()))
-        };
-        let batches: Vec<_> = rows.chunks(2).map(block).chain([Ok(ShardBatch::Done)]).collect();
-        Ok(Box::pin(futures::stream::iter(batches)))
+        Ok(batches((0..3).flat_map(row).collect(), 2, &scan))
     }
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
         Err(Error::unavailable("not here"))
@@ -116,6 +140,11 @@ fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
 /// A scan of slices that are all on nodes 1 and 2; both are this indexer.
 pub(crate) fn plan(slices: u16, indexer: Arc<dyn IndexerApi>) -> ScanPlan {
     plan_over(vec![vec![1, 2]; usize::from(slices)], vec![Arc::clone(&indexer), indexer])
+}
+
+/// A scan of two slices on a node each.
+pub(crate) fn plan_apart(indexer: Arc<dyn IndexerApi>) -> ScanPlan {
+    plan_over(vec![vec![1], vec![2]], vec![Arc::clone(&indexer), indexer])
 }
 
 /// A scan of slices with copies on the given nodes.

@@ -351,6 +351,36 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_long_scan_is_merged_ahead_and_parks_and_ends_like_any_other() {
+        const ROWS: usize = 12_000;
+        let row = |n| [0, 1].map(|slice| format!("{n:06} of {slice}"));
+        let all: Vec<String> = (0..ROWS).flat_map(row).collect();
+        for (parks_each, limit) in
+            [(usize::MAX, None), (4, None), (1, None), (usize::MAX, Some(20_001)), (5, Some(9_000))]
+        {
+            let mut plan = shard::tests::plan_apart(Arc::new(shard::tests::ManyRows(ROWS)));
+            Arc::make_mut(&mut plan.request).limit = limit;
+            plan.rows_max = limit;
+            let source = plan_source(&plan, None);
+            let mut scan = stream(&Leases::default(), plan, source).await;
+            let (mut rows, mut was_ahead, mut batches) = (Vec::new(), false, 0);
+            while let Some(batch) = scan.next().await.expect("rows") {
+                let ScanBatch::Rows(block) = batch else { panic!("{batch:?}") };
+                rows.extend(
+                    block.iter().map(|row| String::from_utf8_lossy(row.entry).into_owned()),
+                );
+                was_ahead |= matches!(scan.source, RowSource::Ahead(_));
+                batches += 1;
+                if batches % parks_each == 0 {
+                    scan.park();
+                }
+            }
+            assert!(rows == all[..limit.unwrap_or(2 * ROWS as u64) as usize], "{}", rows.len());
+            assert_eq!(was_ahead, parks_each > 3, "parked each {parks_each} batches");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_parked_scan_that_gets_no_permit_in_time_fails_and_may_be_read_again() {
         let plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));

@@ -52,7 +52,7 @@ pub(super) struct Rows {
 
 enum ResultSource {
     Table(VecDeque<Vec<Datum>>),
-    Scan { batches: Box<dyn BatchSource>, printer: EntryPrinter, rest: Rest },
+    Scan { batches: Box<dyn BatchSource>, printer: Box<EntryPrinter>, rest: Rest },
     Aggregates { batches: Box<dyn BatchSource>, cells: Vec<Cell>, row: VecDeque<Vec<Datum>> },
     Documents(Documents),
 }
@@ -105,7 +105,7 @@ impl Rows {
             }
             (false, _) => ResultSource::Scan {
                 batches,
-                printer: EntryPrinter::new(&plan.index.spec, plan.cells),
+                printer: Box::new(EntryPrinter::new(&plan.index.spec, plan.cells)),
                 rest: Rest::default(),
             },
         };

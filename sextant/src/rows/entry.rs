@@ -12,7 +12,9 @@ use proto::expr::cost::CostMeter;
 use proto::expr::eval::{Scope, eval};
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::Row;
-use proto::value::key::{decode_part, skip_part, take_number, write_number, write_part_text};
+use proto::value::key::{
+    decode_part, leading_int, skip_part, take_number, write_number, write_part_text,
+};
 use proto::value::path::Step;
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
@@ -181,6 +183,13 @@ impl<'a> Parts<'a> {
     ) -> Result<bool> {
         let mut rest = self.rest(part)?;
         let descending = self.is_descending(part);
+        if let (ColumnType::Int8, Format::Text) = (column_type, format)
+            && let Some((int, length)) = leading_int(rest, descending)
+        {
+            write_number(Number::Int(int), out);
+            self.note_end(part, self.bytes.len() - rest.len() + length);
+            return Ok(true);
+        }
         // Text is the same in both formats. Numbers have their column's type since they were indexed, but for results of
         // arithmetic.
         let present = match (column_type, format) {
@@ -202,11 +211,16 @@ impl<'a> Parts<'a> {
             }
             (_, Format::Text) => write_part_text(&mut rest, descending, out)?,
         };
+        self.note_end(part, self.bytes.len() - rest.len());
+        Ok(present)
+    }
+
+    /// Notes where a part ends.
+    fn note_end(&mut self, part: usize, end: usize) {
         if self.known == part && part < PARTS_MAX {
             self.known += 1;
-            self.starts[self.known] = (self.bytes.len() - rest.len()) as u32;
+            self.starts[self.known] = end as u32;
         }
-        Ok(present)
     }
 }
 

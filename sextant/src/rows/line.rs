@@ -16,7 +16,9 @@ pub(crate) fn write(
         let at = out.len();
         if !cell(n, column_type, out)? {
             out.extend_from_slice(b"\\N");
-        } else if !matches!(column_type, ColumnType::Int4 | ColumnType::Int8) {
+        } else if !matches!(column_type, ColumnType::Int4 | ColumnType::Int8)
+            && may_need_escapes(&out[at..])
+        {
             // Digits need no escapes.
             escape_nul(column_type, out, at);
             escape(out, at);
@@ -24,6 +26,21 @@ pub(crate) fn write(
     }
     out.push(b'\n');
     Ok(())
+}
+
+/// True if a text has a backslash or a control character: eight bytes at a time, because most texts have none.
+#[inline]
+fn may_need_escapes(text: &[u8]) -> bool {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let (words, rest) = text.as_chunks::<8>();
+    let is_special = |word: u64| {
+        let slash = word ^ (ONES * u64::from(b'\\'));
+        let is_slash = slash.wrapping_sub(ONES) & !slash;
+        let is_control = word.wrapping_sub(ONES * 0x20) & !word;
+        (is_slash | is_control) & (ONES * 0x80) != 0
+    };
+    words.iter().any(|word| is_special(u64::from_le_bytes(*word)))
+        || rest.iter().any(|byte| *byte == b'\\' || *byte < 0x20)
 }
 
 /// Spells NUL characters of a text from `at` on as JSON does: no text of PostgreSQL contains one, and clients end or refuse

@@ -203,13 +203,14 @@ async fn a_flush_that_takes_long_holds_up_no_flush_of_another_index() {
     let (other, (end, ended)) = (other.unwrap(), std::sync::mpsc::channel::<()>());
     let locked = Arc::new(tokio::sync::Notify::new());
     let (told, index) = (Arc::clone(&locked), Arc::clone(&slow));
-    let holder = std::thread::spawn(move || {
+    let env = Env::real();
+    let holder = env.blocking(move || {
         let _flush_in_progress = lock(&index.flush);
         told.notify_one();
         let _until_the_test_ends = ended.recv();
     });
-    locked.notified().await;
     let written = async {
+        locked.notified().await;
         for epoch in 3.. {
             let mut writer = KeyVersionsWriter::default();
             for n in 0..100 {
@@ -229,9 +230,12 @@ async fn a_flush_that_takes_long_holds_up_no_flush_of_another_index() {
             }
         }
     };
-    let written = tokio::time::timeout(std::time::Duration::from_secs(30), written).await;
-    drop(end);
-    holder.join().unwrap();
+    let written = async {
+        let written = tokio::time::timeout(std::time::Duration::from_secs(30), written).await;
+        drop(end);
+        written
+    };
+    let ((), written) = tokio::join!(holder, written);
     written.expect("the other index was flushed");
     assert_eq!(slow.longest_list.load(Ordering::Relaxed), 0, "the slow flush had ended before");
 }

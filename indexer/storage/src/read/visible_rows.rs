@@ -1,9 +1,12 @@
 //! The entries of some sources that an epoch shows.
 
+use std::collections::BTreeSet;
+
 use proto::Result;
-use proto::model::ids::Epoch;
+use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::rows::RowBlockBuilder;
 
+use crate::read::cursor::Cursor;
 use crate::read::merge::Merge;
 use crate::read::rows::{Bounds, Rows, Walked};
 use crate::read::source::Source;
@@ -13,7 +16,9 @@ pub struct VisibleRows {
     merge: Merge,
     epoch: Epoch,
     with_values: bool,
-    /// True if there is one source and all of its rows are visible.
+    /// True if all rows of all sources are visible, and no entry is in two of them.
+    shows_all: bool,
+    /// True if there is one such source.
     whole: bool,
     entry: Vec<u8>,
     value: Vec<u8>,
@@ -28,15 +33,17 @@ impl VisibleRows {
         with_values: bool,
     ) -> Result<Self> {
         let merge = Merge::new(sources, reverse)?;
-        let whole = match &merge.cursors[..] {
-            [only] => {
-                let stats = &only.table().stats;
-                stats.shows_whole_at(epoch.min(*only.epochs.end()))
-                    && only.epochs.start() <= &stats.oldest
-            }
-            _ => false,
+        let is_whole = |cursor: &Cursor| {
+            let stats = &cursor.table().stats;
+            stats.shows_whole_at(epoch.min(*cursor.epochs.end()))
+                && *cursor.epochs.start() <= stats.oldest
         };
-        Ok(Self { merge, epoch, with_values, whole, entry: Vec::new(), value: Vec::new() })
+        // An entry is visible in one slice at most, but two tables of a slice may have versions of it.
+        let slices: BTreeSet<SliceNo> = merge.cursors.iter().map(|cursor| cursor.slice).collect();
+        let shows_all = slices.len() == merge.cursors.len() && merge.cursors.iter().all(is_whole);
+        let whole = shows_all && merge.cursors.len() == 1;
+        let (entry, value) = (Vec::new(), Vec::new());
+        Ok(Self { merge, epoch, with_values, shows_all, whole, entry, value })
     }
 
     /// Limits the blocks that are read at once of each source.
@@ -46,7 +53,7 @@ impl VisibleRows {
     }
 
     /// Moves to the next entry where every row is visible.
-    fn next_whole(&mut self) -> Result<bool> {
+    fn next_shown(&mut self) -> Result<bool> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
         let (block, row) = self.merge.cursors[winner].place();
         self.entry.clear();
@@ -88,6 +95,21 @@ impl VisibleRows {
             self.merge.advance(winner)?;
         }
         Ok(u64::from(count))
+    }
+
+    /// Packs the next entry, without its value, where every row is visible. Returns false behind the last.
+    #[inline]
+    fn pack_shown(&mut self, out: &mut RowBlockBuilder) -> Result<bool> {
+        let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
+        let (block, row) = self.merge.cursors[winner].place();
+        let Some(bytes) = block.put_row(row, out) else {
+            let found = self.next_shown()?;
+            out.push(&self.entry, &[]);
+            return Ok(found);
+        };
+        out.commit(1, bytes);
+        self.merge.advance(winner)?;
+        Ok(true)
     }
 
     /// Packs the next entry, without its value, if it is visible. Returns whether it is; `None`
@@ -145,8 +167,8 @@ impl VisibleRows {
 
 impl Rows for VisibleRows {
     fn look(&mut self) -> Result<Option<bool>> {
-        match self.whole {
-            true => Ok(self.next_whole()?.then_some(true)),
+        match self.shows_all {
+            true => Ok(self.next_shown()?.then_some(true)),
             false => self.next_entry(),
         }
     }
@@ -185,6 +207,7 @@ impl Rows for VisibleRows {
                         block.push(&self.entry, &self.value);
                     }
                 }),
+                false if self.shows_all => self.pack_shown(block)?.then_some(true),
                 false => self.pack_entry(block)?,
             };
             let Some(shown) = found else { return Ok(walked.to_end()) };

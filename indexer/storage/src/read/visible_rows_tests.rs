@@ -34,13 +34,17 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 }
 
 fn table(rows: &[Row]) -> Option<Arc<Table>> {
+    table_of(SliceNo(3), rows)
+}
+
+fn table_of(slice: SliceNo, rows: &[Row]) -> Option<Arc<Table>> {
     let mut sorted: Vec<_> = rows.iter().collect();
     sorted.sort_by_key(|row| ([&row.0[..], &row.1[..]].concat(), std::cmp::Reverse(row.2)));
     sorted.dedup_by_key(|row| (row.0.clone(), row.1.clone(), row.2));
     let mut builder = TableBuilder::default();
     for (key, id, epoch, tombstone, value) in sorted {
         let row = RowVersion {
-            slice: SliceNo(3),
+            slice,
             key,
             id,
             value: &[*value],
@@ -94,6 +98,60 @@ fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>
         found.extend(block.iter().map(|row| row.entry.to_vec()));
     }
     found
+}
+
+proptest! {
+    /// Tables in which each row is visible are walked without looking at versions, also several of them.
+    #[test]
+    fn slices_without_old_versions_are_walked_like_any_others(
+        rows in rows(),
+        is_plain in proptest::array::uniform4(any::<bool>()),
+        epoch in 5..25u64,
+        reverse: bool,
+    ) {
+        let slice_of = |row: &Row| (row.0.len() + 3 * row.1.len()) % 4;
+        let mut model = Model::new();
+        let mut parts: [Vec<Row>; 4] = Default::default();
+        for mut row in rows {
+            let part = slice_of(&row);
+            let versions = model.entry([&row.0[..], &row.1[..]].concat()).or_default();
+            if is_plain[part] {
+                (row.2, row.3) = (row.2.min(5), false);
+            }
+            let is_known = if is_plain[part] { !versions.is_empty() } else { versions.contains_key(&row.2) };
+            if !is_known {
+                versions.insert(row.2, (row.3, row.4));
+                parts[part].push(row);
+            }
+        }
+        let mut expected: Vec<Vec<u8>> = model
+            .iter()
+            .filter(|(_, versions)| {
+                versions.range(..=epoch).next_back().is_some_and(|(_, (tombstone, _))| !tombstone)
+            })
+            .map(|(entry, _)| entry.clone())
+            .collect();
+        if reverse {
+            expected.reverse();
+        }
+        let slices = (0..4).map(SliceNo).zip(&parts);
+        let tables: Vec<_> =
+            slices.filter_map(|(slice, rows)| Some((slice, table_of(slice, rows)?))).collect();
+        let visible = |with_values| {
+            let sources = tables.iter().map(|(slice, table)| Source::whole(table, *slice));
+            VisibleRows::new(sources, Epoch(epoch), reverse, with_values).unwrap()
+        };
+        if is_plain == [true; 4] {
+            prop_assert!(visible(false).shows_all);
+        }
+        prop_assert_eq!(&packed(visible(false), 100, 7), &expected);
+        let with_values = shown(visible(true));
+        prop_assert_eq!(with_values.iter().map(|(entry, _)| entry.clone()).collect::<Vec<_>>(), expected);
+        for (entry, value) in with_values {
+            let newest = model[&entry].range(..=epoch).next_back();
+            prop_assert_eq!(newest.map(|(_, (_, value))| vec![*value]), Some(value));
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Encoding of numbers in keys: whole parts, fractions and doubles, in the format of the head of `key`.
 
-use super::reader::{NUMBER_FIRST, NUMBER_LAST, Reader, ZERO, corrupt};
+use super::reader::{NUMBER_FIRST, NUMBER_LAST, Reader, ZERO, corrupt, mask};
 use crate::Result;
 use crate::value::number::Number;
 
@@ -122,7 +122,28 @@ fn signed_float(f: f64, negative: bool) -> Option<Number> {
     number.filter(|number| matches!(number, Number::Float(_)))
 }
 
+/// Reads the integer at the front of a part that is followed by other bytes, and returns it with the length of the part. `None` for
+/// other values, for 0, for integers of more than seven bytes, and close to the end of `bytes`: the decoder reads these.
 #[inline]
+pub fn leading_int(bytes: &[u8], descending: bool) -> Option<(i64, usize)> {
+    let (tag, rest) = bytes.split_first()?;
+    let mask = mask(descending);
+    let tag = tag ^ mask;
+    let negative = tag < ZERO;
+    // Negative numbers mirror around zero, and their payload is inverted.
+    let (tag, mask) = if negative { ((2 * ZERO).wrapping_sub(tag), !mask) } else { (tag, mask) };
+    let whole_bytes = usize::from(tag.wrapping_sub(POSITIVE_TINY));
+    let wide = u64::from_be_bytes(*rest.first_chunk::<8>()?) ^ u64::from_be_bytes([mask; 8]);
+    if !(1..=7).contains(&whole_bytes) {
+        return None;
+    }
+    // The whole part begins with a byte that is not 0, and 0 says that no fraction follows.
+    let whole_and_end = wide >> (56 - 8 * whole_bytes);
+    let is_plain = wide >> 56 != 0 && whole_and_end & 0xff == 0;
+    let whole = (whole_and_end >> 8) as i64;
+    is_plain.then_some((if negative { -whole } else { whole }, whole_bytes + 2))
+}
+
 pub(super) fn skip(tag: u8, reader: &mut Reader<'_>) -> Result<()> {
     if tag == ZERO {
         return Ok(());
@@ -145,3 +166,56 @@ const _: () = {
     assert!(NEGATIVE_TINY == 2 * ZERO - POSITIVE_TINY);
     assert!(POSITIVE_HUGE == POSITIVE_TINY + 9);
 };
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::part::{decode_part, encode_part};
+    use super::*;
+    use crate::value::tree::Value;
+
+    proptest! {
+        #[test]
+        fn the_quick_reader_of_integers_agrees_with_the_decoder(
+            int in prop_oneof![any::<i64>(), -70_000..70_000_i64],
+            shift in 0..64_u32,
+            eighths in 0..3_i32,
+            descending: bool,
+            id in "[a-z]{1,12}",
+        ) {
+            let int = int >> shift;
+            let value = match eighths {
+                0 => Value::int(int),
+                eighths => Value::Number(Number::from_f64(int as f64 + f64::from(eighths) / 8.0).expect("finite")),
+            };
+            let mut part = Vec::new();
+            encode_part(&value, descending, &mut part);
+            let length = part.len();
+            part.extend_from_slice(id.as_bytes());
+            match leading_int(&part, descending) {
+                Some((read, read_length)) => {
+                    prop_assert_eq!((Value::int(read), read_length), (value.clone(), length));
+                }
+                None => prop_assert!(
+                    eighths > 0 || int == 0 || int.unsigned_abs() >= 1 << 56 || part.len() < 9,
+                    "{value} is a plain integer"
+                ),
+            }
+            prop_assert_eq!(decode_part(&mut &part[..], descending), Ok(value));
+        }
+
+        #[test]
+        fn the_quick_reader_takes_only_what_the_decoder_takes(bytes in prop::collection::vec(any::<u8>(), 0..14), tag in 0x20..0x35_u8, descending: bool) {
+            let mut bytes = bytes;
+            if let Some(first) = bytes.first_mut() {
+                *first = tag ^ mask(descending);
+            }
+            if let Some((int, length)) = leading_int(&bytes, descending) {
+                let mut rest = &bytes[..];
+                prop_assert_eq!(decode_part(&mut rest, descending), Ok(Value::int(int)));
+                prop_assert_eq!(bytes.len() - rest.len(), length);
+            }
+        }
+    }
+}

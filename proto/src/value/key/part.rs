@@ -98,16 +98,11 @@ pub fn decode_part(bytes: &mut &[u8], descending: bool) -> Result<Value> {
 /// Returns the length of the first part of `bytes` without decoding it.
 #[inline]
 pub fn skip_part(bytes: &[u8], descending: bool) -> Result<usize> {
-    let mut reader = Reader::new(bytes, descending);
-    match reader.byte()? {
-        // Most parts are numbers or strings.
-        tag @ NUMBER_FIRST..=NUMBER_LAST => number::skip(tag, &mut reader)?,
-        STRING => reader.until_end().map(|_| ())?,
-        _ => {
-            reader.at = 0;
-            skip(&mut reader, 0)?;
-        }
+    if let Some((_, length)) = number::leading_int(bytes, descending) {
+        return Ok(length);
     }
+    let mut reader = Reader::new(bytes, descending);
+    skip(&mut reader, 0)?;
     Ok(reader.at)
 }
 
