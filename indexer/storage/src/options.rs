@@ -18,7 +18,7 @@ pub struct StoreOptions {
     /// Write rate of compactions in the background, in bytes per second, as long as lists are
     /// short.
     pub compaction_bytes_per_s: u64,
-    /// Flushes, compactions and merges in memory that run at once, of each kind.
+    /// Flushes that run at once, and compactions.
     pub workers_max: usize,
     /// Fragments that are open at once. Reads of further ones open them again.
     pub open_files_max: usize,

@@ -102,7 +102,7 @@ impl KeyParts {
                 (elements.len(), bytes().max().unwrap_or(0), bytes().sum())
             }
         };
-        // What is said of a document is spelled out only for one that exceeds a limit.
+        // The text of an error is made only for a document over a limit.
         let check = |reason, what: &dyn Fn() -> String, bytes, limit| match bytes <= limit {
             true => Ok(()),
             false => {

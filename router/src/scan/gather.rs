@@ -159,6 +159,7 @@ impl Gather {
     /// Ends the shard scans and drops their buffered rows.
     pub fn park(&mut self) {
         self.shards.clear();
+        (self.block_bytes, self.is_long) = (FIRST_BLOCK_BYTES, false);
     }
 
     /// Continues with shard scans that begin after the last row taken.

@@ -1,5 +1,5 @@
-//! Merges a long scan ahead of its reader, in a task of its own: so the rows are merged on one core while they are printed on another.
-//! A few blocks are ready at most.
+//! Merges a long scan ahead of its reader, in a task of its own: so rows are merged on one core while they are printed on
+//! another. A few blocks are ready at most.
 
 use proto::env::{Env, Task};
 use proto::flow::{ByteReceiver, byte_channel};

@@ -30,7 +30,9 @@ pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: 
         None if is_merged(request) => nodes,
         None => PARALLEL_SHARDS.min(nodes),
     };
-    shards * (2 * ahead_bytes + BLOCK_BYTES) + AHEAD_BYTES
+    let is_merged_ahead = shards > 1 && is_merged(request) && request.distinct_parts.is_none();
+    let merged_ahead = if is_merged_ahead { AHEAD_BYTES } else { 0 };
+    shards * (2 * ahead_bytes + BLOCK_BYTES) + merged_ahead
 }
 
 /// True if the scan merges its shards, and so reads all of them in parallel. A scan of a few slices does so in any order.

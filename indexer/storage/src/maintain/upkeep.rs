@@ -2,8 +2,8 @@
 //!
 //! Each kind has its own workers, so that no kind starves another: merges of runs never wait for a
 //! flush, nor flushes for a compaction. An index has at most one worker of a kind. Several indexes
-//! are flushed or compacted at once, up to [`StoreOptions::workers_max`], if one worker does not
-//! keep up: memory that a flush is writing already counts as written when the next one is chosen.
+//! are flushed or compacted at once, up to [`StoreOptions::workers_max`]; a second flush begins only
+//! if the indexes that no worker has are a reason for one.
 //!
 //! A flush begins when memory exceeds a first limit or the log grows too long. It picks the index
 //! with the largest `A·memory + B·log held`. Above a second limit, epochs wait. Both limits leave
@@ -45,7 +45,7 @@ pub async fn wait_for_room(context: &Arc<EngineContext>) {
         if context.has_room() {
             return;
         }
-        start(context, WorkKind::Flush, flush_where_needed);
+        flush_if_wanted(context);
         // The end of a flush wakes this wait; the time-out is for a flush that failed.
         let _ = tokio::time::timeout(RETRY, room).await;
     }
@@ -77,31 +77,36 @@ fn take(
     Some(Turn { context, kind, index })
 }
 
-/// The index whose flush frees most, if there is a reason for a flush beside those in progress.
-/// Indexes in `tried` are passed over.
+/// The index whose flush frees most among those that no worker has and that are not in `tried`, if
+/// there is a reason to flush one of them. What is in other indexes is no reason: their flushes are
+/// in progress, or have failed.
 fn pick_flush(
     context: &EngineContext,
     flushes: &Workers,
     tried: &[Arc<LocalIndex>],
 ) -> Option<Arc<LocalIndex>> {
-    let indexes = context.state.indexes_and_rebuilds();
-    let end = context.log.end();
+    let is_tried = |index: &Arc<LocalIndex>| tried.iter().any(|one| Arc::ptr_eq(one, index));
+    let mut free = context.state.indexes_and_rebuilds();
+    free.retain(|index| !flushes.has(index) && !is_tried(index));
+    let (end, is_log_long) = (context.log.end(), context.is_log_long());
     let held = |index: &Arc<LocalIndex>| {
         index.stats.needs_log_from().map_or(0, |lsn| end.saturating_sub(lsn))
     };
-    let weight =
-        |index: &&Arc<LocalIndex>| MEMORY_WEIGHT * index.memory_bytes() + LOG_WEIGHT * held(index);
-    let is_tried = |index: &Arc<LocalIndex>| tried.iter().any(|one| Arc::ptr_eq(one, index));
-    let free = || indexes.iter().filter(|index| !flushes.has(index) && !is_tried(index));
-    let unwritten: u64 = indexes.iter().map(|index| flushes.unwritten_bytes(index)).sum();
+    let unwritten: u64 = free.iter().map(|index| index.memory_bytes()).sum();
     // With little memory left, flushes must begin before epochs have to wait.
     let is_much = unwritten > context.options.flush_bytes().min(context.room_bytes() / 2);
-    // An index that holds little of a long log was flushed not long ago.
-    let holds = |index: &Arc<LocalIndex>| held(index) > context.options.log_bytes / 2;
+    // The first flush is that of any index that holds some of a long log. A further one must hold much: otherwise it was
+    // flushed not long ago, or would be flushed again and again while the first flush lasts.
+    let is_first = tried.is_empty() && flushes.is_at_rest();
+    let holds_least = if is_first { 0 } else { context.options.log_bytes / 2 };
     let is_urgent =
-        |index: &Arc<LocalIndex>| index.stats.is_full() || context.is_log_long() && holds(index);
-    let wants = is_much || free().any(is_urgent);
-    free().max_by_key(weight).filter(|_| wants).cloned()
+        |index: &Arc<LocalIndex>| index.stats.is_full() || is_log_long && held(index) > holds_least;
+    if !is_much && !free.iter().any(is_urgent) {
+        return None;
+    }
+    let weight =
+        |index: &Arc<LocalIndex>| MEMORY_WEIGHT * index.memory_bytes() + LOG_WEIGHT * held(index);
+    free.into_iter().max_by_key(weight)
 }
 
 /// Starts a worker, unless the most of its kind are running: then one of them looks for more work
@@ -111,7 +116,11 @@ fn start(
     kind: WorkKind,
     work: fn(&Arc<EngineContext>) -> Result<()>,
 ) {
-    let workers_max = context.options.workers_max;
+    let workers_max = match kind {
+        // Its output is not counted.
+        WorkKind::MergeRuns => 1,
+        WorkKind::Flush | WorkKind::Compact => context.options.workers_max,
+    };
     if !lock(&context.background).workers(kind).begin(workers_max) {
         return;
     }
@@ -139,6 +148,11 @@ pub(crate) fn after_epoch(context: &Arc<EngineContext>, bucket: BucketId) {
     if context.state.indexes_of_bucket(bucket).iter().any(|index| is_worth_merging(index)) {
         start(context, WorkKind::MergeRuns, merge_runs);
     }
+    flush_if_wanted(context);
+}
+
+/// Starts a flush if there is a reason for one beside those in progress.
+fn flush_if_wanted(context: &Arc<EngineContext>) {
     let wants_flush = {
         let mut background = lock(&context.background);
         let flushes = background.workers(WorkKind::Flush);
@@ -174,6 +188,9 @@ fn flush_where_needed(context: &Arc<EngineContext>) -> Result<()> {
             // Epochs that wait for memory try again after a while.
             Err(error) => note_trouble(context, &error),
         }
+    }
+    if tried.is_empty() && !context.is_log_long() {
+        return Ok(());
     }
     let release = Arc::clone(context);
     let released = async move {
@@ -218,7 +235,7 @@ mod tests {
     use crate::engine::storage_engine::StorageEngine;
     use crate::options::StoreOptions;
 
-    /// Otherwise its flag would stay set, and no worker of its kind would run again.
+    /// Otherwise its place would stay taken, and in the end no worker of its kind would run again.
     #[tokio::test]
     async fn a_panic_of_a_worker_ends_the_process() {
         let (env, _, mut ends) = sim::process(1);

@@ -27,8 +27,8 @@ pub struct Workers {
     running: usize,
     /// True if work has come while no further worker could begin: one that would end looks again.
     again: bool,
-    /// Indexes that workers have, with the memory that each had when it was taken, in bytes.
-    taken: Vec<(Arc<LocalIndex>, u64)>,
+    /// Indexes that workers have.
+    taken: Vec<Arc<LocalIndex>>,
 }
 
 impl Background {
@@ -61,24 +61,23 @@ impl Workers {
         self.running == 0
     }
 
+    /// True if no worker has an index.
+    pub fn is_at_rest(&self) -> bool {
+        self.taken.is_empty()
+    }
+
     /// True if a worker has the index.
     pub fn has(&self, index: &Arc<LocalIndex>) -> bool {
-        self.taken.iter().any(|(taken, _)| Arc::ptr_eq(taken, index))
+        self.taken.iter().any(|taken| Arc::ptr_eq(taken, index))
     }
 
     /// Gives an index to a worker.
     pub fn take(&mut self, index: &Arc<LocalIndex>) {
-        self.taken.push((Arc::clone(index), index.memory_bytes()));
+        self.taken.push(Arc::clone(index));
     }
 
     /// Takes an index back from its worker.
     pub fn give_back(&mut self, index: &Arc<LocalIndex>) {
-        self.taken.retain(|(taken, _)| !Arc::ptr_eq(taken, index));
-    }
-
-    /// Bytes of an index's memory that no worker is writing.
-    pub fn unwritten_bytes(&self, index: &Arc<LocalIndex>) -> u64 {
-        let taken = self.taken.iter().find(|(taken, _)| Arc::ptr_eq(taken, index));
-        index.memory_bytes().saturating_sub(taken.map_or(0, |(_, bytes)| *bytes))
+        self.taken.retain(|taken| !Arc::ptr_eq(taken, index));
     }
 }

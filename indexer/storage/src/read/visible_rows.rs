@@ -38,9 +38,13 @@ impl VisibleRows {
             stats.shows_whole_at(epoch.min(*cursor.epochs.end()))
                 && *cursor.epochs.start() <= stats.oldest
         };
-        // An entry is visible in one slice at most, but two tables of a slice may have versions of it.
-        let slices: BTreeSet<SliceNo> = merge.cursors.iter().map(|cursor| cursor.slice).collect();
-        let shows_all = slices.len() == merge.cursors.len() && merge.cursors.iter().all(is_whole);
+        // Entries of different slices are different, but two tables of a slice may have versions of one entry.
+        let are_apart = |cursors: &[Cursor]| {
+            let slices: BTreeSet<SliceNo> = cursors.iter().map(|cursor| cursor.slice).collect();
+            slices.len() == cursors.len()
+        };
+        let cursors = &merge.cursors[..];
+        let shows_all = cursors.iter().all(is_whole) && (cursors.len() < 2 || are_apart(cursors));
         let whole = shows_all && merge.cursors.len() == 1;
         let (entry, value) = (Vec::new(), Vec::new());
         Ok(Self { merge, epoch, with_values, shows_all, whole, entry, value })
