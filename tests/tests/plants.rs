@@ -50,7 +50,7 @@ const FOUND: [(&str, &str, u64, u64); 48] = [
     ("branch-off-by-one", "full", 1, 10),
     ("checksum-blind", "store", 1, 0),
     ("flush-releases-newer", "full", 8, 8),
-    ("rollback-beside-flush", "store", 114, 0),
+    ("rollback-beside-flush", "store", 64, 0),
     ("change-log-not-synced", "full", 1, 10),
     ("checkpoint-ahead", "full", 1, 10),
     ("segment-released-early", "full", 1, 10),

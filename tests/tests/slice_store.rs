@@ -75,10 +75,14 @@ fn histories_whose_flushes_and_merges_are_interrupted_show_what_the_model_shows(
 
 /// A step had been done in the store and in the model when work beside it failed in a crash, and was settled once more. A compaction
 /// that had begun before a rollback raised the floor above the epoch of the rollback, so that nothing could be read until
-/// the next one (1795415666). Armed faults struck in four recoveries in a row (1795416312).
+/// the next one (1795415666). Armed faults struck in four recoveries in a row (1795416312). Epochs that waited for memory began a
+/// second flush worker again and again, which found nothing, released the log and began a compaction: without end in
+/// 1795577419, and with ever more memory in 1795577422.
 #[test]
 fn regression_seeds_find_no_violation() {
-    for seed in [1_795_395_868, 1_795_395_871, 1_795_415_666, 1_795_416_312] {
+    let seeds =
+        [1_795_395_868, 1_795_395_871, 1_795_415_666, 1_795_416_312, 1_795_577_419, 1_795_577_422];
+    for seed in seeds {
         let summary = tests::layers::run(tests::layers::Layer::Store, seed, 0);
         assert!(summary.violations.is_empty(), "seed {seed}: {:?}", summary.violations);
     }

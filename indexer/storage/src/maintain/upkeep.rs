@@ -93,8 +93,9 @@ fn pick_flush(
         index.stats.needs_log_from().map_or(0, |lsn| end.saturating_sub(lsn))
     };
     let unwritten: u64 = free.iter().map(|index| index.memory_bytes()).sum();
-    // With little memory left, flushes must begin before epochs have to wait.
-    let is_much = unwritten > context.options.flush_bytes().min(context.room_bytes() / 2);
+    // With little memory left, flushes must begin before epochs have to wait. When they wait, less is worth a flush.
+    let much = context.options.flush_bytes().min(context.room_bytes() / 2);
+    let is_much = unwritten > if context.has_room() { much } else { much / 8 };
     // The first flush is that of any index that holds some of a long log. A further one must hold much: otherwise it was
     // flushed not long ago, or would be flushed again and again while the first flush lasts.
     let is_first = tried.is_empty() && flushes.is_at_rest();
