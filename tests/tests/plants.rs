@@ -58,7 +58,7 @@ const FOUND: [(&str, &str, u64, u64); 48] = [
     ("copies-not-awaited", "full", 34, 10),
     ("silent-copy-ignored", "full", 34, 10),
     ("lease-unchecked", "full", 244, 10),
-    ("copy-keeps-tail", "full", 40, 10),
+    ("copy-keeps-tail", "full", 76, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
     ("copy-grows-early", "full", 355, 10),
 ];
