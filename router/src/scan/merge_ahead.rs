@@ -15,13 +15,12 @@ pub(super) const AHEAD_BYTES: usize = 2 * BLOCK_BYTES;
 pub(super) struct MergeAhead {
     /// The blocks, then `None`.
     blocks: ByteReceiver<Result<Option<RowBlock>>>,
-    pub(super) reverse: bool,
     _task: Task,
 }
 
 impl MergeAhead {
     /// Goes on with a merge.
-    pub fn begin(mut gather: Gather, reverse: bool, env: &Env) -> Self {
+    pub fn begin(mut gather: Gather, env: &Env) -> Self {
         let (sender, blocks) = byte_channel(AHEAD_BYTES);
         let task = env.spawn_request("merge-ahead", async move {
             loop {
@@ -33,7 +32,7 @@ impl MergeAhead {
                 }
             }
         });
-        Self { blocks, reverse, _task: task }
+        Self { blocks, _task: task }
     }
 
     /// Returns the next rows in order, `None` at the end.

@@ -19,48 +19,34 @@ use crate::context::tests::context_of;
 const ANSWER: Duration = Duration::from_secs(4);
 const TIMEOUT_MS: u64 = 10_000;
 
+/// An indexer with some rows of each slice.
+pub(crate) struct Rows {
+    pub of_slice: usize,
+    /// Digits of a row's number.
+    pub digits: usize,
+    /// Rows that are sent together.
+    pub batch: usize,
+}
+
 /// An indexer with three rows of each slice, sent two at a time.
-pub(crate) struct Rows;
-
-/// An indexer with this many rows of each slice, sent a thousand at a time.
-pub(crate) struct ManyRows(pub usize);
-
-/// The asked rows among these, in batches of `batch` rows.
-fn batches(mut rows: Vec<String>, batch: usize, scan: &ShardScan) -> ResultStream<ShardBatch> {
-    rows.sort();
-    rows.retain(|row| scan.resume_after.as_ref().is_none_or(|after| row.as_bytes() > after));
-    rows.truncate(scan.limit.map_or(usize::MAX, |limit| limit as usize));
-    let block = |rows: &[String]| {
-        let mut block = proto::rpc::rows::RowBlockBuilder::default();
-        rows.iter().for_each(|row| block.push(row.as_bytes(), b""));
-        Ok(ShardBatch::Rows(block.finish()))
-    };
-    let batches: Vec<_> = rows.chunks(batch).map(block).chain([Ok(ShardBatch::Done)]).collect();
-    Box::pin(futures::stream::iter(batches))
-}
-
-#[async_trait]
-impl IndexerApi for ManyRows {
-    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
-        let row = |n| scan.slices.iter().map(move |slice| format!("{n:06} of {slice}"));
-        Ok(batches((0..self.0).flat_map(row).collect(), 1000, &scan))
-    }
-    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        Err(Error::unavailable("not here"))
-    }
-}
+pub(crate) const THREE_ROWS: Rows = Rows { of_slice: 3, digits: 1, batch: 2 };
 
 #[async_trait]
 impl IndexerApi for Rows {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
-        let row = |n: u16| scan.slices.iter().map(move |slice| format!("{n} of {slice}"));
-        Ok(batches((0..3).flat_map(row).collect(), 2, &scan))
+        let digits = self.digits;
+        let row = |n| scan.slices.iter().map(move |slice| format!("{n:0digits$} of {slice}"));
+        let mut rows: Vec<String> = (0..self.of_slice).flat_map(row).collect();
+        rows.sort();
+        rows.retain(|row| scan.resume_after.as_ref().is_none_or(|after| row.as_bytes() > after));
+        rows.truncate(scan.limit.map_or(usize::MAX, |limit| limit as usize));
+        let block = |rows: &[String]| {
+            let mut block = proto::rpc::rows::RowBlockBuilder::default();
+            rows.iter().for_each(|row| block.push(row.as_bytes(), b""));
+            Ok(ShardBatch::Rows(block.finish()))
+        };
+        let batches = rows.chunks(self.batch).map(block).chain([Ok(ShardBatch::Done)]);
+        Ok(Box::pin(futures::stream::iter(batches.collect::<Vec<_>>())))
     }
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
         Err(Error::unavailable("not here"))
@@ -75,12 +61,12 @@ impl IndexerApi for Rows {
 
 /// The behaviour of a simulated node.
 enum Node {
-    /// Answers with the rows of [`Rows`] after a delay.
+    /// Answers with the rows of [`THREE_ROWS`] after a delay.
     After(Duration),
     Refuses,
     /// Answers after a delay that the first slice has moved to node 2.
     Moves(Duration),
-    /// Sends two rows of [`Rows`] and then fails.
+    /// Sends two rows of [`THREE_ROWS`] and then fails.
     Breaks,
 }
 
@@ -97,11 +83,11 @@ impl IndexerApi for Node {
             }
             Node::Breaks => {
                 let broken = Err(Error::unavailable("connection reset"));
-                let begin = Rows.scan(scan).await?.take(1);
+                let begin = THREE_ROWS.scan(scan).await?.take(1);
                 return Ok(Box::pin(begin.chain(futures::stream::iter([broken]))));
             }
         }
-        Rows.scan(scan).await
+        THREE_ROWS.scan(scan).await
     }
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
         Err(Error::unavailable("not here"))

@@ -111,8 +111,8 @@ impl ScanStream {
     pub fn park(&mut self) {
         match &mut self.source {
             RowSource::Ordered(gather) => gather.park(),
-            RowSource::Ahead(ahead) => {
-                self.source = RowSource::Ordered(Gather::parked(ahead.reverse));
+            RowSource::Ahead(_) => {
+                self.source = RowSource::Ordered(Gather::parked(self.plan.request.reverse));
             }
             RowSource::Unordered(unordered) => unordered.park(),
         }
@@ -141,11 +141,9 @@ impl ScanStream {
         if !is_long {
             return;
         }
-        let reverse = self.plan.request.reverse;
-        let parked = RowSource::Ordered(Gather::parked(reverse));
+        let parked = RowSource::Ordered(Gather::parked(self.plan.request.reverse));
         if let RowSource::Ordered(gather) = std::mem::replace(&mut self.source, parked) {
-            let ahead = MergeAhead::begin(gather, reverse, &self.plan.context.env);
-            self.source = RowSource::Ahead(ahead);
+            self.source = RowSource::Ahead(MergeAhead::begin(gather, &self.plan.context.env));
         }
     }
 
@@ -281,7 +279,7 @@ mod tests {
 
     /// An ordered scan of the rows a to f in two blocks.
     async fn scan(leases: &Leases, offset: u64) -> ScanStream {
-        let mut plan = shard::tests::plan(1, Arc::new(shard::tests::Rows));
+        let mut plan = shard::tests::plan(1, Arc::new(shard::tests::THREE_ROWS));
         let request = Arc::make_mut(&mut plan.request);
         (request.limit, request.offset) = (Some(5), offset);
         let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
@@ -325,7 +323,7 @@ mod tests {
     async fn a_parked_scan_holds_no_permit_and_continues_after_its_last_row() {
         let all = ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"];
         for (ordered, limit) in [(true, None), (false, None), (true, Some(4)), (false, Some(5))] {
-            let mut plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
+            let mut plan = shard::tests::plan(2, Arc::new(shard::tests::THREE_ROWS));
             let request = Arc::make_mut(&mut plan.request);
             (request.ordered, request.limit) = (ordered, limit);
             let (context, source) = (plan.context.clone(), plan_source(&plan, None));
@@ -359,7 +357,8 @@ mod tests {
         for (parks_each, limit) in
             [(usize::MAX, None), (4, None), (1, None), (usize::MAX, Some(20_001)), (5, Some(9_000))]
         {
-            let mut plan = shard::tests::plan_apart(Arc::new(shard::tests::ManyRows(ROWS)));
+            let rows = shard::tests::Rows { of_slice: ROWS, digits: 6, batch: 1000 };
+            let mut plan = shard::tests::plan_apart(Arc::new(rows));
             Arc::make_mut(&mut plan.request).limit = limit;
             plan.rows_max = limit;
             let source = plan_source(&plan, None);
@@ -383,7 +382,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_parked_scan_that_gets_no_permit_in_time_fails_and_may_be_read_again() {
-        let plan = shard::tests::plan(2, Arc::new(shard::tests::Rows));
+        let plan = shard::tests::plan(2, Arc::new(shard::tests::THREE_ROWS));
         let (context, source) = (plan.context.clone(), plan_source(&plan, None));
         let mut scan = stream(&Leases::default(), plan, source).await;
         scan.park();

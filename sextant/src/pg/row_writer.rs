@@ -162,6 +162,35 @@ mod tests {
     }
 
     #[test]
+    fn integers_are_printed_whole_in_both_directions_or_refused() {
+        let ints = [0, 1, 9, 255, 256, 65_535, 16_777_216, 2_147_483_647, 2_147_483_648];
+        let ints = ints.into_iter().chain([1 << 55, 1 << 56, i64::MAX, i64::MIN + 1]);
+        for int in ints.flat_map(|int| [int, -int]) {
+            for (column_type, descending) in [ColumnType::Int4, ColumnType::Int8]
+                .into_iter()
+                .flat_map(|t| [(t, false), (t, true)])
+            {
+                let mut entry = Vec::new();
+                encode_entry([&Value::int(int)], &[descending], "a long id", &mut entry).unwrap();
+                let types = [ColumnType::Text, column_type, ColumnType::Text];
+                let writer = RowWriter::new(Shape::Copy, &columns(&types), &[]);
+                let cells = vec![Cell::Id, Cell::Key(0), Cell::Id];
+                let mut printer = EntryPrinter::with_directions(cells, vec![descending]);
+                let mut out = Vec::new();
+                let row = Row { entry: &entry, include: b"" };
+                let written = writer.entry(&mut printer, row, &mut out);
+                if column_type == ColumnType::Int4 && i32::try_from(int).is_err() {
+                    assert_eq!(written.unwrap_err().code, proto::ErrorCode::OutOfRange);
+                    assert!(out.is_empty());
+                } else {
+                    let line = format!("a long id\t{int}\ta long id\n");
+                    assert_eq!(out[5..], *line.as_bytes(), "{int}, descending: {descending}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_damaged_entry_is_an_error_without_half_a_row() {
         let writer = RowWriter::new(Shape::Data, &columns(&[ColumnType::Text]), &[]);
         let mut out = Vec::new();

@@ -12,9 +12,7 @@ use proto::expr::cost::CostMeter;
 use proto::expr::eval::{Scope, eval};
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::Row;
-use proto::value::key::{
-    decode_part, leading_int, skip_part, take_number, write_number, write_part_text,
-};
+use proto::value::key::{decode_part, leading_int, skip_part, write_number, write_part_text};
 use proto::value::path::Step;
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
@@ -183,8 +181,13 @@ impl<'a> Parts<'a> {
     ) -> Result<bool> {
         let mut rest = self.rest(part)?;
         let descending = self.is_descending(part);
-        if let (ColumnType::Int8, Format::Text) = (column_type, format)
+        let fits = |int: i64| match column_type {
+            ColumnType::Int4 => i32::try_from(int).is_ok(),
+            column_type => column_type == ColumnType::Int8,
+        };
+        if format == Format::Text
             && let Some((int, length)) = leading_int(rest, descending)
+            && fits(int)
         {
             write_number(Number::Int(int), out);
             self.note_end(part, self.bytes.len() - rest.len() + length);
@@ -192,24 +195,21 @@ impl<'a> Parts<'a> {
         }
         // Text is the same in both formats. Numbers have their column's type since they were indexed, but for results of
         // arithmetic.
-        let present = match (column_type, format) {
-            (ColumnType::Int4 | ColumnType::Int8, Format::Text) => {
-                match take_number(&mut rest, descending)? {
-                    Some(number) => write_integer(number, column_type, out)?,
-                    None => {
-                        let start = out.len();
-                        let present = write_part_text(&mut rest, descending, out)?;
-                        check_integer(&out[start..], column_type)?;
-                        present
-                    }
-                }
+        let straight = match format {
+            Format::Text => column_type != ColumnType::Bool,
+            Format::Binary => column_type == ColumnType::Text,
+        };
+        let present = match straight {
+            true => {
+                let start = out.len();
+                let present = write_part_text(&mut rest, descending, out)?;
+                check_integer(&out[start..], column_type)?;
+                present
             }
-            (ColumnType::Text, _) => write_part_text(&mut rest, descending, out)?,
-            (ColumnType::Bool, _) | (_, Format::Binary) => {
+            false => {
                 let value = decode_part(&mut rest, descending)?;
                 write_value(&value, column_type, format, out)?
             }
-            (_, Format::Text) => write_part_text(&mut rest, descending, out)?,
         };
         self.note_end(part, self.bytes.len() - rest.len());
         Ok(present)
@@ -221,18 +221,6 @@ impl<'a> Parts<'a> {
             self.known += 1;
             self.starts[self.known] = end as u32;
         }
-    }
-}
-
-/// Writes the digits of a number in an integer's column.
-#[inline]
-fn write_integer(number: Number, column_type: ColumnType, out: &mut Vec<u8>) -> Result<bool> {
-    match number {
-        Number::Int(int) if column_type == ColumnType::Int8 || i32::try_from(int).is_ok() => {
-            write_number(number, out);
-            Ok(true)
-        }
-        _ => Err(out_of_range(number, column_type)),
     }
 }
 

@@ -16,10 +16,10 @@ pub(crate) fn write(
         let at = out.len();
         if !cell(n, column_type, out)? {
             out.extend_from_slice(b"\\N");
+        // Digits need no escapes.
         } else if !matches!(column_type, ColumnType::Int4 | ColumnType::Int8)
             && may_need_escapes(&out[at..])
         {
-            // Digits need no escapes.
             escape_nul(column_type, out, at);
             escape(out, at);
         }

@@ -41,4 +41,4 @@ pub use part::{
     ID_BYTES_MAX, KEY_BYTES_MAX, check_id, decode_part, encode_entry, encode_part, id_offset,
     skip_part, successor, values_known,
 };
-pub use text::{take_number, write_number, write_part_text};
+pub use text::{write_number, write_part_text};

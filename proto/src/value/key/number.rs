@@ -122,8 +122,8 @@ fn signed_float(f: f64, negative: bool) -> Option<Number> {
     number.filter(|number| matches!(number, Number::Float(_)))
 }
 
-/// Reads the integer at the front of a part that is followed by other bytes, and returns it with the length of the part. `None` for
-/// other values, for 0, for integers of more than seven bytes, and close to the end of `bytes`: the decoder reads these.
+/// Reads the integer at the front of `bytes` with one load, and returns it with the length of its part. `None` for other
+/// values, for 0, for integers of more than seven bytes, and close to the end of `bytes`: the decoder reads these.
 #[inline]
 pub fn leading_int(bytes: &[u8], descending: bool) -> Option<(i64, usize)> {
     let (tag, rest) = bytes.split_first()?;
@@ -206,8 +206,11 @@ mod tests {
         }
 
         #[test]
-        fn the_quick_reader_takes_only_what_the_decoder_takes(bytes in prop::collection::vec(any::<u8>(), 0..14), tag in 0x20..0x35_u8, descending: bool) {
-            let mut bytes = bytes;
+        fn the_quick_reader_takes_only_what_the_decoder_takes(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..14),
+            tag in 0x20..0x35_u8,
+            descending: bool,
+        ) {
             if let Some(first) = bytes.first_mut() {
                 *first = tag ^ mask(descending);
             }

@@ -42,19 +42,6 @@ pub fn write_part_text(bytes: &mut &[u8], descending: bool, out: &mut Vec<u8>) -
     Ok(present)
 }
 
-/// Removes a number from the front of `bytes`. `None`, and nothing is removed, if another value is there.
-#[inline]
-pub fn take_number(bytes: &mut &[u8], descending: bool) -> Result<Option<Number>> {
-    let mut reader = Reader::new(bytes, descending);
-    let tag = reader.byte()?;
-    if !(NUMBER_FIRST..=NUMBER_LAST).contains(&tag) {
-        return Ok(None);
-    }
-    let number = number::decode(tag, &mut reader)?;
-    *bytes = reader.rest();
-    Ok(Some(number))
-}
-
 /// Appends the text of a number.
 #[inline]
 pub fn write_number(number: Number, out: &mut Vec<u8>) {
