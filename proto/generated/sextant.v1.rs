@@ -185,6 +185,11 @@ pub struct ScanRequest {
     /// writes them.
     #[prost(bool, tag = "12")]
     pub lines: bool,
+    /// Rows come as columns of typed values, which costs the least: a client reads numbers without parsing text. Not
+    /// together with lines. A client that reads much should allow the server larger HTTP/2 windows than the 64 KiB with
+    /// which they begin, 1 MiB for instance; otherwise the server waits for the client after each reply.
+    #[prost(bool, tag = "13")]
+    pub columnar: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScanReply {
@@ -202,6 +207,35 @@ pub struct ScanReply {
     /// The rows, if lines were asked for: values separated by tabs, \N for NULL and MISSING, and COPY's escapes.
     #[prost(bytes = "bytes", tag = "5")]
     pub lines: ::prost::bytes::Bytes,
+    /// The columns, if they were asked for, in the order asked for; without rows there are none.
+    #[prost(message, repeated, tag = "6")]
+    pub values: ::prost::alloc::vec::Vec<ScanColumn>,
+    /// The number of rows in values.
+    #[prost(uint32, tag = "7")]
+    pub value_rows: u32,
+}
+/// The values of one column. Exactly one of the first four has them, by the type of the column.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScanColumn {
+    /// int4 and int8: eight bytes for each row, little endian.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub ints: ::prost::bytes::Bytes,
+    /// float8: eight bytes for each row, IEEE 754, little endian.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub doubles: ::prost::bytes::Bytes,
+    /// bool: a byte for each row, 0 or 1.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub bools: ::prost::bytes::Bytes,
+    /// All other types: their texts, as SQL shows them, one after another.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub texts: ::prost::bytes::Bytes,
+    /// Where the text of each row ends in texts: four bytes for each row, little endian.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub text_ends: ::prost::bytes::Bytes,
+    /// A bit for each row, the lowest bit of a byte first: 1 for NULL and MISSING, whose value is 0 or empty. Absent if
+    /// there are none.
+    #[prost(bytes = "bytes", tag = "6")]
+    pub nulls: ::prost::bytes::Bytes,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScanRow {

@@ -39,6 +39,7 @@ pub async fn fill(
     let to = base.clone();
     follower.exclusively(move |writer, bucket| writer.rewind_copy(bucket, &to, is_free)).await?;
     let durable = follower.bucket.durable();
+    let behind = behind(&durable, &base.durable)?;
     let begins =
         |vbucket: VbucketId| purged.get(usize::from(vbucket.0)).copied().unwrap_or_default();
     let is_lost = |(vbucket, end): &(VbucketId, Position)| end.seqno < begins(*vbucket);
@@ -55,19 +56,37 @@ pub async fn fill(
         by_documents(follower, leader, (base, &lost)).await?;
         return Ok(false);
     }
-    let lacks =
-        |(vbucket, end): (VbucketId, Position)| base.durable.get(vbucket).seqno.0 - end.seqno.0;
-    let missing: u64 = durable.iter().map(lacks).sum();
+    let missing: u64 = behind.iter().map(|(_, mutations)| mutations).sum();
     // Few mutations may be large documents.
     if missing <= FAR_MUTATIONS && at_once(follower, leader, base).await? {
         return Ok(true);
     }
     follower.projector.roles.not_compared(follower.bucket.info.id);
-    for (vbucket, _) in durable.iter().filter(|end| lacks(*end) > 0) {
+    for (vbucket, _) in behind {
         let to = base.durable.get(vbucket).seqno;
         by_log(follower, leader, (vbucket, to), base).await?;
     }
     Ok(false)
+}
+
+/// The vbuckets in which a copy lacks mutations of its leader, and how many. It is an error if the copy has more than the leader: what
+/// the leader lacks must have been taken back before.
+fn behind(copy: &Cut, leader: &Cut) -> Result<Vec<(VbucketId, u64)>> {
+    let mut behind = Vec::new();
+    for (vbucket, end) in copy.iter() {
+        let to = leader.get(vbucket).seqno;
+        match to.0.checked_sub(end.seqno.0) {
+            Some(0) => {}
+            Some(mutations) => behind.push((vbucket, mutations)),
+            None => {
+                return Err(Error::internal(format!(
+                    "vbucket {vbucket} of this copy ends at {}, behind the leader's end at {to}, after it was taken back",
+                    end.seqno
+                )));
+            }
+        }
+    }
+    Ok(behind)
 }
 
 /// The error of a copy in sync that lacks more than groups on their way. Its disk was lost, or its directory is an older copy; or it was
@@ -192,5 +211,23 @@ async fn by_documents(
     match lost.iter().all(is_whole) {
         true => Ok(()),
         false => Err(Error::new(ErrorCode::Internal, "a vbucket stayed in part")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_is_ahead_of_its_leader_is_refused() {
+        let cut = |ends: &[u64]| {
+            let position = |end: &u64| Position { seqno: Seqno(*end), ..Position::default() };
+            Cut::from_positions(ends.iter().map(position).collect())
+        };
+        let lacks = behind(&cut(&[3, 7, 0]), &cut(&[3, 9, 4])).unwrap();
+        assert_eq!(lacks, [(VbucketId(1), 2), (VbucketId(2), 4)]);
+        let error = behind(&cut(&[3, 7]), &cut(&[3, 6])).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Internal);
+        assert!(error.message.contains("vbucket 1"), "{error}");
     }
 }

@@ -112,6 +112,8 @@ fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
+/// Rows of at most this length are copied in one move.
+const WIDE_BYTES: usize = 32;
 /// Maximum bytes of an encoded length.
 const LEN_BYTES_MAX: usize = 10;
 /// Minimum growth of the buffer, in bytes.
@@ -143,11 +145,17 @@ impl RowBlockBuilder {
         self.put(include);
     }
 
-    /// Appends a row that is packed already.
+    /// Appends a row that is packed already, at a place of another block's data.
     #[inline]
-    pub fn push_packed(&mut self, row: &[u8]) {
-        self.room(row.len())[..row.len()].copy_from_slice(row);
-        self.commit(1, row.len());
+    pub fn push_packed(&mut self, data: &[u8], row: Range<usize>) {
+        let bytes = row.len();
+        let room = self.room(bytes.max(WIDE_BYTES));
+        match (data[row.start..].first_chunk::<WIDE_BYTES>(), room.first_chunk_mut()) {
+            // One move for a short row. Bytes of the next row come along, and the next row overwrites them.
+            (Some(wide), Some(room)) if bytes <= WIDE_BYTES => *room = *wide,
+            _ => room[..bytes].copy_from_slice(&data[row]),
+        }
+        self.commit(1, bytes);
     }
 
     fn put(&mut self, bytes: &[u8]) {

@@ -213,7 +213,7 @@ impl Gather {
                 None => true,
             };
             if wanted {
-                builder.push_packed(&shard.block.data[shard.at..shard.next]);
+                builder.push_packed(&shard.block.data, shard.at..shard.next);
             }
             shard.go_to(shard.next);
             if !shard.on_row {

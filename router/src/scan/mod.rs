@@ -23,6 +23,7 @@ pub mod virtual_scan;
 
 mod gather;
 mod merge_ahead;
+mod place;
 mod plan;
 mod resume;
 mod retry_round;

@@ -4,7 +4,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::StreamExt;
 use proto::expr::aggregate::Partial;
 use proto::flow::byte_channel;
@@ -16,6 +15,7 @@ use proto::{Error, ErrorCode, ErrorKind, Result};
 use tokio::time::{Instant, timeout_at};
 
 use super::gather::Gather;
+use super::place::Place;
 use super::plan::ScanPlan;
 use super::retry_round::RetryRound;
 use super::shard_stream::{Batches, ShardStream, send};
@@ -100,7 +100,7 @@ impl ScanPlan {
     /// The position before the first row.
     fn begin(&self) -> ShardPosition {
         ShardPosition {
-            resume_after: self.resume_after.clone(),
+            place: Place::Behind(self.resume_after.clone()),
             rows_left: self.rows_max,
             has_rows: false,
             deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
@@ -166,7 +166,7 @@ impl ScanPlan {
         }
         // The parts inherit the deadline. Otherwise a scan that is divided again and again would never give up.
         let plan = ScanPlan {
-            resume_after: place.resume_after,
+            resume_after: place.place.resume_after(),
             rows_max: place.rows_left,
             deadline: Some(place.deadline),
             reports_moved: false,
@@ -250,7 +250,7 @@ impl ScanPlan {
         let info = self.context.catalog.load().nodes.get(&node).cloned();
         let unknown = || Error::unavailable(format!("node {node} is not in the router's catalog"));
         let info = info.ok_or_else(unknown)?;
-        let from = (place.resume_after.clone(), place.rows_left);
+        let from = (place.place.resume_after(), place.rows_left);
         let scan = self.shard_scan(slices, from, timeout.as_millis() as u64);
         self.context.directory.indexer(&info).scan(scan).await
     }
@@ -302,7 +302,7 @@ enum Attempt {
 
 /// The position of a shard scan.
 struct ShardPosition {
-    resume_after: Option<Bytes>,
+    place: Place,
     rows_left: Option<u64>,
     /// True if this task has received a row.
     has_rows: bool,
@@ -312,8 +312,8 @@ struct ShardPosition {
 
 impl ShardPosition {
     fn advance(&mut self, block: &RowBlock) {
-        if let Some(last) = block.iter().last() {
-            self.resume_after = Some(Bytes::copy_from_slice(last.entry));
+        if block.rows > 0 {
+            self.place = Place::BehindBlock(block.clone());
             self.has_rows = true;
         }
         if let Some(left) = &mut self.rows_left {

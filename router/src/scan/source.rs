@@ -21,7 +21,7 @@ pub(super) enum RowSource {
 }
 
 /// Estimates the memory that a scan holds: for each shard that is read in parallel its channel, a transport window of the
-/// same size, and the merged block; and the blocks that are merged ahead.
+/// same size, the merged block and the one that marks its place; and the blocks that are merged ahead.
 pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: usize) -> usize {
     let places = index.topology.placement.iter().filter_map(|replicas| replicas.first());
     let nodes = places.collect::<BTreeSet<_>>().len().max(1);
@@ -32,7 +32,7 @@ pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: 
     };
     let is_merged_ahead = shards > 1 && is_merged(request) && request.distinct_parts.is_none();
     let merged_ahead = if is_merged_ahead { AHEAD_BYTES } else { 0 };
-    shards * (2 * ahead_bytes + BLOCK_BYTES) + merged_ahead
+    shards * (2 * ahead_bytes + 2 * BLOCK_BYTES) + merged_ahead
 }
 
 /// True if the scan merges its shards, and so reads all of them in parallel. A scan of a few slices does so in any order.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::gather::Gather;
 use super::merge_ahead::MergeAhead;
+use super::place::Place;
 use super::plan::ScanPlan;
 use super::resume::fingerprint;
 use super::source::{RowSource, begin_shards, bytes_held};
@@ -32,25 +33,6 @@ pub struct ScanStream {
     done: bool,
     /// `None` while the scan is parked.
     permit: Option<Permit>,
-}
-
-/// The place of an ordered scan.
-enum Place {
-    /// Behind an entry, or at the beginning.
-    Behind(Option<Bytes>),
-    /// Behind the last row of a block. To find that row costs a pass over the block, and is needed seldom.
-    BehindBlock(RowBlock),
-}
-
-impl Place {
-    fn resume_after(&self) -> Option<Bytes> {
-        match self {
-            Self::Behind(entry) => entry.clone(),
-            Self::BehindBlock(block) => {
-                block.iter().last().map(|row| Bytes::copy_from_slice(row.entry))
-            }
-        }
-    }
 }
 
 /// The rest of OFFSET and LIMIT.

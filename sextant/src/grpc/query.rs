@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::stream;
 use proto::env::Env;
 use proto::grpc::query_server::Query;
-use proto::grpc::{ScanReply, ScanRequest, ScanRow, ScanValue};
+use proto::grpc::{ScanColumn, ScanReply, ScanRequest, ScanRow, ScanValue};
 use proto::model::cut::WritePosition;
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{Consistency, Output};
@@ -19,6 +19,7 @@ use super::caller::principal;
 use super::status::{counted, status};
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
+use crate::rows::columns::Columns;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;
 use crate::rows::line;
@@ -84,6 +85,7 @@ impl QueryService {
     }
 
     async fn begin(&self, principal: Principal, request: ScanRequest) -> Result<ScanReplies> {
+        let form = Form::of(&request)?;
         let backend = self.backend.with_principal(principal);
         let mut plan = self.plan(&backend, &request).await?;
         plan.request.ordered = !request.unordered;
@@ -99,8 +101,7 @@ impl QueryService {
             scan.end_page_after(request.page_rows);
         }
         let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
-        let as_lines = request.lines;
-        Ok(ScanReplies { plan, printer, scan, as_lines, paged, first: true, done: false })
+        Ok(ScanReplies { plan, printer, scan, form, paged, first: true, done: false })
     }
 }
 
@@ -119,13 +120,32 @@ fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
     }
 }
 
+/// The form of rows in replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A message for each row and each value.
+    Rows,
+    Lines,
+    Columns,
+}
+
+impl Form {
+    fn of(request: &ScanRequest) -> Result<Self> {
+        match (request.lines, request.columnar) {
+            (false, false) => Ok(Self::Rows),
+            (true, false) => Ok(Self::Lines),
+            (false, true) => Ok(Self::Columns),
+            (true, true) => Err(refuse("a scan is either lines or columnar, not both")),
+        }
+    }
+}
+
 /// The replies of a scan in progress.
 struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: ScanStream,
-    /// True: rows are lines of text.
-    as_lines: bool,
+    form: Form,
     /// True: the last reply has a token, unless the scan is finished.
     paged: bool,
     first: bool,
@@ -143,31 +163,50 @@ impl Replying for Box<ScanReplies> {
         if self.done {
             return Ok(None);
         }
-        let (mut rows, mut lines) = (Vec::new(), Vec::new());
+        let mut reply = ScanReply::default();
         match self.scan.next().await? {
-            Some(ScanBatch::Rows(block)) if self.as_lines => lines = self.lines(&block).await?,
-            Some(ScanBatch::Rows(block)) => rows = self.rows(&block).await?,
+            Some(ScanBatch::Rows(block)) => self.put(&block, &mut reply).await?,
             Some(ScanBatch::Aggregates(_)) => {
                 return Err(Error::internal("a scan of rows received aggregates"));
             }
             None => self.done = true,
         }
-        let columns = match std::mem::take(&mut self.first) {
-            true => self.plan.columns.iter().map(|column| column.name.clone()).collect(),
-            false => Vec::new(),
-        };
+        if std::mem::take(&mut self.first) {
+            reply.columns = self.plan.columns.iter().map(|column| column.name.clone()).collect();
+        }
         self.done |= self.scan.page_is_full();
         // A token keeps its epoch readable, so only the last reply of a page has one.
-        let token = match self.done && self.paged {
-            true => self.scan.token()?.unwrap_or_default(),
-            false => String::new(),
-        };
-        let (epoch, lines) = (self.scan.epoch().0, lines.into());
-        Ok(Some(ScanReply { columns, rows, epoch, token, lines }))
+        if self.done && self.paged {
+            reply.token = self.scan.token()?.unwrap_or_default();
+        }
+        reply.epoch = self.scan.epoch().0;
+        Ok(Some(reply))
     }
 }
 
 impl ScanReplies {
+    /// Puts rows into a reply, in the form that was asked for.
+    async fn put(&mut self, block: &RowBlock, reply: &mut ScanReply) -> Result<()> {
+        match self.form {
+            Form::Rows => reply.rows = self.rows(block).await?,
+            Form::Lines => reply.lines = self.lines(block).await?.into(),
+            Form::Columns => (reply.values, reply.value_rows) = self.columns(block).await?,
+        }
+        Ok(())
+    }
+
+    async fn columns(&mut self, block: &RowBlock) -> Result<(Vec<ScanColumn>, u32)> {
+        let types: Vec<_> = self.plan.columns.iter().map(|column| column.column_type).collect();
+        let mut columns = Columns::new(&self.printer, &types, block.rows);
+        for row in block.iter() {
+            columns.push(&mut self.printer, row)?;
+            if self.printer.must_yield() {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(columns.finish())
+    }
+
     async fn lines(&mut self, block: &RowBlock) -> Result<Vec<u8>> {
         let mut lines = Vec::with_capacity(block.data.len() + block.data.len() / 4);
         for row in block.iter() {

@@ -1,5 +1,6 @@
 //! The rows of results in the forms that clients read; shared by the SQL and the gRPC port.
 
+pub(crate) mod columns;
 pub(crate) mod entry;
 pub(crate) mod format;
 pub(crate) mod line;

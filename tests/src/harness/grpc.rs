@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use proto::grpc::query_client::QueryClient;
-use proto::grpc::{ScanReply, ScanRequest};
+use proto::grpc::{ScanColumn, ScanReply, ScanRequest};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 
@@ -53,10 +53,35 @@ pub async fn scan(channel: &Channel, request: ScanRequest) -> Result<Scanned, St
         let row =
             |row: proto::grpc::ScanRow| row.values.into_iter().map(|value| value.text).collect();
         scanned.rows.extend(reply.rows.into_iter().map(row));
+        let of_columns = |n: usize| reply.values.iter().map(|column| text(column, n)).collect();
+        scanned.rows.extend((0..reply.value_rows as usize).map(of_columns));
         scanned.epochs.push(reply.epoch);
         scanned.token = reply.token;
     }
     Ok(scanned)
+}
+
+/// The text of a value of a column, as SQL shows it; `None` for NULL.
+pub fn text(column: &ScanColumn, row: usize) -> Option<String> {
+    if column.nulls.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1) {
+        return None;
+    }
+    let eight = |bytes: &[u8]| *bytes[8 * row..].first_chunk::<8>().expect("a value for each row");
+    let end = |row: usize| {
+        let end = column.text_ends[4 * row..].first_chunk().expect("an end for each row");
+        u32::from_le_bytes(*end) as usize
+    };
+    Some(match column {
+        column if !column.ints.is_empty() => i64::from_le_bytes(eight(&column.ints)).to_string(),
+        column if !column.doubles.is_empty() => {
+            f64::from_le_bytes(eight(&column.doubles)).to_string()
+        }
+        column if !column.bools.is_empty() => ["f", "t"][usize::from(column.bools[row])].into(),
+        column => {
+            let from = row.checked_sub(1).map_or(0, end);
+            String::from_utf8(column.texts[from..end(row)].into()).expect("a text is UTF-8")
+        }
+    })
 }
 
 /// The ids: the values of the first column.

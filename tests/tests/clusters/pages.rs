@@ -141,6 +141,32 @@ async fn lines_are_those_of_copy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_have_the_values_of_the_rows() {
+    let (_cluster, client, channel) = numbered().await;
+    let odd = "{\"id\":\"a\\tb\",\"n\":-7,\"k\":\"\\\\N\\n\"}\n{\"id\":\"c\",\"k\":null}\n";
+    sql::copy_in(&client, "COPY b FROM STDIN", odd.as_bytes(), 9999).await.expect("COPY");
+    let columns = ["n", "n > 3", "k", "id", "n::float8 / 4", "n::numeric", "pad", "n::int4"];
+    let rows = ScanRequest {
+        columns: columns.map(Into::into).into(),
+        consistency: "request_plus".into(),
+        ..all("i")
+    };
+    let columnar = ScanRequest { columnar: true, ..rows.clone() };
+    let expected = scan(&channel, rows).await.expect("rows");
+    let got = scan(&channel, columnar.clone()).await.expect("columns");
+    assert_eq!((&got.columns, got.rows.len()), (&expected.columns, 502));
+    assert_eq!(got.rows, expected.rows);
+    assert!(got.rows.iter().any(|row| row.iter().any(Option::is_none)), "NULL is compared too");
+    let page = ScanRequest { page_rows: 40, ..columnar.clone() };
+    let page = scan(&channel, page).await.expect("a page");
+    assert_eq!(page.rows, expected.rows[..40]);
+    let rest = ScanRequest { token: page.token, ..columnar.clone() };
+    assert_eq!(scan(&channel, rest).await.expect("the rest").rows, expected.rows[40..]);
+    let both = ScanRequest { lines: true, ..columnar };
+    refused(open(&channel, both).await.map(drop), Code::InvalidArgument, "22023", "lines");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_from_elsewhere_is_refused() {
     let (_cluster, client, channel) = numbered().await;
     let request =

@@ -6,7 +6,7 @@
 //! state. So a look-up rarely touches a wrong state, and growing the table touches none.
 //!
 //! ```text
-//! record := before:u32 slice:u16 len(id) epoch-base len(state)  id state       (integers LEB128)
+//! record := before slice len(id) epoch-base len(state)  id state       (integers LEB128)
 //! ```
 //! A place is a chunk number and an offset in the chunk; 0 is no place.
 
@@ -122,8 +122,8 @@ impl BackMemtable {
             }
         };
         if let Some(chunk) = self.chunks.last_mut() {
-            chunk.extend_from_slice(&before.to_le_bytes());
-            chunk.extend_from_slice(&slice.0.to_le_bytes());
+            put_varint(chunk, before.into());
+            put_varint(chunk, slice.0.into());
             put_varint(chunk, id.len() as u64);
             put_varint(chunk, epoch.0.wrapping_sub(self.base.0));
             put_varint(chunk, state.len() as u64);
@@ -260,15 +260,14 @@ impl<'a> Iterator for Sorted<'a> {
 fn read(chunks: &[Vec<u8>], base: Epoch, place: u32) -> Option<(BackState<'_>, usize)> {
     let chunk = chunks.get(((place >> CHUNK_BITS) as usize).checked_sub(1)?)?;
     let record = chunk.get((place & ((1 << CHUNK_BITS) - 1)) as usize..)?;
-    let (before, rest) = record.split_first_chunk::<4>()?;
-    let (slice, mut rest) = rest.split_first_chunk::<2>()?;
+    let mut rest = record;
+    let before = u32::try_from(quick_varint(&mut rest)?).ok()?;
+    let slice = SliceNo(u16::try_from(quick_varint(&mut rest)?).ok()?);
     let id_len = quick_varint(&mut rest)? as usize;
     let epoch = Epoch(base.0.wrapping_add(quick_varint(&mut rest)?));
     let state_len = quick_varint(&mut rest)? as usize;
     let (id, rest) = rest.split_at_checked(id_len)?;
     let (state, rest) = rest.split_at_checked(state_len)?;
-    let slice = SliceNo(u16::from_le_bytes(*slice));
-    let before = u32::from_le_bytes(*before);
     Some((BackState { slice, id, epoch, state, before }, record.len() - rest.len()))
 }
 

@@ -1,6 +1,7 @@
 //! The servers' answers, compared with each other and with the documents. A difference ends the bench.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use proto::grpc::ScanRequest;
@@ -14,11 +15,14 @@ use super::super::Outcome;
 use super::copy_out::copy_out;
 use super::documents::Documents;
 use super::peers::{Index, Peer};
+use crate::harness::grpc::text;
 
 /// Ranges of each width that are compared.
 const RANGES: u64 = 20;
 /// The size limit of a reply by gRPC.
 const GRPC_BYTES_MAX: usize = 16 << 20;
+/// What a server may send by gRPC before the client has read it; HTTP/2 begins with 64 KiB, a pause for each reply.
+const GRPC_WINDOW_BYTES: u32 = 1 << 20;
 /// Characters of an answer in an error.
 const SHOWN_CHARS_MAX: usize = 400;
 
@@ -159,24 +163,37 @@ pub async fn whole(peer: &dyn Peer, select: &str) -> Outcome<Whole> {
     copy_out(peer.target(), peer.see_everything(), select).await
 }
 
-/// Reads all rows of an index by gRPC, as lines of text; they have everything acknowledged.
-pub async fn all_by_grpc(port: SocketAddr, index: &str) -> Outcome<Whole> {
-    let channel = Channel::from_shared(format!("http://{port}"))?.connect().await?;
+/// Reads all rows of an index by gRPC, as columns of typed values; they have everything acknowledged. The time is that
+/// until the last reply: a client uses the values where they lie, and only this one writes them as text, to compare them.
+pub async fn all_by_grpc(port: SocketAddr, index: &str) -> Outcome<(Whole, Duration)> {
+    let begun = Instant::now();
+    let endpoint = Channel::from_shared(format!("http://{port}"))?;
+    let endpoint = endpoint.initial_stream_window_size(GRPC_WINDOW_BYTES);
+    let channel = endpoint.initial_connection_window_size(GRPC_WINDOW_BYTES).connect().await?;
     let request = ScanRequest {
         index: index.into(),
         columns: vec!["id".into(), "n".into()],
         consistency: "request_plus".into(),
-        lines: true,
+        columnar: true,
         ..ScanRequest::default()
     };
     let mut client = QueryClient::new(channel).max_decoding_message_size(GRPC_BYTES_MAX);
     let mut replies = client.scan(request).await?.into_inner();
-    let (mut rows, mut hash) = (0, Xxh3::new());
+    let mut received = Vec::new();
     while let Some(reply) = replies.message().await? {
-        rows += reply.lines.iter().filter(|byte| **byte == b'\n').count() as u64;
-        hash.update(&reply.lines);
+        received.push((reply.values, reply.value_rows as usize));
     }
-    Ok(Whole { rows, hash: hash.digest() })
+    let elapsed = begun.elapsed();
+    let (mut rows, mut hash) = (0, Xxh3::new());
+    for (columns, count) in &received {
+        rows += *count as u64;
+        for row in 0..*count {
+            let texts = columns.iter().map(|column| text(column, row).unwrap_or_default());
+            hash.update(texts.collect::<Vec<_>>().join("\t").as_bytes());
+            hash.update(b"\n");
+        }
+    }
+    Ok((Whole { rows, hash: hash.digest() }, elapsed))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! | `entries_reinserted` | documents that were sent to indexers one by one meanwhile, without any write | 0 |
 //! | `scan_rows_per_s_rest`, `…_moves` | rows of ordered scans of 10,000 entries over SQL, one client: before and after the moves, and during them | ratio ≥ 0.8 |
 //! | `scan_ms_p99_rest`, `…_moves` | the times of the same scans | ≤ 2 × |
+//! | `…_by_8` | the same of 8 clients, which saturate the processors | the same |
 //! | `copied_to_done_ms_…` | from the end of a copy to the change of the topology, under a steady load of updates | ≤ 2 s |
 //! | `scans_failed` | scans of all phases that failed or returned too few or misordered rows | 0 |
 
@@ -35,6 +36,8 @@ use super::Outcome;
 const INDEXERS: u64 = 3;
 /// Slices of the index.
 const SLICES: u16 = 8;
+/// The clients of a measurement of scans, and the end of its figures' names.
+const CLIENTS: [(u64, &str); 2] = [(1, ""), (8, "_by_8")];
 
 /// The settings of a run.
 pub struct Run {
@@ -81,7 +84,10 @@ impl Run {
             let sent_before = cluster.sent.load(Ordering::Relaxed);
             let copies = mover.copies(usize::from(SLICES)).await?;
             self.print_copies(&copies)?;
-            let failed = self.scans(&cluster, &mut mover).await?;
+            let mut failed = 0;
+            for clients in CLIENTS {
+                failed += self.scans(&cluster, &mut mover, clients).await?;
+            }
             let sent = cluster.sent.load(Ordering::Relaxed) - sent_before;
             self.print("entries_reinserted", sent as f64, "0")?;
             let failed = failed + self.under_load(&cluster, &mut mover).await?;
@@ -104,20 +110,29 @@ impl Run {
     }
 
     /// Measures scans at rest, during moves, and at rest again; returns the number of failed scans.
-    async fn scans(&self, cluster: &Loopback, mover: &mut Mover<'_>) -> Outcome<u64> {
+    async fn scans(
+        &self,
+        cluster: &Loopback,
+        mover: &mut Mover<'_>,
+        (clients, by): (u64, &str),
+    ) -> Outcome<u64> {
         let at = cluster.sql_address();
         let phase = Duration::from_secs(self.seconds);
-        let mut rest = scans::run(at, self.entries, pause(phase / 2)).await?;
-        let moving = scans::run(at, self.entries, mover.keep_moving(phase)).await?;
-        rest.merge(scans::run(at, self.entries, pause(phase / 2)).await?);
-        self.print("moves", mover.count as f64, "")?;
+        let mut rest = scans::run(at, self.entries, clients, pause(phase / 2)).await?;
+        let moving = scans::run(at, self.entries, clients, mover.keep_moving(phase)).await?;
+        rest.merge(scans::run(at, self.entries, clients, pause(phase / 2)).await?);
+        self.print(&format!("moves{by}"), mover.count as f64, "")?;
         for (name, scanned) in [("rest", &rest), ("moves", &moving)] {
-            self.print(&format!("scan_rows_per_s_{name}"), scanned.rows_per_s().round(), "")?;
-            self.print(&format!("scan_ms_p50_{name}"), scanned.ms(50), "")?;
-            self.print(&format!("scan_ms_p99_{name}"), scanned.ms(99), "")?;
+            self.print(&format!("scan_rows_per_s_{name}{by}"), scanned.rows_per_s().round(), "")?;
+            self.print(&format!("scan_ms_p50_{name}{by}"), scanned.ms(50), "")?;
+            self.print(&format!("scan_ms_p99_{name}{by}"), scanned.ms(99), "")?;
         }
-        self.print("scan_rows_ratio", moving.rows_per_s() / rest.rows_per_s(), ">= 0.8")?;
-        self.print("scan_ms_p99_ratio", moving.ms(99) / rest.ms(99), "<= 2")?;
+        self.print(
+            &format!("scan_rows_ratio{by}"),
+            moving.rows_per_s() / rest.rows_per_s(),
+            ">= 0.8",
+        )?;
+        self.print(&format!("scan_ms_p99_ratio{by}"), moving.ms(99) / rest.ms(99), "<= 2")?;
         Ok(rest.failed + moving.failed)
     }
 
@@ -129,7 +144,7 @@ impl Run {
             moved = mover.keep_moving(Duration::from_secs(self.seconds)).await?;
             Ok(())
         };
-        let scanned: Scanned = scans::run(cluster.sql_address(), self.entries, moving).await?;
+        let scanned: Scanned = scans::run(cluster.sql_address(), self.entries, 1, moving).await?;
         self.print("load_updates_per_s", load.end().await?, "")?;
         let mut ms: Vec<f64> = moved.iter().map(|m| m.to_done.as_secs_f64() * 1e3).collect();
         ms.sort_by(f64::total_cmp);

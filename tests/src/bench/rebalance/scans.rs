@@ -81,39 +81,53 @@ impl Scanned {
     }
 }
 
-/// Runs scans one after another while another future runs.
-#[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
+/// Runs scans while another future runs: `clients` at once, each of which asks one after another.
 pub async fn run<T>(
     at: SocketAddr,
     entries: u64,
+    clients: u64,
     beside: impl Future<Output = Outcome<T>>,
 ) -> Outcome<Scanned> {
     let stop = Arc::new(AtomicBool::new(false));
-    let (client, stop_too) = (connect(at).await, Arc::clone(&stop));
-    // A separate task, so that the measured work does not delay the scans.
-    let scanner: JoinHandle<Scanned> = tokio::spawn(async move {
-        let (mut scanned, begun) = (Scanned::default(), Instant::now());
-        for n in 0u64.. {
-            if stop_too.load(Ordering::Relaxed) {
-                break;
-            }
-            let from = mix(n) % entries.saturating_sub(ROWS).max(1);
-            let begun = Instant::now();
-            match scan(&client, from).await {
-                Ok(()) => scanned.times.push(begun.elapsed()),
-                Err(error) => {
-                    eprintln!("a scan from {from} on: {error}");
-                    scanned.failed += 1;
-                }
-            }
-        }
-        scanned.elapsed = begun.elapsed();
-        scanned
-    });
+    let mut scanners: Vec<JoinHandle<Scanned>> = Vec::new();
+    for seed in 0..clients {
+        let (client, stop) = (connect(at).await, Arc::clone(&stop));
+        // Separate tasks, so that the measured work does not delay the scans.
+        scanners.push(tokio::spawn(scan_until(stop, client, entries, seed)));
+    }
     let outcome = beside.await;
     stop.store(true, Ordering::Relaxed);
-    let scanned = scanner.await?;
-    outcome.map(|_| scanned)
+    let mut all = Scanned::default();
+    for scanner in scanners {
+        let Scanned { times, elapsed, failed } = scanner.await?;
+        all.times.extend(times);
+        // The clients scan at the same time.
+        all.elapsed = all.elapsed.max(elapsed);
+        all.failed += failed;
+    }
+    outcome.map(|_| all)
+}
+
+/// Runs scans one after another, until they are to stop.
+#[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
+async fn scan_until(stop: Arc<AtomicBool>, client: Client, entries: u64, seed: u64) -> Scanned {
+    let (mut scanned, begun) = (Scanned::default(), Instant::now());
+    for n in 0u64.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let from = mix(n ^ seed << 32) % entries.saturating_sub(ROWS).max(1);
+        let begun = Instant::now();
+        match scan(&client, from).await {
+            Ok(()) => scanned.times.push(begun.elapsed()),
+            Err(error) => {
+                eprintln!("a scan from {from} on: {error}");
+                scanned.failed += 1;
+            }
+        }
+    }
+    scanned.elapsed = begun.elapsed();
+    scanned
 }
 
 /// Runs one scan: the entries from a key on, each once and in order.
