@@ -214,7 +214,7 @@ pub struct ScanReply {
     #[prost(uint32, tag = "7")]
     pub value_rows: u32,
 }
-/// The values of one column. Exactly one of the first four has them, by the type of the column.
+/// The values of one column. The type of the column tells in which of the first four they are.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ScanColumn {
     /// int4 and int8: eight bytes for each row, little endian.
@@ -226,7 +226,7 @@ pub struct ScanColumn {
     /// bool: a byte for each row, 0 or 1.
     #[prost(bytes = "bytes", tag = "3")]
     pub bools: ::prost::bytes::Bytes,
-    /// All other types: their texts, as SQL shows them, one after another.
+    /// All other types: their texts, as SQL shows them, one after another; NUL characters as they are.
     #[prost(bytes = "bytes", tag = "4")]
     pub texts: ::prost::bytes::Bytes,
     /// Where the text of each row ends in texts: four bytes for each row, little endian.

@@ -80,7 +80,7 @@ fn behind(copy: &Cut, leader: &Cut) -> Result<Vec<(VbucketId, u64)>> {
             Some(mutations) => behind.push((vbucket, mutations)),
             None => {
                 return Err(Error::internal(format!(
-                    "vbucket {vbucket} of this copy ends at {}, behind the leader's end at {to}, after it was taken back",
+                    "vbucket {vbucket}: the leader ends at seqno {to}, and this copy is ahead at {} after it was taken back",
                     end.seqno
                 )));
             }

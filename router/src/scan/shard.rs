@@ -165,10 +165,14 @@ impl ScanPlan {
             self.context.resumed.fetch_add(1, Ordering::Relaxed);
         }
         // The parts inherit the deadline. Otherwise a scan that is divided again and again would never give up.
+        let ShardPosition { place, rows_left, deadline, .. } = place;
+        let resume_after = place.resume_after();
+        // The groups may run long, and the block of the place is not needed again.
+        drop(place);
         let plan = ScanPlan {
-            resume_after: place.place.resume_after(),
-            rows_max: place.rows_left,
-            deadline: Some(place.deadline),
+            resume_after,
+            rows_max: rows_left,
+            deadline: Some(deadline),
             reports_moved: false,
             ..self.clone()
         };

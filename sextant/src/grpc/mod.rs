@@ -5,6 +5,7 @@ mod admin;
 mod caller;
 mod ingest;
 mod query;
+mod reply_form;
 mod server;
 mod status;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::stream;
 use proto::env::Env;
 use proto::grpc::query_server::Query;
-use proto::grpc::{ScanColumn, ScanReply, ScanRequest, ScanRow, ScanValue};
+use proto::grpc::{ScanReply, ScanRequest};
 use proto::model::cut::WritePosition;
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{Consistency, Output};
@@ -16,13 +16,11 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use super::caller::principal;
+use super::reply_form::Form;
 use super::status::{counted, status};
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
-use crate::rows::columns::Columns;
 use crate::rows::entry::EntryPrinter;
-use crate::rows::format::Format;
-use crate::rows::line;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
@@ -101,7 +99,7 @@ impl QueryService {
             scan.end_page_after(request.page_rows);
         }
         let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
-        Ok(ScanReplies { plan, printer, scan, form, paged, first: true, done: false })
+        Ok(ScanReplies { plan, printer, scan, form, rest: None, paged, first: true, done: false })
     }
 }
 
@@ -120,32 +118,14 @@ fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
     }
 }
 
-/// The form of rows in replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// A message for each row and each value.
-    Rows,
-    Lines,
-    Columns,
-}
-
-impl Form {
-    fn of(request: &ScanRequest) -> Result<Self> {
-        match (request.lines, request.columnar) {
-            (false, false) => Ok(Self::Rows),
-            (true, false) => Ok(Self::Lines),
-            (false, true) => Ok(Self::Columns),
-            (true, true) => Err(refuse("a scan is either lines or columnar, not both")),
-        }
-    }
-}
-
 /// The replies of a scan in progress.
 struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: ScanStream,
     form: Form,
+    /// Rows that did not fit the last reply.
+    rest: Option<RowBlock>,
     /// True: the last reply has a token, unless the scan is finished.
     paged: bool,
     first: bool,
@@ -164,17 +144,18 @@ impl Replying for Box<ScanReplies> {
             return Ok(None);
         }
         let mut reply = ScanReply::default();
-        match self.scan.next().await? {
-            Some(ScanBatch::Rows(block)) => self.put(&block, &mut reply).await?,
-            Some(ScanBatch::Aggregates(_)) => {
-                return Err(Error::internal("a scan of rows received aggregates"));
-            }
+        let block = match self.rest.take() {
+            Some(rest) => Some(rest),
+            None => self.next_block().await?,
+        };
+        match block {
+            Some(block) => self.put(block, &mut reply).await?,
             None => self.done = true,
         }
         if std::mem::take(&mut self.first) {
             reply.columns = self.plan.columns.iter().map(|column| column.name.clone()).collect();
         }
-        self.done |= self.scan.page_is_full();
+        self.done |= self.scan.page_is_full() && self.rest.is_none();
         // A token keeps its epoch readable, so only the last reply of a page has one.
         if self.done && self.paged {
             reply.token = self.scan.token()?.unwrap_or_default();
@@ -185,56 +166,37 @@ impl Replying for Box<ScanReplies> {
 }
 
 impl ScanReplies {
-    /// Puts rows into a reply, in the form that was asked for.
-    async fn put(&mut self, block: &RowBlock, reply: &mut ScanReply) -> Result<()> {
-        match self.form {
-            Form::Rows => reply.rows = self.rows(block).await?,
-            Form::Lines => reply.lines = self.lines(block).await?.into(),
-            Form::Columns => (reply.values, reply.value_rows) = self.columns(block).await?,
+    async fn next_block(&mut self) -> Result<Option<RowBlock>> {
+        match self.scan.next().await? {
+            Some(ScanBatch::Rows(block)) => Ok(Some(block)),
+            Some(ScanBatch::Aggregates(_)) => {
+                Err(Error::internal("a scan of rows received aggregates"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Puts rows into a reply, and keeps the rest for the next one if the reply is long: a client may ask for many columns of a
+    /// short row.
+    async fn put(&mut self, block: RowBlock, reply: &mut ScanReply) -> Result<()> {
+        let mut form = self.form.begin(&self.plan, &self.printer, &block);
+        let (mut rows, mut taken) = (block.iter(), 0);
+        while !form.is_full()
+            && let Some(row) = rows.next()
+        {
+            form.push(&self.plan, &mut self.printer, row)?;
+            taken += 1;
+            if self.printer.must_yield() {
+                tokio::task::yield_now().await;
+            }
+        }
+        form.finish(reply);
+        let at = block.data.len() - rows.rest_bytes();
+        if at < block.data.len() {
+            let data = block.data.slice(at..);
+            self.rest = Some(RowBlock { rows: block.rows - taken, data });
         }
         Ok(())
-    }
-
-    async fn columns(&mut self, block: &RowBlock) -> Result<(Vec<ScanColumn>, u32)> {
-        let types: Vec<_> = self.plan.columns.iter().map(|column| column.column_type).collect();
-        let mut columns = Columns::new(&self.printer, &types, block.rows);
-        for row in block.iter() {
-            columns.push(&mut self.printer, row)?;
-            if self.printer.must_yield() {
-                tokio::task::yield_now().await;
-            }
-        }
-        Ok(columns.finish())
-    }
-
-    async fn lines(&mut self, block: &RowBlock) -> Result<Vec<u8>> {
-        let mut lines = Vec::with_capacity(block.data.len() + block.data.len() / 4);
-        for row in block.iter() {
-            let types = self.plan.columns.iter().map(|column| column.column_type);
-            let mut cells = self.printer.row(row);
-            line::write(&mut lines, types, |n, column_type, out| {
-                cells.write(n, column_type, Format::Text, out)
-            })?;
-            drop(cells);
-            if self.printer.must_yield() {
-                tokio::task::yield_now().await;
-            }
-        }
-        Ok(lines)
-    }
-
-    async fn rows(&mut self, block: &RowBlock) -> Result<Vec<ScanRow>> {
-        let mut rows = Vec::new();
-        for row in block.iter() {
-            let texts = self.printer.texts(&self.plan.columns, row)?;
-            rows.push(ScanRow {
-                values: texts.into_iter().map(|text| ScanValue { text }).collect(),
-            });
-            if self.printer.must_yield() {
-                tokio::task::yield_now().await;
-            }
-        }
-        Ok(rows)
     }
 }
 

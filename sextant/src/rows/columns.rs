@@ -29,13 +29,13 @@ struct Column {
 }
 
 impl Columns {
-    /// Empty columns of the given types for the cells of a printer, with room for `rows` rows.
-    pub(crate) fn new(printer: &EntryPrinter, types: &[ColumnType], rows: u32) -> Self {
+    /// Empty columns of the given types for the cells of a printer, with room for some rows.
+    pub(crate) fn new(printer: &EntryPrinter, types: &[ColumnType], rows: usize) -> Self {
         let column = |column_type: &ColumnType| {
             let column_type = *column_type;
             let width = width(column_type);
-            let values = Vec::with_capacity(rows as usize * width.unwrap_or(TEXT_BYTES));
-            let ends = Vec::with_capacity(if width.is_none() { 4 * rows as usize } else { 0 });
+            let values = Vec::with_capacity(rows * width.unwrap_or(TEXT_BYTES));
+            let ends = Vec::with_capacity(if width.is_none() { 4 * rows } else { 0 });
             Column { column_type, values, ends, nulls: Vec::new() }
         };
         let only_integers = printer.has_only_integers(types);
@@ -75,6 +75,11 @@ impl Columns {
             }
         }
         Ok(())
+    }
+
+    /// Bytes of all columns.
+    pub(crate) fn bytes(&self) -> usize {
+        self.columns.iter().map(|column| column.values.len() + column.ends.len()).sum()
     }
 
     /// Returns the columns and the number of rows.

@@ -30,6 +30,8 @@ pub(crate) struct EntryPrinter {
     /// Places of parts, kept from row to row because clearing them costs as much as printing a number.
     key_starts: Starts,
     include_starts: Starts,
+    /// A buffer for one value.
+    binary: Vec<u8>,
 }
 
 /// The most key parts of [`EntryPrinter::integers`].
@@ -46,7 +48,7 @@ impl EntryPrinter {
     /// A printer for entries with these directions of their key parts.
     pub(crate) fn with_directions(cells: Vec<Cell>, descending: Vec<bool>) -> Self {
         let (key_starts, include_starts) = ([0; PARTS_MAX + 1], [0; PARTS_MAX + 1]);
-        Self { cells, descending, spent: 0, key_starts, include_starts }
+        Self { cells, descending, spent: 0, key_starts, include_starts, binary: Vec::new() }
     }
 
     /// True if the computed columns have cost so much that other tasks must run before the next row.
@@ -66,10 +68,10 @@ impl EntryPrinter {
     /// The cells of one row, to be written one by one.
     #[inline]
     pub(crate) fn row<'r>(&'r mut self, row: Row<'r>) -> EntryRow<'r> {
-        let Self { cells, descending, spent, key_starts, include_starts, .. } = self;
+        let Self { cells, descending, spent, key_starts, include_starts, binary } = self;
         let key = Parts::new(row.entry, descending, key_starts);
         let include = Parts::new(row.include, &[], include_starts);
-        EntryRow { cells, row, key, include, spent, cost: CostMeter::for_evaluation() }
+        EntryRow { cells, row, key, include, spent, cost: CostMeter::for_evaluation(), binary }
     }
 
     /// True if all cells are the id or key parts, of types that [`Self::integers`] has.
@@ -82,8 +84,8 @@ impl EntryPrinter {
         self.descending.len() <= INTEGERS_MAX && self.cells.iter().zip(types).all(is_plain)
     }
 
-    /// The key parts and the id of a row whose key parts are all short integers, as those of many indexes are. They are found in one
-    /// walk, without a note of places.
+    /// The key parts and the id of a row whose key parts are all short integers, as those of many indexes are. They are
+    /// found in one walk, without a note of places.
     #[inline]
     pub(crate) fn integers<'r>(&self, row: Row<'r>) -> Option<([i64; INTEGERS_MAX], &'r [u8])> {
         let (mut integers, mut rest) = ([0; INTEGERS_MAX], row.entry);
@@ -127,6 +129,8 @@ pub(crate) struct EntryRow<'r> {
     /// The printer's cost of computed columns, and that of this row.
     spent: &'r mut u64,
     cost: CostMeter,
+    /// A buffer for one value.
+    binary: &'r mut Vec<u8>,
 }
 
 impl Drop for EntryRow<'_> {
@@ -162,9 +166,7 @@ impl EntryRow<'_> {
             Cell::Aggregate(..) => Err(Error::internal("a row of a scan has an aggregate column")),
         }
     }
-}
 
-impl EntryRow<'_> {
     /// Returns the integer of a cell of type `int4` or `int8`; `None` if it is NULL.
     #[inline]
     pub(crate) fn int(&mut self, n: usize, column_type: ColumnType) -> Result<Option<i64>> {
@@ -176,13 +178,14 @@ impl EntryRow<'_> {
         if short.is_some() {
             return Ok(short);
         }
-        let mut bytes = Vec::new();
-        self.write(n, column_type, Format::Binary, &mut bytes)?;
-        Ok(match (bytes.first_chunk(), bytes.first_chunk()) {
-            (Some(wide), _) => Some(i64::from_be_bytes(*wide)),
-            (None, Some(narrow)) => Some(i32::from_be_bytes(*narrow).into()),
-            (None, None) => None,
-        })
+        let mut bytes = std::mem::take(self.binary);
+        bytes.clear();
+        let written = self.write(n, column_type, Format::Binary, &mut bytes);
+        // Eight bytes are an int8, four an int4, and none NULL.
+        let int8 = bytes.first_chunk().map(|int8| i64::from_be_bytes(*int8));
+        let int4 = bytes.first_chunk().map(|int4| i64::from(i32::from_be_bytes(*int4)));
+        *self.binary = bytes;
+        written.map(|_| int8.or(int4))
     }
 }
 

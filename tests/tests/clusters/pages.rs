@@ -11,7 +11,7 @@ use futures::TryStreamExt;
 use proto::env::Env;
 use proto::grpc::ScanRequest;
 use sextant::wire::{Peers, tcp_connect};
-use tests::harness::grpc::{all, channel, open, refused, scan};
+use tests::harness::grpc::{all, channel, open, refused, scan, text};
 use tests::harness::{TestCluster, eventually, sql};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
@@ -162,8 +162,44 @@ async fn columns_have_the_values_of_the_rows() {
     assert_eq!(page.rows, expected.rows[..40]);
     let rest = ScanRequest { token: page.token, ..columnar.clone() };
     assert_eq!(scan(&channel, rest).await.expect("the rest").rows, expected.rows[40..]);
-    let both = ScanRequest { lines: true, ..columnar };
+    let both = ScanRequest { lines: true, ..columnar.clone() };
     refused(open(&channel, both).await.map(drop), Code::InvalidArgument, "22023", "lines");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scan_of_very_many_columns_comes_in_several_replies() {
+    let (_cluster, client, channel) = numbered().await;
+    sql::run(&client, "CREATE INDEX numbers ON b (n::int8, (n * 2)::int8 DESC)").await;
+    let (columns, consistency) = (["n", "id"].repeat(800), "request_plus".to_owned());
+    let columns: Vec<String> = columns.into_iter().map(Into::into).collect();
+    let line = |n: i64| format!("{{\"id\":\"long{n}\",\"n\":{n}}}\n");
+    let more: String = (1_000..6_000).chain([i64::from(i32::MIN), 1 << 52]).map(line).collect();
+    sql::copy_in(&client, "COPY b FROM STDIN", more.as_bytes(), 9_999).await.expect("COPY");
+    let few = ScanRequest {
+        columns: columns[..2].into(),
+        consistency: consistency.clone(),
+        ..all("numbers")
+    };
+    let few = scan(&channel, few).await.expect("two columns").rows;
+    assert_eq!(few.len(), 5_502);
+    for (lines, columnar) in [(false, false), (true, false), (false, true)] {
+        let (columns, consistency) = (columns.clone(), consistency.clone());
+        let many = ScanRequest { columns, consistency, lines, columnar, ..all("numbers") };
+        let mut replies = open(&channel, many).await.expect("a scan");
+        let (mut count, mut rows) = (0, 0);
+        while let Some(reply) = replies.message().await.expect("no reply is too long") {
+            count += 1;
+            for row in 0..reply.value_rows as usize {
+                let at = rows + row;
+                let told = [&reply.values[0], &reply.values[1599]].map(|column| text(column, row));
+                assert_eq!(told, [few[at][0].clone(), few[at][1].clone()]);
+            }
+            let lines = reply.lines.iter().filter(|byte| **byte == b'\n').count();
+            rows += reply.rows.len() + lines + reply.value_rows as usize;
+        }
+        assert_eq!(rows, 5_502);
+        assert!(count > 20, "{count} replies");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,7 +32,7 @@ pub const SORT_BYTES: u64 = 28;
 /// Number of sorted states that are read at a time.
 const BATCH: usize = 32;
 /// Maximum size of a state's header.
-const HEADER_BYTES_MAX: usize = 36;
+const HEADER_BYTES_MAX: usize = 40;
 
 /// States of documents, by document.
 #[derive(Debug, Default)]

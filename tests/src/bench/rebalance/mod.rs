@@ -119,9 +119,11 @@ impl Run {
         let at = cluster.sql_address();
         let phase = Duration::from_secs(self.seconds);
         let mut rest = scans::run(at, self.entries, clients, pause(phase / 2)).await?;
+        let moves_before = mover.count;
         let moving = scans::run(at, self.entries, clients, mover.keep_moving(phase)).await?;
+        let moves = mover.count - moves_before;
         rest.merge(scans::run(at, self.entries, clients, pause(phase / 2)).await?);
-        self.print(&format!("moves{by}"), mover.count as f64, "")?;
+        self.print(&format!("moves{by}"), moves as f64, "")?;
         for (name, scanned) in [("rest", &rest), ("moves", &moving)] {
             self.print(&format!("scan_rows_per_s_{name}{by}"), scanned.rows_per_s().round(), "")?;
             self.print(&format!("scan_ms_p50_{name}{by}"), scanned.ms(50), "")?;

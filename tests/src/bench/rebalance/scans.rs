@@ -82,6 +82,7 @@ impl Scanned {
 }
 
 /// Runs scans while another future runs: `clients` at once, each of which asks one after another.
+#[allow(clippy::disallowed_methods, reason = "the bench is a client of the product: real tasks")]
 pub async fn run<T>(
     at: SocketAddr,
     entries: u64,

@@ -31,12 +31,20 @@ async fn scan(bench: &mut Bench, name: &str, by: By) -> Outcome<()> {
     let answers: Mutex<Vec<Answer<Whole>>> = Mutex::default();
     let measure = async |peer: &dyn Peer, _: u64| {
         let (cpu_us, begun) = (peer.target().processes.cpu_us()?, Instant::now());
-        let (whole, elapsed) = match (by, peer.target().grpc) {
-            (By::Grpc, Some(port)) => all_by_grpc(port, &peer.relation(READ, EIGHT_SLICES)).await?,
-            _ => (whole(peer, &peer.all(READ, EIGHT_SLICES)).await?, begun.elapsed()),
+        let cpu_until_now = || -> Outcome<f64> { Ok(peer.target().processes.cpu_us()? - cpu_us) };
+        let (whole, elapsed, cpu_us) = match (by, peer.target().grpc) {
+            (By::Grpc, Some(port)) => {
+                let received = all_by_grpc(port, &peer.relation(READ, EIGHT_SLICES)).await?;
+                let cpu_us = cpu_until_now()?;
+                (received.whole(), received.elapsed, cpu_us)
+            }
+            _ => {
+                let whole = whole(peer, &peer.all(READ, EIGHT_SLICES)).await?;
+                (whole, begun.elapsed(), cpu_until_now()?)
+            }
         };
         let rows = whole.rows as f64;
-        let cpu_us = (peer.target().processes.cpu_us()? - cpu_us) / rows;
+        let cpu_us = cpu_us / rows;
         answers.lock().map_err(|_| "a measurement panicked")?.push((peer.name(), whole));
         Ok([Sample { value: rows / elapsed.as_secs_f64(), cpu_us: Some(cpu_us) }])
     };
