@@ -61,6 +61,11 @@ pub fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
 pub trait File: Send + Sync + 'static {
     /// Fills `buf` from `offset`; an error if the file ends before.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    /// The same if the bytes are in memory: it never waits for the disk, so that it needs no thread that may block. False, and the
+    /// contents of `buf` are undefined, if that is not known, or if they are not there.
+    fn read_from_memory(&self, _buf: &mut [u8], _offset: u64) -> bool {
+        false
+    }
     /// Writes all of `buf` at `offset`, growing the file as needed.
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
     /// The length in bytes.

@@ -28,7 +28,7 @@ pub(super) enum Form {
 
 /// The rows of a reply so far.
 pub(super) enum Rows {
-    Rows { rows: Vec<ScanRow>, bytes: usize },
+    Messages { rows: Vec<ScanRow>, bytes: usize },
     Lines(Vec<u8>),
     Columns(Columns),
 }
@@ -49,7 +49,7 @@ impl Form {
     /// Begins a reply with rows of a block.
     pub(super) fn begin(self, plan: &IndexPlan, printer: &EntryPrinter, block: &RowBlock) -> Rows {
         match self {
-            Self::Rows => Rows::Rows { rows: Vec::new(), bytes: 0 },
+            Self::Rows => Rows::Messages { rows: Vec::new(), bytes: 0 },
             Self::Lines => Rows::Lines(Vec::with_capacity(block.data.len() + block.data.len() / 4)),
             Self::Columns => {
                 let types: Vec<_> = plan.columns.iter().map(|column| column.column_type).collect();
@@ -66,7 +66,7 @@ impl Rows {
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let bytes = match self {
-            Self::Rows { bytes, .. } => *bytes,
+            Self::Messages { bytes, .. } => *bytes,
             Self::Lines(lines) => lines.len(),
             Self::Columns(columns) => columns.bytes(),
         };
@@ -82,7 +82,7 @@ impl Rows {
         row: Row<'_>,
     ) -> Result<()> {
         match self {
-            Self::Rows { rows, bytes } => {
+            Self::Messages { rows, bytes } => {
                 let texts = printer.texts(&plan.columns, row)?;
                 let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
                 *bytes += texts.iter().map(|text| length(text) + VALUE_BYTES).sum::<usize>();
@@ -104,7 +104,7 @@ impl Rows {
     /// Puts the rows into a reply.
     pub(super) fn finish(self, reply: &mut ScanReply) {
         match self {
-            Self::Rows { rows, .. } => reply.rows = rows,
+            Self::Messages { rows, .. } => reply.rows = rows,
             Self::Lines(lines) => reply.lines = lines.into(),
             Self::Columns(columns) => (reply.values, reply.value_rows) = columns.finish(),
         }

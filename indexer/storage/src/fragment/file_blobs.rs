@@ -140,6 +140,10 @@ impl Blob for PooledBlob {
     fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
         self.0.file()?.read_exact_at(out, offset)
     }
+
+    fn read_from_memory(&self, out: &mut [u8], offset: u64) -> bool {
+        self.0.file_if_open().is_some_and(|file| file.read_from_memory(out, offset))
+    }
 }
 
 #[cfg(test)]

@@ -70,3 +70,18 @@ fn a_fragment_stays_readable_whenever_it_is_deleted() {
         });
     }
 }
+
+#[test]
+fn what_was_just_written_is_read_without_a_wait_for_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = Env::real();
+    let file = env.fs.open(&dir.path().join("file"), OpenMode::CreateNew).unwrap();
+    file.write_all_at(b"0123456789", 0).unwrap();
+    let mut buf = [0; 4];
+    // A file system without this kind of read answers false; then scans use other threads.
+    if file.read_from_memory(&mut buf, 3) {
+        assert_eq!(&buf, b"3456");
+    }
+    assert!(!file.read_from_memory(&mut buf, 7), "the file ends before");
+    assert!(!file.read_from_memory(&mut buf, 10));
+}

@@ -139,6 +139,12 @@ impl PooledFile {
         Ok(file)
     }
 
+    /// The file if it is open.
+    pub fn file_if_open(&self) -> Option<Arc<dyn File>> {
+        self.slot.was_read.store(true, Ordering::Relaxed);
+        lock(&self.slot.state).file.clone()
+    }
+
     /// A reference by which a deletion finds the file's readers.
     pub fn reader(&self) -> Reader {
         Reader { pool: Arc::downgrade(&self.pool), slot: Arc::downgrade(&self.slot) }

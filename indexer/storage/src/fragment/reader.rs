@@ -131,12 +131,27 @@ impl Fragment {
             .map_err(|error| self.blame(error))
     }
 
-    /// Returns a block from the cache; [`ErrorCode::NotInMemory`] if it is not there.
-    pub fn cached_block(&self, block: u32) -> Result<Arc<Block>> {
-        self.cache.get(self.id, block).ok_or_else(|| {
+    /// Returns a block from the cache, or from the kernel's page cache (which fills this one); [`ErrorCode::NotInMemory`] if it is in
+    /// neither. It never waits for the disk, nor for a reader of the same block.
+    pub fn block_in_memory(&self, index: &BlockIndex, block: u32) -> Result<Arc<Block>> {
+        if let Some(found) = self.cache.get(self.id, block) {
+            return Ok(found);
+        }
+        let not_in_memory = || {
             let what = format!("block {block} of fragment {} is not in memory", self.name);
             Error::new(ErrorCode::NotInMemory, what)
-        })
+        };
+        let (offset, len) = index.place(block).ok_or_else(not_in_memory)?;
+        let found = with_scratch(len as usize, |scratch| {
+            if !self.blob.read_from_memory(scratch, offset) {
+                return Err(not_in_memory());
+            }
+            let parsed = stored::decode(self.seed, offset, scratch)
+                .map_err(|error| self.blame(error.context(place_name(block, offset))))?;
+            Ok(Arc::new(parsed))
+        })?;
+        self.cache.put(self.id, block, Arc::clone(&found));
+        Ok(found)
     }
 
     /// Reads neighbouring blocks with one read, bypassing the cache.

@@ -23,7 +23,7 @@ pub enum BlocksFrom {
     /// Memory, or else the disk.
     #[default]
     Anywhere,
-    /// Memory: a block that is not there gives [`proto::ErrorCode::NotInMemory`].
+    /// Memory, the kernel's page cache included: a block that is not there gives [`proto::ErrorCode::NotInMemory`].
     Memory,
 }
 
@@ -71,7 +71,9 @@ impl Table {
         match (&self.blocks, from) {
             (Blocks::Memory(blocks), _) => Ok(Arc::clone(&blocks[block as usize])),
             (Blocks::File(fragment), BlocksFrom::Anywhere) => fragment.block(&self.index, block),
-            (Blocks::File(fragment), BlocksFrom::Memory) => fragment.cached_block(block),
+            (Blocks::File(fragment), BlocksFrom::Memory) => {
+                fragment.block_in_memory(&self.index, block)
+            }
         }
     }
 
