@@ -100,7 +100,7 @@ impl ScanPlan {
     /// The position before the first row.
     fn begin(&self) -> ShardPosition {
         ShardPosition {
-            place: Place::Behind(self.resume_after.clone()),
+            reached: Place::Behind(self.resume_after.clone()),
             rows_left: self.rows_max,
             has_rows: false,
             deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
@@ -165,10 +165,10 @@ impl ScanPlan {
             self.context.resumed.fetch_add(1, Ordering::Relaxed);
         }
         // The parts inherit the deadline. Otherwise a scan that is divided again and again would never give up.
-        let ShardPosition { place, rows_left, deadline, .. } = place;
-        let resume_after = place.resume_after();
+        let ShardPosition { reached, rows_left, deadline, .. } = place;
+        let resume_after = reached.resume_after();
         // The groups may run long, and the block of the place is not needed again.
-        drop(place);
+        drop(reached);
         let plan = ScanPlan {
             resume_after,
             rows_max: rows_left,
@@ -254,7 +254,7 @@ impl ScanPlan {
         let info = self.context.catalog.load().nodes.get(&node).cloned();
         let unknown = || Error::unavailable(format!("node {node} is not in the router's catalog"));
         let info = info.ok_or_else(unknown)?;
-        let from = (place.place.resume_after(), place.rows_left);
+        let from = (place.reached.resume_after(), place.rows_left);
         let scan = self.shard_scan(slices, from, timeout.as_millis() as u64);
         self.context.directory.indexer(&info).scan(scan).await
     }
@@ -306,7 +306,7 @@ enum Attempt {
 
 /// The position of a shard scan.
 struct ShardPosition {
-    place: Place,
+    reached: Place,
     rows_left: Option<u64>,
     /// True if this task has received a row.
     has_rows: bool,
@@ -317,7 +317,7 @@ struct ShardPosition {
 impl ShardPosition {
     fn advance(&mut self, block: &RowBlock) {
         if block.rows > 0 {
-            self.place = Place::BehindBlock(block.clone());
+            self.reached = Place::BehindBlock(block.clone());
             self.has_rows = true;
         }
         if let Some(left) = &mut self.rows_left {

@@ -179,18 +179,18 @@ impl ScanReplies {
     /// Puts rows into a reply, and keeps the rest for the next one if the reply is long: a client may ask for many columns of a
     /// short row.
     async fn put(&mut self, block: RowBlock, reply: &mut ScanReply) -> Result<()> {
-        let mut form = self.form.begin(&self.plan, &self.printer, &block);
+        let mut put = self.form.begin(&self.plan, &self.printer, &block);
         let (mut rows, mut taken) = (block.iter(), 0);
-        while !form.is_full()
+        while !put.is_full()
             && let Some(row) = rows.next()
         {
-            form.push(&self.plan, &mut self.printer, row)?;
+            put.push(&self.plan, &mut self.printer, row)?;
             taken += 1;
             if self.printer.must_yield() {
                 tokio::task::yield_now().await;
             }
         }
-        form.finish(reply);
+        put.finish(reply);
         let at = block.data.len() - rows.rest_bytes();
         if at < block.data.len() {
             let data = block.data.slice(at..);

@@ -21,7 +21,8 @@ use crate::harness::grpc::text;
 const RANGES: u64 = 20;
 /// The size limit of a reply by gRPC.
 const GRPC_BYTES_MAX: usize = 16 << 20;
-/// What a server may send by gRPC before the client has read it; HTTP/2 begins with 64 KiB, a pause for each reply.
+/// Bytes that a server may send by gRPC before the client has read them. With the 64 KiB of HTTP/2, a server would wait after each
+/// reply.
 const GRPC_WINDOW_BYTES: u32 = 1 << 20;
 /// Characters of an answer in an error.
 const SHOWN_CHARS_MAX: usize = 400;

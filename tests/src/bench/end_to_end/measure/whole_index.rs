@@ -44,9 +44,8 @@ async fn scan(bench: &mut Bench, name: &str, by: By) -> Outcome<()> {
             }
         };
         let rows = whole.rows as f64;
-        let cpu_us = cpu_us / rows;
         answers.lock().map_err(|_| "a measurement panicked")?.push((peer.name(), whole));
-        Ok([Sample { value: rows / elapsed.as_secs_f64(), cpu_us: Some(cpu_us) }])
+        Ok([Sample { value: rows / elapsed.as_secs_f64(), cpu_us: Some(cpu_us / rows) }])
     };
     let [series] = bench.alternate(&bench.all(), measure).await?;
     let answers = answers.into_inner().map_err(|_| "a measurement panicked")?;
