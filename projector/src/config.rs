@@ -1,9 +1,11 @@
 //! Settings of a projector: plain data. `Service::start` receives the components.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::client::NodeIdentity;
 use proto::model::node::NodeInfo;
+use proto::rpc::api::TRANSACTION_KEPT_MS;
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 
 /// The settings of a projector.
@@ -19,6 +21,14 @@ pub struct Config {
     pub write_queue_bytes_max: usize,
     /// The limit of a bucket's mutations that no stability timestamp covers yet, in bytes. Writers wait above it.
     pub unpublished_bytes_max: usize,
+    /// The limit of the changes of one transaction, in bytes: its commit is one request of the log.
+    pub transaction_bytes_max: usize,
+    /// The limit of the changes of all open transactions, in bytes: they are in memory.
+    pub transactions_bytes_max: usize,
+    /// The limit of open transactions of a bucket.
+    pub transactions_max: usize,
+    /// The time after which a transaction for which nobody asks is rolled back.
+    pub transaction_kept: Duration,
     /// The size of a bucket's head: the newest mutations, kept in memory for its streams.
     pub head_bytes_max: usize,
     /// The limit of what a copy takes in one step, in bytes: it is in memory meanwhile. For a copy in sync that is what waits for it,
@@ -44,6 +54,12 @@ impl Config {
             // Seconds of bulk load without a leading coordinator, and no more than an indexer can collect for one
             // epoch.
             unpublished_bytes_max: 128 << 20,
+            // As much as one statement may have.
+            transaction_bytes_max: 16 << 20,
+            transactions_bytes_max: 64 << 20,
+            // As many as there may be sessions.
+            transactions_max: 1000,
+            transaction_kept: Duration::from_millis(TRANSACTION_KEPT_MS),
             // A second of bulk load, so that a stream that stalls for a moment stays with the head.
             head_bytes_max: 64 << 20,
             copy_step_bytes_max: 256 << 20,

@@ -16,10 +16,11 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `effects`, `transactions` | what writes change; the open transactions of a bucket |
 //! | `source` | buckets, their writers, and the document store; `embedded` and `push` have what differs between the two kinds |
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
-//! | `roles`, `damaged`, `projector` | the state that calls and tasks share |
+//! | `roles`, `damaged`, `projector`, `jobs` | the state that calls and tasks share |
 //! | `follow`, `hand_over`, `copies`, `purge` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
@@ -28,9 +29,11 @@
 mod config;
 mod copies;
 mod damaged;
+mod effects;
 mod feed;
 mod follow;
 mod hand_over;
+mod jobs;
 mod keys;
 mod maintenance;
 mod projector;
@@ -38,6 +41,7 @@ mod purge;
 mod roles;
 mod service;
 mod source;
+mod transactions;
 
 pub use config::Config;
 pub use documents::store::{

@@ -1,13 +1,11 @@
 //! The state that the calls and the tasks of a projector share.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_channel::Sender;
-use futures::FutureExt;
 use proto::env::{Env, Task};
 use proto::flow::Budget;
 use proto::lock::lock;
@@ -18,7 +16,7 @@ use proto::model::identity::ClusterId;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::config::Config;
@@ -26,8 +24,9 @@ use crate::damaged::DamagedBuckets;
 use crate::feed::{Readings, StreamContext};
 use crate::roles::Roles;
 use crate::source::bucket::Bucket;
-use crate::source::writer::{Job, Work, Writer};
+use crate::source::writer::{Job, Writer};
 use crate::source::{DocumentStore, StoredId};
+use crate::transactions::limits::Limits;
 
 /// How long a call waits for a bucket or an index that was created a moment ago.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
@@ -35,9 +34,6 @@ const CATALOG_WAIT: Duration = Duration::from_secs(2);
 /// How long a call waits for a bucket that the coordinators have not compared yet: an election, and the time for which a lone
 /// coordinator waits for the reports of all nodes.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
-
-/// How long a call waits for the other copies of a bucket: longer than a take-over.
-const COPIES_WAIT: Duration = Duration::from_secs(10);
 
 /// Jobs in the queue of a bucket's writer: the limit of small ones. That of large ones is their bytes.
 const WRITE_JOBS: usize = 4096;
@@ -70,6 +66,7 @@ pub struct Projector {
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Written>>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) write_budget: Budget,
+    pub(crate) transaction_limits: Limits,
     pub(crate) roles: Roles,
     pub(crate) damaged: DamagedBuckets,
     /// Held while buckets are made and removed.
@@ -121,6 +118,14 @@ impl Projector {
 
     pub(crate) fn store(&self) -> Arc<dyn DocumentStore> {
         Arc::clone(&self.streams.store)
+    }
+
+    /// The queue of a bucket's writer; `None` if the bucket has been replaced since the caller found it.
+    pub(crate) fn queue_of(&self, bucket: &Arc<Bucket>) -> Option<(Sender<Job>, Budget)> {
+        let buckets = self.buckets();
+        let same = |found: &&Written| Arc::ptr_eq(&found.bucket, bucket);
+        let found = buckets.get(&bucket.info.id).filter(same);
+        found.map(|found| (found.jobs.clone(), found.room.clone()))
     }
 
     pub(crate) fn find(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
@@ -322,77 +327,4 @@ impl Projector {
         let newest = catalog.as_ref().and_then(|catalog| catalog.buckets.keys().next_back());
         newest.is_none_or(|newest| bucket > *newest)
     }
-
-    /// Runs `work` in the bucket's writer, between two groups.
-    pub(crate) async fn exclusively<T: Send + 'static>(
-        &self,
-        bucket: Arc<Bucket>,
-        work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        self.queue(bucket, 0, |reply| {
-            Work::Exclusive(Box::new(move |writer, bucket| {
-                // The caller may be gone; the work stands all the same.
-                let _gone = reply.send(work(writer, bucket));
-            }))
-        })
-        .await
-    }
-
-    pub(crate) async fn queue<T>(
-        &self,
-        bucket: Arc<Bucket>,
-        bytes: usize,
-        work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
-    ) -> Result<T> {
-        let ending = || match bucket.is_removed() {
-            true => bucket.removed_error(),
-            false => Error::unavailable("the projector is stopping"),
-        };
-        // The bucket may have been replaced since the caller found it.
-        let queue = {
-            let buckets = self.buckets();
-            let same = |found: &&Written| Arc::ptr_eq(&found.bucket, &bucket);
-            let found = buckets.get(&bucket.info.id).filter(same);
-            found.map(|found| (found.jobs.clone(), found.room.clone()))
-        };
-        let (jobs, of_bucket) = queue.ok_or_else(ending)?;
-        let room = async {
-            // A follower's work has its room at its leader. If it waited for room here, two projectors could wait for each other.
-            if bytes == 0 {
-                return None;
-            }
-            let of_bucket = of_bucket.reserve(bytes).await;
-            Some((of_bucket, self.write_budget.reserve(bytes).await))
-        };
-        let room = with_patience(&bucket, room).await.ok_or_else(|| bucket.crowded())?;
-        let (reply, answer) = oneshot::channel();
-        let sent = jobs.send(Job { bytes, work: work(reply), room });
-        let sent = with_patience(&bucket, sent.map(|sent| sent.map_err(|_| ending()))).await;
-        sent.ok_or_else(|| bucket.crowded())??;
-        // A job of a bucket that is gone was never begun, as those that were begun are answered. One of a projector that stops may be
-        // in the log.
-        let dropped = || if bucket.is_removed() { bucket.removed_error() } else { stopped() };
-        let answer = answer.map(|answer| answer.map_err(|_| dropped())?);
-        let late = || Err(bucket.unconfirmed());
-        with_patience(&bucket, answer).await.unwrap_or_else(late)
-    }
-}
-
-/// Waits for something that the other copies of a bucket may hold up: not for long, as long as the bucket has any. `None` if it did not
-/// come in time.
-async fn with_patience<T>(bucket: &Bucket, wanted: impl Future<Output = T>) -> Option<T> {
-    tokio::pin!(wanted);
-    loop {
-        match tokio::time::timeout(COPIES_WAIT, &mut wanted).await {
-            Ok(found) => return Some(found),
-            Err(_) if bucket.links.is_alone() => {}
-            Err(_) => return None,
-        }
-    }
-}
-
-/// The error for a job whose projector stops before it has answered.
-fn stopped() -> Error {
-    Error::new(ErrorCode::Interrupted, "the projector is stopping; the write may have been made")
-        .with_hint("look whether the write is there before you repeat it")
 }

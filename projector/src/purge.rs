@@ -9,6 +9,8 @@
 //! A log is on disk in segments, and the mutations of a vbucket that seldom changes hold segments in which all others are
 //! purged. A log that takes twice its limit on disk gives up all that its oldest segments have.
 //!
+//! The same task rolls back the open transactions for which nobody asks any more.
+//!
 //! A purge is one group of the log, or a few if the bucket has many vbuckets. It is done off the async threads, and the
 //! bucket's writer commits its own groups between. A stream that still reads purged entries notices by itself (`crate::feed`).
 
@@ -19,6 +21,7 @@ use std::time::Duration;
 use proto::Result;
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId};
+use tokio::time::Instant;
 
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
@@ -35,10 +38,11 @@ fn low_mark(bytes_max: u64) -> u64 {
     bytes_max / 8 * 7
 }
 
-/// Purges logs over their limit. Runs until cancelled; each group is complete.
+/// Purges logs over their limit, and rolls back forgotten transactions. Runs until cancelled; each group is complete.
 pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
     loop {
         tokio::time::sleep(LOOK).await;
+        roll_back_forgotten(&projector);
         for bucket in projector.bucket_ids() {
             let Some(bucket) = projector.find(bucket) else { continue };
             if let Err(error) = bound(&projector, &bucket).await
@@ -48,6 +52,13 @@ pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
             }
         }
     }
+}
+
+/// Rolls back the transactions of sessions that are gone. They hold memory, and no log.
+fn roll_back_forgotten(projector: &Projector) {
+    let (now, kept) = (Instant::now(), projector.config.transaction_kept);
+    let buckets = projector.bucket_ids().into_iter().filter_map(|id| projector.find(id));
+    buckets.for_each(|bucket| bucket.transactions.roll_back_forgotten(now, kept));
 }
 
 /// For some vbuckets, the last entry to remove in one group.

@@ -19,5 +19,11 @@ mod pushes;
 mod streams;
 #[path = "service/timestamps.rs"]
 mod timestamps;
+#[path = "service/transaction_conflicts.rs"]
+mod transaction_conflicts;
+#[path = "service/transaction_streams.rs"]
+mod transaction_streams;
+#[path = "service/transactions.rs"]
+mod transactions;
 #[path = "service/writes.rs"]
 mod writes;

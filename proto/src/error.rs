@@ -83,6 +83,12 @@ pub enum ErrorCode {
     OlderCopy,
     /// Retry: a read that must not wait needs a block that is not in memory; the reader reads again on a thread that may wait.
     NotInMemory,
+    /// Caller: another transaction has changed what this one would change, or the transaction is lost (40001); begin it anew.
+    Conflict,
+    /// Caller: no such savepoint (3B001).
+    NoSavepoint,
+    /// Caller: the statement needs a transaction (25P01).
+    NoTransaction,
 }
 
 /// The remedy for an error.
@@ -142,6 +148,9 @@ impl ErrorCode {
             HasDependents => "2BP01",
             ReadOnly => "25006",
             UntranslatableCharacter => "22P05",
+            Conflict => "40001",
+            NoSavepoint => "3B001",
+            NoTransaction => "25P01",
         }
     }
 }

@@ -105,10 +105,12 @@ pub enum Plant {
     CopyKeepsTail,
     /// A returning copy does not notice that the leader has purged what it lacks.
     CopyPurgeUnnoticed,
+    /// An own view does not hide what its transaction has replaced or deleted.
+    ReplacedShown,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 48] = [
+pub const PLANTS: [(Plant, &str, &str); 49] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -240,6 +242,11 @@ pub const PLANTS: [(Plant, &str, &str); 48] = [
         Plant::CopyPurgeUnnoticed,
         "copy-purge-unnoticed",
         "a returning copy misses what the leader has purged",
+    ),
+    (
+        Plant::ReplacedShown,
+        "replaced-shown",
+        "a transaction sees rows that it has replaced or deleted",
     ),
 ];
 

@@ -9,7 +9,7 @@ use proto::client::{CatalogFollower, Membership, MembershipConfig, Retry, WhenFo
 use proto::env::{Env, Task};
 use proto::flow::{Admission, AdmissionLimits, AdmissionStatus};
 use proto::model::catalog::Catalog;
-use proto::model::ids::{IndexId, NodeId};
+use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::api::{Directory, Heartbeat};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -21,6 +21,7 @@ use crate::catalog_watch::CatalogWatch;
 use crate::config::Config;
 use crate::context::RouterContext;
 use crate::epochs::applied::AppliedEpochs;
+use crate::epochs::bucket_source::BucketSource;
 use crate::epochs::choose::EpochChooser;
 use crate::epochs::leases::{EpochLease, Leases};
 use crate::epochs::read_view::ReadViews;
@@ -108,6 +109,12 @@ impl Router {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let index = self.index(index)?;
         EpochChooser::new(&self.context, &index, deadline).choose(consistency).await
+    }
+
+    /// Leases an epoch of a bucket that covers everything acknowledged before, for a transaction that may write.
+    pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<EpochLease> {
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        BucketSource::new(&self.context, bucket).pin(deadline).await
     }
 
     /// Begins a scan, or continues the scan that a token names.

@@ -12,7 +12,7 @@ use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 48] = [
+const FOUND: [(&str, &str, u64, u64); 49] = [
     ("hand-over-uncovered", "full", 6, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -45,7 +45,7 @@ const FOUND: [(&str, &str, u64, u64); 48] = [
     ("branch-kept", "full", 21, 10),
     ("points-forgotten", "store", 50, 0),
     ("resync-keeps-ghosts", "full", 3, 10),
-    ("not-released", "full", 8, 10),
+    ("not-released", "full", 14, 10),
     ("descending-ignored", "full", 1, 10),
     ("branch-off-by-one", "full", 1, 10),
     ("checksum-blind", "store", 1, 0),
@@ -59,6 +59,7 @@ const FOUND: [(&str, &str, u64, u64); 48] = [
     ("silent-copy-ignored", "full", 34, 10),
     ("lease-unchecked", "full", 244, 10),
     ("copy-keeps-tail", "full", 76, 10),
+    ("replaced-shown", "full", 3, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
     ("copy-grows-early", "full", 355, 10),
 ];

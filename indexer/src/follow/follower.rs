@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::backfill::{Build, Built};
 use super::comparison::Resync;
 use super::policy;
+use super::transactions::OpenTransactions;
 use crate::context::NodeContext;
 use crate::moves::Incoming;
 use crate::queue::MutationQueue;
@@ -49,6 +50,8 @@ pub(super) struct Follower {
     /// The number of builds begun so far.
     pub(super) builds_begun: u64,
     pub(super) built: async_channel::Sender<Built>,
+    /// The changes of open transactions.
+    pub(super) transactions: OpenTransactions,
 }
 
 /// An index in the stream.

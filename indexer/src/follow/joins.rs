@@ -68,6 +68,7 @@ impl Follower {
         }
         let before = self.fed.remove(&id).map(|fed| fed.since).unwrap_or_default();
         let since = policy::fed_since(index, node, before, at);
+        self.transactions.join(index, since.keys().copied().collect());
         self.fed.insert(id, Fed { info: Arc::clone(index), since });
         Ok(())
     }

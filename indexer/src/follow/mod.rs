@@ -12,6 +12,7 @@
 //! | `run` | the loop: subscriptions, messages, epochs |
 //! | `joins`, `builds`, `resync`, `rollback` | operations on the follower's state |
 //! | `follower` | the state |
+//! | `transactions` | the changes of open transactions, for the late-commit store |
 //! | `backfill`, `comparison` | tasks beside the loop, which know nothing of the follower |
 //! | `policy` | pure decisions, shared with the simulation of the cores |
 
@@ -24,6 +25,7 @@ pub mod policy;
 mod resync;
 mod rollback;
 mod run;
+mod transactions;
 
 pub use follower::{FollowerStatus, grouping};
 pub use run::follow;
@@ -38,3 +40,5 @@ mod failing_store_tests;
 mod played;
 #[cfg(test)]
 mod restore_tests;
+#[cfg(test)]
+mod transactions_tests;

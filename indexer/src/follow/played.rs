@@ -11,18 +11,20 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use proto::env::Env;
+use proto::expr::{ColumnType, Expr};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::FailoverLogs;
 use proto::model::ids::{
     Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceId, SliceNo, VbucketId, Vbuuid,
 };
-use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState, KeyPart};
 use proto::model::topology::{PartitionKey, TopologyProvider};
 use proto::rpc::api::{IndexerApi, ResultStream};
 use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, Frame, KeyVersionsWriter, MutationKind, StreamMessage,
     SubscribeRequest,
 };
+use proto::value::path::Step;
 use proto::{Error, Result};
 use tokio::sync::watch;
 
@@ -161,7 +163,15 @@ pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
 
 /// The index with the given nodes for each slice.
 pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
-    let info = IndexInfo::new(INDEX.index, BUCKET, IndexSpec::new("i", "b"), placement);
+    let part = KeyPart {
+        expr: Expr::Path(vec![Step::Field("n".into())]),
+        name: "n".into(),
+        column_type: ColumnType::Text,
+        descending: false,
+        include_missing: false,
+    };
+    let spec = IndexSpec { primary: false, keys: vec![part], ..IndexSpec::new("i", "b") };
+    let info = IndexInfo::new(INDEX.index, BUCKET, spec, placement);
     Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
 }
 

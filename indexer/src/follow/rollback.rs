@@ -49,6 +49,8 @@ impl Follower {
             let above = dead.above();
             tracing::info!(bucket = %self.bucket, %applied, %above, to = %dead.to, "going back");
             self.forget_received();
+            // The source lost them with the branch that they began on; the next stream brings those that are open there.
+            self.transactions.forget();
             self.drop_stale_rebuilds().await?;
             let point = dead.point.clone().filter(|_| dead.contains(applied));
             self.drop_those_that_cannot(&dead, point.as_ref()).await?;

@@ -18,6 +18,7 @@ use super::backfill::Built;
 use super::comparison::Resync;
 use super::follower::{Follower, FollowerStatus};
 use super::policy;
+use super::transactions::OpenTransactions;
 use crate::context::NodeContext;
 use crate::moves::Incoming;
 use crate::queue::MutationQueue;
@@ -48,6 +49,7 @@ pub fn follow(
         builds_begun: 0,
         built,
         state,
+        transactions: OpenTransactions::new(&context, bucket),
         context,
         incoming,
     };
@@ -173,6 +175,7 @@ impl Follower {
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
                 self.fed.remove(&index);
+                self.transactions.leave(index);
                 self.context.fragments.drop_rebuild(index).await?;
                 if let Some(stored) = self.stored().into_iter().find(|s| s.id() == index) {
                     self.leave(&stored).await?;
@@ -196,6 +199,11 @@ impl Follower {
                 self.queue()?.epoch(mark);
                 self.apply_ready().await?;
             }
+            StreamMessage::Bodies(bodies) => self.transactions.take(bodies).await?,
+            StreamMessage::TransactionBack { transaction, to } => {
+                self.transactions.back_to(transaction, to).await?;
+            }
+            StreamMessage::TransactionsEnded(ended) => self.transactions.end(&ended),
             StreamMessage::StreamBegin { vbucket, .. }
             | StreamMessage::StreamEnd { vbucket, .. } => {
                 // The merge of several projectors' streams consumes these messages.
@@ -219,6 +227,7 @@ impl Follower {
         self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
         self.drop_stale_rebuilds().await?;
         self.fed.clear();
+        self.transactions.forget();
         for stored in self.stored() {
             if !indexes.iter().any(|index| index.local_id() == stored.id()) {
                 self.leave(&stored).await?;

@@ -213,6 +213,7 @@ fn scan_with(filter: Expr) -> ShardScan {
         },
         slices: Vec::new(),
         epoch: proto::model::ids::Epoch(1),
+        own: None,
         ranges: Vec::new(),
         filter: Some(filter),
         reverse: false,

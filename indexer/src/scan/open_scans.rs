@@ -12,6 +12,9 @@
 //! - A **long** scan takes a new snapshot of its epoch from time to time, so that no run stays in memory for much longer than
 //!   the engine needs it.
 //!
+//! A scan of a transaction sees the transaction's rows as of a place. They do not change while the transaction goes on; once it has
+//! ended, a scan that takes a new snapshot ends with `SnapshotTooOld`.
+//!
 //! The router's lease protects the epoch; if it is gone nevertheless, the scan ends with `SnapshotTooOld`. Mutations need no
 //! permit, and wait for nothing that a scan holds.
 
@@ -33,6 +36,7 @@ use tokio::time::Instant;
 
 use storage::{SliceStore, Snapshot};
 
+use super::own::wait_for_own;
 use super::scanner::{INLINE_STEP_COST, STEP_COST, ShardScanner};
 
 /// The times after which a scan counts as unread or long.
@@ -187,10 +191,13 @@ impl Scans {
 }
 
 impl ScanTable {
-    fn snapshot(&self, scan: &ShardScan) -> Result<Arc<dyn Snapshot>> {
+    /// Takes a snapshot for a scan. Waits until `by` for the changes of its own transaction, which a new stream may have to
+    /// bring anew.
+    async fn snapshot(&self, scan: &ShardScan, by: Instant) -> Result<Arc<dyn Snapshot>> {
         let store = self.store.upgrade();
         let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
-        store.snapshot(scan.index, scan.epoch)
+        wait_for_own(&*store, scan, by).await?;
+        store.snapshot_with_own(scan.index, scan.epoch, scan.own)
     }
 
     /// Runs a step on a blocking thread: it may wait for a disk, and a filter may take its time.
@@ -210,8 +217,9 @@ impl ScanTable {
         }
         // A waiting scan must not hold a snapshot.
         scanner.park();
-        let permit = self.admission.admit(bytes, admitted_by(scanner.scan(), began)).await?;
-        scanner.unpark(self.snapshot(scanner.scan())?);
+        let by = admitted_by(scanner.scan(), began);
+        let permit = self.admission.admit(bytes, by).await?;
+        scanner.unpark(self.snapshot(scanner.scan(), by).await?);
         Ok(permit)
     }
 }
@@ -241,7 +249,8 @@ impl Reading {
                 scanner.park();
             }
             if scanner.is_parked() {
-                scanner.unpark(self.table.snapshot(&self.scan)?);
+                let by = admitted_by(&self.scan, Instant::now());
+                scanner.unpark(self.table.snapshot(&self.scan, by).await?);
                 snapshot_since = Instant::now();
             }
             let step;

@@ -24,6 +24,9 @@ use super::*;
 use crate::recorded;
 use storage::{EpochBatch, Grouping, Piece, Rows, StorageEngine, StoreOptions};
 
+#[path = "own_tests.rs"]
+mod own_tests;
+
 const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const BUCKET: BucketId = BucketId(1);
 const NODE: NodeId = NodeId(7);
@@ -111,6 +114,7 @@ fn scan(timeout_ms: u64) -> ShardScan {
         index: INDEX,
         slices: vec![SliceNo(0)],
         epoch: Epoch(2),
+        own: None,
         ranges: vec![KeyRange::all()],
         filter: None,
         reverse: false,
@@ -123,7 +127,7 @@ fn scan(timeout_ms: u64) -> ShardScan {
 }
 
 async fn open(scans: &Scans, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
-    let snapshot = scans.table.snapshot(&scan)?;
+    let snapshot = scans.table.snapshot(&scan, Instant::now()).await?;
     scans.open(scan, snapshot, Instant::now()).await
 }
 
@@ -240,7 +244,7 @@ async fn a_scan_parked_for_long_keeps_no_run_in_memory() {
     store.apply(epoch(3, 0..DOCUMENTS, true)).await.unwrap();
     let scans = scans(&env, &store, 20);
     let third = ShardScan { epoch: Epoch(3), ..scan(1000) };
-    let snapshot = scans.table.snapshot(&third).unwrap();
+    let snapshot = scans.table.snapshot(&third, Instant::now()).await.unwrap();
     let let_go = Arc::downgrade(&snapshot);
     let mut unread = scans.open(third, snapshot, Instant::now()).await.unwrap();
     unread.next().await.unwrap().unwrap();
@@ -318,7 +322,8 @@ async fn a_panic_while_a_scan_is_parked_ends_that_scan_alone() {
     let ((env, failures), dir) = (recorded::env(), tempfile::tempdir().unwrap());
     let store = filled(&env, dir.path(), 64 << 20).await;
     let scans = scans(&env, &store, 20);
-    let panics = PanicsWhenParked(scans.table.snapshot(&scan(1000)).unwrap(), AtomicU64::new(0));
+    let snapshot = scans.table.snapshot(&scan(1000), Instant::now()).await.unwrap();
+    let panics = PanicsWhenParked(snapshot, AtomicU64::new(0));
     let mut unread = scans.open(scan(1000), Arc::new(panics), Instant::now()).await.unwrap();
     unread.next().await.unwrap().unwrap();
     // The waiting scan makes the unread one be parked; its place is free although that panics.

@@ -251,9 +251,10 @@ impl ShardScanner {
             self.begin(walk, spent)?;
         }
         let Some((walk, rows)) = &mut self.current else { return Ok(false) };
-        // A step passes the versions of an entry in all slices at least, or it could begin with the same one for ever.
+        // A step passes the versions of an entry in all slices at least, and a transaction's own ones, or it could begin with the
+        // same one for ever.
         let looks = cost_max.saturating_sub(*spent) / ENTRY_COST;
-        let looks = looks.max(self.scan.slices.len() as u64 + 1);
+        let looks = looks.max(2 * self.scan.slices.len() as u64 + 1);
         match walk.reads {
             Reads::Packed => {
                 let bounds = Bounds { bytes: self.batch_bytes, rows: self.rows_left, looks };

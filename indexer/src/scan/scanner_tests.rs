@@ -95,6 +95,7 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
         index: INDEX,
         slices: vec![SliceNo(0)],
         epoch: Epoch(1),
+        own: None,
         ranges,
         filter: None,
         reverse: false,
@@ -145,8 +146,7 @@ async fn distinct_applies_across_ranges_and_across_the_resume_point() {
     let ranges = vec![point("a", 1), point("a", 2), point("b", 1), point("b", 2)];
     let distinct = ShardScan { distinct_parts: Some(1), limit: Some(2), ..scan(ranges.clone()) };
     assert_eq!(countries(&store, distinct.clone()), ["a", "b"]);
-    let reverse = ShardScan { reverse: true, ..distinct.clone() };
-    assert_eq!(countries(&store, reverse), ["b", "a"]);
+    assert_eq!(countries(&store, ShardScan { reverse: true, ..distinct.clone() }), ["b", "a"]);
     let after = [&entry_key("a", 1)[..], b"k1"].concat();
     let resumed = ShardScan { resume_after: Some(after.into()), ..distinct };
     assert_eq!(countries(&store, resumed), ["b"], "a was handed out by the replica before");

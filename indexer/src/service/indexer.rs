@@ -19,7 +19,7 @@ use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, Result};
 use storage::{Snapshot, StorageEngine};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::applied_watch::AppliedWatch;
 use super::catalog::follow_catalog;
@@ -28,7 +28,7 @@ use super::heartbeat::report;
 use crate::config::Config;
 use crate::context::NodeContext;
 use crate::moves::{Incoming, export};
-use crate::scan::{Patience, Scans, check};
+use crate::scan::{Patience, Scans, check, wait_for_own};
 
 /// An indexer, running until it is dropped.
 pub struct Indexer {
@@ -143,7 +143,8 @@ enum Found {
 }
 
 impl Indexer {
-    /// Finds the slices of a scan at its epoch. Waits until the epoch is applied and the index is loaded.
+    /// Finds the slices of a scan at its epoch. Waits until the epoch is applied, the index is loaded, and the changes of the scan's
+    /// own transaction are here.
     async fn find(&self, scan: &ShardScan) -> Result<Found> {
         let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
         if self.context.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
@@ -151,12 +152,12 @@ impl Indexer {
             return Err(Error::new(ErrorCode::SnapshotTooOld, what)
                 .with_hint("begin the scan or the transaction anew"));
         }
-        let deadline = Duration::from_millis(scan.timeout_ms);
+        let by = Instant::now() + Duration::from_millis(scan.timeout_ms);
         let ready = async {
             self.wait_applied(scan.bucket, scan.epoch).await?;
             self.context.store.wait_loaded(scan.index).await
         };
-        timeout(deadline, ready).await.map_err(|_| {
+        timeout_at(by, ready).await.map_err(|_| {
             Error::new(
                 ErrorCode::Cancelled,
                 format!(
@@ -166,7 +167,9 @@ impl Indexer {
                 ),
             )
         })??;
-        let snapshot = match self.context.store.snapshot(scan.index, scan.epoch) {
+        let store = &*self.context.store;
+        wait_for_own(store, scan, by).await?;
+        let snapshot = match store.snapshot_with_own(scan.index, scan.epoch, scan.own) {
             // All slices of the index have left the node.
             Err(error) if error.code == ErrorCode::SliceMoved => {
                 return Ok(Found::Elsewhere(self.moved(scan, &scan.slices)));

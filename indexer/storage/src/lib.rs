@@ -36,6 +36,7 @@
 //!
 //! ```text
 //! engine     the facade: [`StorageEngine`]
+//! late_commit changes of open transactions, and their own views
 //! recover    open after a restart        verify   check a data directory
 //! build      backfill, rebuild, compare  edit     split, drop, regroup, rollback, moves
 //! maintain   flush, compaction, release of the log, background work
@@ -64,6 +65,7 @@ pub mod fragment;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 mod index;
+mod late_commit;
 pub mod layers;
 pub mod layout;
 pub mod log;
@@ -89,6 +91,7 @@ pub use edit::install::InstallRefused;
 pub use edit::receive::ReceivedFiles;
 pub use engine::storage_engine::StorageEngine;
 pub use index::load_state::LoadState;
+pub use late_commit::store::LateCommitStore;
 pub use options::StoreOptions;
 pub use read::rows::{Bounds, Rows, Walked};
 pub use read::snapshot::Snapshot;

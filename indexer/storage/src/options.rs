@@ -54,6 +54,11 @@ impl StoreOptions {
         usize::try_from(self.memory_bytes / 64).unwrap_or(usize::MAX)
     }
 
+    /// Memory that the changes of open transactions may take.
+    pub fn open_transactions_bytes(&self) -> u64 {
+        self.memory_bytes / 8
+    }
+
     /// Memory above which epochs wait.
     pub fn stop_bytes(&self) -> u64 {
         self.memory_bytes / 16 * 7

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::Result;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::SliceProgress;
+use proto::rpc::scan::OwnView;
+use proto::{Error, ErrorCode, Result};
 
 use crate::batch::EpochBatch;
 use crate::counters::Counters;
@@ -40,6 +41,11 @@ impl StoredIndex {
     pub fn has(&self, slice: SliceNo) -> bool {
         self.slices.iter().any(|(other, _)| *other == slice)
     }
+}
+
+/// The error of a store that knows no open transactions.
+fn no_transactions() -> Error {
+    Error::new(ErrorCode::Unsupported, "this store keeps no changes of open transactions")
 }
 
 /// A store of a node's slices.
@@ -123,6 +129,26 @@ pub trait SliceStore: Send + Sync + 'static {
     /// `Unavailable` during a build or before the epoch is applied, `SliceMoved` if the index is
     /// not here.
     fn snapshot(&self, index: LocalIndexId, epoch: Epoch) -> Result<Arc<dyn Snapshot>>;
+
+    /// Waits until this node has come to a place in an open transaction, of which it may not have heard yet. `SnapshotTooOld`
+    /// if the transaction has ended, or was rolled back from there.
+    async fn wait_for_own(&self, _bucket: BucketId, _own: OwnView) -> Result<()> {
+        Err(no_transactions())
+    }
+
+    /// Like [`Self::snapshot`], with the rows that a transaction has written up to a place. Further errors: `Unavailable` if this
+    /// node has not come to the place, `SnapshotTooOld` as above, `OverLimit` if the transaction was too large.
+    fn snapshot_with_own(
+        &self,
+        index: LocalIndexId,
+        epoch: Epoch,
+        own: Option<OwnView>,
+    ) -> Result<Arc<dyn Snapshot>> {
+        match own {
+            None => self.snapshot(index, epoch),
+            Some(_) => Err(no_transactions()),
+        }
+    }
 
     /// Waits until an index is loaded, or known to be absent. A failed load is an error.
     async fn wait_loaded(&self, index: LocalIndexId) -> Result<()>;

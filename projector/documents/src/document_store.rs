@@ -192,6 +192,20 @@ pub trait DocumentStore: Send + Sync + 'static {
     fn get(&self, bucket: BucketId, ids: &[String], bytes_max: usize)
     -> Result<Vec<Option<Bytes>>>;
 
+    /// The documents of the given ids as of a cut, the seqno of each vbucket, as [`Self::get`] returns the current ones. A vbucket
+    /// whose log is purged beyond the cut may answer with anything: the caller looks at [`Self::extents`] behind the call.
+    fn get_at(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        cut: &[Seqno],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>>;
+
+    /// The seqno of a document's last change, a deletion included; `None` if there was none. A deletion at or below the purge point of
+    /// its vbucket may be forgotten, and no other one.
+    fn changed_at(&self, bucket: BucketId, id: &str) -> Result<Option<Seqno>>;
+
     /// True if a document with that id exists.
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool>;
 

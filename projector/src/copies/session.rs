@@ -111,6 +111,6 @@ impl Follower {
                 }
             }))
         };
-        self.projector.queue(Arc::clone(&self.bucket), 0, append).await
+        self.projector.queue_held(Arc::clone(&self.bucket), 0, append).await
     }
 }

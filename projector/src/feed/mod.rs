@@ -1,10 +1,12 @@
 //! The streams to the indexers: maintenance streams and backfills.
 
 mod backfill;
+mod bodies;
 mod context;
 mod evaluate;
 mod frames;
 mod frames_ahead;
+mod indexes;
 mod log_reader;
 mod reader;
 mod stream;

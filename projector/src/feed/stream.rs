@@ -11,31 +11,32 @@
 //! A few mutations are not sent at once: they gather for [`GATHER`], because no node needs them before a timestamp covers them, and a
 //! frame for each small write would cost more than the write. A timestamp sends them on their way at once.
 //!
+//! The changes of open transactions go beside the frames (`bodies`).
+//!
 //! One task per stream writes into a channel that is bounded in bytes and waits there for its reader. A slow reader
 //! delays nobody else: the head moves on, and the stream then reads the log. The bytes of frames beyond the last
 //! announced timestamp are bounded as well (`frames_ahead`); beyond the limit the stream waits for the next timestamp.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::expr::Fields;
 use proto::flow::ByteSender;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{Epoch, LocalIndexId, NodeId, VbucketId};
-use proto::model::index::{IndexInfo, IndexState};
+use proto::model::ids::{Epoch, NodeId, VbucketId};
 use proto::plant::{self, Plant};
 use proto::rpc::mutation::{Frame, StreamMessage, SubscribeRequest};
 use proto::{Error, Result};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::bodies::{Bodies, Receiver};
 use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
 use super::frames::Packing;
 use super::frames_ahead::FramesAhead;
+use super::indexes::{IndexChanges, StreamIndexes};
 use super::log_reader;
 use super::reader::{ReadFrom, Reader};
 use crate::source::Mutation;
@@ -64,11 +65,7 @@ pub struct MaintenanceStream {
     changed: watch::Receiver<u64>,
     turned: watch::Receiver<u64>,
     out: ByteSender<Result<StreamMessage>>,
-    /// The `cas` of the catalog that `indexes` were taken from.
-    catalog_cas: u64,
-    indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
-    /// The fields that these read.
-    fields: Arc<Fields>,
+    indexes: StreamIndexes,
     /// The vbuckets that the stream carries.
     vbuckets: VbucketSet,
     /// The ownership that `vbuckets` were last compared with.
@@ -88,6 +85,7 @@ pub struct MaintenanceStream {
     gathers_until: Instant,
     last_epoch: Epoch,
     ahead: FramesAhead,
+    bodies: Bodies,
 }
 
 /// The reason why a stream ends.
@@ -137,19 +135,19 @@ impl MaintenanceStream {
         };
         // After an interruption the node knows timestamps whose frames it has not received yet.
         let announced = bucket.newest_epoch_until(last_epoch).map(|mark| mark.cut);
-        let reader =
-            Reader::new(Arc::clone(&context), Arc::clone(&bucket), request.node, read_from);
+        let node = request.node;
+        let reader = Reader::new(Arc::clone(&context), Arc::clone(&bucket), node, read_from);
+        let router = Arc::clone(&context.router);
+        let indexes = StreamIndexes::new(bucket.info.id, node, router);
         Ok(Self {
             context,
             bucket,
-            node: request.node,
+            node,
             catalog,
             changed,
             turned,
             out,
-            catalog_cas: 0,
-            indexes: BTreeMap::new(),
-            fields: Arc::default(),
+            indexes,
             vbuckets,
             ownership,
             joined_at,
@@ -162,6 +160,7 @@ impl MaintenanceStream {
             gathers_until: Instant::now(),
             last_epoch,
             ahead: FramesAhead::new(announced),
+            bodies: Bodies::default(),
         })
     }
 
@@ -174,9 +173,8 @@ impl MaintenanceStream {
 
     async fn send_all(&mut self) -> Sent<()> {
         log_reader::check_kept(&self.context, &self.bucket, &self.vbuckets, &self.at).await?;
-        let wanted = self.wanted_indexes();
-        self.take(wanted);
-        let indexes = self.indexes.values().cloned().collect();
+        self.indexes.follow(&mut self.catalog);
+        let indexes = self.indexes.all();
         let vbuckets = self.vbuckets.clone();
         self.send(StreamMessage::Begin { at: self.at.clone(), indexes, vbuckets }).await?;
         self.send_history().await?;
@@ -191,9 +189,11 @@ impl MaintenanceStream {
             self.send_history().await?;
             self.send_index_changes().await?;
             self.send_epochs().await?;
+            let has_bodies = self.send_bodies().await?;
             if self.ahead.bytes() < self.context.frames_ahead_bytes_max
                 && self.send_frames().await?
                 && !self.gathers()
+                || has_bodies
             {
                 continue;
             }
@@ -221,23 +221,6 @@ impl MaintenanceStream {
     async fn send(&self, message: StreamMessage) -> Sent<()> {
         let bytes = message.bytes().max(MESSAGE_BYTES_MIN);
         self.out.send(Ok(message), bytes).await.map_err(|_| End::ReaderGone)
-    }
-
-    fn wanted_indexes(&mut self) -> BTreeMap<LocalIndexId, Arc<IndexInfo>> {
-        let catalog = self.catalog.borrow_and_update().clone().unwrap_or_default();
-        self.catalog_cas = catalog.cas;
-        let wanted = catalog.indexes.values().filter(|index| {
-            index.bucket == self.bucket.info.id
-                && matches!(index.state, IndexState::Backfill | IndexState::Maintenance)
-                && self.context.router.concerns(self.node, index)
-        });
-        wanted.map(|index| (index.local_id(), Arc::clone(index))).collect()
-    }
-
-    fn take(&mut self, indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>) {
-        let mut fields = Fields::default();
-        indexes.values().for_each(|index| fields.add_all(index.spec.fields()));
-        (self.indexes, self.fields) = (indexes, Arc::new(fields));
     }
 
     /// Announces the branches of the history, and ends the stream if part of the history was lost.
@@ -306,25 +289,19 @@ impl MaintenanceStream {
     }
 
     async fn send_index_changes(&mut self) -> Sent<()> {
-        if self.catalog.borrow().as_ref().is_none_or(|catalog| catalog.cas == self.catalog_cas) {
+        if !self.indexes.is_older_than(&self.catalog) {
             return Ok(());
         }
-        let wanted = self.wanted_indexes();
-        let before = std::mem::take(&mut self.indexes);
-        for index in before.keys().filter(|index| !wanted.contains_key(index)) {
-            self.send(StreamMessage::IndexLeave { index: *index }).await?;
+        let IndexChanges { left, joined } = self.indexes.follow(&mut self.catalog);
+        for index in left {
+            self.send(StreamMessage::IndexLeave { index }).await?;
         }
-        for (id, index) in &wanted {
-            // A change of the state alone does not change the frames.
-            let same = before.get(id).is_some_and(|before| {
-                (&before.topology, &before.moves) == (&index.topology, &index.moves)
-            });
-            if !same {
-                let (index, at) = (Arc::clone(index), self.at.clone());
-                self.send(StreamMessage::IndexJoin { index, at }).await?;
-            }
+        for index in joined {
+            // The node lacks what open transactions have for it.
+            self.bodies.begin_anew();
+            let at = self.at.clone();
+            self.send(StreamMessage::IndexJoin { index, at }).await?;
         }
-        self.take(wanted);
         Ok(())
     }
 
@@ -346,13 +323,36 @@ impl MaintenanceStream {
         Ok(())
     }
 
+    /// Sends what is new of open transactions, one message of their changes; false if there is nothing.
+    async fn send_bodies(&mut self) -> Sent<bool> {
+        let about = self.bodies.read(&self.bucket.transactions);
+        let has_news = !about.is_empty();
+        for message in about {
+            self.send(message).await?;
+        }
+        let receiver = || Receiver {
+            context: Arc::clone(&self.context),
+            node: self.node,
+            indexes: self.indexes.all(),
+            fields: self.indexes.fields(),
+        };
+        let Some(bodies) = self.bodies.next(receiver, INLINE_COST).await? else {
+            return Ok(has_news);
+        };
+        self.send(bodies).await?;
+        Ok(true)
+    }
+
     /// Sends the next frames; false if there are none.
     async fn send_frames(&mut self) -> Sent<bool> {
         if self.batch.as_slice().is_empty() {
             self.batch = self.reader.next(&self.at, &self.vbuckets).await?.into_iter();
             let bytes: usize = self.batch.as_slice().iter().map(|m| m.bytes()).sum();
-            if (1..FEW_BYTES).contains(&bytes) && self.reader.is_at_head() {
-                self.gathers_until = Instant::now() + GATHER;
+            if bytes > 0 {
+                // Only behind few mutations nothing is left to read. A stream that waited behind others would miss the rest.
+                let is_few = bytes < FEW_BYTES && self.reader.is_at_head();
+                let gathers = if is_few { GATHER } else { Duration::ZERO };
+                self.gathers_until = Instant::now() + gathers;
             }
         }
         if self.batch.as_slice().is_empty() {
@@ -380,8 +380,8 @@ impl MaintenanceStream {
         let packing = Packing {
             context: Arc::clone(&self.context),
             node: self.node,
-            indexes: self.indexes.values().cloned().collect(),
-            fields: Arc::clone(&self.fields),
+            indexes: self.indexes.all(),
+            fields: self.indexes.fields(),
             logs: self.logs.clone().unwrap_or_default(),
         };
         let mut batch = std::mem::take(&mut self.batch);

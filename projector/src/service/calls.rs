@@ -9,15 +9,18 @@ use proto::flow::byte_channel;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
-use proto::model::ids::{BucketId, vbucket_of};
+use proto::model::ids::{BucketId, TransactionId, TransactionPlace, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
-    CheckedWrites, CopyAnswer, CopyRequest, HandOverPiece, HandOverRequest, ProjectorApi,
-    PushReply, PushRequest, ResultStream, Write, WriteKind, WriteReply, WriteRequest,
+    CheckedWrites, CopyAnswer, CopyRequest, Documents, DocumentsRequest, HandOverPiece,
+    HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, TransactionCommit,
+    TransactionStatus, TransactionWrite, TransactionWritten, Write, WriteKind, WriteReply,
+    WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::copies;
 use crate::feed::{Backfill, MaintenanceStream, TaskStream, Wanted};
@@ -35,10 +38,10 @@ use crate::source::writer::{Work, Writer};
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
 /// Bytes of documents that are checked on the caller's thread, which may serve connections as well: less than a
 /// millisecond.
-const INLINE_BYTES_MAX: usize = 64 << 10;
+pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// The size limit of the documents of one call: half a message between processes, so that ids and framing have room.
 /// Never less than one document.
-const GET_BYTES_MAX: usize = 32 << 20;
+pub(super) const GET_BYTES_MAX: usize = 32 << 20;
 
 /// The length of a write's document.
 fn document_bytes(write: &Write) -> usize {
@@ -57,12 +60,7 @@ const SAMPLED_MAX: usize = 1000;
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
         let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
-        let limit = self.config.document_bytes_max;
-        let sizes = request.writes.iter().map(document_bytes);
-        let checked = match sizes.sum::<usize>() > INLINE_BYTES_MAX {
-            true => self.env.blocking(move || writes(request.writes, limit)).await?,
-            false => writes(request.writes, limit)?,
-        };
+        let checked = self.checked(request.writes).await?;
         let bytes = queue_bytes(&checked);
         self.submit(bucket, bytes, |reply| Work::Write(checked, reply)).await
     }
@@ -79,15 +77,50 @@ impl ProjectorApi for Projector {
         let wanted = ids.clone();
         let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
         let found = self.env.blocking(read).await?;
-        // A leader whose lease has ended meanwhile may have read what is no longer the newest.
-        bucket.check_open()?;
-        // A vbucket is disowned before its data is removed.
-        let ownership = bucket.ownership();
-        let vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
-        match vbuckets.into_iter().find(|vbucket| !ownership.owned.contains(*vbucket)) {
-            Some(vbucket) => Err(bucket.not_owned(vbucket)),
-            None => Ok(found),
-        }
+        check_read(&bucket, &ids)?;
+        Ok(found)
+    }
+
+    async fn write_in(&self, request: TransactionWrite) -> Result<TransactionWritten> {
+        self.write_in_transaction(request).await
+    }
+
+    async fn back_to(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+        to: TransactionPlace,
+    ) -> Result<TransactionPlace> {
+        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        bucket.transactions.back_to((transaction, to), Instant::now())
+    }
+
+    async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
+        let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
+        let list = |bucket: Arc<Bucket>| bucket.transactions.list(bucket.info.id, Instant::now());
+        Ok(buckets.flat_map(list).collect())
+    }
+
+    async fn commit(&self, request: TransactionCommit) -> Result<WriteReply> {
+        self.commit_transaction(request).await
+    }
+
+    async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
+        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        bucket.transactions.abort(transaction)
+    }
+
+    async fn keep_open(
+        &self,
+        bucket: BucketId,
+        transactions: Vec<TransactionId>,
+    ) -> Result<Vec<TransactionId>> {
+        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        Ok(bucket.transactions.keep_open(transactions, Instant::now()))
+    }
+
+    async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
+        self.get_in_transaction(request).await
     }
 
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
@@ -187,17 +220,40 @@ impl ProjectorApi for Projector {
     }
 }
 
+/// Checks a read behind it.
+pub(super) fn check_read(bucket: &Bucket, ids: &[String]) -> Result<()> {
+    // A leader whose lease has ended meanwhile may have read what is no longer the newest.
+    bucket.check_open()?;
+    // A vbucket is disowned before its data is removed.
+    let ownership = bucket.ownership();
+    let mut vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
+    match vbuckets.find(|vbucket| !ownership.owned.contains(*vbucket)) {
+        Some(vbucket) => Err(bucket.not_owned(vbucket)),
+        None => Ok(()),
+    }
+}
+
 impl Projector {
     /// Returns a bucket that accepts the call.
-    async fn writable(&self, bucket: BucketId, call: WriteCall) -> Result<Arc<Bucket>> {
+    pub(super) async fn writable(&self, bucket: BucketId, call: WriteCall) -> Result<Arc<Bucket>> {
         let bucket = self.bucket(bucket).await?;
         source_of_kind(bucket.info.source).check_call(&bucket.info, call)?;
         Ok(bucket)
     }
 
+    /// Checks writes of another process.
+    pub(super) async fn checked(&self, unchecked: Vec<Write>) -> Result<CheckedWrites> {
+        let limit = self.config.document_bytes_max;
+        let bytes: usize = unchecked.iter().map(document_bytes).sum();
+        match bytes > INLINE_BYTES_MAX {
+            true => self.env.blocking(move || writes(unchecked, limit)).await,
+            false => writes(unchecked, limit),
+        }
+    }
+
     /// Waits while too many mutations of a bucket are not covered by a timestamp. A timestamp that covers more would
     /// exceed what an indexer can collect.
-    async fn wait_published(&self, bucket: &Bucket) -> Result<()> {
+    pub(super) async fn wait_published(&self, bucket: &Bucket) -> Result<()> {
         let most = self.config.unpublished_bytes_max;
         if bucket.unpublished_bytes() < most {
             return Ok(());

@@ -2,5 +2,6 @@
 
 mod calls;
 mod start;
+mod transactions;
 
 pub use start::Service;

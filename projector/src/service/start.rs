@@ -19,6 +19,8 @@ use crate::roles::Roles;
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
+use crate::transactions::limits::Limits;
+use crate::transactions::room::Room;
 use crate::{copies, follow, hand_over, maintenance, purge};
 
 /// A running projector. Dropping it ends its tasks and streams.
@@ -70,6 +72,11 @@ impl Service {
             buckets: Mutex::default(),
             stored: Mutex::new(stored),
             write_budget: Budget::new(config.write_queue_bytes_max),
+            transaction_limits: Limits {
+                bytes_max: config.transaction_bytes_max,
+                open_max: config.transactions_max,
+                room: Room::new(config.transactions_bytes_max),
+            },
             config,
             env: env.clone(),
             directory,

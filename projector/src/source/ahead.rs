@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proto::model::cut::Position;
 use proto::model::history::Branches;
-use proto::rpc::mutation::MutationKind;
 
 use documents::document_store::Batch;
 use documents::mutation::Mutation;
@@ -40,13 +39,17 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    /// The kind of the last mutation of an id. The mutations are those of the last call, and perhaps more behind them.
-    pub(super) fn of(&mut self, mutations: &[Arc<Mutation>], id: &str) -> Option<MutationKind> {
+    /// The last mutation of an id. The mutations are those of the last call, and perhaps more behind them.
+    pub(super) fn of<'m>(
+        &mut self,
+        mutations: &'m [Arc<Mutation>],
+        id: &str,
+    ) -> Option<&'m Mutation> {
         for (at, mutation) in mutations.iter().enumerate().skip(self.indexed) {
             self.places.insert(Arc::clone(&mutation.id), at);
         }
         self.indexed = mutations.len();
-        self.places.get(id).map(|at| mutations[*at].kind)
+        self.places.get(id).map(|at| &*mutations[*at])
     }
 }
 
@@ -74,8 +77,8 @@ impl Ahead {
         self.unshown.push_back(Unshown { batch, is_shown, newest: Newest::default() });
     }
 
-    /// The kind of the last mutation of an id that is not shown yet. `None` if the documents tell.
-    pub(super) fn newest(&mut self, id: &str) -> Option<MutationKind> {
+    /// The last mutation of an id that is not shown yet, or was shown a moment ago. `None` if the documents tell.
+    pub(super) fn newest(&mut self, id: &str) -> Option<&Mutation> {
         // A group that is shown meanwhile tells the same as the documents.
         let mut unshown = self.unshown.iter_mut().rev();
         unshown.find_map(|group| group.newest.of(&group.batch.mutations, id))

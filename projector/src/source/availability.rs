@@ -118,6 +118,7 @@ impl Bucket {
     /// Ends the bucket as it is: its streams end, and it takes nothing more.
     pub fn retire(&self, why: Error) {
         self.state().serving.retired.get_or_insert(why);
+        self.transactions.close();
         self.wake();
     }
 

@@ -14,28 +14,21 @@ use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
-use proto::model::ids::{Epoch, Seqno, VbucketId};
+use proto::model::ids::{Seqno, VbucketId};
 use tokio::sync::watch;
 
 use proto::Result;
 
 use super::ahead::Positions;
-use super::backlog::{self, Unpublished};
+use super::backlog::Unpublished;
 use super::gate::Gate;
 use super::head::{Head, HeadPosition};
 use super::links::Links;
 use super::serving::Serving;
+use crate::transactions::open::Transactions;
 use documents::mutation::Mutation;
 use documents::ownership::Ownership;
 use documents::record::{BucketRecord, is_partial};
-
-/// The limit of retained timestamps for any age of the horizon: as many as the coordinator retains, which is more than
-/// a minute of them.
-const EPOCHS_MAX: usize = 4096;
-/// The limit of positions in the retained timestamps: 16 MiB.
-const EPOCH_POSITIONS_MAX: usize = 1 << 20;
-/// Timestamps that are retained for any number of vbuckets: five seconds of them.
-const EPOCHS_MIN: usize = 256;
 
 /// The positions at which vbuckets joined that were not always owned, or were released once.
 pub type JoinedAt = BTreeMap<VbucketId, Position>;
@@ -46,6 +39,8 @@ pub struct Bucket {
     pub info: BucketInfo,
     /// The turns of its groups.
     pub gate: Gate,
+    /// The open transactions.
+    pub transactions: Arc<Transactions>,
     /// The other copies, if this one leads.
     pub links: Arc<Links>,
     state: Mutex<SourceState>,
@@ -68,8 +63,8 @@ pub(super) struct SourceState {
     /// Counts the losses of history.
     losses: u64,
     head: Head,
-    epochs: VecDeque<EpochMark>,
-    unpublished: Unpublished,
+    pub(super) epochs: VecDeque<EpochMark>,
+    pub(super) unpublished: Unpublished,
     pub(super) serving: Serving,
 }
 
@@ -111,7 +106,8 @@ impl Bucket {
         let ((changed, _), (turned, _)) = (watch::channel(0), watch::channel(0));
         let links = Arc::new(Links::default());
         let gate = Gate::new(Arc::clone(&links));
-        Self { info, gate, links, state: Mutex::new(state), changed, turned }
+        let transactions = Arc::new(Transactions::new(turned.clone()));
+        Self { info, gate, transactions, links, state: Mutex::new(state), changed, turned }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SourceState> {
@@ -324,83 +320,6 @@ impl Bucket {
         bytes: usize,
     ) -> Option<(Vec<Arc<Mutation>>, HeadPosition)> {
         self.state().head.read(from, bytes)
-    }
-
-    /// Adds a stability timestamp unless it is known. Drops those that a rollback has removed, thins those below the
-    /// horizon, and drops the oldest beyond a limit. A stream that begins before the retained timestamps has a gap in
-    /// them, which its reader sees by the parent of the next. Returns false if the bucket is retired: another one may have its
-    /// place.
-    pub fn add_epoch(&self, mark: EpochMark) -> bool {
-        let mut state = self.state();
-        if state.serving.is_retired() {
-            return false;
-        }
-        if state.epochs.back().is_some_and(|newest| newest.epoch >= mark.epoch) {
-            return true;
-        }
-        while state.epochs.back().is_some_and(|newest| newest.epoch > mark.parent) {
-            state.epochs.pop_back();
-        }
-        let horizon = mark.horizon;
-        let vbuckets = usize::from(self.info.vbuckets).max(1);
-        let epochs_max = (EPOCH_POSITIONS_MAX / vbuckets).clamp(EPOCHS_MIN, EPOCHS_MAX);
-        let SourceState { epochs, unpublished, durable, .. } = &mut *state;
-        unpublished.publish(&mark.cut, durable);
-        epochs.push_back(mark);
-        backlog::forget(epochs, horizon, epochs_max);
-        drop(state);
-        self.wake();
-        true
-    }
-
-    /// Drops the stability timestamps that a rollback has undone, as the catalog tells. The timestamp that follows the rollback
-    /// would drop them too, but it may be thinned before this projector hears of it.
-    pub fn drop_dead_epochs(&self, info: &BucketInfo) {
-        let mut state = self.state();
-        let before = state.epochs.len();
-        state.epochs.retain(|mark| !info.is_dead(mark.epoch));
-        let has_dropped = state.epochs.len() < before;
-        drop(state);
-        if has_dropped {
-            self.wake();
-        }
-    }
-
-    /// The stability timestamps after an epoch, ascending.
-    pub fn epochs_after(&self, epoch: Epoch) -> Vec<EpochMark> {
-        let state = self.state();
-        let from = state.epochs.partition_point(|mark| mark.epoch <= epoch);
-        state.epochs.iter().skip(from).cloned().collect()
-    }
-
-    /// The cut to which a reader of some vbuckets reads the log next; `None` if no timestamp is ahead of it.
-    pub fn next_goal(&self, vbuckets: &VbucketSet, at: &Cut) -> Option<Arc<Cut>> {
-        backlog::next_goal(&self.state().epochs, vbuckets, at).map(|mark| Arc::clone(&mark.cut))
-    }
-
-    /// The bytes of mutations that no timestamp covers yet.
-    pub fn unpublished_bytes(&self) -> usize {
-        self.state().unpublished.bytes()
-    }
-
-    /// The newest retained stability timestamp that is not after an epoch.
-    pub fn newest_epoch_until(&self, epoch: Epoch) -> Option<EpochMark> {
-        let state = self.state();
-        let after = state.epochs.partition_point(|mark| mark.epoch <= epoch);
-        after.checked_sub(1).map(|at| state.epochs[at].clone())
-    }
-
-    /// True if everything that the newest known timestamp covers is stored here, owned or not.
-    pub fn has_newest_epoch(&self) -> bool {
-        let state = self.state();
-        state.epochs.back().is_some_and(|newest| {
-            state.logs.includes_cut(&newest.cut) && state.durable.reaches(&newest.cut)
-        })
-    }
-
-    /// The newest stability timestamp.
-    pub fn newest_epoch(&self) -> Option<EpochMark> {
-        self.state().epochs.back().cloned()
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use documents::ownership::Ownership;
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
-use proto::model::ids::{BucketId, NodeId, Vbuuid, vbucket_of};
+use proto::model::ids::{BucketId, Epoch, NodeId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
 use proto::ErrorCode;

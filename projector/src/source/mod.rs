@@ -37,6 +37,8 @@ mod place;
 pub mod push;
 pub mod registry;
 mod serving;
+mod snapshot;
+mod timestamps;
 pub mod writer;
 
 #[cfg(test)]

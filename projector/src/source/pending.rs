@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use proto::model::cut::Position;
 use proto::model::history::Branches;
-use proto::rpc::mutation::MutationKind;
 
 use super::ahead::{Newest, Positions};
 use super::bucket::Bucket;
@@ -34,8 +33,8 @@ impl PendingChanges {
         self.changes.mutations.push(Arc::new(mutation));
     }
 
-    /// The kind of the group's last mutation of an id.
-    pub(super) fn newest(&mut self, id: &str) -> Option<MutationKind> {
+    /// The group's last mutation of an id.
+    pub(super) fn newest(&mut self, id: &str) -> Option<&Mutation> {
         self.newest.of(&self.changes.mutations, id)
     }
 }

@@ -31,11 +31,12 @@ use tokio::sync::{Notify, oneshot};
 
 use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
-use super::embedded::numbering;
+use super::embedded::{commit, numbering};
 use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
+use crate::transactions::open::Committing;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
 
 /// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the
@@ -78,6 +79,8 @@ pub type Exclusive = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
 pub enum Work {
     /// Documents to number and write, all or none.
     Write(CheckedWrites, oneshot::Sender<Result<WriteReply>>),
+    /// The changes of a transaction to number and write, all or none.
+    Commit(Box<Committing>, oneshot::Sender<Result<WriteReply>>),
     /// Numbered mutations, up to the first that does not fit, then the error that validation has found in the
     /// request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
@@ -305,13 +308,25 @@ impl Group<'_> {
                     Some(error) => Err(error),
                     None => {
                         let mut exists = |document: &str| match ahead.newest(document) {
-                            Some(kind) => Ok(kind == MutationKind::Upsert),
+                            Some(newest) => Ok(newest.kind == MutationKind::Upsert),
                             None => store.contains(bucket.info.id, document),
                         };
                         numbering::write(pending, &mut exists, &writes)
                     }
                 };
                 answer(reply, outcome)
+            }
+            Work::Commit(committing, reply) => {
+                let outcome = match removed {
+                    Some(error) => Err(error),
+                    None => commit::commit(pending, (&mut **ahead, *store), &committing),
+                };
+                let answered = answer(reply, outcome);
+                Box::new(move |committed| {
+                    // The transaction has ended when its caller learns the outcome.
+                    drop(committing);
+                    answered(committed);
+                })
             }
             // The loop never puts this kind into a group.
             Work::Exclusive(_) | Work::Brief(_) => Box::new(|_| ()),

@@ -4,11 +4,16 @@ use bytes::Bytes;
 use proto::ErrorCode;
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::{BucketInfo, SourceKind};
-use proto::model::ids::{NodeId, Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{Epoch, NodeId, Seqno, TransactionId, TransactionPlace, VbucketId, Vbuuid};
 use proto::rpc::api::{Write, WriteKind};
+use tokio::time::Instant;
 
 use super::*;
 use crate::source::{BucketRecord, MemoryStore};
+use crate::transactions::limits::Limits;
+use crate::transactions::open::WriteIn;
+use crate::transactions::room::Room;
+use crate::transactions::snapshot::Snapshot;
 use documents::ownership::Ownership;
 
 const BUCKET: BucketId = BucketId(1);
@@ -142,4 +147,51 @@ fn a_thread_that_must_not_wait_shows_few_groups_at_once() {
     assert_eq!(world.end(), 4);
     assert!(world.bucket.gate.show_small());
     assert_eq!(world.end(), 6);
+}
+
+/// The commit of a transaction that has written one document.
+fn commit_job(
+    world: &World,
+    id: u64,
+    kind: WriteKind,
+    snapshot: Option<Snapshot>,
+) -> (Job, oneshot::Receiver<Result<WriteReply>>) {
+    let (transactions, now) = (&world.bucket.transactions, Instant::now());
+    let limits = Limits { bytes_max: 1000, open_max: 10, room: Room::new(1000) };
+    let writes = CheckedWrites::new(vec![Write { id: "a".into(), kind }], 100).expect("valid");
+    let request = WriteIn {
+        at: (TransactionId(id), TransactionPlace(0)),
+        owner: "somebody",
+        snapshot: snapshot.clone(),
+        writes: &writes,
+        known: &[("a".to_owned(), false)].into(),
+    };
+    transactions.write(&world.bucket.info, request, &limits, now).expect("written");
+    let at = (TransactionId(id), TransactionPlace(1));
+    let committing = transactions.commit(at, snapshot, now).expect("open").expect("changes");
+    let (reply, answer) = oneshot::channel();
+    (Job { bytes: 1, work: Work::Commit(Box::new(committing), reply), room: None }, answer)
+}
+
+#[test]
+fn a_commit_is_checked_against_groups_that_nobody_sees_yet() {
+    let upsert = || WriteKind::Upsert(document());
+    let at_begin = || Some(Snapshot { epoch: Epoch(1), seqnos: Arc::new([Seqno(0)]) });
+    let behind_it = || Some(Snapshot { epoch: Epoch(2), seqnos: Arc::new([Seqno(1)]) });
+    for (kind, snapshot, expected) in [
+        (upsert(), at_begin(), Err(ErrorCode::Conflict)),
+        (upsert(), behind_it(), Ok(2)),
+        (upsert(), None, Ok(2)),
+        (WriteKind::Insert(document()), None, Err(ErrorCode::Conflict)),
+    ] {
+        let world = World::new();
+        let (first, won) = commit_job(&world, 1, upsert(), at_begin());
+        let (second, answer) = commit_job(&world, 2, kind, snapshot);
+        world.writer.log_group(&world.bucket, vec![first]);
+        world.writer.log_group(&world.bucket, vec![second]);
+        assert_eq!((world.store.contains(BUCKET, "a"), world.end()), (Ok(false), 0));
+        world.bucket.gate.show_waiting();
+        assert_eq!(seqno(won), Ok(1));
+        assert_eq!(seqno(answer).map_err(|error| error.code), expected);
+    }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt;
 use projector::testing::DocumentStore;
 use projector::testing::MemoryStore;
 use projector::{Config, Projector, Service};
@@ -26,10 +24,13 @@ use proto::rpc::api::*;
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::rpc::mutation::*;
 use proto::rpc::routing::*;
-use proto::value::Value;
 use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
+
+mod follower;
+
+pub use follower::*;
 
 pub const BUCKET: BucketId = BucketId(3);
 pub const PUSHED: BucketId = BucketId(4);
@@ -427,115 +428,6 @@ pub fn insert(id: &str, json: &str) -> Write {
 
 pub fn delete(id: &str) -> Write {
     Write { id: id.into(), kind: WriteKind::Delete }
-}
-
-/// The keys of each document in one index.
-pub type Contents = BTreeMap<String, Vec<Value>>;
-
-/// Reads a stream as an indexer does, and checks that it has no gap.
-pub struct Follower {
-    pub stream: ResultStream<StreamMessage>,
-    pub at: Cut,
-    pub begun: bool,
-    pub joined: BTreeMap<LocalIndexId, Cut>,
-    pub epochs: Vec<u64>,
-    pub contents: BTreeMap<LocalIndexId, Contents>,
-    pub frames: usize,
-    pub message_bytes_max: usize,
-}
-
-impl Default for Follower {
-    fn default() -> Self {
-        Self {
-            stream: Box::pin(futures::stream::pending()),
-            at: Cut::default(),
-            begun: false,
-            joined: BTreeMap::new(),
-            epochs: Vec::new(),
-            contents: BTreeMap::new(),
-            frames: 0,
-            message_bytes_max: 0,
-        }
-    }
-}
-
-impl Follower {
-    async fn next(&mut self) -> Result<StreamMessage> {
-        let message = tokio::time::timeout(Duration::from_secs(5), self.stream.next()).await;
-        message.expect("a message in time").expect("the stream goes on")
-    }
-
-    /// Handles one message; returns the stream's error.
-    pub async fn step(&mut self) -> Result<()> {
-        let mut message = self.next().await?;
-        // The tests ignore the history.
-        while matches!(message, StreamMessage::History(_)) {
-            message = self.next().await?;
-        }
-        match message {
-            StreamMessage::History(_) => {}
-            StreamMessage::Begin { at, indexes, .. } => {
-                assert!(!self.begun, "a stream begins once");
-                self.begun = true;
-                self.at = at.clone();
-                self.joined = indexes.iter().map(|index| (index.local_id(), at.clone())).collect();
-            }
-            StreamMessage::IndexJoin { index, at } => {
-                assert_eq!(at, self.at, "an index joins where the frames are");
-                self.joined.insert(index.local_id(), at);
-            }
-            StreamMessage::IndexLeave { index } => {
-                self.joined.remove(&index).expect("it was there");
-            }
-            StreamMessage::Frames(frames) => {
-                let bytes = frames.iter().map(|frame| frame.body.len()).sum();
-                self.message_bytes_max = self.message_bytes_max.max(bytes);
-                frames.iter().for_each(|frame| self.frame(frame));
-            }
-            StreamMessage::Epoch(mark) => self.epochs.push(mark.epoch.0),
-            StreamMessage::StreamBegin { .. } | StreamMessage::StreamEnd { .. } => {
-                panic!("no vbucket is handed over")
-            }
-        }
-        Ok(())
-    }
-
-    fn frame(&mut self, frame: &Frame) {
-        assert!(self.begun);
-        self.frames += 1;
-        assert_eq!(self.at.get(frame.vbucket).seqno, frame.from, "no gap and no overlap");
-        assert!(frame.to > frame.from, "a frame covers something");
-        let position = proto::model::cut::Position { vbuuid: frame.vbuuid, seqno: frame.to };
-        self.at.set(frame.vbucket, position);
-        let mut last = 0;
-        for mutation in KeyVersionsReader::new(&frame.body) {
-            let mutation = mutation.expect("well formed");
-            assert!(mutation.seqno_minus_base > last, "in order");
-            last = mutation.seqno_minus_base;
-            assert!(frame.from.0 + last <= frame.to.0, "inside the frame");
-            for state in mutation.indexes() {
-                assert!(self.joined.contains_key(&state.index), "only joined indexes");
-                apply(self.contents.entry(state.index).or_default(), &mutation, &state);
-            }
-        }
-    }
-
-    /// Steps until the stream has reached a cut.
-    pub async fn reach(&mut self, cut: &Cut) {
-        while !self.at.reaches(cut) || !self.begun {
-            self.step().await.expect("the stream goes on");
-        }
-    }
-}
-
-/// Applies the state of one document.
-pub fn apply(contents: &mut Contents, mutation: &KeyVersions<'_>, state: &IndexKeys<'_>) {
-    contents.remove(mutation.id);
-    for entry in state.entries() {
-        let mut key = entry.key;
-        let value = proto::value::key::decode_part(&mut key, false).expect("well formed");
-        contents.entry(mutation.id.to_owned()).or_default().push(value);
-    }
 }
 
 /// Holds the syncs of a store until it is dropped, also when a test fails: the runtime waits for their threads.

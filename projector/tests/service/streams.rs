@@ -303,3 +303,30 @@ async fn a_stream_from_another_history_is_refused() {
         assert_eq!(refused.map_err(|error| error.code), Err(ErrorCode::OutOfOrder));
     }
 }
+
+/// A timestamp that comes while few mutations gather must not leave the rest of a larger group unread.
+#[tokio::test]
+async fn a_large_group_behind_few_mutations_is_sent_to_its_end() {
+    let world = world_with(&[index(1, PartitionBy::DocumentId)]).await;
+    let mut follower =
+        world.subscribe(INDEXERS[0], Some(Cut::zero(VBUCKETS))).await.expect("a stream");
+    let mut epoch = 1;
+    for round in 0..8 {
+        let pad = "x".repeat(8 << 10);
+        let document =
+            |n: u64| upsert(&format!("large{n}"), &format!("{{\"n\":{round},\"p\":\"{pad}\"}}"));
+        let large = world.write((0..200).map(document).collect());
+        let few = async {
+            for n in 0..20 {
+                world.write(vec![upsert("small", &n.to_string())]).await.expect("written");
+                let cut = world.projector().positions(BUCKET).await.expect("positions");
+                epoch += 1;
+                world.script.epoch(epoch, &cut);
+            }
+        };
+        let (large, ()) = tokio::join!(large, few);
+        large.expect("written");
+        let end = world.projector().positions(BUCKET).await.expect("positions");
+        follower.reach(&end).await;
+    }
+}

@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::expr::Expr;
 use crate::expr::aggregate::{AggregateFunction, Partial};
 use crate::model::cut::Position;
-use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceNo, VbucketId};
+use crate::model::ids::{
+    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceNo, TransactionId, TransactionPlace,
+    VbucketId,
+};
 use crate::model::index::{IndexInfo, PartitionBy};
 use crate::model::topology::{PartitionKey, TopologyProvider};
 use crate::rpc::rows::RowBlock;
@@ -48,6 +51,15 @@ pub enum Consistency {
     RequestPlus,
     /// The given epoch, for the later scans of a transaction.
     Epoch(Epoch),
+}
+
+/// What a transaction sees of its own changes: those up to a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnView {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// The place.
+    pub place: TransactionPlace,
 }
 
 /// The result of a scan.
@@ -97,6 +109,8 @@ pub struct ScanRequest {
     pub output: Output,
     /// The moment to read.
     pub consistency: Consistency,
+    /// The changes of the reader's own transaction that the scan sees besides.
+    pub own: Option<OwnView>,
     /// Time limit for starting to serve the scan, in milliseconds.
     pub timeout_ms: u64,
 }
@@ -130,6 +144,8 @@ pub struct ShardScan {
     pub slices: Vec<SliceNo>,
     /// The epoch to read. The indexer waits for it until `timeout_ms`, and refuses it below the floor of a slice.
     pub epoch: Epoch,
+    /// The changes of the reader's own transaction that the scan sees besides. The indexer waits for them until `timeout_ms`.
+    pub own: Option<OwnView>,
     /// The ranges to read, ascending and disjoint.
     pub ranges: Vec<KeyRange>,
     /// A further condition on each entry.

@@ -7,18 +7,17 @@
 
 use std::sync::Arc;
 
-use proto::client::source::source_of;
-use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{BucketId, Epoch, SliceNo, VbucketId};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
-use proto::rpc::api::{CoveringEpochs, ProjectorApi};
+use proto::rpc::api::CoveringEpochs;
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
 use super::applied::{AppliedEpochs, readable_from};
+use super::bucket_source::BucketSource;
 use super::leases::EpochLease;
 use super::reachable::check_reachable;
 use crate::context::RouterContext;
@@ -27,12 +26,14 @@ use crate::context::RouterContext;
 pub(crate) struct EpochChooser<'a> {
     context: &'a RouterContext,
     index: &'a Arc<IndexInfo>,
+    source: BucketSource<'a>,
     deadline: Instant,
 }
 
 impl<'a> EpochChooser<'a> {
     pub fn new(context: &'a RouterContext, index: &'a Arc<IndexInfo>, deadline: Instant) -> Self {
-        Self { context, index, deadline }
+        let source = BucketSource::new(context, index.bucket);
+        Self { context, index, source, deadline }
     }
 
     /// Chooses and leases the epoch: the newest that all slices have applied, or one that covers given positions,
@@ -63,26 +64,6 @@ impl<'a> EpochChooser<'a> {
             .with_hint("SHOW NODES and SHOW SLICES show which node is missing")
         })??;
         Ok(self.context.leases.take(self.index.bucket, epoch))
-    }
-
-    fn bucket(&self) -> Result<Arc<BucketInfo>> {
-        let bucket = self.index.bucket;
-        let missing =
-            || Error::unavailable(format!("bucket {bucket} is not in the router's catalog"));
-        self.context.catalog.load().buckets.get(&bucket).cloned().ok_or_else(missing)
-    }
-
-    fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
-        let catalog = self.context.catalog.load();
-        source_of(&*self.context.directory, bucket, |node| catalog.nodes.get(&node).cloned())
-    }
-
-    /// True if a bucket may go to another projector by itself.
-    fn may_move(&self, bucket: &BucketInfo) -> bool {
-        let catalog = self.context.catalog.load();
-        let copies = catalog.copies.get(&bucket.id);
-        bucket.source.can_span_projectors()
-            || copies.is_some_and(|copies| copies.wanted > 1 || copies.move_to.is_some())
     }
 
     /// Returns an epoch that was chosen before, unless a rollback has taken it back.
@@ -126,17 +107,7 @@ impl<'a> EpochChooser<'a> {
     /// Returns an epoch that covers the source's present end.
     async fn epoch_of_now(&self) -> Result<Epoch> {
         loop {
-            let bucket = self.bucket()?;
-            let source = self.source(&bucket)?;
-            let now = match source.place(self.index.bucket).await {
-                Ok(now) => now,
-                // A vbucket may be between two owners, or a bucket between two leaders.
-                Err(error) if error.is_retry() && self.may_move(&bucket) => {
-                    tokio::time::sleep(self.context.config.retry).await;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+            let now = self.source.end().await?;
             let positions: Vec<_> = now.durable.iter().collect();
             match self.epoch_covering(&positions, Some(now.history)).await {
                 Ok(Some(epoch)) => return Ok(epoch),
@@ -165,7 +136,7 @@ impl<'a> EpochChooser<'a> {
         positions: &[(VbucketId, Position)],
         history: Option<u64>,
     ) -> Result<Option<Epoch>> {
-        let bucket = self.bucket()?;
+        let bucket = self.source.bucket()?;
         let beyond = positions.iter().find(|(vbucket, _)| vbucket.0 >= bucket.vbuckets);
         if let Some((vbucket, _)) = beyond {
             let message = format!(

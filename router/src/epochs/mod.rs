@@ -1,8 +1,10 @@
 //! Epochs as the router sees them: which of them each indexer can answer ([`applied`]), which of them scans hold
-//! (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`), and slices that no node can answer
+//! (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`) and for a
+//! transaction (`bucket_source`), and slices that no node can answer
 //! (`reachable`).
 
 pub mod applied;
+pub(crate) mod bucket_source;
 pub(crate) mod choose;
 pub(crate) mod leases;
 pub(crate) mod reachable;

@@ -94,6 +94,7 @@ impl ScanPlan {
             index: self.index.local_id(),
             slices: slices.to_vec(),
             epoch: self.epoch,
+            own: request.own,
             ranges: request.ranges.clone(),
             filter: request.filter.clone(),
             reverse: request.reverse,

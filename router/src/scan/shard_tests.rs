@@ -149,6 +149,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
         offset: 0,
         output: Output::Rows { include: false },
         consistency: Consistency::Any,
+        own: None,
         timeout_ms: TIMEOUT_MS,
     };
     ScanPlan {

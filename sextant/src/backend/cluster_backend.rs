@@ -8,18 +8,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::client::source::source_of;
 use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::cut::Cut;
-use proto::model::ids::{Epoch, IndexId};
+use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId};
 use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
-    CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, ProjectorApi, PushReply,
-    PushRequest, Write, WriteReply, WriteRequest,
+    CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, DocumentsRequest, ProjectorApi,
+    PushReply, PushRequest, TransactionStatus, Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -28,8 +27,12 @@ use router::{EpochLease, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
+use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, SourceCalls, in_doubt};
+use super::transactions::{ClusterTransaction, open_transactions};
 use crate::principal::Principal;
-use crate::sql::backend::{Backend, Backends, BatchSource, EpochPin};
+use crate::sql::backend::{
+    Backend, Backends, BatchSource, BucketTransaction, EpochPin, TransactionView,
+};
 use crate::sql::plan::Relation;
 
 /// How long a statement waits for the catalog of this process to show a committed command, or a name that another
@@ -38,21 +41,11 @@ const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 /// Time limit for the leader's status; beyond it the answer is that of another member.
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a call waits for a vbucket that is being handed over, or for a bucket that another copy takes over.
-const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
-/// Time for which a write waits for a projector that does not have a new bucket yet. A projector makes some ten buckets
-/// in a second.
-const NEW_BUCKET_WAIT: Duration = Duration::from_secs(30);
-/// Pause between two tries.
-const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
-
 /// The cluster behind the ports of a process, as one principal uses it; cheap to clone.
 #[derive(Clone)]
 pub struct ClusterBackend {
-    router: Arc<Router>,
-    directory: Arc<dyn Directory>,
+    calls: SourceCalls,
     env: Env,
-    counters: Arc<Counters>,
     /// Identifies this process in request ids.
     client: u64,
     requests: Arc<AtomicU64>,
@@ -70,7 +63,8 @@ impl ClusterBackend {
     ) -> Self {
         let client = env.random.next_u64();
         let (requests, principal) = (Arc::default(), Principal::default());
-        Self { router, directory, env, counters, client, requests, principal }
+        let calls = SourceCalls { router, directory, counters };
+        Self { calls, env, client, requests, principal }
     }
 
     /// The same cluster for another principal.
@@ -80,17 +74,17 @@ impl ClusterBackend {
 
     /// The coordinator; its calls are made for the principal.
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
-        self.directory.coordinator()
+        self.calls.directory.coordinator()
     }
 
     /// The counters of the ports.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.calls.counters
     }
 
     /// The router of this process.
     pub fn router(&self) -> &Router {
-        &self.router
+        &self.calls.router
     }
 
     /// Clock, files, random numbers and tasks of this process.
@@ -110,68 +104,14 @@ impl ClusterBackend {
 
     /// Returns the projectors of a bucket according to the newest catalog.
     pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
-        let catalog = self.router.catalog();
-        let bucket = catalog.buckets.get(&bucket.id).map_or(bucket, |now| &**now);
-        source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
-    }
-
-    /// Reads from the projector of a bucket. While the bucket goes to another one, the read waits.
-    async fn read_from<T, F: Future<Output = Result<T>>>(
-        &self,
-        bucket: &BucketInfo,
-        read: impl Fn(Arc<dyn ProjectorApi>) -> F,
-    ) -> Result<T> {
-        let began = Instant::now();
-        loop {
-            match read(self.source(bucket)?).await {
-                Err(error)
-                    if error.code == ErrorCode::NotOwner && began.elapsed() < NOT_HOME_WAIT => {}
-                Err(error) if error.is_retry() && self.may_lead_soon(bucket, began) => {}
-                found => return found,
-            }
-            tokio::time::sleep(NOT_HOME_PAUSE).await;
-        }
-    }
-
-    /// True if another copy of the bucket may answer soon, a short time after the first try.
-    fn may_lead_soon(&self, bucket: &BucketInfo, began: Instant) -> bool {
-        let catalog = self.router.catalog();
-        let has_others = catalog.copies.get(&bucket.id).is_some_and(|copies| copies.wanted > 1);
-        has_others && began.elapsed() < NOT_HOME_WAIT
+        self.calls.source(bucket)
     }
 
     /// The end of a bucket's durable history.
     pub async fn positions(&self, bucket: &BucketInfo) -> Result<Cut> {
-        self.read_from(bucket, |source| async move { source.positions(bucket.id).await }).await
-    }
-
-    /// Writes to the projector of a bucket, which may not have a new bucket yet.
-    async fn write_to<F: Future<Output = Result<WriteReply>>>(
-        &self,
-        bucket: &BucketInfo,
-        write: impl Fn(Arc<dyn ProjectorApi>) -> F,
-    ) -> Result<WriteReply> {
-        let began = Instant::now();
-        let deadline = began + NEW_BUCKET_WAIT;
-        let reply = loop {
-            match write(self.source(bucket)?).await {
-                // The projector does not have the bucket yet, or is about to give it away: nothing was written.
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
-                    tokio::time::sleep(NOT_HOME_PAUSE).await;
-                }
-                // Nothing was written, and another copy may take over.
-                Err(error)
-                    if error.code == ErrorCode::Unavailable
-                        && self.may_lead_soon(bucket, began) =>
-                {
-                    tokio::time::sleep(NOT_HOME_PAUSE).await;
-                }
-                done => break done.map_err(in_doubt)?,
-            }
-        };
-        self.counters.documents.inc_by(reply.affected);
-        self.counters.write.observe(began.elapsed().as_secs_f64());
-        Ok(reply)
+        self.calls
+            .read_from(bucket, |source| async move { source.positions(bucket.id).await })
+            .await
     }
 
     /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
@@ -204,7 +144,7 @@ impl ClusterBackend {
 
     /// Waits until the catalog of this process shows a committed change.
     async fn wait_cas(&self, cas: u64) {
-        let shown = self.router.wait_catalog(|catalog| catalog.cas >= cas);
+        let shown = self.calls.router.wait_catalog(|catalog| catalog.cas >= cas);
         if timeout(CATALOG_BEHIND, shown).await.is_err() {
             tracing::warn!(cas, "the router's catalog does not show a committed change yet");
         }
@@ -220,18 +160,18 @@ impl Backends for ClusterBackend {
 #[async_trait]
 impl Backend for ClusterBackend {
     fn catalog(&self) -> Arc<Catalog> {
-        self.router.catalog()
+        self.calls.router.catalog()
     }
 
     async fn relation(&self, name: &str) -> Result<Relation> {
-        if let Some(relation) = Self::find(&self.router.catalog(), name) {
+        if let Some(relation) = Self::find(&self.calls.router.catalog(), name) {
             return Ok(relation);
         }
         // Another process may have created it a moment ago. Without a coordinator the catalog of this process decides.
         if let Ok(status) = self.coordinator().status().await {
             self.wait_cas(status.catalog_cas).await;
         }
-        Self::find(&self.router.catalog(), name).ok_or_else(|| {
+        Self::find(&self.calls.router.catalog(), name).ok_or_else(|| {
             Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
                 .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
         })
@@ -245,13 +185,13 @@ impl Backend for ClusterBackend {
         let asked = CommandRequest { request, command: command.clone() };
         let began = Instant::now();
         let outcome = coordinator.propose(asked).await?;
-        self.counters.commands.inc();
-        self.counters.command.observe(began.elapsed().as_secs_f64());
+        self.calls.counters.commands.inc();
+        self.calls.counters.command.observe(began.elapsed().as_secs_f64());
         if let Outcome::Refused(error) = outcome {
             return Err(error);
         }
         // The session that created something must find it with its next statement.
-        let shown = self.router.wait_catalog(|catalog| shows(catalog, &command));
+        let shown = self.calls.router.wait_catalog(|catalog| shows(catalog, &command));
         if timeout(CATALOG_BEHIND, shown).await.is_err() {
             tracing::warn!(
                 "the router's catalog does not show a committed command, or no longer does"
@@ -265,7 +205,7 @@ impl Backend for ClusterBackend {
             Some(info) => info.state == IndexState::Maintenance,
             None => index <= catalog.newest_index,
         };
-        let catalog = self.router.wait_catalog(decided).await;
+        let catalog = self.calls.router.wait_catalog(decided).await;
         match catalog.indexes.get(&index) {
             Some(_) => Ok(()),
             None => {
@@ -283,7 +223,8 @@ impl Backend for ClusterBackend {
     async fn status(&self) -> Result<CoordinatorStatus> {
         let status = self.coordinator().status().await?;
         let leader = status.leader.filter(|leader| *leader != status.node);
-        let Some(leader) = leader.and_then(|id| self.directory.coordinator_member(id).ok()) else {
+        let Some(leader) = leader.and_then(|id| self.calls.directory.coordinator_member(id).ok())
+        else {
             return Ok(status);
         };
         let answer = timeout(LEADER_STATUS_WAIT, leader.status()).await;
@@ -296,7 +237,7 @@ impl Backend for ClusterBackend {
             let request = request.clone();
             async move { source.write(request).await }
         };
-        self.write_to(bucket, write).await
+        self.calls.counted(self.calls.write_to(bucket, write)).await
     }
 
     async fn write_checked(
@@ -308,23 +249,24 @@ impl Backend for ClusterBackend {
             let (bucket, writes) = (bucket.id, writes.clone());
             async move { source.write_checked(bucket, writes).await }
         };
-        self.write_to(bucket, write).await
+        self.calls.counted(self.calls.write_to(bucket, write)).await
     }
 
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        self.read_from(bucket, |source| {
-            let ids = ids.clone();
-            async move { source.get(bucket.id, ids).await }
-        })
-        .await
+        self.calls
+            .read_from(bucket, |source| {
+                let ids = ids.clone();
+                async move { source.get(bucket.id, ids).await }
+            })
+            .await
     }
 
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
-        self.read_from(bucket, |source| async move { source.sample(bucket.id).await }).await
+        self.calls.read_from(bucket, |source| async move { source.sample(bucket.id).await }).await
     }
 
     fn note_error(&self, sqlstate: &'static str) {
-        self.counters.failed(sqlstate);
+        self.calls.counters.failed(sqlstate);
     }
 
     async fn pin(
@@ -333,24 +275,54 @@ impl Backend for ClusterBackend {
         consistency: &Consistency,
         timeout_ms: u64,
     ) -> Result<Box<dyn EpochPin>> {
-        Ok(Box::new(Pin(self.router.pin(index, consistency, timeout_ms).await?)))
+        Ok(Box::new(Pin(self.calls.router.pin(index, consistency, timeout_ms).await?)))
+    }
+
+    async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
+        Ok(Box::new(Pin(self.calls.router.pin_bucket(bucket, timeout_ms).await?)))
+    }
+
+    fn begin(&self, bucket: &Arc<BucketInfo>, owner: &str) -> Arc<dyn BucketTransaction> {
+        let calls = self.calls.clone();
+        Arc::new(ClusterTransaction::new(calls, &self.env, Arc::clone(bucket), owner))
+    }
+
+    async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
+        Ok(open_transactions(&self.calls).await.into_iter().map(|(_, status)| status).collect())
+    }
+
+    async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool> {
+        for (source, status) in open_transactions(&self.calls).await {
+            if status.transaction == transaction {
+                source.abort(status.bucket, transaction).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn get_in(
+        &self,
+        bucket: &BucketInfo,
+        ids: Vec<String>,
+        view: TransactionView,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let TransactionView { snapshot, own } = view;
+        let request = DocumentsRequest { bucket: bucket.id, ids, snapshot, own };
+        self.calls
+            .read_from(bucket, |source| {
+                let request = request.clone();
+                async move { source.get_in(request).await }
+            })
+            .await
     }
 
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
         let (index, began) = (request.index, Instant::now());
-        let scan = self.router.scan(request, None).await?;
-        self.counters.scan_begun(index, began);
-        Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.counters) }))
+        let scan = self.calls.router.scan(request, None).await?;
+        self.calls.counters.scan_begun(index, began);
+        Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.calls.counters) }))
     }
-}
-
-/// Says of a write whose connection was lost that its outcome is unknown.
-fn in_doubt(error: Error) -> Error {
-    if error.code != ErrorCode::Interrupted {
-        return error;
-    }
-    let message = format!("{}; the write may have been carried out", error.message);
-    Error::new(error.code, message).with_hint("look at the data before you write again")
 }
 
 /// True if a catalog shows the effect of a command.

@@ -2,6 +2,8 @@
 
 mod cluster_backend;
 mod counters;
+mod source_calls;
+mod transactions;
 
 pub use cluster_backend::ClusterBackend;
 pub use counters::Counters;

@@ -17,7 +17,8 @@ use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::CopyInResponse;
 use proto::env::Env;
 use proto::model::bucket::BucketInfo;
-use proto::rpc::api::{CheckedWrites, WriteReply};
+use proto::model::cut::WritePosition;
+use proto::rpc::api::CheckedWrites;
 use proto::{Error, ErrorCode, Result};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -27,6 +28,7 @@ use super::error::{WireError, WireResult};
 use super::frame::MESSAGE_BYTES_MAX;
 use super::session::Session;
 use super::settings::Settings;
+use super::transaction;
 use crate::sql::backend::Backend;
 
 /// Maximum of pieces that are being checked: two keep two threads busy, and the third is ready when one of them is.
@@ -35,7 +37,8 @@ const CHECKS_MAX: usize = 3;
 /// Bytes of lines that are checked on the session's own thread: less than a millisecond.
 const INLINE_BYTES: usize = 64 << 10;
 
-type Writing = Pin<Box<dyn Future<Output = Result<WriteReply>> + Send>>;
+/// Writes a batch; the position is known outside of a transaction.
+type Writing = Pin<Box<dyn Future<Output = Result<Option<WritePosition>>> + Send>>;
 
 /// A piece that is being checked on a thread, or was.
 enum Checking {
@@ -48,6 +51,8 @@ struct CopyIn {
     env: Env,
     backend: Arc<dyn Backend>,
     bucket: Arc<BucketInfo>,
+    /// The transaction that the COPY is a part of.
+    transaction: Option<transaction::Writing>,
     id_field: Arc<str>,
     pieces: Pieces,
     /// The pieces that are being checked, in the order of their lines.
@@ -68,12 +73,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         bucket: Arc<BucketInfo>,
         id_field: String,
     ) -> WireResult<u64> {
+        let transaction = self.state.writing(&bucket)?;
         self.conn.send(CopyInResponse::new(0, 1, vec![0]))?;
         self.conn.flush().await?;
         let mut copy = CopyIn {
             env: self.env.clone(),
             backend: Arc::clone(&self.state.backend),
             bucket,
+            transaction,
             id_field: Arc::from(id_field),
             pieces: Pieces::default(),
             checking: VecDeque::new(),
@@ -91,8 +98,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     async fn copy_messages(&mut self, copy: &mut CopyIn) -> std::result::Result<(), CopyError> {
         let settings = &mut self.state.settings;
+        let idle_max = copy.transaction.as_ref().and_then(|_| settings.idle_in_transaction());
         loop {
-            let input = self.interrupt.guard(self.conn.read()).await;
+            let input = async {
+                let Some(idle_max) = idle_max else { return self.conn.read().await };
+                let read = tokio::time::timeout(idle_max, self.conn.read()).await;
+                read.unwrap_or_else(|_| Err(WireError::idle_in_transaction()))
+            };
+            let input = self.interrupt.guard(input).await;
             let input = input.map_err(|_| CopyError::Copy(cancelled()))?;
             match input.map_err(CopyError::Session)? {
                 Input::Message(Message::CopyData(data)) => {
@@ -233,8 +246,13 @@ impl CopyIn {
         self.arrive(settings).await?;
         let documents = writes.writes().len() as u64;
         let (backend, bucket) = (Arc::clone(&self.backend), Arc::clone(&self.bucket));
-        let mut writing: Writing =
-            Box::pin(async move { backend.write_checked(&bucket, writes).await });
+        let transaction = self.transaction.clone();
+        let mut writing: Writing = Box::pin(async move {
+            match transaction {
+                Some((changes, snapshot)) => changes.write(snapshot, writes).await.map(|_| None),
+                None => Ok(Some(backend.write_checked(&bucket, writes).await?.position)),
+            }
+        });
         // The first poll starts the write; it runs on while the next lines are read.
         if let Poll::Ready(reply) = futures::poll!(writing.as_mut()) {
             return self.arrived(reply?, documents, settings);
@@ -255,12 +273,14 @@ impl CopyIn {
 
     fn arrived(
         &mut self,
-        reply: WriteReply,
+        position: Option<WritePosition>,
         documents: u64,
         settings: &mut Settings,
     ) -> Result<()> {
         self.stored += documents;
-        settings.written.add(reply.position);
+        if let Some(position) = position {
+            settings.written.add(position);
+        }
         Ok(())
     }
 
@@ -271,6 +291,9 @@ impl CopyIn {
             None => String::new(),
         };
         let mut error = error.context(format!("COPY {}", self.bucket.name));
+        if self.transaction.is_some() {
+            return error;
+        }
         error.message = format!("{}; {} documents are stored{open}", error.message, self.stored);
         error
     }

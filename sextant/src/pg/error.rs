@@ -44,9 +44,19 @@ impl WireError {
     /// An error for a statement in a failed transaction.
     pub(super) fn failed_transaction() -> Self {
         Self {
-            hint: Some("ROLLBACK ends the transaction".into()),
+            hint: Some(
+                "ROLLBACK ends the transaction; ROLLBACK TO goes back to a savepoint".into(),
+            ),
             ..Self::new("25P02", "the transaction has failed; statements are ignored until its end")
         }
+    }
+
+    /// An error for a client that left a transaction open for too long; it ends the session.
+    pub(super) fn idle_in_transaction() -> Self {
+        let what = "the transaction waited too long for its client, and was rolled back";
+        Self::new("25P03", what)
+            .with_hint("SET idle_in_transaction_session_timeout changes the limit; 0 is none")
+            .fatal()
     }
 
     /// Adds to the message.

@@ -1,7 +1,6 @@
 //! Runs statements. The outcome is a command tag, rows to stream, or a COPY.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::Result;
@@ -13,18 +12,16 @@ use proto::value::Value;
 use super::error::Notice;
 use super::kept::Kept;
 use super::show;
-use super::state::{SessionState, Transaction};
+use super::state::{SERVE_TIMEOUT_MS, SessionState};
 use super::stream::Rows;
+use super::transaction::Transaction;
 use crate::rows::value::Datum;
 use crate::sql::admin;
 use crate::sql::ast::{Select, Show, Statement, TransactionModes};
+use crate::sql::backend::TransactionView;
 use crate::sql::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
-
-/// Time limit of a scan for an epoch or a node. It does not depend on `statement_timeout`, which
-/// interrupts the statement from outside: so the error always says which of the two time-outs has passed.
-const SERVE_TIMEOUT_MS: u64 = 10_000;
 
 /// The remark on a query of PostgreSQL's catalogue. The queries of psql's completion get none, because it would appear
 /// inside the line that is typed.
@@ -60,7 +57,7 @@ impl SessionState {
         values: &[Value],
         kept: &Kept,
     ) -> Result<StatementOutcome> {
-        self.check_autocommit(statement)?;
+        self.check_writes(statement)?;
         let rows = StatementOutcome::Rows;
         let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned()));
         match statement {
@@ -104,10 +101,13 @@ impl SessionState {
             | Statement::ResetAll
             | Statement::DiscardAll
             | Statement::Nothing { .. }
-            | Statement::Deallocate(_)
-            | Statement::Begin(_)
+            | Statement::Deallocate(_) => done(self.run_in_session(statement)?.unwrap_or_default()),
+            Statement::Begin(_)
             | Statement::Commit
-            | Statement::Rollback => done(self.run_in_session(statement)?.unwrap_or_default()),
+            | Statement::Rollback
+            | Statement::Savepoint(_)
+            | Statement::RollbackTo(_)
+            | Statement::Release(_) => done(self.transact(statement).await?),
         }
     }
 
@@ -137,9 +137,6 @@ impl SessionState {
             Statement::DiscardAll => self.reset("DISCARD ALL"),
             Statement::Nothing { tag } => tag,
             Statement::Deallocate(_) => "DEALLOCATE",
-            Statement::Begin(_) | Statement::Commit | Statement::Rollback => {
-                self.transact(statement)?
-            }
             _ => return Ok(None),
         };
         Ok(Some(tag))
@@ -156,33 +153,8 @@ impl SessionState {
         Ok(explanation(admin::explain(&self.backend.catalog(), &plan)))
     }
 
-    /// Begins or ends a transaction; returns the command tag.
-    fn transact(&mut self, statement: &Statement) -> Result<&'static str> {
-        let open = !matches!(self.transaction, Transaction::None);
-        if let Statement::Begin(modes) = statement {
-            if open {
-                let message = "there is already a transaction in progress";
-                self.notices.push(Notice::warning("25001", message));
-            } else {
-                self.transaction = Transaction::Open(BTreeMap::new());
-                self.settings.begin();
-            }
-            self.set_modes(modes, "transaction")?;
-            return Ok("BEGIN");
-        }
-        if !open {
-            let message = "there is no transaction in progress";
-            self.notices.push(Notice::warning("25P01", message));
-        }
-        let failed = matches!(self.transaction, Transaction::Failed);
-        self.transaction = Transaction::None;
-        let commit = *statement == Statement::Commit && !failed;
-        self.settings.end(commit);
-        Ok(if commit { "COMMIT" } else { "ROLLBACK" })
-    }
-
     /// Sets modes of this transaction, or the defaults for later ones.
-    fn set_modes(&mut self, modes: &TransactionModes, prefix: &str) -> Result<()> {
+    pub(super) fn set_modes(&mut self, modes: &TransactionModes, prefix: &str) -> Result<()> {
         if let Some(read_only) = modes.read_only {
             let value = if read_only { "on" } else { "off" };
             self.settings.set(&format!("{prefix}_read_only"), Some(value), false)?;
@@ -202,28 +174,22 @@ impl SessionState {
     async fn select(&mut self, select: &Select, values: &[Value], kept: &Kept) -> Result<Rows> {
         match self.plan(select, values, kept).await? {
             Plan::Index(plan) => self.scan(*plan).await,
-            Plan::Documents(plan) => Ok(Rows::documents(Arc::clone(&self.backend), plan)),
+            Plan::Documents(plan) => {
+                let view = self.view(plan.bucket.id).await?;
+                Ok(Rows::documents(Arc::clone(&self.backend), plan, view))
+            }
             Plan::Constant(plan) => self.constants(plan),
         }
     }
 
     async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
-        let bucket = plan.index.bucket;
-        let mut consistency = self.settings.consistency(bucket);
-        if let Transaction::Open(pins) = &mut self.transaction {
-            let epoch = match pins.get(&bucket) {
-                Some(pin) => pin.epoch(),
-                None => {
-                    let pin =
-                        self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
-                    let epoch = pin.epoch();
-                    pins.insert(bucket, pin);
-                    epoch
-                }
-            };
-            consistency = Consistency::Epoch(epoch);
+        plan.request.consistency = self.settings.consistency(plan.index.bucket);
+        if let Some(TransactionView { snapshot, own }) = self.scan_view(&plan).await? {
+            plan.request.own = own;
+            if let Some(epoch) = snapshot {
+                plan.request.consistency = Consistency::Epoch(epoch);
+            }
         }
-        plan.request.consistency = consistency;
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         let batches = self.backend.scan(plan.request.clone()).await?;
         Ok(Rows::scan(plan, batches))

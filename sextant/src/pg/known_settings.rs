@@ -10,6 +10,10 @@ use crate::sql::error::unsupported;
 /// The version that drivers see; they choose their queries by it.
 pub(super) const SERVER_VERSION: &str = concat!("16.0 (Sextant ", env!("CARGO_PKG_VERSION"), ")");
 
+/// Time in milliseconds for which a transaction may wait for its client: longer than a program computes, and short enough that a
+/// forgotten transaction does not hold an epoch for long.
+pub(super) const IDLE_IN_TRANSACTION_MS: &str = "300000";
+
 /// PostgreSQL's settings that can be set, with their defaults. [`check`] refuses values that do not hold here.
 pub(super) const ACCEPTED: [(&str, &str); 22] = [
     ("application_name", ""),
@@ -19,7 +23,7 @@ pub(super) const ACCEPTED: [(&str, &str); 22] = [
     ("default_transaction_isolation", "repeatable read"),
     ("default_transaction_read_only", "off"),
     ("extra_float_digits", "1"),
-    ("idle_in_transaction_session_timeout", "0"),
+    ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_MS),
     ("idle_session_timeout", "0"),
     ("intervalstyle", "postgres"),
     ("jit", "off"),
@@ -64,9 +68,8 @@ pub(super) const REPORTED: [&str; 13] = [
     "transaction_isolation",
 ];
 
-/// The isolation levels. A transaction reads one epoch of each bucket, which satisfies all of them.
-const ISOLATION_LEVELS: [&str; 4] =
-    ["serializable", "repeatable read", "read committed", "read uncommitted"];
+/// The isolation levels that are accepted. A transaction has snapshot isolation, which satisfies all of them.
+const ISOLATION_LEVELS: [&str; 3] = ["repeatable read", "read committed", "read uncommitted"];
 
 /// Checks the value of one of PostgreSQL's settings; returns it as it is shown.
 pub(super) fn check(name: &str, value: &str) -> Result<String> {
@@ -79,6 +82,10 @@ pub(super) fn check(name: &str, value: &str) -> Result<String> {
             let level = value.to_lowercase();
             match ISOLATION_LEVELS.contains(&level.as_str()) {
                 true => Ok(level),
+                false if level == "serializable" => Err(unsupported(
+                    "isolation level SERIALIZABLE is not supported",
+                    "use REPEATABLE READ: a transaction has snapshot isolation",
+                )),
                 false => Err(Error::new(
                     ErrorCode::InvalidParameter,
                     format!("{name} must be one of {}", ISOLATION_LEVELS.join(", ")),
@@ -92,7 +99,8 @@ pub(super) fn check(name: &str, value: &str) -> Result<String> {
                 "write E'…' for a string with escapes",
             )),
         },
-        "idle_in_transaction_session_timeout" | "idle_session_timeout" => match parse_ms(value)? {
+        "idle_in_transaction_session_timeout" => Ok(parse_ms(value)?.to_string()),
+        "idle_session_timeout" => match parse_ms(value)? {
             0 => Ok("0".to_owned()),
             _ => Err(unsupported(
                 format!("{name} is not supported: Sextant ends no idle session"),

@@ -49,6 +49,8 @@ mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod transact;
+mod transaction;
 mod types;
 mod write;
 

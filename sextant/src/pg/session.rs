@@ -18,7 +18,8 @@ use super::known_settings::REPORTED;
 use super::portal::{Portal, Prepared};
 use super::settings::Settings;
 use super::startup::Parameters;
-use super::state::{SessionState, Transaction, changes_at_once};
+use super::state::{SessionState, changes_at_once};
+use super::transaction::Transaction;
 use crate::sql::Parsed;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
@@ -96,16 +97,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Notes that a statement failed: an open transaction fails with it.
     pub(super) fn fail(&mut self) {
-        if matches!(self.state.transaction, Transaction::Open(_)) {
-            self.state.transaction = Transaction::Failed;
-        }
+        self.state.fail_transaction();
     }
 
     pub(super) async fn ready(&mut self) -> WireResult<()> {
         let status = match self.state.transaction {
             Transaction::None => TransactionStatus::Idle,
             Transaction::Open(_) => TransactionStatus::Transaction,
-            Transaction::Failed => TransactionStatus::Error,
+            Transaction::Failed(_) => TransactionStatus::Error,
         };
         self.conn.send(ReadyForQuery::new(status))?;
         Ok(self.conn.flush().await?)
@@ -154,7 +153,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.prepared.clear();
                 self.portals.clear();
             }
-            Statement::Commit | Statement::Rollback => self.portals.clear(),
+            Statement::Commit | Statement::Rollback | Statement::RollbackTo(_) => {
+                self.portals.clear();
+            }
             _ => {}
         }
         self.interrupt.arm(self.state.settings.statement_timeout());

@@ -13,7 +13,7 @@ use super::error::{WireError, WireResult};
 use super::frame::MESSAGE_BYTES_MAX;
 use super::session::Session;
 use super::startup;
-use super::state::Transaction;
+use super::transaction::Transaction;
 
 /// False if the session ends.
 type GoesOn = bool;
@@ -50,7 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Reads and answers one message. After an error the loop skips to Sync.
     async fn step(&mut self) -> WireResult<GoesOn> {
-        let message = match self.conn.read().await? {
+        let message = match self.read_message().await? {
             Input::Message(message) => message,
             Input::Closed => return Ok(false),
             Input::TooLong(kind, bytes) => return self.too_long(kind, bytes).await,
@@ -76,6 +76,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             _ => return Err(WireError::protocol("an unexpected message during a session")),
         }
         Ok(true)
+    }
+
+    /// Reads the next message. A transaction does not wait for it without end: it holds an epoch, and memory of its changes.
+    async fn read_message(&mut self) -> WireResult<Input> {
+        let limit = match self.state.transaction {
+            Transaction::None => None,
+            _ => self.state.settings.idle_in_transaction(),
+        };
+        match limit {
+            None => self.conn.read().await,
+            Some(limit) => match tokio::time::timeout(limit, self.conn.read()).await {
+                Ok(read) => read,
+                Err(_) => {
+                    self.state.transaction = Transaction::None;
+                    Err(WireError::idle_in_transaction())
+                }
+            },
+        }
     }
 
     async fn too_long(&mut self, kind: u8, bytes: usize) -> WireResult<GoesOn> {

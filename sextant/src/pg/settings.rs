@@ -11,7 +11,12 @@ use proto::model::ids::BucketId;
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 
-use super::known_settings::{ACCEPTED, FIXED, check, no_setting, parse_consistency, parse_ms};
+use super::known_settings::{
+    ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, check, no_setting, parse_consistency, parse_ms,
+};
+
+/// Maximum length of all settings with their names.
+const SETTINGS_BYTES_MAX: usize = 16 << 10;
 
 /// The settings of a session.
 #[derive(Debug, Default)]
@@ -32,6 +37,14 @@ struct Values {
     at_plus: Positions,
     statement_timeout_ms: u64,
     others: BTreeMap<String, String>,
+}
+
+/// The settings at a savepoint.
+#[derive(Clone, Debug)]
+pub(super) struct SavedSettings {
+    now: Values,
+    /// The values after a commit.
+    commit: Option<Values>,
 }
 
 /// The values after the end of a transaction.
@@ -79,7 +92,10 @@ impl Values {
             "client_encoding" => drop(check(name, value.unwrap_or("UTF8"))?),
             _ if name.contains('.') || ACCEPTED.iter().any(|(known, _)| *known == name) => {
                 match value {
-                    Some(value) => self.others.insert(name.to_owned(), check(name, value)?),
+                    Some(value) => {
+                        self.check_room(name, value)?;
+                        self.others.insert(name.to_owned(), check(name, value)?)
+                    }
                     None => self.others.remove(name),
                 };
             }
@@ -94,12 +110,26 @@ impl Values {
         Ok(())
     }
 
+    /// Refuses a value for which the session has no room: each savepoint keeps the settings.
+    fn check_room(&self, name: &str, value: &str) -> Result<()> {
+        let others = self.others.iter().filter(|(other, _)| *other != name);
+        let bytes: usize = others.map(|(name, value)| name.len() + value.len()).sum();
+        if bytes + name.len() + value.len() <= SETTINGS_BYTES_MAX {
+            return Ok(());
+        }
+        let what = format!("the settings of a session have at most {SETTINGS_BYTES_MAX} bytes");
+        Err(Error::new(ErrorCode::OverLimit, what).with_hint("RESET those that are not needed"))
+    }
+
     /// Restores all defaults but the name of the user.
     fn reset(&mut self) {
         let user = self.others.remove_entry(SESSION_AUTHORIZATION);
         *self = Self { others: user.into_iter().collect(), ..Self::default() };
     }
 }
+
+/// The setting that bounds the time for which a transaction waits for its client.
+const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
 
 /// The setting that has the name of the user.
 const SESSION_AUTHORIZATION: &str = "session_authorization";
@@ -153,6 +183,28 @@ impl Settings {
         if let Some(after) = self.after.take() {
             self.now = if commit { after.commit } else { after.rollback };
         }
+    }
+
+    /// The values that `ROLLBACK TO` restores.
+    pub(super) fn savepoint(&self) -> SavedSettings {
+        let commit = self.after.as_ref().map(|after| after.commit.clone());
+        SavedSettings { now: self.now.clone(), commit }
+    }
+
+    /// Undoes the changes since a savepoint of the present transaction.
+    pub(super) fn back_to(&mut self, saved: &SavedSettings) {
+        self.changes += 1;
+        self.now = saved.now.clone();
+        if let (Some(after), Some(commit)) = (&mut self.after, &saved.commit) {
+            after.commit = commit.clone();
+        }
+    }
+
+    /// The time for which an open transaction may wait for its client, if it is limited.
+    pub(super) fn idle_in_transaction(&self) -> Option<Duration> {
+        let value = self.now.others.get(IDLE_IN_TRANSACTION).map(String::as_str);
+        let ms = value.unwrap_or(IDLE_IN_TRANSACTION_MS).parse().unwrap_or(0);
+        (ms > 0).then(|| Duration::from_millis(ms))
     }
 
     /// True if statements must not write: by the transaction's mode, or by the default for transactions.

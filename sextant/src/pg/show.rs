@@ -2,6 +2,7 @@
 
 use proto::Result;
 use proto::expr::ColumnType;
+use proto::rpc::api::TransactionStatus;
 
 use super::settings::Settings;
 use crate::rows::value::Datum;
@@ -33,8 +34,47 @@ pub(super) fn catalogue_columns(query: &CatalogueQuery) -> Vec<ColumnInfo> {
 pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
     match what {
         Show::Setting(name) => texts(&[name]),
+        Show::Transactions => transaction_columns(),
         _ => show::columns(what).unwrap_or_else(|| texts(&["name", "setting"])),
     }
+}
+
+fn transaction_columns() -> Vec<ColumnInfo> {
+    let column = |(name, column_type): (&str, _)| ColumnInfo { name: name.to_owned(), column_type };
+    let columns = [
+        ("transaction", ColumnType::Int8),
+        ("bucket", ColumnType::Text),
+        ("owner", ColumnType::Text),
+        ("state", ColumnType::Text),
+        ("age_ms", ColumnType::Int8),
+        ("changes", ColumnType::Int8),
+        ("bytes", ColumnType::Int8),
+        ("epoch", ColumnType::Int8),
+    ];
+    columns.into_iter().map(column).collect()
+}
+
+/// The open transactions that have changes.
+async fn transactions(backend: &dyn Backend) -> Result<Vec<Vec<Datum>>> {
+    let catalog = backend.catalog();
+    let mut open = backend.transactions().await?;
+    open.sort_by_key(|open| (open.bucket, open.transaction));
+    let int = |n: u64| Datum::int(i64::try_from(n).unwrap_or(i64::MAX));
+    let row = |open: TransactionStatus| {
+        let bucket = catalog.buckets.get(&open.bucket);
+        let bucket = bucket.map_or_else(|| open.bucket.to_string(), |bucket| bucket.name.clone());
+        vec![
+            int(open.transaction.0),
+            Datum::text(bucket),
+            Datum::text(open.owner),
+            Datum::text(if open.is_committing { "committing" } else { "open" }),
+            int(open.age_ms),
+            int(open.changes),
+            int(open.bytes),
+            open.snapshot.map_or(Datum::NULL, |epoch| int(epoch.0)),
+        ]
+    };
+    Ok(open.into_iter().map(row).collect())
 }
 
 /// The rows of a SHOW. Definitions are those of the catalog; counts and progress are NULL if the coordinator does not
@@ -52,6 +92,7 @@ pub(super) async fn rows(
                 .map(|(name, value)| vec![Datum::text(name), Datum::text(value)])
                 .collect());
         }
+        Show::Transactions => return transactions(backend).await,
         Show::Buckets | Show::Copies => catalog_status(backend),
         Show::Indexes | Show::Nodes | Show::Slices | Show::Moves | Show::Rollbacks => {
             cluster_status(backend).await

@@ -1,35 +1,28 @@
 //! The part of a session that statements read and change.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::Result;
 use proto::env::Env;
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::BucketId;
 use proto::value::Value;
-use proto::{Error, ErrorCode, Result};
 
-use super::error::{Notice, WireError, WireResult};
+use super::error::Notice;
 use super::kept::Kept;
 use super::settings::Settings;
+use super::transaction::Transaction;
 use crate::sql::ast::{Select, SelectExpr, SelectItem, Statement};
-use crate::sql::backend::{Backend, EpochPin};
+use crate::sql::backend::Backend;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{Plan, Relation, Resolved, resolve};
 use crate::sql::remarks::Remarks;
 
+/// Time limit of a scan for an epoch or a node. It does not depend on `statement_timeout`, which
+/// interrupts the statement from outside: so the error always says which of the two time-outs has passed.
+pub(super) const SERVE_TIMEOUT_MS: u64 = 10_000;
+
 /// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
 const LONG_NODES: usize = 2000;
-
-/// The transaction state of a session.
-pub(super) enum Transaction {
-    /// The session is in no transaction.
-    None,
-    /// The session is in a transaction; its scans read these epochs.
-    Open(BTreeMap<BucketId, Box<dyn EpochPin>>),
-    /// A statement of the transaction has failed.
-    Failed,
-}
 
 /// The part of a session that statements read and change.
 pub(super) struct SessionState {
@@ -47,39 +40,6 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
-    /// Refuses all statements but COMMIT and ROLLBACK in a failed transaction.
-    pub(super) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
-        match (&self.transaction, statement) {
-            (Transaction::Failed, Statement::Commit | Statement::Rollback) => Ok(()),
-            (Transaction::Failed, _) => Err(WireError::failed_transaction()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses writes and definitions inside a transaction.
-    pub(super) fn check_autocommit(&self, statement: &Statement) -> Result<()> {
-        if !writes(statement) {
-            return Ok(());
-        }
-        if self.settings.is_read_only() {
-            return Err(Error::new(
-                ErrorCode::ReadOnly,
-                "writes and definitions are refused in a read-only transaction",
-            )
-            .with_hint(
-                "SET default_transaction_read_only = off, and run the statement on its own",
-            ));
-        }
-        if !matches!(self.transaction, Transaction::None) {
-            return Err(unsupported(
-                "writes and definitions inside a transaction are not supported",
-                "run the statement on its own, with autocommit on; BEGIN … COMMIT is for reads that \
-                 see one moment",
-            ));
-        }
-        Ok(())
-    }
-
     /// Resolves the names of a SELECT, unless that was done and is kept.
     pub(super) async fn resolve(&self, select: &Select, kept: &Kept) -> Result<Arc<Resolved>> {
         if let Some(resolved) = kept.present(&self.backend.catalog()) {
@@ -134,7 +94,7 @@ impl SessionState {
 /// and BUILD INDEX wait for a build.
 pub(super) fn changes_at_once(statement: &Statement) -> bool {
     let builds = matches!(statement, Statement::CreateIndex(_) | Statement::BuildIndex { .. });
-    writes(statement) && !builds
+    (writes(statement) && !builds) || *statement == Statement::Commit
 }
 
 /// True if planning a SELECT takes so long that it must not run on a thread that serves connections.
@@ -154,17 +114,20 @@ fn is_long(select: &Select) -> bool {
 }
 
 /// True if a statement changes something that other sessions see.
-fn writes(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::Insert(_)
-            | Statement::Delete { .. }
-            | Statement::CopyIn { .. }
-            | Statement::CreateBucket(_)
-            | Statement::DropBucket { .. }
-            | Statement::CreateIndex(_)
-            | Statement::BuildIndex { .. }
-            | Statement::DropIndex { .. }
-            | Statement::Admin(_)
-    )
+pub(super) fn writes(statement: &Statement) -> bool {
+    writes_documents(statement)
+        || matches!(
+            statement,
+            Statement::CreateBucket(_)
+                | Statement::DropBucket { .. }
+                | Statement::CreateIndex(_)
+                | Statement::BuildIndex { .. }
+                | Statement::DropIndex { .. }
+                | Statement::Admin(_)
+        )
+}
+
+/// True if a statement changes documents.
+pub(super) fn writes_documents(statement: &Statement) -> bool {
+    matches!(statement, Statement::Insert(_) | Statement::Delete { .. } | Statement::CopyIn { .. })
 }

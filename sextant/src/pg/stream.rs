@@ -32,7 +32,7 @@ use super::row_writer::RowWriter;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended::SUSPENDED_RUNS;
 use crate::rows::value::Datum;
-use crate::sql::backend::{Backend, BatchSource};
+use crate::sql::backend::{Backend, BatchSource, TransactionView};
 use crate::sql::plan::{Cell, ColumnInfo, DocumentColumn, DocumentPlan, IndexPlan};
 
 /// Maximum of ids in one call; with the longest ids the request has 4 MiB.
@@ -71,6 +71,8 @@ struct Documents {
     backend: Arc<dyn Backend>,
     /// Its ids are the remaining ones in reverse order.
     plan: DocumentPlan,
+    /// What the transaction sees, in which the statement runs.
+    view: Option<TransactionView>,
     found: VecDeque<(String, Bytes)>,
     /// Number of ids in one call.
     at_once: usize,
@@ -113,11 +115,18 @@ impl Rows {
     }
 
     /// Documents by id.
-    pub(super) fn documents(backend: Arc<dyn Backend>, mut plan: DocumentPlan) -> Self {
+    pub(super) fn documents(
+        backend: Arc<dyn Backend>,
+        mut plan: DocumentPlan,
+        view: Option<TransactionView>,
+    ) -> Self {
         let columns = Arc::clone(&plan.columns);
         plan.ids.reverse();
         let (found, at_once) = (VecDeque::new(), DOCUMENTS_AT_ONCE);
-        Self::new(columns, ResultSource::Documents(Documents { backend, plan, found, at_once }))
+        Self::new(
+            columns,
+            ResultSource::Documents(Documents { backend, plan, view, found, at_once }),
+        )
     }
 
     /// Parks the scan, if there is one.
@@ -329,7 +338,11 @@ impl Documents {
         }
         let from = plan.ids.len().saturating_sub(self.at_once);
         let ids: Vec<String> = plan.ids[from..].iter().rev().cloned().collect();
-        let documents = match self.backend.get(&plan.bucket, ids.clone()).await {
+        let read = match self.view {
+            Some(view) => self.backend.get_in(&plan.bucket, ids.clone(), view).await,
+            None => self.backend.get(&plan.bucket, ids.clone()).await,
+        };
+        let documents = match read {
             Err(error) if error.code == ErrorCode::OverLimit && ids.len() > 1 => {
                 self.at_once = ids.len().div_ceil(2);
                 return Ok(true);

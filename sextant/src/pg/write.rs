@@ -1,6 +1,8 @@
 //! Runs INSERT and DELETE. The checks of a long one run on a blocking thread, because they take longer than other sessions
 //! should wait.
 
+use std::sync::Arc;
+
 use proto::expr::Expr;
 use proto::expr::cost::CostMeter;
 use proto::model::bucket::BucketInfo;
@@ -55,7 +57,10 @@ impl SessionState {
         Ok(format!("DELETE {affected}"))
     }
 
-    async fn write(&mut self, bucket: &BucketInfo, writes: CheckedWrites) -> Result<u64> {
+    async fn write(&mut self, bucket: &Arc<BucketInfo>, writes: CheckedWrites) -> Result<u64> {
+        if let Some((changes, snapshot)) = self.writing(bucket)? {
+            return changes.write(snapshot, writes).await;
+        }
         let reply = self.backend.write_checked(bucket, writes).await?;
         self.settings.written.add(reply.position);
         Ok(reply.affected)

@@ -26,6 +26,14 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
             let count = if let Outcome::Moves(moves) = outcome { moves.len() } else { 0 };
             return Ok(format!("CANCEL REBALANCE {count}"));
         }
+        Admin::CancelTransaction(id) => {
+            if backend.cancel_transaction(*id).await? {
+                return Ok("CANCEL TRANSACTION".to_owned());
+            }
+            let what = format!("transaction {id} is not open");
+            return Err(Error::new(ErrorCode::Unknown, what)
+                .with_hint("SHOW TRANSACTIONS lists the open transactions"));
+        }
         Admin::DrainNode { node, drain } => {
             let node = find_node(&catalog, node, Some(Role::Indexer))?;
             let tag = if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" };

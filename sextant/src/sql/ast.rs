@@ -6,7 +6,7 @@
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
-use proto::model::ids::{SliceNo, VbucketId};
+use proto::model::ids::{SliceNo, TransactionId, VbucketId};
 use proto::model::index::Compression;
 
 /// A statement.
@@ -95,6 +95,12 @@ pub enum Statement {
     Commit,
     /// `ROLLBACK`, `ABORT`.
     Rollback,
+    /// `SAVEPOINT name`.
+    Savepoint(String),
+    /// `ROLLBACK TO [SAVEPOINT] name`.
+    RollbackTo(String),
+    /// `RELEASE [SAVEPOINT] name`.
+    Release(String),
     /// `DISCARD ALL`.
     DiscardAll,
     /// `DEALLOCATE name`, or `ALL`.
@@ -106,7 +112,7 @@ pub enum Statement {
 pub struct TransactionModes {
     /// `READ ONLY` (true) or `READ WRITE` (false).
     pub read_only: Option<bool>,
-    /// `ISOLATION LEVEL …`, in lower case. Any level holds: a transaction reads one epoch of each bucket.
+    /// `ISOLATION LEVEL …`, in lower case. A transaction has snapshot isolation at each level that is accepted.
     pub isolation: Option<&'static str>,
 }
 
@@ -277,6 +283,8 @@ pub enum Admin {
         /// Only of this index.
         index: Option<String>,
     },
+    /// `CANCEL TRANSACTION n`.
+    CancelTransaction(TransactionId),
     /// `DRAIN NODE 'n'`, `CANCEL DRAIN NODE 'n'`.
     DrainNode {
         /// The node.
@@ -361,6 +369,8 @@ pub enum Show {
     Moves,
     /// `SHOW ROLLBACKS`.
     Rollbacks,
+    /// `SHOW TRANSACTIONS`.
+    Transactions,
     /// `SHOW name`, `write_position` included.
     Setting(String),
     /// `SHOW ALL`.

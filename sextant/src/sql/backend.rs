@@ -7,11 +7,11 @@ use bytes::Bytes;
 use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{Epoch, IndexId};
+use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId, TransactionPlace};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
-use proto::rpc::api::{CheckedWrites, CoordinatorStatus, Write, WriteReply};
+use proto::rpc::api::{CheckedWrites, CoordinatorStatus, TransactionStatus, Write, WriteReply};
 use proto::rpc::command::{Command, Outcome};
-use proto::rpc::scan::{Consistency, ScanRequest};
+use proto::rpc::scan::{Consistency, OwnView, ScanRequest};
 use router::ScanBatch;
 
 use super::plan::Relation;
@@ -75,8 +75,62 @@ pub trait Backend: Send + Sync + 'static {
         timeout_ms: u64,
     ) -> Result<Box<dyn EpochPin>>;
 
+    /// Leases an epoch of a bucket that covers everything acknowledged before, for a transaction that may write.
+    async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>>;
+
+    /// Begins a transaction that writes documents of a bucket. Nothing is sent before its first write. `owner` tells people whose it is.
+    fn begin(&self, bucket: &Arc<BucketInfo>, owner: &str) -> Arc<dyn BucketTransaction>;
+
+    /// Returns the open transactions that have changes, of all buckets. A projector that does not answer is left out.
+    async fn transactions(&self) -> Result<Vec<TransactionStatus>>;
+
+    /// Rolls back the open transaction with a number; false if there is none.
+    async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool>;
+
+    /// Reads documents by id as a transaction sees them; `None` for missing ones.
+    async fn get_in(
+        &self,
+        bucket: &BucketInfo,
+        ids: Vec<String>,
+        view: TransactionView,
+    ) -> Result<Vec<Option<Bytes>>>;
+
     /// Begins a scan.
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>>;
+}
+
+/// What a transaction sees of a bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransactionView {
+    /// The epoch that it reads; `None` for the present.
+    pub snapshot: Option<Epoch>,
+    /// Its own changes.
+    pub own: Option<OwnView>,
+}
+
+/// The changes of a transaction in one bucket. One session makes its calls, one after another. A transaction that is dropped without
+/// a commit is rolled back.
+#[async_trait]
+pub trait BucketTransaction: Send + Sync {
+    /// The bucket.
+    fn bucket(&self) -> &BucketInfo;
+
+    /// Its own changes so far; `None` before the first.
+    fn own(&self) -> Option<OwnView>;
+
+    /// An error if it is known that the projector has lost the transaction.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Writes documents: all of them or none. Returns the number of documents created, replaced or removed.
+    async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64>;
+
+    /// Takes back the changes behind a place.
+    async fn back_to(&self, place: TransactionPlace) -> Result<()>;
+
+    /// Commits all changes, durably, or none of them.
+    async fn commit(&self, snapshot: Option<Epoch>) -> Result<WriteReply>;
 }
 
 /// A lease on an epoch, which stays readable until the lease is dropped.

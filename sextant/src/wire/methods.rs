@@ -14,13 +14,17 @@ pub(super) use std::sync::Arc;
 pub(super) use bytes::Bytes;
 pub(super) use proto::model::cut::Cut;
 pub(super) use proto::model::history::{SourceHistory, SourcePlace};
-pub(super) use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo};
+pub(super) use proto::model::ids::{
+    BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, TransactionId, TransactionPlace,
+};
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, HandOverPiece,
-    HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi, ProjectorApi, PushReply, PushRequest,
-    ResultStream, SyncReply, SyncReport, WatchMessage, Watched, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Documents,
+    DocumentsRequest, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport, TransactionCommit,
+    TransactionStatus, TransactionWrite, TransactionWritten, WatchMessage, Watched, WriteReply,
+    WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -70,6 +74,17 @@ macro_rules! projector_methods {
                 11 hand_over(request: HandOverRequest) -> HandOverPiece;
                 15 sample(bucket: BucketId) -> Vec<Bytes>;
                 16 copy(request: CopyRequest) -> CopyAnswer;
+                18 write_in(request: TransactionWrite) -> TransactionWritten;
+                19 back_to(
+                    bucket: BucketId, transaction: TransactionId, to: TransactionPlace
+                ) -> TransactionPlace;
+                20 commit(request: TransactionCommit) -> WriteReply;
+                21 abort(bucket: BucketId, transaction: TransactionId) -> ();
+                22 keep_open(
+                    bucket: BucketId, transactions: Vec<TransactionId>
+                ) -> Vec<TransactionId>;
+                23 get_in(request: DocumentsRequest) -> Documents;
+                24 transactions() -> Vec<TransactionStatus>;
             }
             streams {
                 1 subscribe(request: SubscribeRequest) -> StreamMessage;

@@ -91,6 +91,7 @@ fn scan(epoch: u64) -> ShardScan {
         index: LocalIndexId { index: IndexId(1), generation: Generation(1) },
         slices: Vec::new(),
         epoch: Epoch(epoch),
+        own: None,
         ranges: Vec::new(),
         filter: None,
         reverse: false,

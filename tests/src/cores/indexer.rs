@@ -360,6 +360,11 @@ impl Indexer {
             StreamMessage::StreamBegin { .. } | StreamMessage::StreamEnd { .. } => {
                 return Err(Error::unavailable("the stream ended"));
             }
+            StreamMessage::Bodies(_)
+            | StreamMessage::TransactionBack { .. }
+            | StreamMessage::TransactionsEnded(_) => {
+                return Err(Error::internal("the source of the cores has no transactions"));
+            }
         }
         Ok(Vec::new())
     }

@@ -68,6 +68,15 @@ pub struct Summary {
     /// Scans of transactions that read the epoch of an earlier one.
     #[serde(default)]
     pub pinned_scans: u64,
+    /// Committed transactions.
+    #[serde(default)]
+    pub transactions: u64,
+    /// Statements, scans and reads in transactions.
+    #[serde(default)]
+    pub transaction_steps: u64,
+    /// Commits that were refused because of a conflict, or because the projector did not know the transaction any more.
+    #[serde(default)]
+    pub conflicts: u64,
     /// Scans whose request was planned from the text of a statement.
     #[serde(default)]
     pub scans_by_text: u64,
@@ -153,6 +162,9 @@ impl Summary {
             ("scans that cannot be judged", self.scans_unjudged),
             ("buckets dropped", self.buckets_dropped),
             ("scans at a pinned epoch", self.pinned_scans),
+            ("transactions committed", self.transactions),
+            ("steps of transactions", self.transaction_steps),
+            ("commits refused", self.conflicts),
             ("scans by text", self.scans_by_text),
             ("nodes removed", self.nodes_removed),
             ("changes of copies asked for", self.copies_asked),

@@ -31,6 +31,7 @@ use super::session::Session;
 use super::stages::{self, Stages};
 use super::statements::Statements;
 use super::tenant::Tenant;
+use super::transactions;
 use super::truth::Truth;
 use super::{CALM, Shared, violation};
 
@@ -177,6 +178,10 @@ impl Workload {
 
     async fn step(&mut self, session: &mut Session) {
         match self.random.u32(..22) {
+            0..4 if transactions::are_chosen(self.seed) && self.truth.is_embedded() => {
+                let written = self.transaction(session).await;
+                session.note_writes(&written);
+            }
             0..10 => drop(self.change(session).await),
             20.. => super::moves::step(&mut self.random, session, &self.summary).await,
             17 => self.read_documents(session).await,

@@ -25,7 +25,7 @@ impl Workload {
     }
 
     /// A document with the mark of its statement and row.
-    fn document(&mut self, mark: String) -> serde_json::Value {
+    pub(super) fn document(&mut self, mark: String) -> serde_json::Value {
         let mut document = serde_json::Map::new();
         document.insert(MARK.into(), json!(mark));
         let strings = ["", "a", "aa", "b\u{0}c", "é", "z"];

@@ -119,6 +119,7 @@ impl Cluster {
             offset: 0,
             output: Output::Rows { include: false },
             consistency: Consistency::Any,
+            own: None,
             timeout_ms: PATIENCE.as_millis() as u64,
         }
     }

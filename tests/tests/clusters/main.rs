@@ -10,3 +10,4 @@ mod model;
 mod overload;
 mod pages;
 mod psql;
+mod transactions;

@@ -149,21 +149,20 @@ CREATE PRIMARY INDEX p ON b;
 SELECT id FROM p ORDER BY id;
 "#;
     let ran = fixture.script(&["-At"], script);
-    for (at, state) in ["42601", "42P01", "42P07", "23505", "22P02", "0A000", "0A000", "22P02"]
-        .into_iter()
-        .enumerate()
+    for (at, state) in
+        ["42601", "42P01", "42P07", "23505", "22P02", "0A000", "22P02"].into_iter().enumerate()
     {
         let found = ran.err.matches("ERROR:  ").nth(at).is_some();
         let nth = ran.err.split("ERROR:  ").nth(at + 1).unwrap_or_default();
         assert!(found && nth.starts_with(state), "error {at} must be {state}: {}", ran.err);
     }
-    assert_eq!(ran.err.matches("ERROR:  ").count(), 8, "{}", ran.err);
+    assert_eq!(ran.err.matches("ERROR:  ").count(), 7, "{}", ran.err);
     assert!(ran.err.contains("HINT:  "), "{}", ran.err);
     assert!(ran.err.contains("LINE 1: SELEC 1;\n        ^"), "a place in the text: {}", ran.err);
     assert!(ran.err.contains("line 2"), "the bad line of the COPY: {}", ran.err);
     assert!(ran.err.contains("1 documents are stored"), "{}", ran.err);
     assert!(
-        ran.out.ends_with("CREATE INDEX\n1\n5\n"),
+        ran.out.ends_with("CREATE INDEX\n1\n4\n5\n"),
         "all or nothing, and the session goes on: {ran:?}"
     );
 }

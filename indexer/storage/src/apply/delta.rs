@@ -16,12 +16,12 @@ use std::ops::Range;
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::IndexInfo;
 use proto::rpc::mutation::IndexKeys;
 
 use crate::apply::documents::{Document, EpochDocuments};
-use crate::index::local_index::LocalIndex;
 use crate::index::writer_state::WriterState;
-use crate::read::index_version::IndexVersion;
+use crate::read::index_version::{IndexVersion, slice_of_id};
 use crate::read::lookup::{FoundState, StateQuery, look_up};
 use crate::rows::packed::{self, PackedEntry, include_hash};
 use crate::rows::row_sorter::RowSorter;
@@ -30,6 +30,17 @@ use crate::tables::table::Table;
 
 /// Number of states whose places in the memtable are loaded at a time.
 const PREFETCHED: usize = 64;
+
+/// The documents that the back index remembers, of those that an epoch names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remembered {
+    /// Those that have entries, or had some.
+    Changes,
+    /// Each, in every slice that it could have entries in. For a build: the backfill may still bring the document.
+    EverySlice,
+    /// Each, in one slice at least. For an open transaction: what the document had before is known elsewhere only.
+    EveryDocument,
+}
 
 /// Documents of an epoch that concern one index, with their previous states.
 pub struct EpochDelta<'a> {
@@ -45,12 +56,12 @@ pub struct EpochDelta<'a> {
 impl<'a> EpochDelta<'a> {
     /// Looks up the previous states of the documents.
     pub fn look_up(
-        index: &LocalIndex,
+        info: &IndexInfo,
         writer: &WriterState,
         version: &IndexVersion,
         documents: &'a EpochDocuments<'a>,
     ) -> Result<Self> {
-        let count = documents.count_of_index(index.info.local_id());
+        let count = documents.count_of_index(info.local_id());
         let mut delta = Self {
             documents: Vec::with_capacity(count),
             before: Vec::with_capacity(count),
@@ -58,7 +69,7 @@ impl<'a> EpochDelta<'a> {
             only_slice: Vec::with_capacity(count),
             all_slices: version.slices.keys().copied().collect(),
         };
-        let mut wanted = delta.select(index, version, documents);
+        let mut wanted = delta.select(info, version, documents);
         // Each table is searched for all documents in one loop, so that the processor loads the
         // memory of several documents in parallel.
         for memtable in [Some(&writer.memtable), writer.frozen.as_deref()].into_iter().flatten() {
@@ -80,14 +91,14 @@ impl<'a> EpochDelta<'a> {
     /// Takes the documents that concern the index's slices; returns queries for their states.
     fn select(
         &mut self,
-        index: &LocalIndex,
+        info: &IndexInfo,
         version: &IndexVersion,
         documents: &'a EpochDocuments<'a>,
     ) -> Vec<StateQuery<'a>> {
-        let by_id = index.is_by_id(version);
+        let by_id = version.is_by_id(info);
         let mut wanted = Vec::with_capacity(self.documents.capacity());
-        for (document, keys) in documents.of_index(index.info.local_id()) {
-            let only = by_id.then(|| index.slice_of_id(document.versions.id));
+        for (document, keys) in documents.of_index(info.local_id()) {
+            let only = by_id.then(|| slice_of_id(info, document.versions.id));
             // The source also feeds slices that have just left the node or are about to come.
             if only.is_some_and(|slice| !version.slices.contains_key(&slice)) {
                 continue;
@@ -107,9 +118,8 @@ impl<'a> EpochDelta<'a> {
         wanted
     }
 
-    /// Computes the run, the new states and the changed counts. `is_building` says that the index is
-    /// being built.
-    pub fn stage(self, is_building: bool, epoch: Epoch) -> Result<StagedEpoch<'a>> {
+    /// Computes the run, the new states and the changed counts.
+    pub fn stage(self, remembered: Remembered, epoch: Epoch) -> Result<StagedEpoch<'a>> {
         let mut staged = StagedEpoch::default();
         let mut rows = RowSorter::default();
         let (mut old, mut new) = (Vec::new(), Vec::new());
@@ -135,29 +145,46 @@ impl<'a> EpochDelta<'a> {
             if new.len() > 1 {
                 new.sort_unstable();
             }
-            compare(document.versions.id.as_bytes(), &old, &new, &mut rows, &mut staged.counts);
-            // A slice that loses the document remembers that too. During a build every slice does,
-            // because the backfill may still bring the document.
-            let touched = |slice: &SliceNo| {
-                is_building
-                    || old.iter().any(|entry| entry.0 == *slice)
-                    || new.iter().any(|entry| entry.0 == *slice)
-            };
-            match self.only_slice[n] {
-                Some(slice) if is_building || !old.is_empty() || !new.is_empty() => {
-                    staged.push(document, slice, &new);
-                }
-                Some(_) => {}
-                None => {
-                    let slices = self.all_slices.iter().copied().filter(touched);
-                    slices.for_each(|slice| staged.push(document, slice, &new));
-                }
-            }
+            compare(document, &old, &new, &mut rows, &mut staged.counts);
+            self.remember(n, remembered, &old, &new, &mut staged);
         }
         let mut out = TableBuilder::default();
         rows.write(epoch, &mut out)?;
         staged.run = out.finish()?;
         Ok(staged)
+    }
+
+    /// Notes the new states of a document in the slices that remember it.
+    fn remember(
+        &self,
+        n: usize,
+        remembered: Remembered,
+        old: &[OldEntry<'_>],
+        new: &[NewEntry<'_>],
+        staged: &mut StagedEpoch<'a>,
+    ) {
+        let (document, _) = self.documents[n];
+        let has_changed = !old.is_empty() || !new.is_empty();
+        if let Some(slice) = self.only_slice[n] {
+            if has_changed || remembered != Remembered::Changes {
+                staged.push(document, slice, new);
+            }
+            return;
+        }
+        // A slice that loses the document remembers that too.
+        let remembers = |slice: &&SliceNo| {
+            remembered == Remembered::EverySlice
+                || old.iter().any(|entry| entry.0 == **slice)
+                || new.iter().any(|entry| entry.0 == **slice)
+        };
+        for slice in self.all_slices.iter().filter(remembers) {
+            staged.push(document, *slice, new);
+        }
+        if let (Remembered::EveryDocument, false, Some(slice)) =
+            (remembered, has_changed, self.all_slices.first())
+        {
+            staged.push(document, *slice, new);
+        }
     }
 }
 
@@ -176,6 +203,7 @@ pub struct StagedEpoch<'a> {
 /// The state of a document in a slice from the epoch on.
 struct NewState<'a> {
     hash: u64,
+    later: u32,
     id: &'a [u8],
     slice: SliceNo,
     state: Range<usize>,
@@ -186,16 +214,18 @@ impl<'a> StagedEpoch<'a> {
         let from = self.bytes.len();
         let mine = new.iter().filter(|entry| entry.0 == slice);
         mine.for_each(|entry| packed::put(&mut self.bytes, entry.1));
-        let (hash, id) = (document.hash, document.versions.id.as_bytes());
-        self.states.push(NewState { hash, id, slice, state: from..self.bytes.len() });
+        let Document { hash, later, versions } = *document;
+        let (id, state) = (versions.id.as_bytes(), from..self.bytes.len());
+        self.states.push(NewState { hash, later, id, slice, state });
     }
 
     /// Puts the new states and counts into the writer's state and returns the run. Cannot fail.
     pub fn publish(self, writer: &mut WriterState, epoch: Epoch) -> Option<Table> {
         for states in self.states.chunks(PREFETCHED) {
             writer.memtable.prefetch(states.iter().map(|state| state.hash));
-            for NewState { hash, id, slice, state } in states {
-                writer.memtable.set(*hash, id, *slice, epoch, &self.bytes[state.clone()]);
+            for NewState { hash, later, id, slice, state } in states {
+                let (epoch, state) = (Epoch(epoch.0 + u64::from(*later)), state.clone());
+                writer.memtable.set(*hash, id, *slice, epoch, &self.bytes[state]);
             }
         }
         for (slice, change) in self.counts {
@@ -210,18 +240,19 @@ type NewEntry<'a> = (SliceNo, PackedEntry<'a>, &'a [u8]);
 
 /// Merges previous and new entries of a document, both sorted, into changed rows.
 fn compare(
-    id: &[u8],
+    document: &Document<'_>,
     old: &[OldEntry<'_>],
     new: &[NewEntry<'_>],
     rows: &mut RowSorter,
     counts: &mut BTreeMap<SliceNo, i64>,
 ) {
+    let (id, later) = (document.versions.id.as_bytes(), document.later);
     let mut old = old.iter().peekable();
     let mut count = |slice: SliceNo, change: i64| *counts.entry(slice).or_default() += change;
     for (slice, entry, include) in new {
         let place = (*slice, entry.key);
         while let Some(entry) = old.next_if(|(slice, old)| (*slice, old.key) < place) {
-            rows.push(entry.0, entry.1.key, id, None);
+            rows.push_later(entry.0, entry.1.key, id, None, later);
             count(entry.0, -1);
         }
         match old.next_if(|(slice, old)| (*slice, old.key) == place) {
@@ -229,10 +260,10 @@ fn compare(
             Some(_) => {}
             None => count(*slice, 1),
         }
-        rows.push(*slice, entry.key, id, Some(include));
+        rows.push_later(*slice, entry.key, id, Some(include), later);
     }
     for (slice, gone) in old {
-        rows.push(*slice, gone.key, id, None);
+        rows.push_later(*slice, gone.key, id, None, later);
         count(*slice, -1);
     }
 }

@@ -23,6 +23,9 @@ const MUTATION_BYTES: usize = 24;
 pub struct Document<'a> {
     /// Hash of the document's id.
     pub hash: u64,
+    /// How much later than the epoch the state begins. Zero in epochs; in an open transaction, whose
+    /// places stand for epochs, each change has a place of its own.
+    pub later: u32,
     /// Key-versions of the document.
     pub versions: KeyVersions<'a>,
 }
@@ -50,7 +53,7 @@ pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
                 Some(at) => documents[*at as usize].versions = versions,
                 None => {
                     let at = documents.len() as u32;
-                    documents.push(Document { hash, versions });
+                    documents.push(Document { hash, later: 0, versions });
                     let documents = &documents;
                     places.insert_unique(hash, at, |at| documents[*at as usize].hash);
                 }

@@ -25,6 +25,7 @@ use crate::node::context::EngineContext;
 use crate::node::durability::counters;
 use crate::read::count::count;
 use crate::retention::RetainedEpochs;
+use crate::tables::table::Table;
 
 /// Rolls a bucket back to an epoch.
 pub async fn truncate_bucket(
@@ -82,6 +83,18 @@ fn check_truncate(index: &LocalIndex, epoch: Epoch) -> Result<()> {
     }
 }
 
+/// Returns what memory holds up to an epoch: the rows of some runs, as one run, and the states of some memtables, oldest first.
+pub fn memory_up_to<'a>(
+    runs: &[Arc<Table>],
+    memtables: impl IntoIterator<Item = &'a BackMemtable>,
+    epoch: Epoch,
+) -> Result<(Option<Table>, BackMemtable)> {
+    let run = merge_tables(runs, &RetainedEpochs::default(), epoch)?;
+    let mut states = BackMemtable::default();
+    memtables.into_iter().for_each(|memtable| states.append(memtable, epoch));
+    Ok((run, states))
+}
+
 /// Rolls an index back to an epoch.
 pub fn truncate_index(index: &LocalIndex, epoch: Epoch, files: &DataFiles) -> Result<()> {
     check_truncate(index, epoch)?;
@@ -98,16 +111,11 @@ pub fn truncate_index(index: &LocalIndex, epoch: Epoch, files: &DataFiles) -> Re
     fragment_lists.manifest = manifest;
     let mut writer = index.writer();
     let runs = index.version.load().runs.clone();
-    let kept = merge_tables(&runs, &RetainedEpochs::default(), epoch)?;
-    let mut memtable = BackMemtable::default();
-    if let Some(frozen) = writer.frozen.take() {
-        memtable.append(&frozen, epoch);
-    }
+    let frozen = writer.frozen.clone();
+    let states = (!plant::is(Plant::RollbackForgets)).then_some(&writer.memtable);
+    let (kept, memtable) = memory_up_to(&runs, frozen.as_deref().into_iter().chain(states), epoch)?;
     // The rows that a failed flush had set aside are in the new memtable again.
-    writer.frozen_runs = 0;
-    if !plant::is(Plant::RollbackForgets) {
-        memtable.append(&writer.memtable, epoch);
-    }
+    (writer.frozen, writer.frozen_runs) = (None, 0);
     writer.memtable = memtable;
     writer.applied = writer.applied.min(epoch);
     writer.retained.roll_back_to(epoch);

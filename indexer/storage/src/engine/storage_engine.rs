@@ -12,6 +12,7 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::SliceProgress;
+use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 
 use crate::apply::apply_epoch::apply_epoch;
@@ -25,6 +26,7 @@ use crate::edit::rollback::truncate_bucket;
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadState;
 use crate::index::local_index::LocalIndex;
+use crate::late_commit::store::LateCommitStore;
 use crate::log::lsn::Lsn;
 use crate::log_record::Record;
 use crate::maintain::compaction::compact_everything;
@@ -49,6 +51,7 @@ use crate::slice_store::{SliceStore, StoredIndex};
 /// The storage engine of a node.
 pub struct StorageEngine {
     pub(crate) context: Arc<EngineContext>,
+    late_commit: Arc<LateCommitStore>,
 }
 
 impl StorageEngine {
@@ -58,7 +61,16 @@ impl StorageEngine {
     pub fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Self> {
         let context = Arc::new(open(env, node, dir, options)?);
         load_in_background(&context);
-        Ok(Self { context })
+        let late_commit = LateCommitStore::new(
+            context.options.open_transactions_bytes(),
+            Arc::clone(&context.open_transactions_bytes),
+        );
+        Ok(Self { context, late_commit: Arc::new(late_commit) })
+    }
+
+    /// The changes of open transactions.
+    pub fn late_commit(&self) -> &Arc<LateCommitStore> {
+        &self.late_commit
     }
 
     /// Waits until the log has failed. From then on no epoch is applied until the store is opened
@@ -269,6 +281,23 @@ impl SliceStore for StorageEngine {
         }
         let walk_bytes = self.context.options.walk_bytes();
         Ok(Arc::new(IndexSnapshot::new(Arc::clone(&local.info), epoch, version, walk_bytes)))
+    }
+
+    async fn wait_for_own(&self, bucket: BucketId, own: OwnView) -> Result<()> {
+        self.late_commit.wait(bucket, own).await
+    }
+
+    fn snapshot_with_own(
+        &self,
+        index: LocalIndexId,
+        epoch: Epoch,
+        own: Option<OwnView>,
+    ) -> Result<Arc<dyn Snapshot>> {
+        let base = self.snapshot(index, epoch)?;
+        match own {
+            None => Ok(base),
+            Some(own) => self.late_commit.own_view(base, own),
+        }
     }
 
     async fn wait_loaded(&self, index: LocalIndexId) -> Result<()> {

@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use proto::lock::lock;
 use proto::model::ids::{Epoch, SliceNo};
-use proto::model::index::{IndexInfo, PartitionBy};
-use proto::model::topology::{PartitionKey, TopologyProvider};
+use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
@@ -156,19 +155,6 @@ impl LocalIndex {
     /// Slices that are here or being built, ascending.
     pub fn slices(&self) -> Vec<SliceNo> {
         self.version.load().slices.keys().copied().collect()
-    }
-
-    /// True if a document's id alone decides its slice. False where slices were split or cloned,
-    /// since such slices have numbers that the topology does not know.
-    pub fn is_by_id(&self, version: &IndexVersion) -> bool {
-        let by_id = matches!(self.info.spec.partition, PartitionBy::DocumentId);
-        let last = version.slices.last_key_value().map(|(slice, _)| slice.0);
-        by_id && last.is_none_or(|last| last < self.info.topology.slices())
-    }
-
-    /// Slice of a document, if the id alone decides.
-    pub fn slice_of_id(&self, id: &str) -> SliceNo {
-        self.info.topology.partition(PartitionKey::Id(id))
     }
 
     /// Bytes of memory that a flush does not free.

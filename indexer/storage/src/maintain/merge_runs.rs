@@ -1,6 +1,7 @@
 //! Merges of runs, which are tables in memory.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Result;
@@ -25,13 +26,17 @@ pub fn is_worth_merging(index: &LocalIndex) -> bool {
     !writer.is_merging && choose_runs(index, &writer).is_some()
 }
 
-fn choose_runs(index: &LocalIndex, writer: &WriterState) -> Option<std::ops::Range<usize>> {
+fn choose_runs(index: &LocalIndex, writer: &WriterState) -> Option<Range<usize>> {
     let version = index.version.load();
     // `None` for an index that was dropped during a flush.
-    let sizes: Vec<_> =
-        version.runs.get(writer.frozen_runs..)?.iter().map(|run| run.bytes()).collect();
-    let range = choose(&sizes, RUNS_MIN, RUN_BYTES_MAX)?;
+    let range = choose_of(version.runs.get(writer.frozen_runs..)?)?;
     Some(range.start + writer.frozen_runs..range.end + writer.frozen_runs)
+}
+
+/// Chooses the runs to merge, of some that lie oldest first; `None` if no merge pays.
+pub fn choose_of(runs: &[Arc<Table>]) -> Option<Range<usize>> {
+    let sizes: Vec<_> = runs.iter().map(|run| run.bytes()).collect();
+    choose(&sizes, RUNS_MIN, RUN_BYTES_MAX)
 }
 
 /// Merges runs as long as that pays, unless another merge is in progress.

@@ -10,7 +10,7 @@
 //! room for the block cache.
 //!
 //! Counted are runs, memtables, the fragments' indexes and filters, pending log records, and memory
-//! held by flushes and compactions. Not counted are the current epoch, the allocator's overhead,
+//! held by flushes and compactions, and the changes of open transactions. Not counted are the current epoch, the allocator's overhead,
 //! and runs that only a stalled scan still reads.
 //!
 //! [`StoreOptions::workers_max`]: crate::options::StoreOptions::workers_max

@@ -1,5 +1,6 @@
 //! The shared context of the engine and its background work, with the accounting of memory.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use proto::env::Env;
@@ -31,6 +32,8 @@ pub(crate) struct EngineContext {
     pub background: Mutex<Background>,
     /// Notified when memory was freed.
     pub room: Notify,
+    /// Bytes of the changes of open transactions.
+    pub open_transactions_bytes: Arc<AtomicU64>,
 }
 
 impl EngineContext {
@@ -47,9 +50,11 @@ impl EngineContext {
         self.state.indexes_and_rebuilds().iter().map(bytes).sum()
     }
 
-    /// Bytes of the fragments' indexes and filters, and of work in progress.
+    /// Bytes of the fragments' indexes and filters, of work in progress, and of open transactions.
     pub fn resident_bytes(&self) -> u64 {
-        self.state.indexes_and_rebuilds().iter().map(|index| index.resident_bytes()).sum()
+        let of_indexes: u64 =
+            self.state.indexes_and_rebuilds().iter().map(|index| index.resident_bytes()).sum();
+        of_indexes + self.open_transactions_bytes.load(Ordering::Relaxed)
     }
 
     /// Memory in use, in bytes.

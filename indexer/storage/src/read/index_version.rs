@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::{IndexInfo, PartitionBy};
+use proto::model::topology::{PartitionKey, TopologyProvider};
 
 use crate::file_id::FileId;
 use crate::manifest::index_manifest::IndexManifest;
@@ -85,10 +87,23 @@ impl IndexVersion {
             && self.slices.keys().all(|slice| self.arrived.get(slice).is_none_or(keeps))
     }
 
+    /// True if a document's id alone decides its slice ([`slice_of_id`]). False where slices were
+    /// split or cloned, since such slices have numbers that the topology does not know.
+    pub fn is_by_id(&self, info: &IndexInfo) -> bool {
+        let by_id = matches!(info.spec.partition, PartitionBy::DocumentId);
+        let last = self.slices.last_key_value().map(|(slice, _)| slice.0);
+        by_id && last.is_none_or(|last| last < info.topology.slices())
+    }
+
     /// Sources of all entries of a slice.
     pub fn entries(&self, slice: SliceNo) -> Vec<Source> {
         let fragments = self.slices.get(&slice).map_or(&[][..], |fragments| fragments.rows(false));
         let runs = self.runs.iter().map(|run| Source::whole(run, slice));
         fragments.iter().cloned().chain(runs).collect()
     }
+}
+
+/// Slice of a document, if the id alone decides.
+pub fn slice_of_id(info: &IndexInfo, id: &str) -> SliceNo {
+    info.topology.partition(PartitionKey::Id(id))
 }

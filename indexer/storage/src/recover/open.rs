@@ -99,6 +99,7 @@ pub(crate) fn open(
         order: tokio::sync::Mutex::new(order),
         background: Mutex::default(),
         room: Notify::new(),
+        open_transactions_bytes: Arc::default(),
     })
 }
 

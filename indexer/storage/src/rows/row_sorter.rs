@@ -14,7 +14,7 @@ use crate::rows::bytes::{common, head_of};
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
-/// Rows of one epoch, in any order.
+/// Rows of one epoch, or of a few from it on, in any order.
 #[derive(Debug, Default)]
 pub struct RowSorter {
     bytes: Vec<u8>,
@@ -32,6 +32,7 @@ struct SortRow {
     key_len: u32,
     id_len: u32,
     value_len: u32,
+    later: u32,
 }
 
 // Sorting moves these records, so they must stay small.
@@ -57,6 +58,18 @@ impl SortRow {
 impl RowSorter {
     /// Adds a row; a row without a value is a tombstone.
     pub fn push(&mut self, slice: SliceNo, key: &[u8], id: &[u8], value: Option<&[u8]>) {
+        self.push_later(slice, key, id, value, 0);
+    }
+
+    /// The same for a row that begins so much later than the epoch of the others. The entries of all rows must be different then.
+    pub fn push_later(
+        &mut self,
+        slice: SliceNo,
+        key: &[u8],
+        id: &[u8],
+        value: Option<&[u8]>,
+        later: u32,
+    ) {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(id);
@@ -68,6 +81,7 @@ impl RowSorter {
             key_len: key.len() as u32,
             id_len: id.len() as u32,
             value_len: value.map_or(TOMBSTONE, |value| value.len() as u32),
+            later,
         });
     }
 
@@ -105,7 +119,7 @@ impl RowSorter {
                     key: row.key(bytes),
                     id: row.id(bytes),
                     value: value.unwrap_or_default(),
-                    epoch,
+                    epoch: Epoch(epoch.0 + u64::from(row.later)),
                     tombstone: value.is_none(),
                 })?;
             }

@@ -22,6 +22,8 @@ pub(super) struct Contents {
     /// The last mutation that was never here, in vbuckets that were copied by their documents. Its log entries up to
     /// there are placeholders.
     pub(super) absent: Vec<Seqno>,
+    /// The documents by which vbuckets were copied.
+    pub(super) copied: BTreeMap<Arc<str>, Arc<Mutation>>,
 }
 
 impl Contents {
@@ -45,6 +47,7 @@ impl Contents {
     pub(super) fn remove_all_of(&mut self, vbucket: VbucketId) {
         let (at, vbuckets) = (usize::from(vbucket.0), self.record.info.vbuckets);
         self.documents.retain(|id, _| vbucket_of(id, vbuckets) != vbucket);
+        self.copied.retain(|id, _| vbucket_of(id, vbuckets) != vbucket);
         self.log[at].clear();
         (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
     }
@@ -60,6 +63,14 @@ impl Contents {
         let (before, beyond) = log.split_at((to.0 as usize).min(log.len()));
         let [before, beyond] = [before, beyond].map(|part| part.iter().cloned().map(Ok));
         documents_before(beyond, before.skip(purged.0 as usize), vbucket, purged)
+    }
+
+    /// The last change of a document up to a seqno.
+    pub(super) fn change_up_to(&self, id: &str, to: Seqno) -> Option<&Arc<Mutation>> {
+        let at = usize::from(vbucket_of(id, self.record.info.vbuckets).0);
+        let logged = self.log[at].iter().skip(self.absent[at].0 as usize);
+        let logged = logged.take_while(|mutation| mutation.seqno <= to);
+        logged.filter(|mutation| *mutation.id == *id).last().or_else(|| self.copied.get(id))
     }
 
     pub(super) fn extent(&self, at: usize) -> LogExtent {

@@ -7,6 +7,7 @@
 //! then the batch is there or gone.
 
 mod contents;
+mod snapshot;
 mod store;
 
 pub use store::MemoryStore;

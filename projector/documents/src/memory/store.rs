@@ -1,7 +1,6 @@
 //! The document store in memory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -13,6 +12,7 @@ use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::contents::{Contents, Doubtful};
+use super::snapshot::MemorySnapshot;
 use crate::document_store::{
     Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
     LogRange, ShowBatch, StoredDocument,
@@ -306,6 +306,31 @@ impl DocumentStore for MemoryStore {
         get_each(ids, bytes_max, get)
     }
 
+    fn get_at(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        cut: &[Seqno],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let state = self.state();
+        let contents = state.bucket(bucket)?;
+        let get = |id: &str| {
+            let vbucket = vbucket_of(id, contents.record.info.vbuckets);
+            let to = cut.get(usize::from(vbucket.0)).copied().unwrap_or_default();
+            let last = contents.change_up_to(id, to);
+            let document = last.filter(|last| last.kind == MutationKind::Upsert);
+            Ok(document.map(|found| found.document.clone()))
+        };
+        get_each(ids, bytes_max, get)
+    }
+
+    fn changed_at(&self, bucket: BucketId, id: &str) -> Result<Option<Seqno>> {
+        let state = self.state();
+        let last = state.bucket(bucket)?.change_up_to(id, Seqno(u64::MAX));
+        Ok(last.map(|last| last.seqno))
+    }
+
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {
         Ok(self.state().bucket(bucket)?.documents.contains_key(id))
     }
@@ -316,10 +341,7 @@ impl DocumentStore for MemoryStore {
         after: Option<&str>,
     ) -> Result<Box<dyn DocumentSnapshot>> {
         let state = self.state();
-        let behind = state.bucket(bucket)?.documents.range::<str, _>(ids_after(after));
-        let documents: Vec<_> = behind.map(|(_, document)| Arc::clone(document)).collect();
-        let count = documents.len() as u64;
-        Ok(Box::new(MemorySnapshot(documents.into_iter(), count)))
+        Ok(Box::new(MemorySnapshot::of(state.bucket(bucket)?, after)))
     }
 
     fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
@@ -347,6 +369,7 @@ impl DocumentStore for MemoryStore {
             let (id, place) = (Arc::<str>::from(&**id), (vbucket_of(id, vbuckets), *seqno));
             let (of, kind) = (Arc::clone(&id), MutationKind::Upsert);
             let stored = Arc::new(Mutation::new(place, of, kind, document.clone()));
+            contents.copied.insert(Arc::clone(&id), Arc::clone(&stored));
             contents.documents.insert(id, stored);
         }
         Ok(())
@@ -382,38 +405,7 @@ impl DocumentStore for MemoryStore {
 fn empty(record: &BucketRecord) -> Contents {
     let log = vec![Vec::new(); usize::from(record.info.vbuckets)];
     let purged = vec![Seqno(0); log.len()];
-    let (record, documents, absent) = (record.clone(), BTreeMap::new(), purged.clone());
-    Contents { record, documents, log, purged, absent }
-}
-
-/// The range after an id, or of all ids.
-fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
-    (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
-}
-
-#[derive(Clone)]
-struct MemorySnapshot(std::vec::IntoIter<Arc<Mutation>>, u64);
-
-impl DocumentSnapshot for MemorySnapshot {
-    fn fork(&self) -> Box<dyn DocumentSnapshot> {
-        Box::new(self.clone())
-    }
-
-    fn documents_about(&self) -> u64 {
-        self.1
-    }
-
-    fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>> {
-        let (mut chunk, mut size) = (Vec::new(), 0);
-        while size < bytes {
-            let Some(mutation) = self.0.next() else { break };
-            size += mutation.id.len() + mutation.document.len() + 1;
-            chunk.push(StoredDocument {
-                id: mutation.id.to_string(),
-                seqno: mutation.seqno,
-                document: mutation.document.clone(),
-            });
-        }
-        Ok(chunk)
-    }
+    let (record, absent) = (record.clone(), purged.clone());
+    let (documents, copied) = (BTreeMap::new(), BTreeMap::new());
+    Contents { record, documents, log, purged, absent, copied }
 }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use bytes::Bytes;
 use proto::env::{Env, create_dir_durably};
 use proto::lock::lock;
 use proto::model::history::branch_of;
@@ -253,6 +254,21 @@ impl BucketStore {
         self.table.apply(&versions)?;
         self.table.reach(place.end);
         Ok(())
+    }
+
+    /// The documents of some ids, now or as of a cut; see [`crate::DocumentStore::get`].
+    pub fn documents(
+        &self,
+        ids: &[String],
+        cut: Option<&[Seqno]>,
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let found = match cut {
+            None => self.table.get_many(&ids, bytes_max)?,
+            Some(cut) => self.table.get_many_at(&ids, cut, bytes_max)?,
+        };
+        Ok(found.into_iter().map(|found| found.map(|stored| stored.document)).collect())
     }
 
     /// The mutations of a range, see [`crate::DocumentStore::read_log`].

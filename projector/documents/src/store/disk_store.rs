@@ -340,9 +340,21 @@ impl DocumentStore for DiskStore {
         ids: &[String],
         bytes_max: usize,
     ) -> Result<Vec<Option<Bytes>>> {
-        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        let found = self.bucket(bucket)?.table.get_many(&ids, bytes_max)?;
-        Ok(found.into_iter().map(|found| found.map(|stored| stored.document)).collect())
+        self.bucket(bucket)?.documents(ids, None, bytes_max)
+    }
+
+    fn get_at(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        cut: &[Seqno],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        self.bucket(bucket)?.documents(ids, Some(cut), bytes_max)
+    }
+
+    fn changed_at(&self, bucket: BucketId, id: &str) -> Result<Option<Seqno>> {
+        self.bucket(bucket)?.table.changed_at(id)
     }
 
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {

@@ -166,10 +166,38 @@ impl DocumentTable {
         Ok(self.find(id, None, &|_, _| ())?.is_some())
     }
 
+    /// The seqno of the newest version of a document that counts, a deletion included; `None` if no version is known. A merge may
+    /// forget a deletion at or below the floor of its vbucket, and no other one.
+    pub fn changed_at(&self, id: &str) -> Result<Option<Seqno>> {
+        let newest = self.answer(id, None, &|seqno, _| seqno)?;
+        Ok(newest.map(|answer| match answer {
+            Answer::Absent(seqno) | Answer::Present(seqno) => seqno,
+        }))
+    }
+
     /// Returns the current documents of some ids, all at one moment: the effects of a call of [`Self::apply`] or
     /// [`Self::kill`] are in all of them or in none. `OverLimit` if they exceed `bytes_max` together.
     pub fn get_many(&self, ids: &[&str], bytes_max: usize) -> Result<Vec<Option<StoredVersion>>> {
-        let wanted: Vec<_> = ids.iter().map(|id| Wanted::new(id, self.vbuckets, None)).collect();
+        self.find_many(ids, None, bytes_max)
+    }
+
+    /// Returns the documents of some ids as of a cut, as [`Self::get_many`] returns the current ones.
+    pub fn get_many_at(
+        &self,
+        ids: &[&str],
+        cut: &[Seqno],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<StoredVersion>>> {
+        self.find_many(ids, Some(cut), bytes_max)
+    }
+
+    fn find_many(
+        &self,
+        ids: &[&str],
+        cut: Option<&[Seqno]>,
+        bytes_max: usize,
+    ) -> Result<Vec<Option<StoredVersion>>> {
+        let wanted: Vec<_> = ids.iter().map(|id| Wanted::new(id, self.vbuckets, cut)).collect();
         let mut answers = Vec::with_capacity(ids.len());
         let mut limit = Limit { left: bytes_max, bytes_max };
         let tables = {
@@ -195,16 +223,26 @@ impl DocumentTable {
         cut: Option<&[Seqno]>,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
     ) -> Result<Option<T>> {
+        Ok(self.answer(id, cut, take)?.and_then(Answer::present))
+    }
+
+    /// The newest version that counts; `None` if no table knows the document.
+    fn answer<T>(
+        &self,
+        id: &str,
+        cut: Option<&[Seqno]>,
+        take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
+    ) -> Result<Option<Answer<T>>> {
         let wanted = Wanted::new(id, self.vbuckets, cut);
         let tables = {
             let state = self.state.read();
-            if let Some(answer) = state.memtable.find(&wanted, &state.tables.dead, take)? {
-                return Ok(answer.present());
+            let answer = state.memtable.find(&wanted, &state.tables.dead, take)?;
+            if answer.is_some() {
+                return Ok(answer);
             }
             Arc::clone(&state.tables)
         };
-        let answer = tables.find(&wanted, take).map_err(files::with_hint)?;
-        Ok(answer.and_then(Answer::present))
+        tables.find(&wanted, take).map_err(files::with_hint)
     }
 }
 

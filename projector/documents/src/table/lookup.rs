@@ -26,17 +26,26 @@ pub(super) struct Wanted<'a> {
 /// What a table knows of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer<T> {
-    /// The document is deleted.
-    Absent,
+    /// The document was deleted by the mutation with this seqno.
+    Absent(Seqno),
     /// The document is there.
     Present(T),
 }
 
 impl<T> Answer<T> {
+    /// The answer of one version.
+    #[inline]
+    pub fn of(is_tombstone: bool, seqno: Seqno, document: impl FnOnce() -> T) -> Self {
+        match is_tombstone {
+            true => Self::Absent(seqno),
+            false => Self::Present(document()),
+        }
+    }
+
     /// The document, if it is there.
     pub fn present(self) -> Option<T> {
         match self {
-            Self::Absent => None,
+            Self::Absent(_) => None,
             Self::Present(document) => Some(document),
         }
     }
@@ -92,8 +101,8 @@ pub(super) fn find_in_table<T>(
         }
         let found = RowView::of(&block, row)?;
         if wanted.accepts(dead, found.place, found.seqno) {
-            let answer = (!found.is_tombstone).then(|| take(found.seqno, found.document));
-            return Ok(Some(answer.map_or(Answer::Absent, Answer::Present)));
+            let document = || take(found.seqno, found.document);
+            return Ok(Some(Answer::of(found.is_tombstone, found.seqno, document)));
         }
         row += 1;
     }

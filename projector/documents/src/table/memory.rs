@@ -96,8 +96,8 @@ impl Memtable {
             let (is_tombstone, value) = split_state(version.state)?;
             let (seqno, document) = seqno_of(value)?;
             if wanted.accepts(dead, version.epoch.0, seqno) {
-                let answer = (!is_tombstone).then(|| take(seqno, [&[], document]));
-                return Ok(Some(answer.map_or(Answer::Absent, Answer::Present)));
+                let document = || take(seqno, [&[], document]);
+                return Ok(Some(Answer::of(is_tombstone, seqno, document)));
             }
         }
         Ok(None)

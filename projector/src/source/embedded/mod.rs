@@ -1,6 +1,7 @@
 //! Embedded buckets: the projector numbers the mutations itself.
 
 pub mod check;
+pub mod commit;
 pub mod numbering;
 mod source;
 

@@ -1,6 +1,7 @@
 //! [`Source`]: several projectors behind the interface of one.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -17,8 +18,8 @@ use crate::model::history::{Branches, FailoverLogs, SourceHistory, SourcePlace};
 use crate::model::ids::{BucketId, NodeId, VbucketId, vbucket_of};
 use crate::model::node::NodeInfo;
 use crate::rpc::api::{
-    CopyAnswer, CopyRequest, Directory, HandOverPiece, HandOverRequest, ProjectorApi, PushReply,
-    PushRequest, ResultStream, WriteReply, WriteRequest,
+    CopyAnswer, CopyRequest, Directory, Documents, DocumentsRequest, HandOverPiece,
+    HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest,
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
@@ -71,6 +72,31 @@ impl Source {
         }
         Ok(wanted)
     }
+
+    /// Reads documents from the owners of their vbuckets.
+    async fn of_each<'s, F: Future<Output = Result<Documents>>>(
+        &'s self,
+        ids: Vec<String>,
+        read: impl Fn(&'s Arc<dyn ProjectorApi>, Vec<String>) -> F,
+    ) -> Result<Documents> {
+        let mut of_each: BTreeMap<NodeId, (Vec<usize>, Vec<String>)> = BTreeMap::new();
+        let asked = ids.len();
+        for (n, id) in ids.into_iter().enumerate() {
+            let (places, wanted) =
+                of_each.entry(self.owner(vbucket_of(&id, self.vbuckets))?).or_default();
+            places.push(n);
+            wanted.push(id);
+        }
+        let found = of_each.into_iter().map(|(projector, (places, wanted))| {
+            let read = read(&self.parts[&projector], wanted);
+            async move { Ok::<_, Error>(places.into_iter().zip(read.await?)) }
+        });
+        let mut documents = vec![None; asked];
+        for (n, document) in try_join_all(found).await?.into_iter().flatten() {
+            documents[n] = document;
+        }
+        Ok(documents)
+    }
 }
 
 #[async_trait]
@@ -82,24 +108,19 @@ impl ProjectorApi for Source {
     }
 
     /// The documents of one projector are read at one moment.
-    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        let mut of_each: BTreeMap<NodeId, (Vec<usize>, Vec<String>)> = BTreeMap::new();
-        let asked = ids.len();
-        for (n, id) in ids.into_iter().enumerate() {
-            let (places, wanted) =
-                of_each.entry(self.owner(vbucket_of(&id, self.vbuckets))?).or_default();
-            places.push(n);
-            wanted.push(id);
-        }
-        let found = of_each.into_iter().map(|(projector, (places, wanted))| async move {
-            let documents = self.parts[&projector].get(bucket, wanted).await?;
-            Ok::<_, Error>(places.into_iter().zip(documents))
-        });
-        let mut documents = vec![None; asked];
-        for (n, document) in try_join_all(found).await?.into_iter().flatten() {
-            documents[n] = document;
-        }
-        Ok(documents)
+    async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Documents> {
+        self.of_each(ids, |part, ids| part.get(bucket, ids)).await
+    }
+
+    /// All documents are of the snapshot, if the request names one.
+    async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
+        let DocumentsRequest { bucket, ids, snapshot, own } = request;
+        let read = |part: &'_ Arc<dyn ProjectorApi>, ids| {
+            let part = Arc::clone(part);
+            let request = DocumentsRequest { bucket, ids, snapshot, own };
+            async move { part.get_in(request).await }
+        };
+        self.of_each(ids, read).await
     }
 
     /// Sends each projector the part for the vbuckets that it owns. The answer covers the parts that were taken; after an

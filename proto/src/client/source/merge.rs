@@ -166,6 +166,9 @@ impl Merge {
                 self.parts[part].held = Some(Held::Index(message));
                 self.index()
             }
+            message @ (StreamMessage::Bodies(_)
+            | StreamMessage::TransactionBack { .. }
+            | StreamMessage::TransactionsEnded(_)) => Ok(vec![message]),
             StreamMessage::StreamBegin { vbucket, at } => {
                 self.stream_begin(part, vbucket, at)?;
                 Ok(Vec::new())

@@ -13,6 +13,7 @@ mod hand_over;
 mod indexer;
 mod projector;
 mod streams;
+mod transactions;
 mod writes;
 
 pub use checked::{CheckedWrite, CheckedWrites, check_document, too_long};
@@ -29,8 +30,12 @@ pub use hand_over::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
 };
 pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
-pub use projector::ProjectorApi;
+pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
+pub use transactions::{
+    Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit, TransactionStatus,
+    TransactionWrite, TransactionWritten,
+};
 pub use writes::{
     PushMutation, PushReply, PushRequest, Write, WriteKind, WriteReply, WriteRequest,
 };

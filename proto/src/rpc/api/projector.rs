@@ -7,12 +7,25 @@ use super::checked::CheckedWrites;
 use super::copies::{CopyAnswer, CopyRequest};
 use super::hand_over::{HandOverPiece, HandOverRequest};
 use super::streams::ResultStream;
+use super::transactions::{
+    Documents, DocumentsRequest, TransactionCommit, TransactionStatus, TransactionWrite,
+    TransactionWritten,
+};
 use super::writes::{PushReply, PushRequest, WriteReply, WriteRequest};
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::cut::Cut;
 use crate::model::history::{SourceHistory, SourcePlace};
-use crate::model::ids::BucketId;
+use crate::model::ids::{BucketId, TransactionId, TransactionPlace};
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+
+/// The time after which a transaction for which nobody asks is rolled back: its session's process is gone.
+pub const TRANSACTION_KEPT_MS: u64 = 30_000;
+
+/// The error of a source that keeps no transactions.
+fn no_transactions() -> Error {
+    Error::new(ErrorCode::Unsupported, "this bucket takes no transactions")
+        .with_hint("only embedded buckets do; push mutations on their own")
+}
 
 /// A projector: keeps the documents of the buckets that the catalog assigns to it, and streams their key-versions. Only
 /// durable mutations are streamed.
@@ -34,6 +47,54 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// Returns some documents of a bucket, the first ones by id; a bounded number of bytes.
     async fn sample(&self, _bucket: BucketId) -> Result<Vec<Bytes>> {
         Ok(Vec::new())
+    }
+
+    /// Writes documents in a transaction: the whole request or nothing. `DuplicateId` if an insert finds the document in what the
+    /// transaction sees. `Conflict` if the transaction is not open at its place here.
+    async fn write_in(&self, _request: TransactionWrite) -> Result<TransactionWritten> {
+        Err(no_transactions())
+    }
+
+    /// Takes a transaction back to an earlier place, and returns the place from which it goes on: a new one, so that a write that is late
+    /// on its way does not fit any more. `Conflict` if the transaction is not open here. A session that goes back to before its first
+    /// write begins another transaction instead.
+    async fn back_to(
+        &self,
+        _bucket: BucketId,
+        _transaction: TransactionId,
+        _to: TransactionPlace,
+    ) -> Result<TransactionPlace> {
+        Err(no_transactions())
+    }
+
+    /// Commits a transaction: all of its changes become durable, or none. `Conflict` if somebody else has changed one of its documents
+    /// behind its snapshot; then it is rolled back.
+    async fn commit(&self, _request: TransactionCommit) -> Result<WriteReply> {
+        Err(no_transactions())
+    }
+
+    /// Rolls a transaction back. One that is not open is no error.
+    async fn abort(&self, _bucket: BucketId, _transaction: TransactionId) -> Result<()> {
+        Err(no_transactions())
+    }
+
+    /// Keeps transactions open, which end if nobody asks for them for [`TRANSACTION_KEPT_MS`]. Returns those that are not open.
+    async fn keep_open(
+        &self,
+        _bucket: BucketId,
+        _transactions: Vec<TransactionId>,
+    ) -> Result<Vec<TransactionId>> {
+        Err(no_transactions())
+    }
+
+    /// Returns the open transactions of all buckets, by bucket and number.
+    async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
+        Ok(Vec::new())
+    }
+
+    /// Returns documents by id, as of a transaction. `SnapshotTooOld` if the documents of its snapshot are not known any more.
+    async fn get_in(&self, _request: DocumentsRequest) -> Result<Documents> {
+        Err(no_transactions())
     }
 
     /// Takes mutations that the producer numbered, for a bucket made FROM PUSH. They are durable when the call returns.

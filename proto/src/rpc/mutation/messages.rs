@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, EpochMark, Position};
 use crate::model::history::FailoverLogs;
-use crate::model::ids::{BucketId, LocalIndexId, NodeId, Seqno, VbucketId, Vbuuid};
+use crate::model::ids::{
+    BucketId, LocalIndexId, NodeId, Seqno, TransactionId, TransactionPlace, VbucketId, Vbuuid,
+};
 use crate::model::index::IndexInfo;
 
 /// Default limit of the frames that a stream sends beyond its newest stability timestamp, in bytes. A tick of 20 ms at full
@@ -27,6 +29,20 @@ pub struct Frame {
     /// Its last seqno, which becomes the node's watermark.
     pub to: Seqno,
     /// Packed key-versions, seqnos relative to `from`.
+    pub body: Bytes,
+}
+
+/// Changes of documents that a transaction has made and not committed, for one node. Nobody but the transaction sees them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransactionBodies {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// The place before the first change. The node's place in the transaction must stand here; zero begins the transaction anew, and
+    /// the node forgets what it had of it.
+    pub from: TransactionPlace,
+    /// The place of the last change, which becomes the node's place. The range has gaps where changes were rolled back.
+    pub to: TransactionPlace,
+    /// Packed key-versions, whose seqnos are places relative to `from`.
     pub body: Bytes,
 }
 
@@ -92,6 +108,18 @@ pub enum StreamMessage {
     /// after `Begin`, also on an idle bucket. A sender limits the bytes of frames ahead of the newest timestamp that it
     /// has sent, so that the memory of a receiver, which gathers frames until their cut is known, is bounded too.
     Epoch(EpochMark),
+    /// Changes of open transactions. They lie beside the frames: no seqno and no epoch covers them, and a node keeps them until the
+    /// transaction ends. A stream that begins, or that carries a further index, brings those of every open transaction anew.
+    Bodies(Vec<TransactionBodies>),
+    /// A transaction has gone back to an earlier place: its changes between the two places are gone.
+    TransactionBack {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The place.
+        to: TransactionPlace,
+    },
+    /// Transactions have ended, by a commit, whose mutations frames carry, or by a rollback.
+    TransactionsEnded(Vec<TransactionId>),
 }
 
 /// Bytes of a frame besides its body.
@@ -108,6 +136,13 @@ impl Frame {
     }
 }
 
+impl TransactionBodies {
+    /// Bytes in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.body.len() + FRAME_BYTES
+    }
+}
+
 impl StreamMessage {
     /// Bytes in memory, about.
     pub fn bytes(&self) -> usize {
@@ -118,7 +153,12 @@ impl StreamMessage {
             Self::Frames(frames) => frames.iter().map(Frame::bytes).sum(),
             Self::Epoch(mark) => cut(&mark.cut),
             Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
-            Self::IndexLeave { .. } | Self::StreamBegin { .. } | Self::StreamEnd { .. } => 0,
+            Self::Bodies(bodies) => bodies.iter().map(TransactionBodies::bytes).sum(),
+            Self::TransactionsEnded(ended) => size_of_val(&ended[..]),
+            Self::IndexLeave { .. }
+            | Self::StreamBegin { .. }
+            | Self::StreamEnd { .. }
+            | Self::TransactionBack { .. } => 0,
         }
     }
 }

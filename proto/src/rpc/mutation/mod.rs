@@ -23,5 +23,5 @@ pub use key_versions::{
 };
 pub use messages::{
     BackfillMessage, BackfillRequest, FRAMES_AHEAD_BYTES_MAX, Frame, StreamMessage,
-    SubscribeRequest,
+    SubscribeRequest, TransactionBodies,
 };

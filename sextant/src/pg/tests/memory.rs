@@ -17,37 +17,70 @@ use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::cut::{Position, WritePosition};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, TransactionId,
+    TransactionPlace, VbucketId, Vbuuid,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::topology::IndexTopology;
-use proto::rpc::api::{CoordinatorStatus, NodeStatus, SliceProgress, Write, WriteKind, WriteReply};
+use proto::rpc::api::{
+    CoordinatorStatus, NodeStatus, SliceProgress, TransactionStatus, Write, WriteKind, WriteReply,
+};
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::rows::{RowBlock, RowBlockBuilder};
-use proto::rpc::scan::{Consistency, Output, ScanRequest};
+use proto::rpc::scan::{Consistency, Output, OwnView, ScanRequest};
 use proto::value::Value;
 use proto::value::key::{encode_entry, encode_part};
 use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
+use super::memory_transaction::MemoryTransaction;
 use crate::principal::Principal;
-use crate::sql::backend::{Backend, Backends, BatchSource, EpochPin};
+use crate::sql::backend::{
+    Backend, Backends, BatchSource, BucketTransaction, EpochPin, TransactionView,
+};
 use crate::sql::plan::Relation;
 
 /// Maximum of documents with ids that begin with `long` in one read.
 const READ_DOCUMENTS_MAX: usize = 100;
 
-type Documents = BTreeMap<String, Bytes>;
+pub(super) type Documents = BTreeMap<String, Bytes>;
 
 #[derive(Default)]
-struct MemoryState {
+pub(super) struct MemoryState {
     catalog: Catalog,
-    documents: BTreeMap<BucketId, Documents>,
+    pub(super) documents: BTreeMap<BucketId, Documents>,
     history: BTreeMap<u64, BTreeMap<BucketId, Documents>>,
-    epoch: u64,
+    pub(super) epoch: u64,
     pins: usize,
+    /// The changes of open transactions, by transaction and place.
+    pub(super) changes: BTreeMap<(TransactionId, TransactionPlace), (String, Option<Bytes>)>,
+    /// The epoch of each document's last change.
+    pub(super) changed: BTreeMap<(BucketId, String), u64>,
+}
+
+impl MemoryState {
+    fn pin(&mut self) -> Epoch {
+        self.pins += 1;
+        self.history.insert(self.epoch, self.documents.clone());
+        Epoch(self.epoch)
+    }
+
+    /// The documents of a bucket as a transaction sees them.
+    pub(super) fn view(&self, bucket: BucketId, view: TransactionView) -> Documents {
+        let all = view.snapshot.map_or(&self.documents, |epoch| &self.history[&epoch.0]);
+        let mut documents = all.get(&bucket).cloned().unwrap_or_default();
+        let Some(OwnView { transaction, place }) = view.own else { return documents };
+        let own = (transaction, TransactionPlace(0))..=(transaction, place);
+        for (id, document) in self.changes.range(own).map(|(_, change)| change.clone()) {
+            match document {
+                Some(document) => documents.insert(id, document),
+                None => documents.remove(&id),
+            };
+        }
+        documents
+    }
 }
 
 /// The cluster.
@@ -64,12 +97,19 @@ pub(super) struct Memory {
     pub(super) reads: Mutex<Vec<usize>>,
     /// The consistency of the last scan.
     pub(super) consistency: Mutex<Option<Consistency>>,
+    /// Number of transactions that were begun.
+    transactions: AtomicU64,
 }
 
 impl Memory {
     /// Number of pinned epochs.
     pub(super) fn pins(&self) -> usize {
         self.inner.lock().unwrap().pins
+    }
+
+    /// Number of changes of open transactions.
+    pub(super) fn uncommitted(&self) -> usize {
+        self.inner.lock().unwrap().changes.len()
     }
 }
 
@@ -285,7 +325,10 @@ impl Backend for Memory {
         let mut inner = self.inner.lock().unwrap();
         let mut documents = inner.documents.get(&bucket.id).cloned().unwrap_or_default();
         let mut affected = 0;
+        inner.epoch += 1;
         for write in writes {
+            let epoch = inner.epoch;
+            inner.changed.insert((bucket.id, write.id.clone()), epoch);
             affected += match write.kind {
                 WriteKind::Insert(_) if documents.contains_key(&write.id) => {
                     let message = format!("there is a document {:?}", write.id);
@@ -299,7 +342,6 @@ impl Backend for Memory {
             };
         }
         inner.documents.insert(bucket.id, documents);
-        inner.epoch += 1;
         let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(inner.epoch) };
         let positions = vec![(VbucketId(0), position)];
         Ok(WriteReply { affected, position: WritePosition { bucket: bucket.id, positions } })
@@ -316,12 +358,36 @@ impl Backend for Memory {
     }
 
     async fn pin(&self, _: IndexId, _: &Consistency, _: u64) -> Result<Box<dyn EpochPin>> {
-        let mut inner = self.inner.lock().unwrap();
-        inner.pins += 1;
-        let (epoch, documents) = (inner.epoch, inner.documents.clone());
-        inner.history.insert(epoch, documents);
-        drop(inner);
-        Ok(Box::new(Pin(Arc::clone(&self.inner), Epoch(epoch))))
+        let epoch = self.inner.lock().unwrap().pin();
+        Ok(Box::new(Pin(Arc::clone(&self.inner), epoch)))
+    }
+
+    async fn pin_bucket(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
+        let epoch = self.inner.lock().unwrap().pin();
+        Ok(Box::new(Pin(Arc::clone(&self.inner), epoch)))
+    }
+
+    async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
+        Ok(Vec::new())
+    }
+
+    async fn cancel_transaction(&self, _: TransactionId) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn begin(&self, bucket: &Arc<BucketInfo>, _: &str) -> Arc<dyn BucketTransaction> {
+        let id = TransactionId(self.transactions.fetch_add(1, Ordering::Relaxed));
+        Arc::new(MemoryTransaction::new(Arc::clone(&self.inner), Arc::clone(bucket), id))
+    }
+
+    async fn get_in(
+        &self,
+        bucket: &BucketInfo,
+        ids: Vec<String>,
+        view: TransactionView,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let documents = self.inner.lock().unwrap().view(bucket.id, view);
+        Ok(ids.iter().map(|id| documents.get(id).cloned()).collect())
     }
 
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
@@ -333,14 +399,12 @@ impl Backend for Memory {
             let [batches, parked] = [&self.batches, &self.parked].map(Arc::clone);
             return Ok(Box::new(Endless(batches, name == "stuck", parked)));
         }
-        let documents = match &request.consistency {
-            Consistency::Epoch(epoch) => &inner.history[&epoch.0],
-            _ => &inner.documents,
+        let snapshot = match &request.consistency {
+            Consistency::Epoch(epoch) => Some(*epoch),
+            _ => None,
         };
-        let entries = documents
-            .get(&index.bucket)
-            .map(|documents| entries(&index.spec, documents))
-            .unwrap_or_default();
+        let view = TransactionView { snapshot, own: request.own };
+        let entries = entries(&index.spec, &inner.view(index.bucket, view));
         Ok(Box::new(Batches(answer(&request, entries)?.into_iter(), Arc::clone(&self.parked))))
     }
 }

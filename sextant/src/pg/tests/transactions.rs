@@ -58,18 +58,116 @@ async fn a_read_only_session_refuses_writes_until_it_is_told_otherwise() {
     assert_eq!(refused(delete).await, "25006");
     client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(shown(&client, "transaction_read_only").await, "off");
-    client.batch_execute("BEGIN ISOLATION LEVEL SERIALIZABLE").await.unwrap();
-    assert_eq!(shown(&client, "transaction_isolation").await, "serializable");
+    client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED").await.unwrap();
+    assert_eq!(shown(&client, "transaction_isolation").await, "read committed");
     client.batch_execute("COMMIT").await.unwrap();
     assert_eq!(shown(&client, "transaction_isolation").await, "repeatable read");
     for (sql, expected) in [
         ("SET default_transaction_isolation = 'snapshot'", "22023"),
-        ("SET idle_in_transaction_session_timeout = '1min'", "0A000"),
+        ("SET default_transaction_isolation = 'serializable'", "0A000"),
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE", "0A000"),
         ("SET standard_conforming_strings = off", "0A000"),
         ("SET TRANSACTION", "42601"),
     ] {
         assert_eq!(refused(sql).await, expected, "{sql}");
     }
+}
+
+#[tokio::test]
+async fn a_transaction_sees_its_own_changes_and_nobody_else_does_before_its_commit() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let (other, _other_task) = cluster.client().await;
+    let count = "SELECT count(*) FROM cities";
+    client.batch_execute("BEGIN").await.unwrap();
+    client.batch_execute("DELETE FROM b WHERE id = '1'").await.unwrap();
+    assert_eq!(simple(&client, count).await, ["4"]);
+    assert_eq!(simple(&client, "SELECT id FROM b WHERE id IN ('1', '2')").await, ["2"]);
+    assert_eq!(simple(&other, count).await, ["5"]);
+    let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>("COPY b FROM STDIN").await.unwrap());
+    let line = "{\"id\":\"9\",\"country\":\"FR\",\"population\":1}\n";
+    sink.send(Bytes::from(line)).await.unwrap();
+    assert_eq!(sink.as_mut().finish().await.unwrap(), 1);
+    assert_eq!(simple(&client, count).await, ["5"]);
+    assert_eq!(cluster.memory.uncommitted(), 2);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(cluster.memory.uncommitted(), 0);
+    assert_eq!(simple(&other, "SELECT id FROM b WHERE id IN ('1', '9')").await, ["9"]);
+
+    client.batch_execute("BEGIN; DELETE FROM b WHERE id = '9'; ROLLBACK").await.unwrap();
+    assert_eq!(cluster.memory.uncommitted(), 0);
+    assert_eq!(simple(&other, "SELECT id FROM b WHERE id = '9'").await, ["9"]);
+}
+
+#[tokio::test]
+async fn the_first_committer_wins_and_the_second_is_told_to_begin_again() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let (other, _other_task) = cluster.client().await;
+    let replace = "INSERT INTO b (id, doc) VALUES ('1', '{\"v\":2}')
+                   ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
+    client.batch_execute("BEGIN").await.unwrap();
+    assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '1'").await, ["1"]);
+    other.batch_execute("DELETE FROM b WHERE id = '1'").await.unwrap();
+    assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '1'").await, ["1"], "its snapshot");
+    client.batch_execute(replace).await.unwrap();
+    let error = client.batch_execute("COMMIT").await.unwrap_err();
+    assert_eq!(state(&error), "40001");
+    assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '1'").await, [""; 0], "it is over");
+    // A transaction that has only written replaces what is there.
+    client.batch_execute(&format!("BEGIN; {replace}")).await.unwrap();
+    other.batch_execute("DELETE FROM b WHERE id = '1'").await.unwrap();
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(simple(&other, "SELECT id FROM b WHERE id = '1'").await, ["1"]);
+}
+
+#[tokio::test]
+async fn a_savepoint_brings_back_changes_settings_and_a_failed_transaction() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let count = "SELECT count(*) FROM cities";
+    let refused = async |sql: &str| state(&client.batch_execute(sql).await.unwrap_err());
+    client.batch_execute("BEGIN; DELETE FROM b WHERE id = '1'; SAVEPOINT a").await.unwrap();
+    client.batch_execute("DELETE FROM b WHERE id = '2'; SET jit = 'on'").await.unwrap();
+    client.batch_execute("SAVEPOINT b; DELETE FROM b WHERE id = '3'").await.unwrap();
+    assert_eq!(simple(&client, count).await, ["2"]);
+    assert_eq!(refused("SELECT nothing FROM nowhere").await, "42P01");
+    assert_eq!(refused(count).await, "25P02");
+    assert_eq!(refused("SAVEPOINT c").await, "25P02");
+    client.batch_execute("ROLLBACK TO SAVEPOINT b").await.unwrap();
+    assert_eq!(simple(&client, count).await, ["3"]);
+    client.batch_execute("ROLLBACK TO a").await.unwrap();
+    assert_eq!(simple(&client, count).await, ["4"]);
+    assert_eq!(shown(&client, "jit").await, "off");
+    assert_eq!(refused("ROLLBACK TO b").await, "3B001", "it was behind a");
+    client.batch_execute("ROLLBACK TO a; RELEASE a").await.unwrap();
+    assert_eq!(refused("RELEASE SAVEPOINT a").await, "3B001");
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(simple(&client, count).await, ["5"], "COMMIT of a failed transaction is ROLLBACK");
+    for sql in ["SAVEPOINT a", "RELEASE a", "ROLLBACK TO a"] {
+        assert_eq!(refused(sql).await, "25P01", "{sql}");
+    }
+    for definition in ["CREATE BUCKET c", "DROP INDEX cities"] {
+        client.batch_execute("BEGIN").await.unwrap();
+        assert_eq!(refused(definition).await, "0A000", "{definition}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_waits_too_long_for_its_client_is_rolled_back() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("SET idle_in_transaction_session_timeout = '1min'").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(90)).await;
+    client.batch_execute("BEGIN; DELETE FROM b WHERE id = '1'").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(50)).await;
+    client.batch_execute("DELETE FROM b WHERE id = '2'").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(61)).await;
+    assert!(client.is_closed());
+    assert_eq!(cluster.memory.uncommitted(), 0);
+    let (other, _other_task) = cluster.client().await;
+    assert_eq!(simple(&other, "SELECT count(*) FROM cities").await, ["5"]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use proto::model::bucket::VBUCKETS_MAX;
 use proto::model::copies::COPIES_MAX;
-use proto::model::ids::{SliceNo, VbucketId};
+use proto::model::ids::{SliceNo, TransactionId, VbucketId};
 use proto::model::index::{REPLICAS_MAX, SLICES_MAX};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
@@ -28,14 +28,18 @@ impl Cursor<'_> {
         }
     }
 
-    /// `CANCEL REBALANCE [INDEX i]`, `CANCEL DRAIN NODE 'n'`.
+    /// `CANCEL REBALANCE [INDEX i]`, `CANCEL DRAIN NODE 'n'`, `CANCEL TRANSACTION n`.
     pub(super) fn cancel(&mut self) -> SqlResult<Statement> {
         self.expect_word("CANCEL")?;
         if self.is("DRAIN") {
             return self.drain(false);
         }
+        if self.eat_word("TRANSACTION") {
+            let id = TransactionId(self.integer("the number of a transaction")?);
+            return Ok(Statement::Admin(Admin::CancelTransaction(id)));
+        }
         if !self.is("REBALANCE") {
-            return Err(self.expected("REBALANCE or DRAIN"));
+            return Err(self.expected("REBALANCE, DRAIN or TRANSACTION"));
         }
         let index = self.rebalanced()?;
         Ok(Statement::Admin(Admin::CancelRebalance { index }))

@@ -27,6 +27,7 @@ impl Cursor<'_> {
             "slices" => Show::Slices,
             "moves" => Show::Moves,
             "rollbacks" => Show::Rollbacks,
+            "transactions" => Show::Transactions,
             _ => Show::Setting(name),
         }))
     }
@@ -118,11 +119,25 @@ impl Cursor<'_> {
         let commit = self.is("COMMIT") || self.is("END");
         self.advance();
         let _ = self.eat_word("WORK") || self.eat_word("TRANSACTION");
-        if self.is("TO") || self.is("PREPARED") || self.is("AND") {
-            let hint = "COMMIT or ROLLBACK alone";
-            return Err(self.here(unsupported("savepoints and chains are not supported", hint)));
+        if !commit && self.eat_word("TO") {
+            self.eat_word("SAVEPOINT");
+            return Ok(Statement::RollbackTo(self.name("the name of a savepoint")?));
+        }
+        if self.is("PREPARED") || self.is("AND") {
+            let what = "prepared transactions and chains are not supported";
+            return Err(self.here(unsupported(what, "COMMIT or ROLLBACK alone")));
         }
         Ok(if commit { Statement::Commit } else { Statement::Rollback })
+    }
+
+    /// `SAVEPOINT name` and `RELEASE [SAVEPOINT] name`.
+    pub(super) fn savepoint(&mut self) -> SqlResult<Statement> {
+        if self.eat_word("RELEASE") {
+            self.eat_word("SAVEPOINT");
+            return Ok(Statement::Release(self.name("the name of a savepoint")?));
+        }
+        self.expect_word("SAVEPOINT")?;
+        Ok(Statement::Savepoint(self.name("the name of a savepoint")?))
     }
 
     /// `READ ONLY`, `ISOLATION LEVEL …` and similar modes, separated by commas or spaces.

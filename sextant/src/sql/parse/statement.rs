@@ -38,7 +38,7 @@ pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
 }
 
 /// Statements of PostgreSQL that Sextant lacks, each with an alternative.
-const ABSENT: [(&str, &str); 15] = [
+const ABSENT: [(&str, &str); 13] = [
     ("UPDATE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
     ("MERGE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
     ("TRUNCATE", "DROP BUCKET and CREATE BUCKET"),
@@ -50,8 +50,6 @@ const ABSENT: [(&str, &str); 15] = [
     ("DECLARE", "execute with a row limit suspends a portal in the extended protocol"),
     ("GRANT", "there are no roles"),
     ("REVOKE", "there are no roles"),
-    ("SAVEPOINT", "a transaction only reads, so there is nothing to keep"),
-    ("RELEASE", "a transaction only reads, so there is nothing to keep"),
     ("LISTEN", "poll with SELECT"),
     ("VACUUM", "old versions are removed automatically"),
 ];
@@ -81,6 +79,7 @@ impl Cursor<'_> {
             "SET" => self.set(),
             "RESET" => self.reset(),
             "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" => self.transaction(),
+            "SAVEPOINT" | "RELEASE" => self.savepoint(),
             "DISCARD" => self.discard(),
             "CLOSE" | "UNLISTEN" => self.nothing(),
             "DEALLOCATE" => self.deallocate(),

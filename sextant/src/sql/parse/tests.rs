@@ -2,6 +2,7 @@
 
 use proto::expr::Expr;
 use proto::model::bucket::SourceKind;
+use proto::model::ids::TransactionId;
 
 use super::parse;
 use crate::sql::SqlError;
@@ -245,6 +246,12 @@ fn the_other_statements_are_parsed() {
         ("START TRANSACTION READ ONLY", S::Begin(modes(Some(true), None))),
         ("END", S::Commit),
         ("ROLLBACK WORK", S::Rollback),
+        ("SAVEPOINT a", S::Savepoint(name("a"))),
+        ("ROLLBACK TO SAVEPOINT \"A\"", S::RollbackTo(name("A"))),
+        ("ROLLBACK WORK TO a", S::RollbackTo(name("a"))),
+        ("ABORT TO a", S::RollbackTo(name("a"))),
+        ("RELEASE a", S::Release(name("a"))),
+        ("RELEASE SAVEPOINT a", S::Release(name("a"))),
         ("DISCARD ALL", S::DiscardAll),
         ("DEALLOCATE PREPARE s1", S::Deallocate(Some(name("s1")))),
     ] {
@@ -439,6 +446,9 @@ fn statements_about_placement_are_parsed() {
     assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));
     assert_eq!(one("SHOW COPIES"), Statement::Show(Show::Copies));
     assert_eq!(one("SHOW ROLLBACKS"), Statement::Show(Show::Rollbacks));
+    assert_eq!(one("SHOW TRANSACTIONS"), Statement::Show(Show::Transactions));
+    let cancel = Admin::CancelTransaction(TransactionId(77));
+    assert_eq!(one("CANCEL TRANSACTION 77"), Statement::Admin(cancel));
     for (sql, position) in [
         ("ALTER TABLE t", 7),
         ("ALTER INDEX i MOVE SLICE 5000 TO 1", 26),

@@ -173,6 +173,7 @@ impl IndexSelect {
                 }
             },
             consistency: Consistency::Any,
+            own: None,
             timeout_ms: 0,
         };
         let skip_aggregates = aggregated && (limit == Some(0) || offset > 0);

@@ -119,7 +119,7 @@ fn projectors(shares: &[ProjectorShare]) -> String {
     }
 }
 
-/// The columns of a table; `None` if the SHOW is one of a setting.
+/// The columns of a table; `None` if the SHOW is no table of the status.
 pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
     match what {
         Show::Buckets => Some(named(BUCKETS)),
@@ -129,7 +129,7 @@ pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
         Show::Slices => Some(named(SLICES)),
         Show::Moves => Some(named(MOVES)),
         Show::Rollbacks => Some(named(ROLLBACKS)),
-        Show::Setting(_) | Show::All => None,
+        Show::Setting(_) | Show::All | Show::Transactions => None,
     }
 }
 
@@ -141,7 +141,7 @@ fn named<R>(columns: &[Column<R>]) -> Vec<ColumnInfo> {
     columns.iter().map(info).collect()
 }
 
-/// The rows of a table; none if the SHOW is one of a setting.
+/// The rows of a table; none if the SHOW is no table of the status.
 pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
     match what {
         Show::Buckets => values(BUCKETS, &status.buckets),
@@ -151,7 +151,7 @@ pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
         Show::Slices => values(SLICES, &status.slices),
         Show::Moves => values(MOVES, &status.moves),
         Show::Rollbacks => values(ROLLBACKS, &status.rollbacks),
-        Show::Setting(_) | Show::All => Vec::new(),
+        Show::Setting(_) | Show::All | Show::Transactions => Vec::new(),
     }
 }
 

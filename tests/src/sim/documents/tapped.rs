@@ -202,6 +202,20 @@ impl DocumentStore for TappedStore {
         self.store.get(bucket, ids, bytes_max)
     }
 
+    fn get_at(
+        &self,
+        bucket: BucketId,
+        ids: &[String],
+        cut: &[Seqno],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Bytes>>> {
+        self.store.get_at(bucket, ids, cut, bytes_max)
+    }
+
+    fn changed_at(&self, bucket: BucketId, id: &str) -> Result<Option<Seqno>> {
+        self.store.changed_at(bucket, id)
+    }
+
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool> {
         self.store.contains(bucket, id)
     }

@@ -41,7 +41,9 @@ impl Reader {
             );
             violation(&self.summary, what);
         }
-        let entries = shown(asked.index, &documents(&self.truth, bucket, &cut));
+        let mut documents = documents(&self.truth, bucket, &cut);
+        asked.own.put_over(&mut documents);
+        let entries = shown(asked.index, &documents);
         let is_whole = read.error.is_none();
         let wrong = match (asked.query.answer(asked.index, entries), &read.aggregates) {
             (Answer::Rows(expected), None) => self.compare_rows(asked, read, epoch, expected),

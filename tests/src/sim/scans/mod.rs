@@ -27,6 +27,7 @@ use super::effects::Effects;
 use super::hosts::has_small_queues;
 use super::oracle::{INDEXES, SimIndex};
 use super::session::{Gone, Session};
+use super::transactions::Own;
 use super::truth::Truth;
 use super::workload::{STATEMENT, Workload, now};
 use super::{Shared, violation};
@@ -72,6 +73,8 @@ struct Asked<'a> {
     must: bool,
     /// The epoch of the transaction.
     pinned: Option<Epoch>,
+    /// The changes of the transaction.
+    own: Own,
     /// The time of the request.
     began: Duration,
 }
@@ -175,6 +178,28 @@ impl Reader {
         }
     }
 
+    /// Runs and judges a scan of a transaction that has changes of its own.
+    pub(super) async fn scan_in(
+        &mut self,
+        session: &Session,
+        index: &SimIndex,
+        epoch: Epoch,
+        own: Own,
+    ) -> Result<(), Option<Error>> {
+        let Some(info) = session.router.catalog().index(index.name).cloned() else { return Ok(()) };
+        let drawn = self.draw_scan(session, index, info, false, false);
+        let asked = Asked {
+            consistency: Consistency::Epoch(epoch),
+            at_least: None,
+            pinned: Some(epoch),
+            // A token names no transaction.
+            pace: Pace::default(),
+            own,
+            ..drawn
+        };
+        self.scan_as(session, asked).await
+    }
+
     /// Runs and judges a scan.
     async fn scan_as(&mut self, session: &Session, asked: Asked<'_>) -> Result<(), Option<Error>> {
         let (index, catalog) = (asked.index, session.router.catalog());
@@ -183,6 +208,7 @@ impl Reader {
         let from = bucket.and_then(|bucket| bucket.readable_from());
         let from = from.filter(|_| asked.pinned.is_none());
         let mut request = asked.query.request(index, asked.info.id, asked.consistency.clone());
+        request.own = asked.own.view;
         // The others keep the request that the query builds itself.
         if asked.consistency != Consistency::RequestPlus {
             match text::planned(&asked.query, &asked.info, request.clone()) {
@@ -287,8 +313,8 @@ impl Reader {
         };
         let pace = if must { Pace::default() } else { self.draw_pace(&query, slowly) };
         let (losses, began) = (self.truth.losses(), now());
-        let pinned = None;
-        Asked { index, info, query, consistency, pace, at_least, losses, must, pinned, began }
+        let (pinned, own) = (None, Own::default());
+        Asked { index, info, query, consistency, pace, at_least, losses, must, pinned, own, began }
     }
 
     fn draw_pace(&mut self, query: &Query, slowly: bool) -> Pace {
@@ -313,7 +339,10 @@ impl Reader {
     fn is_wrong(&self, asked: &Asked<'_>, error: &Error) -> bool {
         let of_the_lost = error.code == ErrorCode::InvalidParameter && self.is_lost(asked);
         let excused = !asked.must && self.is_excused(error, asked.began);
-        !of_the_lost && !error.is_retry() && error.code != ErrorCode::Unknown && !excused
+        // Nodes with little memory give up what open transactions have.
+        let given_up = error.code == ErrorCode::OverLimit && asked.own.view.is_some();
+        let expected = of_the_lost || given_up || excused;
+        !expected && !error.is_retry() && error.code != ErrorCode::Unknown
     }
 
     /// True if a scan's epoch had to stay readable: leases and tokens of this age are promised, the bucket was not rolled

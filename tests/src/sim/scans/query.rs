@@ -136,6 +136,7 @@ impl Query {
                 false => Output::Rows { include: self.include },
             },
             consistency,
+            own: None,
             timeout_ms: 5_000,
         }
     }

@@ -97,6 +97,13 @@ fn log(store: &dyn DocumentStore, mut range: LogRange, bytes: usize) -> Result<V
     }
 }
 
+/// The last change of a document, unless it is a deletion that a store may have forgotten.
+fn known_change(store: &dyn DocumentStore, bucket: BucketId, id: &str) -> Result<Option<Seqno>> {
+    let purged = store.extents(bucket)?[usize::from(vbucket_of(id, VBUCKETS).0)].purged;
+    let (changed, is_there) = (store.changed_at(bucket, id)?, store.contains(bucket, id)?);
+    Ok(changed.filter(|seqno| is_there || *seqno > purged))
+}
+
 impl Both {
     fn new(seed: u64) -> Self {
         let (env, _, fs) = sim::world(seed);
@@ -394,6 +401,15 @@ impl Both {
             let _same = self.both("some documents", |store| store.get(id, &some, bytes_max));
             for one in &some {
                 self.both("a document", |store| store.contains(id, one)).expect("an answer");
+                self.both("a change", |store| known_change(store, id, one)).expect("an answer");
+            }
+            let cut = self.any_kept_cut(id);
+            let _same = self
+                .both("documents as of a cut", |store| store.get_at(id, &some, &cut, bytes_max));
+            for one in &some {
+                let one = std::slice::from_ref(one);
+                self.both("a document as of a cut", |s| s.get_at(id, one, &cut, usize::MAX))
+                    .expect("an answer");
             }
             for vbucket in (0..VBUCKETS).map(VbucketId) {
                 let end = self.end(id, vbucket).end.0;
@@ -406,6 +422,15 @@ impl Both {
                     .expect("bytes");
             }
         }
+    }
+
+    /// A cut that no log is purged beyond.
+    fn any_kept_cut(&self, bucket: BucketId) -> Vec<Seqno> {
+        let seqno = |v| {
+            let LogExtent { purged, end, .. } = self.end(bucket, VbucketId(v));
+            Seqno(purged.0 + self.below(end.0 - purged.0 + 2))
+        };
+        (0..VBUCKETS).map(seqno).collect()
     }
 
     /// Reads the held snapshots, which show what was there when they were taken.

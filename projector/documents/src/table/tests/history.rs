@@ -363,11 +363,21 @@ impl History {
             assert_eq!(found.map(plain), expected, "{id}");
             let Ok(has) = self.uncrashed(table.contains(id)) else { return };
             assert_eq!(has, expected.is_some(), "{id}");
+            let Ok(changed) = self.uncrashed(table.changed_at(id)) else { return };
+            let floor = self.floors[usize::from(vbucket_of(id, VBUCKETS).0)];
+            // A merge may have forgotten a deletion at or below the floor.
+            let is_known = |seqno: &u64| has || *seqno > floor;
+            let changed = changed.map(|seqno| seqno.0).filter(is_known);
+            assert_eq!(changed, self.model.changed_at(id).filter(is_known), "{id}");
             let Ok(found) = self.uncrashed(table.get_at(id, &seqnos)) else { return };
             let expected = self.model.get(id, Some(&cut));
             assert_eq!(found.map(plain), expected, "{id} as of {cut:?}, floors {:?}", self.floors);
             self.told.cuts += 1;
         }
+        let many = table.get_many_at(&asked, &seqnos, usize::MAX);
+        let Ok(many) = self.uncrashed(many) else { return };
+        let as_of = ids.iter().map(|id| self.model.get(id, Some(&cut)));
+        assert!(many.into_iter().map(|found| found.map(plain)).eq(as_of), "as of {cut:?}");
     }
 }
 

@@ -42,6 +42,11 @@ impl Model {
         newest.document.clone().map(|document| (newest.seqno, document))
     }
 
+    /// The seqno of the newest version of a document, a deletion included.
+    pub fn changed_at(&self, id: &str) -> Option<u64> {
+        Some(self.documents.get(id)?.last()?.seqno)
+    }
+
     /// All documents behind an id, now or as of a cut.
     pub fn rows(&self, after: Option<&str>, cut: Option<&[u64]>) -> Vec<Row> {
         let ids = self.documents.keys().filter(|id| after.is_none_or(|after| id.as_str() > after));

@@ -1,0 +1,71 @@
+//! The changes of open transactions, on their way from the bucket's stream to the node's late-commit store.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::env::Env;
+use proto::model::ids::{BucketId, LocalIndexId, SliceNo, TransactionId, TransactionPlace};
+use proto::model::index::IndexInfo;
+use proto::rpc::mutation::TransactionBodies;
+use storage::LateCommitStore;
+
+use crate::context::NodeContext;
+
+/// Changes of at most this size are taken at once: that takes less than a hop to a blocking thread and back would delay others.
+const AT_ONCE_BYTES_MAX: usize = 4 << 10;
+
+/// The open transactions of one bucket. Dropping it forgets them: their stream is gone.
+pub(super) struct OpenTransactions {
+    store: Arc<LateCommitStore>,
+    env: Env,
+    bucket: BucketId,
+}
+
+impl OpenTransactions {
+    pub(super) fn new(context: &NodeContext, bucket: BucketId) -> Self {
+        let store = Arc::clone(context.fragments.late_commit());
+        Self { store, env: context.env.clone(), bucket }
+    }
+
+    /// Forgets the transactions: a stream begins, which brings them anew, or the bucket is rolled back.
+    pub(super) fn forget(&self) {
+        self.store.forget(self.bucket);
+    }
+
+    /// Notes the slices of an index that the stream carries from now on.
+    pub(super) fn join(&self, index: &Arc<IndexInfo>, slices: BTreeSet<SliceNo>) {
+        self.store.join(index, slices);
+    }
+
+    /// Drops what the transactions have in an index that the stream does not carry any more.
+    pub(super) fn leave(&self, index: LocalIndexId) {
+        self.store.leave(self.bucket, index);
+    }
+
+    /// Takes changes.
+    pub(super) async fn take(&self, bodies: Vec<TransactionBodies>) -> Result<()> {
+        let bytes: usize = bodies.iter().map(TransactionBodies::bytes).sum();
+        let (store, bucket) = (Arc::clone(&self.store), self.bucket);
+        let work = move || bodies.iter().try_for_each(|bodies| store.bodies(bucket, bodies));
+        if bytes <= AT_ONCE_BYTES_MAX { work() } else { self.env.blocking(work).await }
+    }
+
+    /// Takes a transaction back to an earlier place.
+    pub(super) async fn back_to(&self, id: TransactionId, to: TransactionPlace) -> Result<()> {
+        let (store, bucket) = (Arc::clone(&self.store), self.bucket);
+        // What is left of the transaction is written anew, and may be large.
+        self.env.blocking(move || store.back_to(bucket, id, to)).await
+    }
+
+    /// Drops transactions that have ended.
+    pub(super) fn end(&self, ended: &[TransactionId]) {
+        self.store.end(self.bucket, ended);
+    }
+}
+
+impl Drop for OpenTransactions {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}

@@ -1,0 +1,20 @@
+//! The wait of a scan for its own transaction.
+
+use proto::rpc::scan::ShardScan;
+use proto::{Error, Result};
+use storage::SliceStore;
+use tokio::time::{Instant, timeout_at};
+
+/// Waits until the node has what a scan sees of its own transaction. `Unavailable` if that takes longer than until `by`.
+pub async fn wait_for_own(store: &dyn SliceStore, scan: &ShardScan, by: Instant) -> Result<()> {
+    let Some(own) = scan.own else { return Ok(()) };
+    let waited = timeout_at(by, store.wait_for_own(scan.bucket, own)).await;
+    waited.unwrap_or_else(|_| {
+        let text = format!(
+            "place {} of transaction {} did not come to this node within {} ms",
+            own.place, own.transaction, scan.timeout_ms
+        );
+        Err(Error::unavailable(text)
+            .with_hint("try again; if it lasts, the node is behind in the stream of the bucket"))
+    })
+}

@@ -1,0 +1,43 @@
+//! Decides which writes of a request change anything.
+
+use std::collections::BTreeMap;
+
+use proto::rpc::api::{CheckedWrite, WriteKind};
+use proto::{Error, ErrorCode, Result};
+
+/// Validates a request as a whole before any of it is executed. Returns for each write whether it changes anything; `None`
+/// if all of them do. `DuplicateId` if an insert finds the document, perhaps from an earlier write of the same request.
+/// `exists` tells if there was a document before the request.
+pub fn effects(
+    bucket: &str,
+    writes: &[CheckedWrite],
+    exists: &mut dyn FnMut(&str) -> Result<bool>,
+) -> Result<Option<Vec<bool>>> {
+    // A bulk load replaces documents, so it needs no lookups.
+    if writes.iter().all(|write| matches!(write.kind(), WriteKind::Upsert(_))) {
+        return Ok(None);
+    }
+    let mut here: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut effective = Vec::with_capacity(writes.len());
+    for write in writes {
+        let exists = match (here.get(&**write.id()), write.kind()) {
+            (Some(exists), _) => *exists,
+            // Nobody asks what it replaces.
+            (None, WriteKind::Upsert(_)) => false,
+            (None, _) => exists(write.id())?,
+        };
+        effective.push(match write.kind() {
+            WriteKind::Insert(_) if exists => return Err(duplicate(bucket, write.id())),
+            WriteKind::Delete => exists,
+            _ => true,
+        });
+        here.insert(write.id(), !matches!(write.kind(), WriteKind::Delete));
+    }
+    Ok(Some(effective))
+}
+
+fn duplicate(bucket: &str, id: &str) -> Error {
+    let what = format!("bucket {bucket} already has a document {id:?}");
+    Error::new(ErrorCode::DuplicateId, what)
+        .with_hint("ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces it")
+}

@@ -1,0 +1,157 @@
+//! The changes of open transactions in a stream, long before their commits: *bodies*, beside the frames.
+//!
+//! No seqno covers them, so they are not held back with the frames, and they need no timestamp. A turn of the stream sends at most
+//! one message of them. For each transaction the stream has a place ([`TransactionReader`]); a message goes on from there, also if none
+//! of the changes concerns the node, because the node must learn the place. When an index has joined, each transaction is sent anew,
+//! from place zero.
+//!
+//! What was read is sent before anything later is read. So a rollback follows the changes that it takes back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::expr::Fields;
+use proto::model::ids::{NodeId, TransactionPlace};
+use proto::model::index::IndexInfo;
+use proto::rpc::mutation::{KeyVersionsWriter, StreamMessage, TransactionBodies};
+
+use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
+use crate::keys::{KeyMaker, LeftOutCounters};
+use crate::source::Mutation;
+use crate::transactions::open::Transactions;
+use crate::transactions::reader::{NewChanges, News, TransactionReader};
+
+/// Changes that become bodies at once, by their size in memory, as for frames.
+const READ_BYTES: usize = 1 << 20;
+
+/// What a stream has sent of the open transactions, and what it sends next.
+#[derive(Default)]
+pub(super) struct Bodies {
+    reader: TransactionReader,
+    /// Changes that were read and are not sent yet.
+    unsent: VecDeque<NewChanges>,
+    /// True if the last message cost too much for the stream's own thread.
+    is_costly: bool,
+    /// Documents are counted when they are committed.
+    not_counted: Arc<LeftOutCounters>,
+}
+
+/// The node of a stream, and its indexes.
+pub(super) struct Receiver {
+    pub context: Arc<StreamContext>,
+    pub node: NodeId,
+    pub indexes: Vec<Arc<IndexInfo>>,
+    /// The fields that these read.
+    pub fields: Arc<Fields>,
+}
+
+impl Bodies {
+    /// Sends each open transaction anew.
+    pub fn begin_anew(&mut self) {
+        self.unsent.clear();
+        self.reader.begin_anew();
+    }
+
+    /// Reads what is new, if all that was read is sent. Returns the messages about transactions that ended or went back.
+    pub fn read(&mut self, transactions: &Transactions) -> Vec<StreamMessage> {
+        if !self.unsent.is_empty() {
+            return Vec::new();
+        }
+        let News { ended, backs, changes } = self.reader.next(transactions, READ_BYTES);
+        self.unsent = changes.into();
+        let ended = (!ended.is_empty()).then_some(StreamMessage::TransactionsEnded(ended));
+        let back = |(transaction, to)| StreamMessage::TransactionBack { transaction, to };
+        ended.into_iter().chain(backs.into_iter().map(back)).collect()
+    }
+
+    /// The next message; `None` if there is nothing to send. It is packed here while the expressions of the indexes are cheap, up to
+    /// `inline_cost`, else on a blocking thread.
+    pub async fn next(
+        &mut self,
+        receiver: impl FnOnce() -> Receiver,
+        inline_cost: u64,
+    ) -> Result<Option<StreamMessage>> {
+        if self.unsent.is_empty() {
+            return Ok(None);
+        }
+        let receiver = receiver();
+        let (mut unsent, left_out) =
+            (std::mem::take(&mut self.unsent), Arc::clone(&self.not_counted));
+        let (packed, spent);
+        if self.is_costly {
+            let env = receiver.context.env.clone();
+            let work = move || {
+                let packed = pack(&receiver, &left_out, &mut unsent, MESSAGE_COST);
+                (unsent, packed)
+            };
+            (unsent, (packed, spent)) = env.blocking(work).await;
+        } else {
+            (packed, spent) = pack(&receiver, &left_out, &mut unsent, inline_cost);
+        }
+        self.unsent = unsent;
+        self.is_costly = spent >= inline_cost;
+        packed.map(|packed| Some(StreamMessage::Bodies(packed)))
+    }
+}
+
+/// Packs changes until a message is full or the expressions have cost `cost_max`; returns the cost too.
+fn pack(
+    receiver: &Receiver,
+    left_out: &LeftOutCounters,
+    unsent: &mut VecDeque<NewChanges>,
+    cost_max: u64,
+) -> (Result<Vec<TransactionBodies>>, u64) {
+    let maker = KeyMaker {
+        node: receiver.node,
+        router: &*receiver.context.router,
+        left_out,
+        fields: &receiver.fields,
+        spent: Default::default(),
+    };
+    let (mut packed, mut bytes) = (Vec::new(), 0);
+    while bytes < MESSAGE_BYTES
+        && maker.spent.get() < cost_max
+        && let Some(next) = unsent.front_mut()
+    {
+        let room = (MESSAGE_BYTES - bytes, cost_max);
+        let (body, is_whole) = match pack_one(&maker, &receiver.indexes, next, room) {
+            Ok(packed) => packed,
+            Err(error) => return (Err(error), maker.spent.get()),
+        };
+        bytes += body.bytes();
+        packed.push(body);
+        if is_whole {
+            unsent.pop_front();
+        }
+    }
+    (Ok(packed), maker.spent.get())
+}
+
+/// Packs changes of one transaction, and leaves those for which there is no room. Returns true if none are left.
+fn pack_one(
+    maker: &KeyMaker<'_>,
+    indexes: &[Arc<IndexInfo>],
+    next: &mut NewChanges,
+    (bytes_max, cost_max): (usize, u64),
+) -> Result<(TransactionBodies, bool)> {
+    let (transaction, from) = (next.transaction, next.from);
+    let (mut writer, mut taken) = (KeyVersionsWriter::default(), 0);
+    for change in &next.changes {
+        if writer.len() >= bytes_max || maker.spent.get() >= cost_max {
+            break;
+        }
+        // The transaction keeps its changes for long, and the parsed documents must not stay with them.
+        let Mutation { vbucket, seqno, id, kind, document, .. } = &**change;
+        let parsed = Mutation::new((*vbucket, *seqno), Arc::clone(id), *kind, document.clone());
+        maker.mutation(indexes, &parsed, seqno.0 - from.0, &mut writer)?;
+        taken += 1;
+    }
+    let last = next.changes.drain(..taken).next_back();
+    let last = last.map_or(from, |last: Arc<Mutation>| TransactionPlace(last.seqno.0));
+    let is_whole = next.changes.is_empty();
+    // Behind the last change others may have been rolled back.
+    let to = if is_whole { next.to } else { last };
+    next.from = to;
+    Ok((TransactionBodies { transaction, from, to, body: writer.finish() }, is_whole))
+}

@@ -1,0 +1,82 @@
+//! The indexes of a bucket that a stream carries for its node, as the catalog has them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::expr::Fields;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, LocalIndexId, NodeId};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::rpc::routing::MutationRouter;
+use tokio::sync::watch;
+
+/// The newest catalog.
+type Watched = watch::Receiver<Option<Arc<Catalog>>>;
+
+/// The indexes of a stream.
+pub(super) struct StreamIndexes {
+    bucket: BucketId,
+    node: NodeId,
+    router: Arc<dyn MutationRouter>,
+    /// The `cas` of the catalog that `indexes` were taken from.
+    catalog_cas: u64,
+    indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
+    /// The fields that these read.
+    fields: Arc<Fields>,
+}
+
+/// The difference between two catalogs for a stream.
+pub(super) struct IndexChanges {
+    pub left: Vec<LocalIndexId>,
+    pub joined: Vec<Arc<IndexInfo>>,
+}
+
+impl StreamIndexes {
+    /// No indexes yet.
+    pub fn new(bucket: BucketId, node: NodeId, router: Arc<dyn MutationRouter>) -> Self {
+        let (indexes, fields) = (BTreeMap::new(), Arc::default());
+        Self { bucket, node, router, catalog_cas: 0, indexes, fields }
+    }
+
+    /// The indexes, by their ids.
+    pub fn all(&self) -> Vec<Arc<IndexInfo>> {
+        self.indexes.values().cloned().collect()
+    }
+
+    /// The fields that they read.
+    pub fn fields(&self) -> Arc<Fields> {
+        Arc::clone(&self.fields)
+    }
+
+    /// True if there is another catalog than the one that they were taken from.
+    pub fn is_older_than(&self, catalog: &Watched) -> bool {
+        catalog.borrow().as_ref().is_some_and(|catalog| catalog.cas != self.catalog_cas)
+    }
+
+    /// Takes the indexes of the newest catalog.
+    pub fn follow(&mut self, catalog: &mut Watched) -> IndexChanges {
+        let catalog = catalog.borrow_and_update().clone().unwrap_or_default();
+        self.catalog_cas = catalog.cas;
+        let is_wanted = |index: &&Arc<IndexInfo>| {
+            index.bucket == self.bucket
+                && matches!(index.state, IndexState::Backfill | IndexState::Maintenance)
+                && self.router.concerns(self.node, index)
+        };
+        let wanted = catalog.indexes.values().filter(is_wanted);
+        let wanted: BTreeMap<_, _> =
+            wanted.map(|index| (index.local_id(), Arc::clone(index))).collect();
+        let left = self.indexes.keys().filter(|index| !wanted.contains_key(index));
+        // A change of the state alone does not change the frames.
+        let is_new = |(id, index): &(&LocalIndexId, &Arc<IndexInfo>)| {
+            self.indexes.get(id).is_none_or(|before| {
+                (&before.topology, &before.moves) != (&index.topology, &index.moves)
+            })
+        };
+        let joined = wanted.iter().filter(is_new).map(|(_, index)| Arc::clone(index));
+        let changes = IndexChanges { left: left.copied().collect(), joined: joined.collect() };
+        let mut fields = Fields::default();
+        wanted.values().for_each(|index| fields.add_all(index.spec.fields()));
+        (self.indexes, self.fields) = (wanted, Arc::new(fields));
+        changes
+    }
+}

@@ -1,0 +1,217 @@
+//! The calls of transactions.
+//!
+//! A call that reads documents as of the transaction's snapshot looks at the purge points behind the read, since a purge may come
+//! between. The transaction remembers its snapshot, so only its first call looks the epoch up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::model::cut::WritePosition;
+use proto::model::ids::{Epoch, TransactionId, TransactionPlace, vbucket_of};
+use proto::rpc::api::{
+    CheckedWrites, Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit,
+    TransactionWrite, TransactionWritten, WriteReply,
+};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use super::calls::{GET_BYTES_MAX, INLINE_BYTES_MAX, check_read};
+use crate::projector::Projector;
+use crate::source::DocumentStore;
+use crate::source::bucket::Bucket;
+use crate::source::kind::WriteCall;
+use crate::source::writer::Work;
+use crate::transactions::limits::Limits;
+use crate::transactions::open::{OwnDocuments, WriteIn};
+use crate::transactions::snapshot::Snapshot;
+
+/// How long a call waits for the stability timestamp of its snapshot. The reader knows it already, so it is on its way.
+const EPOCH_WAIT: Duration = Duration::from_secs(3);
+
+/// Changes that a commit collapses on its caller's thread: less than a millisecond.
+const INLINE_CHANGES_MAX: u64 = 1000;
+
+impl Projector {
+    /// See [`proto::rpc::api::ProjectorApi::write_in`].
+    pub(super) async fn write_in_transaction(
+        &self,
+        request: TransactionWrite,
+    ) -> Result<TransactionWritten> {
+        let TransactionWrite { bucket, transaction, after, owner, snapshot, writes } = request;
+        if owner.len() > OWNER_BYTES_MAX {
+            let what = format!("the owner of a transaction has {} bytes", owner.len());
+            return Err(Error::new(ErrorCode::OverLimit, what));
+        }
+        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let writes = self.checked(writes).await?;
+        let at = (transaction, after);
+        let unknown = bucket.transactions.unknown(at, &writes, Instant::now())?;
+        let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await?;
+        let is_quick = unknown.is_empty() && writes.document_bytes() <= INLINE_BYTES_MAX;
+        let (store, of) = (self.store(), Arc::clone(&bucket));
+        let limits = self.transaction_limits.clone();
+        let writing = move || {
+            let writing = Writing { at, owner: &owner, snapshot, writes: &writes, unknown };
+            write(&*store, &of, writing, &limits)
+        };
+        let written = match is_quick {
+            true => writing(),
+            false => self.env.blocking(writing).await,
+        };
+        // A leader whose lease has ended meanwhile may have read what is no longer the newest.
+        bucket.check_open()?;
+        written
+    }
+
+    /// See [`proto::rpc::api::ProjectorApi::commit`]. The transaction has ended when this returns, unless another call of it is on
+    /// its way, or it never was at the place.
+    pub(super) async fn commit_transaction(
+        &self,
+        request: TransactionCommit,
+    ) -> Result<WriteReply> {
+        let TransactionCommit { bucket, transaction, place, snapshot } = request;
+        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await;
+        let (snapshot, failed) = match snapshot {
+            Ok(snapshot) => (snapshot, None),
+            Err(error) => (None, Some(error)),
+        };
+        let of = Arc::clone(&bucket.transactions);
+        let begin = move || of.commit((transaction, place), snapshot, Instant::now());
+        let committing = match place.0 > INLINE_CHANGES_MAX {
+            true => self.env.blocking(begin).await?,
+            false => begin()?,
+        };
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let Some(committing) = committing else {
+            let position = WritePosition { bucket: bucket.info.id, positions: Vec::new() };
+            return Ok(WriteReply { affected: 0, position });
+        };
+        self.wait_published(&bucket).await?;
+        let bytes = committing.bytes();
+        // Its bytes are in memory already.
+        let work = |reply| Work::Commit(Box::new(committing), reply);
+        self.queue_held(bucket, bytes, work).await
+    }
+
+    /// See [`proto::rpc::api::ProjectorApi::get_in`].
+    pub(super) async fn get_in_transaction(&self, request: DocumentsRequest) -> Result<Documents> {
+        let DocumentsRequest { bucket, ids, snapshot, own } = request;
+        let bucket = self.bucket(bucket).await?;
+        let found = match own {
+            Some(own) => bucket.transactions.own_documents(own, &ids, Instant::now())?,
+            None => vec![None; ids.len()],
+        };
+        let transaction = own.map(|own| own.transaction);
+        let snapshot = self.snapshot(&bucket, transaction, snapshot).await?;
+        let (store, of, wanted) = (self.store(), Arc::clone(&bucket), ids.clone());
+        let read = move || complete(&*store, &of, &wanted, snapshot.as_ref(), found);
+        let documents = self.env.blocking(read).await?;
+        check_read(&bucket, &ids)?;
+        Ok(documents)
+    }
+
+    /// The moment of an epoch, which may be known in a moment. A transaction that has it knows it.
+    async fn snapshot(
+        &self,
+        bucket: &Bucket,
+        transaction: Option<TransactionId>,
+        epoch: Option<Epoch>,
+    ) -> Result<Option<Snapshot>> {
+        let Some(epoch) = epoch else { return Ok(None) };
+        let known = transaction.and_then(|id| bucket.transactions.snapshot_of(id, Instant::now()));
+        if let Some(known) = known.filter(|known| known.epoch == epoch) {
+            return Ok(Some(known));
+        }
+        let mut turned = bucket.watch_turns();
+        let find = async {
+            loop {
+                if let Some(found) = bucket.snapshot_at(epoch)? {
+                    return Ok(Some(found));
+                }
+                if bucket.is_removed() || turned.changed().await.is_err() {
+                    return Err(bucket.removed_error());
+                }
+            }
+        };
+        tokio::time::timeout(EPOCH_WAIT, find).await.unwrap_or_else(|_| {
+            let name = &bucket.info.name;
+            let what = format!("bucket {name}: epoch {epoch} has not come to its projector");
+            Err(Error::unavailable(what).with_hint("begin the transaction again"))
+        })
+    }
+}
+
+/// A write in a transaction.
+struct Writing<'w> {
+    at: (TransactionId, TransactionPlace),
+    owner: &'w str,
+    snapshot: Option<Snapshot>,
+    writes: &'w CheckedWrites,
+    /// The documents on whose presence the writes depend.
+    unknown: BTreeSet<String>,
+}
+
+/// Looks up the documents on which some writes depend, and makes the changes.
+fn write(
+    store: &dyn DocumentStore,
+    bucket: &Bucket,
+    writing: Writing<'_>,
+    limits: &Limits,
+) -> Result<TransactionWritten> {
+    let Writing { at, owner, snapshot, writes, unknown } = writing;
+    let mut known = BTreeMap::new();
+    for id in unknown {
+        let exists = match &snapshot {
+            None => store.contains(bucket.info.id, &id)?,
+            Some(Snapshot { seqnos, .. }) => {
+                let one = std::slice::from_ref(&id);
+                store.get_at(bucket.info.id, one, seqnos, usize::MAX)?.iter().any(Option::is_some)
+            }
+        };
+        known.insert(id, exists);
+    }
+    check_kept(store, bucket, snapshot.as_ref(), known.keys())?;
+    let request = WriteIn { at, owner, snapshot, writes, known: &known };
+    bucket.transactions.write(&bucket.info, request, limits, Instant::now())
+}
+
+/// Adds the documents that a transaction has not changed itself to those that it has.
+fn complete(
+    store: &dyn DocumentStore,
+    bucket: &Bucket,
+    ids: &[String],
+    snapshot: Option<&Snapshot>,
+    own: OwnDocuments,
+) -> Result<Documents> {
+    let missing = ids.iter().zip(&own).filter(|(_, own)| own.is_none());
+    let missing: Vec<String> = missing.map(|(id, _)| id.clone()).collect();
+    let bytes = own.iter().flatten().flatten().map(Bytes::len).sum();
+    let left = GET_BYTES_MAX.checked_sub(bytes).ok_or_else(|| {
+        let what = format!("{} documents together exceed {GET_BYTES_MAX} bytes", ids.len());
+        Error::new(ErrorCode::OverLimit, what).with_hint("ask for fewer documents at once")
+    })?;
+    let found = match snapshot {
+        None => store.get(bucket.info.id, &missing, left)?,
+        Some(Snapshot { seqnos, .. }) => store.get_at(bucket.info.id, &missing, seqnos, left)?,
+    };
+    check_kept(store, bucket, snapshot, &missing)?;
+    let mut found = found.into_iter();
+    Ok(own.into_iter().map(|own| own.unwrap_or_else(|| found.next().flatten())).collect())
+}
+
+/// Checks behind a read that a snapshot still had the documents.
+fn check_kept<'i>(
+    store: &dyn DocumentStore,
+    bucket: &Bucket,
+    snapshot: Option<&Snapshot>,
+    ids: impl IntoIterator<Item = &'i String>,
+) -> Result<()> {
+    let Some(snapshot) = snapshot else { return Ok(()) };
+    let vbuckets = ids.into_iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
+    bucket.check_not_purged(store, snapshot, vbuckets)
+}

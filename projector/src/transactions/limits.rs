@@ -1,0 +1,46 @@
+//! The limits of open transactions.
+
+use std::sync::Arc;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::TransactionId;
+use proto::{Error, ErrorCode, Result};
+
+use super::room::Room;
+
+/// The limits of open transactions.
+#[derive(Clone)]
+pub struct Limits {
+    /// Bytes of changes of one transaction.
+    pub bytes_max: usize,
+    /// Open transactions of one bucket.
+    pub open_max: usize,
+    /// Bytes of all open transactions of the projector.
+    pub room: Arc<Room>,
+}
+
+impl Limits {
+    /// Checks the bytes of a transaction.
+    pub fn check_bytes(&self, id: TransactionId, bytes: usize) -> Result<()> {
+        if bytes <= self.bytes_max {
+            return Ok(());
+        }
+        let what = format!(
+            "transaction {id} would have {} KiB of changes, the limit is {} KiB; nothing was written",
+            bytes.div_ceil(1 << 10),
+            self.bytes_max >> 10
+        );
+        Err(Error::new(ErrorCode::OverLimit, what).with_hint("commit smaller transactions"))
+    }
+
+    /// Checks that a bucket with so many open transactions takes another one.
+    pub fn check_open(&self, bucket: &BucketInfo, open: usize) -> Result<()> {
+        if open < self.open_max {
+            return Ok(());
+        }
+        let (name, most) = (&bucket.name, self.open_max);
+        let what = format!("bucket {name} has {most} open transactions, which is the limit");
+        Err(Error::new(ErrorCode::TooBusy, what)
+            .with_hint("try again when other transactions have ended"))
+    }
+}

@@ -1,0 +1,26 @@
+//! The open transactions of a bucket: changes of documents that nobody but their transaction sees.
+//!
+//! Only the projector that leads an embedded bucket has them, in memory. They vanish with its [`crate::source::bucket::Bucket`]: a
+//! restart, another leader, or a drop loses them, and their sessions learn that with the next call (`Conflict`).
+//!
+//! - A [`Transaction`](transaction::Transaction) has a *place*: the number of changes and rollbacks that it has made so far. Each change has the next
+//!   place as its seqno. A rollback to a savepoint removes the changes behind it, and takes a place too: later changes get larger
+//!   places. So a place names one change for ever, and a place that a caller names tells whether it knows of every call.
+//! - [`Transactions`](open::Transactions) has those of one bucket, and keeps the limits: bytes of a transaction, bytes of all
+//!   transactions of the projector, their number ([`limits`]).
+//! - A [`TransactionReader`](reader::TransactionReader) has what a stream has sent of each, and finds what it has not.
+//! - A commit takes the last change of each document out as a [`Committing`](open::Committing), which goes through the writer of
+//!   the bucket as one request. The transaction takes no call meanwhile, and it is gone when the request is answered, whatever the
+//!   answer was.
+//!
+//! A transaction for which nobody asks for [`proto::rpc::api::TRANSACTION_KEPT_MS`] is rolled back.
+
+pub mod limits;
+pub mod open;
+pub mod reader;
+pub mod room;
+pub mod snapshot;
+pub mod transaction;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,415 @@
+//! The open transactions of one bucket, and the calls that change them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::lock::lock;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{BucketId, TransactionId, TransactionPlace};
+use proto::rpc::api::{CheckedWrites, TransactionStatus, TransactionWritten, WriteKind};
+use proto::rpc::mutation::MutationKind;
+use proto::rpc::scan::OwnView;
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::limits::Limits;
+use super::snapshot::Snapshot;
+use super::transaction::{Changed, Transaction};
+use crate::effects::effects;
+
+/// A write in a transaction.
+pub struct WriteIn<'w> {
+    /// The transaction, and its place before the write; zero begins it.
+    pub at: (TransactionId, TransactionPlace),
+    /// Whose transaction it is.
+    pub owner: &'w str,
+    /// The moment that the transaction reads.
+    pub snapshot: Option<Snapshot>,
+    /// The writes.
+    pub writes: &'w CheckedWrites,
+    /// The documents of [`Transactions::unknown`] that exist, and those that do not.
+    pub known: &'w BTreeMap<String, bool>,
+}
+
+/// For each id that a reader wants, its own change; `None` if the documents of its snapshot tell. A deletion is `Some(None)`.
+pub type OwnDocuments = Vec<Option<Option<Bytes>>>;
+
+/// A commit on its way: what it changes, and what it has read. The transaction ends when this is dropped, however the commit ended.
+pub struct Committing {
+    /// The last change of each document, in the order of the changes.
+    pub changes: Vec<Changed>,
+    /// The moment that the transaction has read.
+    pub snapshot: Option<Snapshot>,
+    transactions: Arc<Transactions>,
+    /// The transaction, and its number among those of the bucket.
+    of: (TransactionId, u64),
+}
+
+impl Committing {
+    /// The size of the request, about.
+    pub fn bytes(&self) -> usize {
+        self.changes.iter().map(|changed| changed.bytes()).sum()
+    }
+}
+
+impl Drop for Committing {
+    fn drop(&mut self) {
+        self.transactions.end(self.of);
+    }
+}
+
+/// The open transactions of a bucket.
+pub struct Transactions {
+    state: Mutex<State>,
+    /// Wakes the streams of the bucket.
+    turned: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) open: BTreeMap<TransactionId, Transaction>,
+    /// For each open transaction, the version in which it has changed last.
+    pub(super) by_version: BTreeMap<u64, TransactionId>,
+    /// Counts the changes of all transactions.
+    pub(super) version: u64,
+    /// Counts the transactions that have ended.
+    pub(super) ended: u64,
+    begun: u64,
+    /// True if the bucket is gone: no transaction begins.
+    is_closed: bool,
+}
+
+impl Transactions {
+    /// No transaction yet. Each change wakes those who watch `turned`.
+    pub fn new(turned: watch::Sender<u64>) -> Self {
+        Self { state: Mutex::default(), turned }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn wake(&self) {
+        self.turned.send_modify(|count| *count += 1);
+    }
+
+    /// The snapshot of a transaction, if it has one. This asks for the transaction.
+    pub fn snapshot_of(&self, transaction: TransactionId, now: Instant) -> Option<Snapshot> {
+        let mut state = self.state();
+        let open = state.open.get_mut(&transaction)?;
+        open.asked_at = now;
+        open.snapshot.clone()
+    }
+
+    /// The documents on whose presence some writes depend, and that the transaction has not changed itself.
+    pub fn unknown(
+        &self,
+        (id, after): (TransactionId, TransactionPlace),
+        writes: &CheckedWrites,
+        now: Instant,
+    ) -> Result<BTreeSet<String>> {
+        let mut state = self.state();
+        let open = state.at_place((id, after), now)?;
+        let depends = |kind: &WriteKind| !matches!(kind, WriteKind::Upsert(_));
+        let asked = writes.writes().iter().filter(|write| depends(write.kind()));
+        let is_own = |id: &str| open.as_ref().is_some_and(|open| open.newest(id).is_some());
+        Ok(asked.filter(|write| !is_own(write.id())).map(|write| write.id().to_string()).collect())
+    }
+
+    /// Makes the changes of some writes: all of them or none.
+    pub fn write(
+        &self,
+        bucket: &BucketInfo,
+        request: WriteIn<'_>,
+        limits: &Limits,
+        now: Instant,
+    ) -> Result<TransactionWritten> {
+        let WriteIn { at: (id, after), owner, snapshot, writes, known } = request;
+        let mut state = self.state();
+        let open = state.at_place((id, after), now)?;
+        check_snapshot(id, open.as_deref(), snapshot.as_ref())?;
+        let mut exists = |document: &str| {
+            let own = open.as_ref().and_then(|open| open.newest(document));
+            let own = own.map(|own| own.kind == MutationKind::Upsert);
+            // The transaction went back since the caller asked for what is unknown.
+            own.or_else(|| known.get(document).copied()).ok_or_else(|| not_open(id, after))
+        };
+        let effective = effects(&bucket.name, writes.writes(), &mut exists)?;
+        let is_effective = |n: usize| effective.as_ref().is_none_or(|effective| effective[n]);
+        let writes = writes.writes().iter().enumerate().filter(|(n, _)| is_effective(*n));
+        let writes: Vec<_> = writes.map(|(_, write)| write).collect();
+        let bytes = writes.iter().map(|write| Transaction::bytes_of(write)).sum();
+        let before = open.map_or(0, |open| open.held.bytes());
+        limits.check_bytes(id, before + bytes)?;
+        let mut held = limits.room.hold();
+        held.grow(bytes)?;
+        let open = state.begun(bucket, (id, owner), limits, now)?;
+        open.held.add(held);
+        if open.snapshot.is_none() {
+            open.snapshot = snapshot;
+        }
+        writes.iter().for_each(|write| open.add(write, bucket.vbuckets));
+        let written = TransactionWritten { affected: writes.len() as u64, place: open.place() };
+        if written.affected > 0 {
+            state.changed(id);
+            drop(state);
+            self.wake();
+        }
+        Ok(written)
+    }
+
+    /// Takes a transaction back to an earlier place, and returns its new one.
+    pub fn back_to(
+        &self,
+        (id, to): (TransactionId, TransactionPlace),
+        now: Instant,
+    ) -> Result<TransactionPlace> {
+        let mut state = self.state();
+        let open = state.find(id, to, now)?;
+        if to > open.place() {
+            return Err(not_open(id, to));
+        }
+        open.back_to(to);
+        let place = open.place();
+        state.changed(id);
+        drop(state);
+        self.wake();
+        Ok(place)
+    }
+
+    /// The open transactions of the bucket, by number.
+    pub fn list(&self, bucket: BucketId, now: Instant) -> Vec<TransactionStatus> {
+        let state = self.state();
+        let status = |(id, open): (&TransactionId, &Transaction)| TransactionStatus {
+            transaction: *id,
+            bucket,
+            owner: open.owner.clone(),
+            age_ms: now.saturating_duration_since(open.since).as_millis() as u64,
+            changes: open.changes(),
+            bytes: open.held.bytes() as u64,
+            snapshot: open.snapshot.as_ref().map(|snapshot| snapshot.epoch),
+            is_committing: open.is_committing,
+        };
+        state.open.iter().map(status).collect()
+    }
+
+    /// Rolls a transaction back. One that is not open is no error.
+    pub fn abort(&self, id: TransactionId) -> Result<()> {
+        let of = match self.state().open.get(&id) {
+            None => return Ok(()),
+            Some(open) if open.is_committing => return Err(is_committing(id)),
+            Some(open) => (id, open.number),
+        };
+        self.end(of);
+        Ok(())
+    }
+
+    /// Keeps transactions open. Returns those that are not.
+    pub fn keep_open(&self, ids: Vec<TransactionId>, now: Instant) -> Vec<TransactionId> {
+        let mut state = self.state();
+        let is_gone = |id: &TransactionId| match state.open.get_mut(id) {
+            Some(open) => {
+                open.asked_at = now;
+                false
+            }
+            None => true,
+        };
+        ids.into_iter().filter(is_gone).collect()
+    }
+
+    /// What a transaction has made of some documents, up to a place.
+    pub fn own_documents(
+        &self,
+        own: OwnView,
+        ids: &[String],
+        now: Instant,
+    ) -> Result<OwnDocuments> {
+        let OwnView { transaction, place } = own;
+        let mut state = self.state();
+        // One that has changed nothing need not be known here.
+        if place.0 == 0 && !state.open.contains_key(&transaction) {
+            return Ok(vec![None; ids.len()]);
+        }
+        let open = state.find(transaction, place, now)?;
+        if place > open.place() {
+            return Err(not_open(transaction, place));
+        }
+        let own = |id: &String| {
+            let own = open.change_at(id, place)?;
+            Some((own.kind == MutationKind::Upsert).then(|| own.document.clone()))
+        };
+        Ok(ids.iter().map(own).collect())
+    }
+
+    /// Begins the commit of a transaction. `None` if it has changed nothing: then it has ended.
+    pub fn commit(
+        self: &Arc<Self>,
+        (id, place): (TransactionId, TransactionPlace),
+        snapshot: Option<Snapshot>,
+        now: Instant,
+    ) -> Result<Option<Committing>> {
+        let mut state = self.state();
+        let Some(open) = state.at_place((id, place), now)? else { return Ok(None) };
+        check_snapshot(id, Some(open), snapshot.as_ref())?;
+        open.is_committing = true;
+        let (changes, of) = (open.collapsed(), (id, open.number));
+        let snapshot = snapshot.or_else(|| open.snapshot.clone());
+        drop(state);
+        let committing = Committing { changes, snapshot, transactions: Arc::clone(self), of };
+        Ok((!committing.changes.is_empty()).then_some(committing))
+    }
+
+    /// Ends a transaction, unless another one has its id by now.
+    fn end(&self, of: (TransactionId, u64)) {
+        // Its changes may be many: nobody waits while they are dropped.
+        let gone = self.state().remove(of);
+        if gone.is_some() {
+            self.wake();
+        }
+    }
+
+    /// Rolls back the transactions for which nobody has asked for longer than `kept`.
+    pub fn roll_back_forgotten(&self, now: Instant, kept: Duration) {
+        let mut state = self.state();
+        let is_forgotten =
+            |open: &Transaction| !open.is_committing && now.duration_since(open.asked_at) > kept;
+        let forgotten = state.open.iter().filter(|(_, open)| is_forgotten(open));
+        let forgotten: Vec<_> =
+            forgotten.map(|(id, open)| (*id, open.number, open.since)).collect();
+        for (id, number, since) in &forgotten {
+            let open_for = now.duration_since(*since);
+            tracing::info!(transaction = %id, ?open_for, "nobody asks for a transaction; it is rolled back");
+            state.remove((*id, *number));
+        }
+        drop(state);
+        if !forgotten.is_empty() {
+            self.wake();
+        }
+    }
+
+    /// The number of rollbacks that a transaction remembers.
+    #[cfg(test)]
+    pub fn goals(&self, id: TransactionId) -> usize {
+        self.state().open.get(&id).map_or(0, |open| open.goals())
+    }
+
+    /// Rolls back everything, and lets no transaction begin: the bucket is gone.
+    pub fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        state.ended += state.open.len() as u64;
+        state.by_version.clear();
+        let gone = std::mem::take(&mut state.open);
+        drop(state);
+        drop(gone);
+    }
+}
+
+impl State {
+    /// An open transaction whose caller knows of a place.
+    fn find(
+        &mut self,
+        id: TransactionId,
+        place: TransactionPlace,
+        now: Instant,
+    ) -> Result<&mut Transaction> {
+        let open = self.open.get_mut(&id).ok_or_else(|| not_open(id, place))?;
+        if open.is_committing {
+            return Err(is_committing(id));
+        }
+        open.asked_at = now;
+        Ok(open)
+    }
+
+    /// The transaction at exactly a place; `None` if it has not begun, at place zero.
+    fn at_place(
+        &mut self,
+        (id, place): (TransactionId, TransactionPlace),
+        now: Instant,
+    ) -> Result<Option<&mut Transaction>> {
+        if place.0 == 0 && !self.open.contains_key(&id) {
+            return Ok(None);
+        }
+        let open = self.find(id, place, now)?;
+        match open.place() == place {
+            true => Ok(Some(open)),
+            false => Err(not_open(id, place)),
+        }
+    }
+
+    /// The transaction, which begins if it is not open.
+    fn begun(
+        &mut self,
+        bucket: &BucketInfo,
+        (id, owner): (TransactionId, &str),
+        limits: &Limits,
+        now: Instant,
+    ) -> Result<&mut Transaction> {
+        if !self.open.contains_key(&id) {
+            if self.is_closed {
+                return Err(not_open(id, TransactionPlace(0)));
+            }
+            limits.check_open(bucket, self.open.len())?;
+            self.begun += 1;
+            let open = Transaction::new((self.begun, owner), now, limits.room.hold());
+            self.open.insert(id, open);
+            self.changed(id);
+        }
+        self.open.get_mut(&id).ok_or_else(|| not_open(id, TransactionPlace(0)))
+    }
+
+    /// Notes that a transaction has changed.
+    fn changed(&mut self, id: TransactionId) {
+        self.version += 1;
+        if let Some(open) = self.open.get_mut(&id) {
+            self.by_version.remove(&open.version);
+            open.version = self.version;
+            self.by_version.insert(self.version, id);
+        }
+    }
+
+    fn remove(&mut self, (id, number): (TransactionId, u64)) -> Option<Transaction> {
+        if self.open.get(&id)?.number != number {
+            return None;
+        }
+        let gone = self.open.remove(&id)?;
+        self.by_version.remove(&gone.version);
+        self.ended += 1;
+        Some(gone)
+    }
+}
+
+/// The error for a transaction that is not as its caller believes.
+fn not_open(id: TransactionId, place: TransactionPlace) -> Error {
+    let what = format!(
+        "transaction {id} is not open at place {place} here: its projector was restarted or gave it up"
+    );
+    Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again")
+}
+
+fn is_committing(id: TransactionId) -> Error {
+    let what = format!("transaction {id} is being committed and takes no other call");
+    Error::new(ErrorCode::Conflict, what).with_hint("begin another transaction")
+}
+
+/// Checks that a transaction reads one moment only.
+fn check_snapshot(
+    id: TransactionId,
+    open: Option<&Transaction>,
+    wanted: Option<&Snapshot>,
+) -> Result<()> {
+    let known = open.and_then(|open| open.snapshot.as_ref());
+    match (known, wanted) {
+        (Some(known), Some(wanted)) if known.epoch != wanted.epoch => {
+            let what = format!(
+                "transaction {id} reads epoch {}, and cannot read epoch {}",
+                known.epoch, wanted.epoch
+            );
+            Err(Error::new(ErrorCode::InvalidParameter, what))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,129 @@
+//! What a stream has sent of the open transactions, and what it has not.
+//!
+//! For each transaction a reader has a place. It takes the changes behind that place, and moves it. A rollback to before the place is told
+//! first, and takes the reader's place back with it. The reader looks only at transactions that have changed since its last look.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::model::ids::{TransactionId, TransactionPlace};
+
+use super::open::Transactions;
+use super::transaction::Transaction;
+use documents::mutation::Mutation;
+
+/// What a stream has of the open transactions of a bucket.
+#[derive(Default)]
+pub struct TransactionReader {
+    known: BTreeMap<TransactionId, Known>,
+    /// The version that was looked at.
+    version: u64,
+    /// The transactions that had ended then.
+    ended: u64,
+}
+
+/// What a stream has of one transaction.
+struct Known {
+    number: u64,
+    place: TransactionPlace,
+    /// The number of rollbacks to savepoints that it knows of.
+    backs: u64,
+}
+
+/// Changes of one transaction.
+pub struct NewChanges {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// The place before them.
+    pub from: TransactionPlace,
+    /// The place behind them.
+    pub to: TransactionPlace,
+    /// The changes between, without those that were rolled back.
+    pub changes: Vec<Arc<Mutation>>,
+}
+
+/// What a stream has to say, in this order.
+#[derive(Default)]
+pub struct News {
+    /// Transactions that have ended.
+    pub ended: Vec<TransactionId>,
+    /// Transactions that went back to a place.
+    pub backs: Vec<(TransactionId, TransactionPlace)>,
+    /// Changes of transactions.
+    pub changes: Vec<NewChanges>,
+}
+
+impl TransactionReader {
+    /// Takes everything of each open transaction anew.
+    pub fn begin_anew(&mut self) {
+        self.version = 0;
+        self.known.values_mut().for_each(|known| known.place = TransactionPlace(0));
+    }
+
+    /// The next news, with about the given bytes of changes but at least one.
+    pub fn next(&mut self, transactions: &Transactions, bytes_max: usize) -> News {
+        let state = transactions.state();
+        let mut news = News::default();
+        if state.ended != self.ended {
+            self.ended = state.ended;
+            self.known.retain(|id, known| {
+                let is_open = state.open.get(id).is_some_and(|open| open.number == known.number);
+                if !is_open {
+                    news.ended.push(*id);
+                }
+                is_open
+            });
+        }
+        let mut bytes_left = bytes_max;
+        for (version, id) in state.by_version.range(self.version + 1..) {
+            if bytes_left == 0 {
+                return news;
+            }
+            let Some(open) = state.open.get(id) else { continue };
+            if !self.read(*id, open, &mut bytes_left, &mut news) {
+                return news;
+            }
+            self.version = *version;
+        }
+        self.version = state.version;
+        news
+    }
+
+    /// Reads one transaction. Returns false if more is left of it.
+    fn read(
+        &mut self,
+        id: TransactionId,
+        open: &Transaction,
+        bytes_left: &mut usize,
+        news: &mut News,
+    ) -> bool {
+        // A node that has nothing of a transaction lacks nothing before its first change.
+        if open.place().0 == 0 {
+            return true;
+        }
+        let begun = Known { number: open.number, place: TransactionPlace(0), backs: open.backs() };
+        let known = self.known.entry(id).or_insert(begun);
+        let back = open.back_since(known.backs).filter(|to| *to < known.place);
+        if let Some(to) = back {
+            news.backs.push((id, to));
+            known.place = to;
+        }
+        known.backs = open.backs();
+        if known.place == open.place() {
+            return true;
+        }
+        let (from, mut changes, mut rest) = (known.place, Vec::new(), open.after(known.place));
+        while *bytes_left > 0
+            && let Some(change) = rest.next()
+        {
+            *bytes_left = bytes_left.saturating_sub(change.bytes());
+            changes.push(Arc::clone(change));
+        }
+        let is_whole = rest.next().is_none();
+        let last = changes.last().map(|last: &Arc<Mutation>| TransactionPlace(last.seqno.0));
+        let to = if is_whole { open.place() } else { last.unwrap_or(from) };
+        known.place = to;
+        news.changes.push(NewChanges { transaction: id, from, to, changes });
+        is_whole
+    }
+}

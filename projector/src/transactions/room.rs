@@ -1,0 +1,80 @@
+//! The memory of all open transactions of a projector.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proto::{Error, ErrorCode, Result};
+
+/// The memory of all open transactions of a projector, in bytes of their changes. It counts exactly, since most transactions are
+/// smaller than a unit of [`proto::flow::Budget`].
+#[derive(Debug)]
+pub struct Room {
+    used: AtomicUsize,
+    bytes_max: usize,
+}
+
+/// The part of one transaction; given back when it is dropped.
+#[derive(Debug)]
+pub struct Held {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Room {
+    /// Room for so many bytes.
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { used: AtomicUsize::new(0), bytes_max })
+    }
+
+    /// The part of a transaction that has nothing yet.
+    pub fn hold(self: &Arc<Self>) -> Held {
+        Held { room: Arc::clone(self), bytes: 0 }
+    }
+
+    #[cfg(test)]
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+impl Held {
+    /// The bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes more bytes; `TooBusy` if the transactions have too many together.
+    pub fn grow(&mut self, bytes: usize) -> Result<()> {
+        let Room { used, bytes_max } = &*self.room;
+        // One counter, on which nothing else depends.
+        let grown = |used: usize| used.checked_add(bytes).filter(|used| used <= bytes_max);
+        if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_err() {
+            let what = format!(
+                "the open transactions of this projector have {} KiB of changes together, the limit is {} KiB; nothing was written",
+                used.load(Ordering::Relaxed) >> 10,
+                bytes_max >> 10
+            );
+            return Err(Error::new(ErrorCode::TooBusy, what)
+                .with_hint("try again when other transactions have ended"));
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Takes over what was taken apart.
+    pub fn add(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Gives bytes back.
+    pub fn shrink(&mut self, bytes: usize) {
+        self.room.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.bytes -= bytes;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
+    }
+}

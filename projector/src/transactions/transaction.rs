@@ -1,0 +1,201 @@
+//! One open transaction: its changes in their order, and the newest one of each document.
+//!
+//! Changes are added at the end and removed from the end, by a rollback to a savepoint. Each knows the change of the same document
+//! before it, so that a removal brings that one back, and a reader at an earlier place finds its state.
+//!
+//! A reader that has sent changes which were removed since must say so. It remembers how many rollbacks there were, and asks for the
+//! earliest place to which one of the later ones went ([`Transaction::back_since`]). Of a rollback that went no further back than a
+//! later one nothing is kept, so the list is no longer than the changes that are left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::model::ids::{Seqno, TransactionPlace, vbucket_of};
+use proto::rpc::api::{CheckedWrite, WriteKind};
+use proto::rpc::mutation::MutationKind;
+use tokio::time::Instant;
+
+use super::room::Held;
+use super::snapshot::Snapshot;
+use documents::mutation::Mutation;
+
+/// Bytes of a change besides its document and id.
+const CHANGE_OVERHEAD_BYTES: usize = 200;
+
+/// One open transaction.
+pub struct Transaction {
+    /// Its number among all transactions of the bucket: a session may use an id again.
+    pub(super) number: u64,
+    /// The version of the bucket's transactions when it changed last.
+    pub(super) version: u64,
+    /// Its snapshot, if it has read anything.
+    pub(super) snapshot: Option<Snapshot>,
+    /// Whose transaction it is, for people.
+    pub(super) owner: String,
+    pub(super) since: Instant,
+    pub(super) asked_at: Instant,
+    /// True while its commit is on its way.
+    pub(super) is_committing: bool,
+    pub(super) held: Held,
+    place: u64,
+    changes: Vec<Change>,
+    /// For each id, the index of its newest change.
+    newest: BTreeMap<Arc<str>, usize>,
+    /// Number of rollbacks to savepoints.
+    backs: u64,
+    /// The number and the goal of rollbacks, both ascending.
+    goals: Vec<(u64, u64)>,
+}
+
+struct Change {
+    /// Its seqno is its place.
+    mutation: Arc<Mutation>,
+    is_insert: bool,
+    /// The index of the change of the same document before it.
+    before: Option<usize>,
+}
+
+/// The last change of a document, of all that a transaction has made.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// The change.
+    pub mutation: Arc<Mutation>,
+    /// True if the first change was an INSERT: the document was absent.
+    pub was_inserted: bool,
+}
+
+impl Changed {
+    /// The size, about.
+    pub fn bytes(&self) -> usize {
+        bytes_of(&self.mutation)
+    }
+}
+
+fn bytes_of(change: &Mutation) -> usize {
+    CHANGE_OVERHEAD_BYTES + change.id.len() + change.document.len()
+}
+
+impl Transaction {
+    /// A transaction that begins.
+    pub fn new((number, owner): (u64, &str), now: Instant, held: Held) -> Self {
+        Self {
+            number,
+            owner: owner.to_owned(),
+            version: 0,
+            snapshot: None,
+            since: now,
+            asked_at: now,
+            is_committing: false,
+            held,
+            place: 0,
+            changes: Vec::new(),
+            newest: BTreeMap::new(),
+            backs: 0,
+            goals: Vec::new(),
+        }
+    }
+
+    /// The number of changes so far, with those that were rolled back.
+    pub fn place(&self) -> TransactionPlace {
+        TransactionPlace(self.place)
+    }
+
+    /// The number of changes that were not rolled back.
+    pub fn changes(&self) -> u64 {
+        self.changes.len() as u64
+    }
+
+    /// The size of a change that a write makes.
+    pub fn bytes_of(write: &CheckedWrite) -> usize {
+        let document = write.document().map_or(0, Bytes::len);
+        CHANGE_OVERHEAD_BYTES + write.id().len() + document
+    }
+
+    /// Adds the change of a write, whose bytes were taken from the room.
+    pub fn add(&mut self, write: &CheckedWrite, vbuckets: u16) {
+        self.place += 1;
+        let place = (vbucket_of(write.id(), vbuckets), Seqno(self.place));
+        let (kind, document) = match write.document() {
+            Some(document) => (MutationKind::Upsert, document.clone()),
+            None => (MutationKind::Deletion, Bytes::new()),
+        };
+        let mutation = Arc::new(Mutation::new(place, Arc::clone(write.id()), kind, document));
+        let before = self.newest.insert(Arc::clone(write.id()), self.changes.len());
+        let is_insert = matches!(write.kind(), WriteKind::Insert(_));
+        self.changes.push(Change { mutation, is_insert, before });
+    }
+
+    /// Removes the changes behind a place, and takes a new place: a write that was sent before does not fit it.
+    pub fn back_to(&mut self, to: TransactionPlace) {
+        while let Some(last) = self.changes.pop_if(|last| last.mutation.seqno.0 > to.0) {
+            let id = &last.mutation.id;
+            self.held.shrink(bytes_of(&last.mutation));
+            match last.before {
+                Some(before) => drop(self.newest.insert(Arc::clone(id), before)),
+                None => drop(self.newest.remove(id)),
+            }
+        }
+        // No change is left between this place and `to`, so that the goals are as few as the changes.
+        let goal = self.changes.last().map_or(0, |last| last.mutation.seqno.0);
+        self.backs += 1;
+        while self.goals.pop_if(|(_, known)| *known >= goal).is_some() {}
+        self.goals.push((self.backs, goal));
+        self.place += 1;
+    }
+
+    /// The number of rollbacks to savepoints.
+    pub(super) fn backs(&self) -> u64 {
+        self.backs
+    }
+
+    #[cfg(test)]
+    pub(super) fn goals(&self) -> usize {
+        self.goals.len()
+    }
+
+    /// The earliest place to which a rollback went, of those after the first `backs`.
+    pub(super) fn back_since(&self, backs: u64) -> Option<TransactionPlace> {
+        let later = self.goals.partition_point(|(number, _)| *number <= backs);
+        self.goals.get(later).map(|(_, goal)| TransactionPlace(*goal))
+    }
+
+    /// The newest change of a document.
+    pub fn newest(&self, id: &str) -> Option<&Arc<Mutation>> {
+        let at = self.newest.get(id)?;
+        self.changes.get(*at).map(|change| &change.mutation)
+    }
+
+    /// The change of a document that counts at a place; `None` if there is none.
+    pub fn change_at(&self, id: &str, place: TransactionPlace) -> Option<&Arc<Mutation>> {
+        let mut at = self.newest.get(id).copied();
+        while let Some(change) = at.and_then(|at| self.changes.get(at)) {
+            if change.mutation.seqno.0 <= place.0 {
+                return Some(&change.mutation);
+            }
+            at = change.before;
+        }
+        None
+    }
+
+    /// The changes behind a place, in their order.
+    pub(super) fn after(&self, place: TransactionPlace) -> impl Iterator<Item = &Arc<Mutation>> {
+        let from = self.changes.partition_point(|change| change.mutation.seqno.0 <= place.0);
+        self.changes[from..].iter().map(|change| &change.mutation)
+    }
+
+    /// The last change of each document, in the order of their places.
+    pub fn collapsed(&self) -> Vec<Changed> {
+        let firsts = self.changes.iter().filter(|change| change.before.is_none());
+        let inserted: BTreeMap<&str, bool> =
+            firsts.map(|first| (&*first.mutation.id, first.is_insert)).collect();
+        let last = |(at, change): (usize, &Change)| {
+            let id = &change.mutation.id;
+            (self.newest.get(id) == Some(&at)).then(|| Changed {
+                mutation: Arc::clone(&change.mutation),
+                was_inserted: inserted.get(&**id).copied().unwrap_or(false),
+            })
+        };
+        self.changes.iter().enumerate().filter_map(last).collect()
+    }
+}

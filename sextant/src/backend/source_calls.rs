@@ -1,0 +1,110 @@
+//! Calls to the projectors of a bucket, and when they are tried again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::client::source::source_of;
+use proto::model::bucket::BucketInfo;
+use proto::rpc::api::{Directory, ProjectorApi, WriteReply};
+use proto::{Error, ErrorCode, Result};
+use router::Router;
+use tokio::time::Instant;
+
+use super::counters::Counters;
+
+/// How long a call waits for a vbucket that is being handed over, or for a bucket that another copy takes over.
+pub(super) const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
+/// Time for which a write waits for a projector that does not have a new bucket yet. A projector makes some ten buckets
+/// in a second.
+const NEW_BUCKET_WAIT: Duration = Duration::from_secs(30);
+/// Pause between two tries.
+pub(super) const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
+
+/// Calls the projectors of buckets; cheap to clone.
+#[derive(Clone)]
+pub(super) struct SourceCalls {
+    pub(super) router: Arc<Router>,
+    pub(super) directory: Arc<dyn Directory>,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl SourceCalls {
+    /// Returns the projectors of a bucket according to the newest catalog.
+    pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
+        let catalog = self.router.catalog();
+        let bucket = catalog.buckets.get(&bucket.id).map_or(bucket, |now| &**now);
+        source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
+    }
+
+    /// Reads from the projector of a bucket. While the bucket goes to another one, the read waits.
+    pub(super) async fn read_from<T, F: Future<Output = Result<T>>>(
+        &self,
+        bucket: &BucketInfo,
+        read: impl Fn(Arc<dyn ProjectorApi>) -> F,
+    ) -> Result<T> {
+        let began = Instant::now();
+        loop {
+            match read(self.source(bucket)?).await {
+                Err(error)
+                    if error.code == ErrorCode::NotOwner && began.elapsed() < NOT_HOME_WAIT => {}
+                Err(error) if error.is_retry() && self.may_lead_soon(bucket, began) => {}
+                found => return found,
+            }
+            tokio::time::sleep(NOT_HOME_PAUSE).await;
+        }
+    }
+
+    /// True if another copy of the bucket may answer soon, a short time after the first try.
+    fn may_lead_soon(&self, bucket: &BucketInfo, began: Instant) -> bool {
+        let catalog = self.router.catalog();
+        let has_others = catalog.copies.get(&bucket.id).is_some_and(|copies| copies.wanted > 1);
+        has_others && began.elapsed() < NOT_HOME_WAIT
+    }
+
+    /// Writes to the projector of a bucket, which may not have a new bucket yet.
+    pub(super) async fn write_to<T, F: Future<Output = Result<T>>>(
+        &self,
+        bucket: &BucketInfo,
+        write: impl Fn(Arc<dyn ProjectorApi>) -> F,
+    ) -> Result<T> {
+        let began = Instant::now();
+        let deadline = began + NEW_BUCKET_WAIT;
+        loop {
+            match write(self.source(bucket)?).await {
+                // The projector does not have the bucket yet, or is about to give it away: nothing was written.
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
+                    tokio::time::sleep(NOT_HOME_PAUSE).await;
+                }
+                // Nothing was written, and another copy may take over.
+                Err(error)
+                    if error.code == ErrorCode::Unavailable
+                        && self.may_lead_soon(bucket, began) =>
+                {
+                    tokio::time::sleep(NOT_HOME_PAUSE).await;
+                }
+                done => return done.map_err(in_doubt),
+            }
+        }
+    }
+
+    /// Counts the documents of a write, and its time.
+    pub(super) async fn counted(
+        &self,
+        write: impl Future<Output = Result<WriteReply>>,
+    ) -> Result<WriteReply> {
+        let began = Instant::now();
+        let reply = write.await?;
+        self.counters.documents.inc_by(reply.affected);
+        self.counters.write.observe(began.elapsed().as_secs_f64());
+        Ok(reply)
+    }
+}
+
+/// Says of a write whose connection was lost that its outcome is unknown.
+pub(super) fn in_doubt(error: Error) -> Error {
+    if error.code != ErrorCode::Interrupted {
+        return error;
+    }
+    let message = format!("{}; the write may have been carried out", error.message);
+    Error::new(error.code, message).with_hint("look at the data before you write again")
+}

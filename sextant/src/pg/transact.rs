@@ -1,0 +1,267 @@
+//! The transaction of a session.
+//!
+//! A transaction has snapshot isolation. In each bucket it reads one epoch, which it chooses and leases with its first read there, and
+//! its own changes so far. A transaction that may write reads an epoch that covers everything acknowledged before; a read-only one
+//! reads what the session's consistency asks for. Changes go to the projector of their bucket at once, and from there to the indexers,
+//! where scans of this session see them and nobody else does. COMMIT makes all of them durable, or none. A document that somebody else
+//! has changed behind the epoch makes COMMIT fail with 40001.
+//!
+//! A statement that fails leaves the transaction *failed*: only its end or a savepoint is accepted then. A savepoint is the place
+//! in the transaction's changes and the session's settings. A transaction that goes away without COMMIT is rolled back, also if the
+//! connection is lost.
+
+use std::sync::Arc;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{BucketId, Epoch, TransactionPlace};
+use proto::{Error, ErrorCode, Result};
+
+use super::error::{Notice, WireError, WireResult};
+use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
+use super::transaction::{OpenTransaction, Savepoint, Transaction, Writing};
+use crate::sql::ast::{Statement, TransactionModes};
+use crate::sql::backend::{EpochPin, TransactionView};
+use crate::sql::error::unsupported;
+use crate::sql::plan::IndexPlan;
+
+/// Maximum of savepoints; each takes a copy of the settings.
+const SAVEPOINTS_MAX: usize = 1_000;
+
+impl SessionState {
+    /// Refuses all statements but those that end a failed transaction or go back in it.
+    pub(super) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
+        let ends =
+            matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
+        match &self.transaction {
+            Transaction::Failed(_) if !ends => Err(WireError::failed_transaction()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses writes in a read-only transaction, and definitions in any.
+    pub(super) fn check_writes(&self, statement: &Statement) -> Result<()> {
+        if !writes(statement) {
+            return Ok(());
+        }
+        if self.settings.is_read_only() {
+            let what = "writes and definitions are refused in a read-only transaction";
+            return Err(Error::new(ErrorCode::ReadOnly, what).with_hint(
+                "SET default_transaction_read_only = off, and begin the transaction again",
+            ));
+        }
+        if !writes_documents(statement) && !matches!(self.transaction, Transaction::None) {
+            let what = "definitions inside a transaction are not supported";
+            return Err(unsupported(what, "run the statement on its own, with autocommit on"));
+        }
+        Ok(())
+    }
+
+    /// Notes that a statement failed: an open transaction fails with it. Without a savepoint its changes are rolled back at once.
+    pub(super) fn fail_transaction(&mut self) {
+        self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
+            Transaction::Open(open) if open.savepoints.is_empty() => {
+                Transaction::Failed(OpenTransaction::default())
+            }
+            Transaction::Open(open) => Transaction::Failed(open),
+            other => other,
+        };
+    }
+
+    /// Begins or ends a transaction, or a part of it; returns the command tag.
+    pub(super) async fn transact(&mut self, statement: &Statement) -> Result<&'static str> {
+        match statement {
+            Statement::Begin(modes) => self.begin(modes),
+            Statement::Commit => self.commit().await,
+            Statement::Savepoint(name) => self.savepoint(name),
+            Statement::RollbackTo(name) => self.back_to(name).await,
+            Statement::Release(name) => self.release(name),
+            _ => {
+                self.warn_unless_open();
+                self.end_transaction(false);
+                Ok("ROLLBACK")
+            }
+        }
+    }
+
+    fn begin(&mut self, modes: &TransactionModes) -> Result<&'static str> {
+        if !matches!(self.transaction, Transaction::None) {
+            let message = "there is already a transaction in progress";
+            self.notices.push(Notice::warning("25001", message));
+            self.set_modes(modes, "transaction")?;
+            return Ok("BEGIN");
+        }
+        self.settings.begin();
+        if let Err(error) = self.set_modes(modes, "transaction") {
+            self.settings.end(false);
+            return Err(error);
+        }
+        self.transaction = Transaction::Open(OpenTransaction::default());
+        Ok("BEGIN")
+    }
+
+    fn warn_unless_open(&mut self) {
+        if matches!(self.transaction, Transaction::None) {
+            let message = "there is no transaction in progress";
+            self.notices.push(Notice::warning("25P01", message));
+        }
+    }
+
+    fn end_transaction(&mut self, commit: bool) {
+        self.transaction = Transaction::None;
+        self.settings.end(commit);
+    }
+
+    async fn commit(&mut self) -> Result<&'static str> {
+        self.warn_unless_open();
+        let changes = match &self.transaction {
+            Transaction::Failed(_) => {
+                self.end_transaction(false);
+                return Ok("ROLLBACK");
+            }
+            Transaction::Open(open) => open.changes.clone(),
+            Transaction::None => None,
+        };
+        if let Some(changes) = changes {
+            let snapshot = self.snapshot(changes.bucket().id);
+            // If the wait is interrupted, the outcome is unknown, and no savepoint leads back.
+            self.forget_savepoints();
+            let committed = changes.commit(snapshot).await;
+            match committed {
+                Ok(reply) => self.settings.written.add(reply.position),
+                Err(error) => {
+                    self.end_transaction(false);
+                    return Err(error);
+                }
+            }
+        }
+        self.end_transaction(true);
+        Ok("COMMIT")
+    }
+
+    fn forget_savepoints(&mut self) {
+        if let Transaction::Open(open) = &mut self.transaction {
+            open.savepoints.clear();
+        }
+    }
+
+    fn savepoint(&mut self, name: &str) -> Result<&'static str> {
+        let settings = self.settings.savepoint();
+        let Transaction::Open(open) = &mut self.transaction else {
+            return Err(no_transaction("SAVEPOINT"));
+        };
+        if open.savepoints.len() >= SAVEPOINTS_MAX {
+            let what = format!("a transaction has at most {SAVEPOINTS_MAX} savepoints");
+            let hint = "RELEASE those that are not needed any more";
+            return Err(Error::new(ErrorCode::OverLimit, what).with_hint(hint));
+        }
+        let place = open.place();
+        open.savepoints.push(Savepoint { name: name.to_owned(), place, settings });
+        Ok("SAVEPOINT")
+    }
+
+    async fn back_to(&mut self, name: &str) -> Result<&'static str> {
+        let (Transaction::Open(open) | Transaction::Failed(open)) = &mut self.transaction else {
+            return Err(no_transaction("ROLLBACK TO"));
+        };
+        let at = open.savepoint(name)?;
+        let place = open.savepoints[at].place;
+        match open.changes.clone() {
+            // Another transaction takes the place of the changes, so that none of them comes back late.
+            Some(_) if place == TransactionPlace(0) => open.changes = None,
+            // A failed statement may have left changes of which the session knows nothing.
+            Some(changes) => changes.back_to(place).await?,
+            None => {}
+        }
+        open.savepoints.truncate(at + 1);
+        self.settings.back_to(&open.savepoints[at].settings);
+        self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
+            Transaction::Failed(open) => Transaction::Open(open),
+            other => other,
+        };
+        Ok("ROLLBACK")
+    }
+
+    fn release(&mut self, name: &str) -> Result<&'static str> {
+        let Transaction::Open(open) = &mut self.transaction else {
+            return Err(no_transaction("RELEASE"));
+        };
+        let at = open.savepoint(name)?;
+        open.savepoints.truncate(at);
+        Ok("RELEASE")
+    }
+
+    /// The epoch that the transaction has chosen in a bucket.
+    fn snapshot(&self, bucket: BucketId) -> Option<Epoch> {
+        match &self.transaction {
+            Transaction::Open(open) => open.snapshot(bucket),
+            _ => None,
+        }
+    }
+
+    /// The changes of the open transaction in a bucket, to which a statement adds; `None` outside of a transaction.
+    pub(super) fn writing(&mut self, bucket: &Arc<BucketInfo>) -> Result<Option<Writing>> {
+        let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
+        let changes = match &open.changes {
+            Some(changes) if changes.bucket().id == bucket.id => Arc::clone(changes),
+            Some(changes) => {
+                let (one, other) = (&changes.bucket().name, &bucket.name);
+                let what = format!(
+                    "the transaction writes documents of bucket {one}, and cannot write those of {other}"
+                );
+                return Err(unsupported(
+                    what,
+                    "write the documents of each bucket in a transaction of its own",
+                ));
+            }
+            None => {
+                let owner = format!("user {}, session {}", self.user, self.process);
+                Arc::clone(open.changes.insert(self.backend.begin(bucket, &owner)))
+            }
+        };
+        Ok(Some((changes, open.snapshot(bucket.id))))
+    }
+
+    /// What the open transaction sees of a bucket whose documents it reads; `None` outside of a transaction.
+    pub(super) async fn view(&mut self, bucket: BucketId) -> Result<Option<TransactionView>> {
+        let Transaction::Open(open) = &self.transaction else { return Ok(None) };
+        if open.snapshot(bucket).is_none() {
+            let pin = self.backend.pin_bucket(bucket, SERVE_TIMEOUT_MS).await?;
+            self.keep_pin(bucket, pin);
+        }
+        self.known_view(bucket)
+    }
+
+    /// The same for a bucket that it reads through an index. A read-only transaction needs no newer epoch than its session asks for.
+    pub(super) async fn scan_view(&mut self, plan: &IndexPlan) -> Result<Option<TransactionView>> {
+        let bucket = plan.index.bucket;
+        let is_fixed = self.snapshot(bucket).is_some();
+        if !is_fixed
+            && self.settings.is_read_only()
+            && matches!(self.transaction, Transaction::Open(_))
+        {
+            let consistency = self.settings.consistency(bucket);
+            let pin = self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
+            self.keep_pin(bucket, pin);
+        }
+        self.view(bucket).await
+    }
+
+    fn keep_pin(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>) {
+        if let Transaction::Open(open) = &mut self.transaction {
+            open.pins.insert(bucket, pin);
+        }
+    }
+
+    fn known_view(&self, bucket: BucketId) -> Result<Option<TransactionView>> {
+        let Transaction::Open(open) = &self.transaction else { return Ok(None) };
+        let changes = open.changes.as_ref().filter(|changes| changes.bucket().id == bucket);
+        changes.map_or(Ok(()), |changes| changes.check())?;
+        let own = changes.and_then(|changes| changes.own());
+        Ok(Some(TransactionView { snapshot: open.snapshot(bucket), own }))
+    }
+}
+
+fn no_transaction(what: &str) -> Error {
+    let what = format!("{what} can only be used in a transaction");
+    Error::new(ErrorCode::NoTransaction, what).with_hint("BEGIN begins one")
+}
