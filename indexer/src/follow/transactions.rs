@@ -54,7 +54,7 @@ impl OpenTransactions {
     /// Takes a transaction back to an earlier place.
     pub(super) async fn back_to(&self, id: TransactionId, to: TransactionPlace) -> Result<()> {
         let (store, bucket) = (Arc::clone(&self.store), self.bucket);
-        // What is left of the transaction is written anew, and may be large.
+        // The rest of the transaction is written anew, and may be large.
         self.env.blocking(move || store.back_to(bucket, id, to)).await
     }
 

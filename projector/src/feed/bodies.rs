@@ -5,7 +5,7 @@
 //! of the changes concerns the node, because the node must learn the place. When an index has joined, each transaction is sent anew,
 //! from place zero.
 //!
-//! What was read is sent before anything later is read. So a rollback follows the changes that it takes back.
+//! Changes that were read are sent before anything later is read. So a rollback follows the changes that it takes back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::transactions::reader::{NewChanges, News, TransactionReader};
 /// Changes that become bodies at once, by their size in memory, as for frames.
 const READ_BYTES: usize = 1 << 20;
 
-/// What a stream has sent of the open transactions, and what it sends next.
+/// The open transactions as far as a stream has sent them, and the next changes to send.
 #[derive(Default)]
 pub(super) struct Bodies {
     reader: TransactionReader,

@@ -220,7 +220,7 @@ impl Transactions {
         ids.into_iter().filter(is_gone).collect()
     }
 
-    /// What a transaction has made of some documents, up to a place.
+    /// The documents of some ids as a transaction has changed them, up to a place.
     pub fn own_documents(
         &self,
         own: OwnView,

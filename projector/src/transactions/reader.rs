@@ -1,4 +1,4 @@
-//! What a stream has sent of the open transactions, and what it has not.
+//! The open transactions as far as a stream has sent them, and the changes that it has not sent.
 //!
 //! For each transaction a reader has a place. It takes the changes behind that place, and moves it. A rollback to before the place is told
 //! first, and takes the reader's place back with it. The reader looks only at transactions that have changed since its last look.
@@ -12,7 +12,7 @@ use super::open::Transactions;
 use super::transaction::Transaction;
 use documents::mutation::Mutation;
 
-/// What a stream has of the open transactions of a bucket.
+/// The state of a stream among the open transactions of a bucket.
 #[derive(Default)]
 pub struct TransactionReader {
     known: BTreeMap<TransactionId, Known>,
@@ -22,7 +22,7 @@ pub struct TransactionReader {
     ended: u64,
 }
 
-/// What a stream has of one transaction.
+/// The state of a stream in one transaction.
 struct Known {
     number: u64,
     place: TransactionPlace,
@@ -42,7 +42,7 @@ pub struct NewChanges {
     pub changes: Vec<Arc<Mutation>>,
 }
 
-/// What a stream has to say, in this order.
+/// The news for a stream, in this order.
 #[derive(Default)]
 pub struct News {
     /// Transactions that have ended.

@@ -45,8 +45,7 @@ id!(/// One move of one slice; numbers are never used twice.
     MoveId(u64));
 id!(/// A transaction: a random number that its session has drawn. It names the transaction at every node.
     TransactionId(u64));
-id!(/// A place in a transaction: the number of changes of documents that it has made so far. Places only grow, also when changes are
-    /// rolled back.
+id!(/// A place in a transaction: the number of its changes of documents and of its rollbacks to savepoints so far. Places only grow.
     TransactionPlace(u64));
 
 /// One generation of an index, as a node keeps it: its slices, files and messages are all of this one generation, and

@@ -53,7 +53,7 @@ pub enum Consistency {
     Epoch(Epoch),
 }
 
-/// What a transaction sees of its own changes: those up to a place.
+/// The changes of a transaction that the transaction itself sees: those up to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnView {
     /// The transaction.

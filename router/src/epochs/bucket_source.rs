@@ -1,6 +1,6 @@
 //! The source of a bucket, and the epoch that a transaction reads in it.
 //!
-//! A transaction that may write reads an epoch that covers everything acknowledged before its first read. Else a transaction that
+//! A transaction that may write reads an epoch that covers everything acknowledged before its first read. Otherwise a transaction that
 //! reads what its session has committed before, and writes it back, would conflict with that commit, at each try again. The epoch
 //! belongs to the bucket: documents are read as of its cut, also while no index has applied it, and a scan waits until its slices have.
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::model::bucket::BucketInfo;
-use proto::model::bucket::SourceKind;
+use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::ids::{IndexId, NodeId, SliceId, TopologyNo, Vbuuid};
 use proto::model::index::{IndexSpec, IndexState};

@@ -71,7 +71,7 @@ struct Documents {
     backend: Arc<dyn Backend>,
     /// Its ids are the remaining ones in reverse order.
     plan: DocumentPlan,
-    /// What the transaction sees, in which the statement runs.
+    /// The view of the transaction in which the statement runs.
     view: Option<TransactionView>,
     found: VecDeque<(String, Bytes)>,
     /// Number of ids in one call.

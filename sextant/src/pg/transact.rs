@@ -2,7 +2,7 @@
 //!
 //! A transaction has snapshot isolation. In each bucket it reads one epoch, which it chooses and leases with its first read there, and
 //! its own changes so far. A transaction that may write reads an epoch that covers everything acknowledged before; a read-only one
-//! reads what the session's consistency asks for. Changes go to the projector of their bucket at once, and from there to the indexers,
+//! reads what the session's consistency asks for, if its first read of a bucket is a scan. Changes go to the projector of their bucket at once, and from there to the indexers,
 //! where scans of this session see them and nobody else does. COMMIT makes all of them durable, or none. A document that somebody else
 //! has changed behind the epoch makes COMMIT fail with 40001.
 //!

@@ -99,7 +99,7 @@ pub trait Backend: Send + Sync + 'static {
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>>;
 }
 
-/// What a transaction sees of a bucket.
+/// The view that a transaction has of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionView {
     /// The epoch that it reads; `None` for the present.

@@ -6,7 +6,8 @@
 //! change of the transaction replaces or takes back have a mark that no statement has, so one that appears in the log is a violation.
 //!
 //! - A scan, or a read of documents, in the transaction shows the model at the cut of the transaction's epoch with the changes so far.
-//! - After a commit nobody else has changed one of its documents between that cut and the commit.
+//! - After a commit nobody else has changed one of its documents between that cut and the commit. The client has no other writer of
+//!   the bucket while a transaction runs, so the runs provoke no conflict yet; `clusters::transactions` does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

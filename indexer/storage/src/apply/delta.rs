@@ -34,7 +34,7 @@ const PREFETCHED: usize = 64;
 /// The documents that the back index remembers, of those that an epoch names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remembered {
-    /// Those that have entries, or had some.
+    /// Documents that have entries, or had some.
     Changes,
     /// Each, in every slice that it could have entries in. For a build: the backfill may still bring the document.
     EverySlice,

@@ -68,7 +68,7 @@ struct Changes {
     all: Vec<(u64, String, State)>,
 }
 
-/// What a snapshot must show, whenever it is read.
+/// The rows that a snapshot must show, whenever it is read.
 struct Held {
     snapshot: Arc<dyn Snapshot>,
     index: LocalIndexId,

@@ -51,7 +51,7 @@ impl OwnPart {
         let staged = {
             let writer = read(&self.writer);
             let delta = EpochDelta::look_up(&self.info, &writer, &version, documents)?;
-            // What the documents had before is not known here, so each is remembered, also one without entries.
+            // The earlier entries of the documents are not known here, so each document is remembered, also one without entries.
             delta.stage(Remembered::EveryDocument, epoch_of(from))?
         };
         let run = staged.publish(&mut write(&self.writer), epoch_of(from));

@@ -28,7 +28,7 @@ fn gap(id: TransactionId, at: TransactionPlace, what: String) -> Error {
     Error::new(ErrorCode::DropData, text)
 }
 
-/// What a view sees of a transaction in an index.
+/// The part of a transaction in an index, as a view sees it.
 pub enum Seen {
     /// The node has not come to the view's place.
     NotYet,

@@ -3,7 +3,7 @@
 //! A transaction is known by the number that its session has drawn. The leading projector of the bucket keeps its changes until it
 //! ends, in memory only: a projector that restarts, or another copy that takes over, does not know it, and its session learns
 //! that with its next call (`Conflict`). The first write of a transaction begins it there; it has a *place*, the number of its
-//! changes so far. Each call names the place that its caller knows, so that nothing is done twice and nothing is left out.
+//! changes and rollbacks so far. Each call names the place that its caller knows, so that nothing is done twice and nothing is left out.
 //!
 //! A transaction that has read anything reads one epoch, its *snapshot*. The commit of such a transaction is refused if any
 //! document that it changes was changed by somebody else behind the snapshot: the first committer wins (snapshot isolation). A
