@@ -8,6 +8,14 @@ use proto::model::node::NodeInfo;
 use proto::rpc::api::TRANSACTION_KEPT_MS;
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 
+/// Memory of all open transactions by default.
+const TRANSACTIONS_BYTES_MAX: usize = 256 << 20;
+
+/// The part of the memory of all transactions that one may take: a quarter is left to the others.
+fn share_of_one(bytes: usize) -> usize {
+    bytes / 4 * 3
+}
+
 /// The settings of a projector.
 #[derive(Clone)]
 pub struct Config {
@@ -23,6 +31,9 @@ pub struct Config {
     pub unpublished_bytes_max: usize,
     /// The limit of the changes of one transaction, in bytes: its commit is one request of the log.
     pub transaction_bytes_max: usize,
+    /// The same in a bucket with several copies: the other copies take a commit in one message, and their leader waits for
+    /// each for a second.
+    pub copied_transaction_bytes_max: usize,
     /// The limit of the changes of all open transactions, in bytes: they are in memory.
     pub transactions_bytes_max: usize,
     /// The limit of open transactions of a bucket.
@@ -54,9 +65,9 @@ impl Config {
             // Seconds of bulk load without a leading coordinator, and no more than an indexer can collect for one
             // epoch.
             unpublished_bytes_max: 128 << 20,
-            // As much as one statement may have.
-            transaction_bytes_max: 16 << 20,
-            transactions_bytes_max: 64 << 20,
+            transaction_bytes_max: share_of_one(TRANSACTIONS_BYTES_MAX),
+            copied_transaction_bytes_max: 16 << 20,
+            transactions_bytes_max: TRANSACTIONS_BYTES_MAX,
             // As many as there may be sessions.
             transactions_max: 1000,
             transaction_kept: Duration::from_millis(TRANSACTION_KEPT_MS),
@@ -69,5 +80,11 @@ impl Config {
             stream_bytes_max: 8 << 20,
             frames_ahead_bytes_max: FRAMES_AHEAD_BYTES_MAX,
         }
+    }
+
+    /// Sets the memory of all open transactions.
+    pub fn set_transactions_bytes(&mut self, bytes: usize) {
+        self.transaction_bytes_max = share_of_one(bytes);
+        self.transactions_bytes_max = bytes;
     }
 }

@@ -180,6 +180,7 @@ mod tests {
             branches: vec![vec![(Vbuuid(1), 0)]; 2],
             ownership,
             given_up: Default::default(),
+            commits: Default::default(),
         };
         let store = MemoryStore::default();
         store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
@@ -190,7 +191,7 @@ mod tests {
             Arc::new(Mutation::new((vbucket, seqno), id, MutationKind::Upsert, document))
         };
         let mutations = (0..2000).map(entry).collect();
-        let changes = Batch { mutations, record: None };
+        let changes = Batch { mutations, ..Batch::default() };
         store.commit(BUCKET, changes).expect("a batch");
         (store, Bucket::new(record, &[Seqno(1000); 2], 1 << 20))
     }

@@ -21,6 +21,8 @@ mod streams;
 mod timestamps;
 #[path = "service/transaction_conflicts.rs"]
 mod transaction_conflicts;
+#[path = "service/transaction_outcomes.rs"]
+mod transaction_outcomes;
 #[path = "service/transaction_streams.rs"]
 mod transaction_streams;
 #[path = "service/transactions.rs"]

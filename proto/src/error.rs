@@ -89,6 +89,8 @@ pub enum ErrorCode {
     NoSavepoint,
     /// Caller: the statement needs a transaction (25P01).
     NoTransaction,
+    /// Caller: nobody knows if a transaction was committed (08007); the data tells.
+    InDoubt,
 }
 
 /// The remedy for an error.
@@ -151,6 +153,7 @@ impl ErrorCode {
             Conflict => "40001",
             NoSavepoint => "3B001",
             NoTransaction => "25P01",
+            InDoubt => "08007",
         }
     }
 }

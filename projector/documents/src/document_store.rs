@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
+use proto::model::commits::Committed;
 
 /// Makes a batch visible that its log has.
 pub type ShowBatch = Box<dyn FnOnce() -> Result<()> + Send>;
@@ -22,6 +23,15 @@ pub struct Batch {
     pub mutations: Vec<Arc<Mutation>>,
     /// The new record, if a branch began.
     pub record: Option<BucketRecord>,
+    /// The transactions whose commits are among the mutations, in their order.
+    pub commits: Vec<Committed>,
+}
+
+impl Batch {
+    /// True if nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.mutations.is_empty() && self.record.is_none() && self.commits.is_empty()
+    }
 }
 
 /// A document of a snapshot.

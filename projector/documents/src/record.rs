@@ -9,6 +9,7 @@ use proto::model::ids::{Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
 use super::ownership::Ownership;
+use proto::model::commits::NewestCommits;
 
 /// The record of a bucket in a store, besides the bucket's contents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub struct BucketRecord {
     /// Branches of pushed vbuckets that were begun and are no longer part of the history, newest first and at most
     /// [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
+    /// The newest commits of transactions.
+    pub commits: NewestCommits,
 }
 
 /// The random id of a stored bucket.

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use proto::model::commits::NewestCommits;
 use proto::model::history::{Branches, SourceHistory, common_end};
 use proto::model::ids::{Seqno, VbucketId};
 use proto::plant::{self, Plant};
-use proto::rpc::api::CopiedMutation;
+use proto::rpc::api::{CopiedGroup, CopiedMutation};
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::bucket::Bucket;
@@ -17,7 +18,7 @@ use crate::source::gate::Closed;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
 use documents::document_store::{Batch, ShowBatch};
-use documents::record::is_partial;
+use documents::record::{BucketRecord, is_partial};
 
 fn at(vbucket: VbucketId) -> usize {
     usize::from(vbucket.0)
@@ -159,7 +160,7 @@ impl Writer {
         branches[at(vbucket)] = known.cloned().unwrap_or_default();
         branches[at(vbucket)].retain(|(_, began)| Seqno(*began) <= end);
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
-        let batch = Batch { mutations, record: Some(record) };
+        let batch = Batch { mutations, record: Some(record), ..Batch::default() };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
         bucket.set_copied(branches, [(vbucket, end)]);
         Ok(())
@@ -179,14 +180,19 @@ impl Writer {
         let ends = check_order(bucket, &mutations)?;
         let branches = branches_of(base);
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
-        let batch = Batch { mutations, record: Some(record) };
+        let batch = Batch { mutations, record: Some(record), ..Batch::default() };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
         bucket.set_copied(branches, (0..).map(VbucketId).zip(ends));
         Ok(())
     }
 
-    /// Takes over the branches of the leader at the beginning of a session. The copy has exactly what the leader has there.
-    pub fn take_branches(&self, bucket: &Bucket, base: &SourceHistory) -> Result<()> {
+    /// Takes over the branches and the commits of the leader at the beginning of a session. The copy has exactly what the leader has there.
+    pub fn take_branches(
+        &self,
+        bucket: &Bucket,
+        base: &SourceHistory,
+        commits: &NewestCommits,
+    ) -> Result<()> {
         let _gate = bucket.gate.close();
         check_follows(bucket)?;
         let is_there = |(vbucket, position): (VbucketId, proto::model::cut::Position)| {
@@ -198,10 +204,13 @@ impl Writer {
             return Err(out_of_order(vbucket, position.seqno));
         }
         let branches = branches_of(base);
-        if branches != bucket.branches() {
-            let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        if branches != bucket.branches() || *commits != bucket.commits() {
+            let ownership = (*bucket.ownership()).clone();
+            let record = bucket.record_with(branches.clone(), ownership);
+            let record = BucketRecord { commits: commits.clone(), ..record };
             self.store.put_records(&[record])?;
             bucket.set_branches(branches);
+            bucket.set_commits(commits.clone());
         }
         Ok(())
     }
@@ -210,16 +219,20 @@ impl Writer {
     pub fn append_groups<'b>(
         &self,
         bucket: &'b Bucket,
-        groups: Vec<Vec<CopiedMutation>>,
+        groups: Vec<CopiedGroup>,
     ) -> Result<Appended<'b>> {
         let gate = bucket.gate.close();
         check_follows(bucket)?;
-        let mutations: Vec<_> = groups.into_iter().flatten().map(mutation).collect();
+        let (mut mutations, mut commits) = (Vec::new(), Vec::new());
+        for group in groups {
+            mutations.extend(group.mutations.into_iter().map(mutation));
+            commits.extend(group.commits);
+        }
         check_order(bucket, &mutations)?;
-        let batch = Arc::new(Batch { mutations, record: None });
+        let batch = Arc::new(Batch { mutations, commits, ..Batch::default() });
         let show = self.store.log(bucket.info.id, &batch);
         let show = show.inspect_err(|_| self.failed.notify_one())?;
-        bucket.extend(&batch.mutations);
+        bucket.extend(&batch.mutations, &batch.commits);
         Ok(Appended { mutations: batch.mutations.clone(), show, _gate: gate })
     }
 

@@ -137,6 +137,7 @@ async fn make_anew(projector: &Arc<Projector>, id: BucketId, leader: &SourceHist
         info: (*info).clone(),
         ownership: Ownership::default(),
         given_up: BTreeMap::new(),
+        commits: Default::default(),
     };
     tracing::warn!(bucket = %info.name, "a damaged copy is made anew: another copy has everything");
     let (store, made) = (projector.store(), record.clone());

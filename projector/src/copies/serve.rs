@@ -8,7 +8,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::Position;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{NodeId, Seqno, VbucketId, vbucket_of};
-use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest};
+use proto::rpc::api::{CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
@@ -62,7 +62,10 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
 /// The history with everything that the log has, also what nobody may see yet.
 async fn logged(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
     let at = Arc::clone(bucket);
-    let history = move || at.logged_with(|| Ok(())).unwrap_or_else(|_| at.history());
+    let history = move || match at.logged_with(|| Ok(())) {
+        Ok((history, _)) => history,
+        Err(_) => at.history(),
+    };
     projector.env.blocking(history).await
 }
 
@@ -72,13 +75,13 @@ async fn begin(projector: &Projector, bucket: &Arc<Bucket>, node: NodeId) -> Res
     let now = Instant::now();
     let begun = move || {
         let mut is_awaited = false;
-        let base = at.logged_with(|| {
+        let (base, commits) = at.logged_with(|| {
             is_awaited = at.links.begin(node, session, now)?;
             Ok(())
         })?;
         let extents = store.extents(at.info.id)?;
         let purged = extents.iter().map(|extent| extent.purged).collect();
-        Ok(CopyAnswer::Begun { session, base, purged, is_awaited })
+        Ok(CopyAnswer::Begun { session, base, purged, commits, is_awaited })
     };
     projector.env.blocking(begun).await
 }
@@ -158,8 +161,11 @@ fn show(projector: &Projector, bucket: &Arc<Bucket>) {
     });
 }
 
-fn copied_groups(groups: &[Arc<Batch>]) -> Vec<Vec<CopiedMutation>> {
-    let group = |batch: &Arc<Batch>| batch.mutations.iter().map(|m| copied(m)).collect();
+fn copied_groups(groups: &[Arc<Batch>]) -> Vec<CopiedGroup> {
+    let group = |batch: &Arc<Batch>| CopiedGroup {
+        mutations: batch.mutations.iter().map(|m| copied(m)).collect(),
+        commits: batch.commits.clone(),
+    };
     groups.iter().map(group).collect()
 }
 

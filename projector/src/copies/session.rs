@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::model::copies::{Copies, CopyRole};
 use proto::plant::{self, Plant};
-use proto::rpc::api::{CopiedMutation, CopyAnswer, CopyQuestion};
+use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
 
@@ -32,7 +32,7 @@ impl Follower {
         let leader = self.leader(copies)?;
         let session = loop {
             let begun = leader.ask(CopyQuestion::Begin).await?;
-            let CopyAnswer::Begun { session, base, purged, is_awaited } = begun else {
+            let CopyAnswer::Begun { session, base, purged, commits, is_awaited } = begun else {
                 return Err(unexpected());
             };
             let role = self.projector.copies_of(id).map_or(CopyRole::None, |now| now.role(me));
@@ -45,8 +45,10 @@ impl Follower {
             }
             let is_free = role == CopyRole::Joining && !is_awaited;
             if fill(self, &leader, (&base, &purged), is_free).await? {
-                let base = base.clone();
-                self.exclusively(move |writer, bucket| writer.take_branches(bucket, &base)).await?;
+                let take = move |writer: &Writer, bucket: &Bucket| {
+                    writer.take_branches(bucket, &base, &commits)
+                };
+                self.exclusively(take).await?;
                 break session;
             }
         };
@@ -91,8 +93,9 @@ impl Follower {
     }
 
     /// Makes groups durable. The documents take them while the leader is told.
-    async fn append(&self, groups: Vec<Vec<CopiedMutation>>) -> Result<()> {
-        let sizes = groups.iter().flatten().map(|copied| copied.id.len() + copied.document.len());
+    async fn append(&self, groups: Vec<CopiedGroup>) -> Result<()> {
+        let mutations = groups.iter().flat_map(|group| &group.mutations);
+        let sizes = mutations.map(|copied| copied.id.len() + copied.document.len());
         let kind = match sizes.sum::<usize>() <= SMALL_BYTES_MAX {
             true => Work::Brief,
             false => Work::Exclusive,

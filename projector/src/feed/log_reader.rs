@@ -114,6 +114,7 @@ mod tests {
             branches,
             ownership: Default::default(),
             given_up: Default::default(),
+            commits: Default::default(),
         };
         record.ownership.owned = [VbucketId(0)].into_iter().collect();
         let store = MemoryStore::default();

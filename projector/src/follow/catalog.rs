@@ -227,5 +227,11 @@ fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
     let ownership =
         Ownership::default().with_assignment(&info.assignment, projector.config.node.id);
     let (info, branches) = (info.clone(), vec![Branches::new(); usize::from(info.vbuckets)]);
-    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
+    BucketRecord {
+        info,
+        branches,
+        ownership,
+        given_up: BTreeMap::new(),
+        commits: Default::default(),
+    }
 }

@@ -85,7 +85,7 @@ impl Writer {
         let given_up = record.given_up.clone();
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
-        let batch = Batch { mutations, record: Some(record) };
+        let batch = Batch { mutations, record: Some(record), ..Batch::default() };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
         bucket.set_given_up(given_up);
         bucket.set_copied(branches, [(vbucket, end)]);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use proto::model::commits::{Committed, Fate};
 use proto::model::cut::WritePosition;
 use proto::model::ids::{Epoch, TransactionId, TransactionPlace, vbucket_of};
 use proto::rpc::api::{
@@ -51,7 +52,7 @@ impl Projector {
         let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await?;
         let is_quick = unknown.is_empty() && writes.document_bytes() <= INLINE_BYTES_MAX;
         let (store, of) = (self.store(), Arc::clone(&bucket));
-        let limits = self.transaction_limits.clone();
+        let limits = self.transaction_limits.in_bucket(bucket.links.is_alone());
         let writing = move || {
             let writing = Writing { at, owner: &owner, snapshot, writes: &writes, unknown };
             write(&*store, &of, writing, &limits)
@@ -71,7 +72,7 @@ impl Projector {
         &self,
         request: TransactionCommit,
     ) -> Result<WriteReply> {
-        let TransactionCommit { bucket, transaction, place, snapshot } = request;
+        let TransactionCommit { bucket, transaction, place, snapshot, behind } = request;
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
         let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await;
         let (snapshot, failed) = match snapshot {
@@ -81,11 +82,23 @@ impl Projector {
         let of = Arc::clone(&bucket.transactions);
         let begin = move || of.commit((transaction, place), snapshot, Instant::now());
         let committing = match place.0 > INLINE_CHANGES_MAX {
-            true => self.env.blocking(begin).await?,
-            false => begin()?,
+            true => self.env.blocking(begin).await,
+            false => begin(),
+        };
+        let committing = match committing {
+            // A transaction ends behind its commit, so one that is not open has its fate.
+            Err(error) if !bucket.transactions.is_open(transaction) => {
+                return answer_again(&bucket, (transaction, behind), error);
+            }
+            committing => committing?,
         };
         if let Some(error) = failed {
             return Err(error);
+        }
+        if let Some(committing) = &committing {
+            // Other copies may have joined since it was written.
+            let limits = self.transaction_limits.in_bucket(bucket.links.is_alone());
+            limits.check_commit(transaction, committing.bytes())?;
         }
         let Some(committing) = committing else {
             let position = WritePosition { bucket: bucket.info.id, positions: Vec::new() };
@@ -146,6 +159,31 @@ impl Projector {
     }
 }
 
+/// Answers the commit of a transaction that is not open, by what became of it.
+fn answer_again(
+    bucket: &Bucket,
+    (transaction, behind): (TransactionId, u64),
+    not_open: Error,
+) -> Result<WriteReply> {
+    let fate = bucket.fate(transaction, behind);
+    // A leader whose lease has ended may lack commits of its successor.
+    bucket.check_open()?;
+    match fate {
+        Fate::Committed(Committed { affected, positions, .. }) => {
+            let position = WritePosition { bucket: bucket.info.id, positions };
+            Ok(WriteReply { affected, position })
+        }
+        Fate::RolledBack => Err(not_open),
+        Fate::Forgotten => {
+            let name = &bucket.info.name;
+            let what = format!(
+                "bucket {name} does not remember if transaction {transaction} was committed"
+            );
+            Err(Error::new(ErrorCode::InDoubt, what).with_hint("look at the data"))
+        }
+    }
+}
+
 /// A write in a transaction.
 struct Writing<'w> {
     at: (TransactionId, TransactionPlace),
@@ -176,7 +214,8 @@ fn write(
         known.insert(id, exists);
     }
     check_kept(store, bucket, snapshot.as_ref(), known.keys())?;
-    let request = WriteIn { at, owner, snapshot, writes, known: &known };
+    let behind = bucket.commit_count();
+    let request = WriteIn { at, owner, snapshot, writes, known: &known, behind };
     bucket.transactions.write(&bucket.info, request, limits, Instant::now())
 }
 

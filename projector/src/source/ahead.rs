@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proto::model::commits::NewestCommits;
 use proto::model::cut::Position;
 use proto::model::history::Branches;
 
@@ -17,10 +18,12 @@ pub(super) struct Ahead {
     unshown: VecDeque<Unshown>,
 }
 
-/// The ends of the vbuckets and their branches, with everything that was numbered.
+/// The ends of the vbuckets, their branches and the newest commits, with everything that was numbered.
+#[derive(Clone)]
 pub(super) struct Positions {
     pub(super) next: Vec<Position>,
     pub(super) branches: Vec<Branches>,
+    pub(super) commits: NewestCommits,
 }
 
 /// A group between its turns.

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proto::lock::lock;
 use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::bucket::BucketInfo;
+use proto::model::commits::{Committed, Fate, NewestCommits};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
-use proto::model::ids::{Seqno, VbucketId};
+use proto::model::ids::{Seqno, TransactionId, VbucketId};
 use tokio::sync::watch;
 
 use proto::Result;
@@ -60,6 +61,7 @@ pub(super) struct SourceState {
     /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
     joined_at: JoinedAt,
     given_up: BTreeMap<VbucketId, Branches>,
+    commits: NewestCommits,
     /// Counts the losses of history.
     losses: u64,
     head: Head,
@@ -83,7 +85,7 @@ impl SourceState {
 impl Bucket {
     /// Creates a bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches, ownership, given_up } = record;
+        let BucketRecord { info, branches, ownership, given_up, commits } = record;
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,
@@ -97,6 +99,7 @@ impl Bucket {
             assignment: Arc::default(),
             joined_at: BTreeMap::new(),
             given_up,
+            commits,
             losses: 0,
             head: Head::new(head_bytes_max),
             epochs: VecDeque::new(),
@@ -164,17 +167,41 @@ impl Bucket {
     /// The positions and branches as readers see them.
     pub(super) fn published(&self) -> Positions {
         let next = self.durable().iter().map(|(_, position)| position).collect();
-        Positions { next, branches: self.branches() }
+        Positions { next, branches: self.branches(), commits: self.commits() }
     }
 
     /// The history with everything that the log has, and what `also` does at that place. Waits for the group that is being logged.
-    pub fn logged_with(&self, also: impl FnOnce() -> Result<()>) -> Result<SourceHistory> {
-        let (next, branches) = self.gate.logged(|| self.published(), also)?;
-        Ok(SourceHistory {
+    pub fn logged_with(
+        &self,
+        also: impl FnOnce() -> Result<()>,
+    ) -> Result<(SourceHistory, NewestCommits)> {
+        let Positions { next, branches, commits } = self.gate.logged(|| self.published(), also)?;
+        let history = SourceHistory {
             durable: Cut::from_positions(next),
             logs: Arc::new(FailoverLogs::new(branches)),
             kept: VbucketSet::all(self.info.vbuckets),
-        })
+        };
+        Ok((history, commits))
+    }
+
+    /// The newest commits of transactions that readers see.
+    pub fn commits(&self) -> NewestCommits {
+        self.state().commits.clone()
+    }
+
+    /// The number of commits of transactions that readers see.
+    pub fn commit_count(&self) -> u64 {
+        self.state().commits.count()
+    }
+
+    /// The fate of a transaction that is not open and began behind so many commits.
+    pub fn fate(&self, transaction: TransactionId, behind: u64) -> Fate {
+        self.state().commits.fate(transaction, behind)
+    }
+
+    /// Takes over the commits of the leading copy.
+    pub fn set_commits(&self, commits: NewestCommits) {
+        self.state().commits = commits;
     }
 
     /// The vbuckets that this projector owns.
@@ -223,8 +250,8 @@ impl Bucket {
         let state = self.state();
         let branches = state.logs.iter().map(|(_, branches)| branches.clone()).collect();
         let ownership = Ownership::clone(&state.ownership);
-        let given_up = state.given_up.clone();
-        BucketRecord { info: self.info.clone(), branches, ownership, given_up }
+        let (given_up, commits) = (state.given_up.clone(), state.commits.clone());
+        BucketRecord { info: self.info.clone(), branches, ownership, given_up, commits }
     }
 
     /// The bucket's record with other branches and another ownership.
@@ -238,7 +265,12 @@ impl Bucket {
     }
 
     /// Publishes a committed group.
-    pub fn publish(&self, mutations: Vec<Arc<Mutation>>, branches: Option<Vec<Branches>>) {
+    pub fn publish(
+        &self,
+        mutations: Vec<Arc<Mutation>>,
+        branches: Option<Vec<Branches>>,
+        commits: &[Committed],
+    ) {
         let bytes = mutations.iter().map(|mutation| mutation.bytes()).sum();
         let last = mutations.last().map(|mutation| (mutation.vbucket, mutation.seqno));
         let mut state = self.state();
@@ -254,6 +286,7 @@ impl Bucket {
             state.durable.set(mutation.vbucket, position);
             state.head.push(mutation);
         }
+        commits.iter().for_each(|committed| state.commits.add(committed));
         state.head.trim();
         drop(state);
         self.changed.send_modify(|count| *count += 1);
@@ -264,7 +297,10 @@ impl Bucket {
     pub fn lose_history(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
         let mut state = self.state();
         state.set_logs(branches);
-        ends.iter().for_each(|(vbucket, seqno)| state.set_end(*vbucket, *seqno));
+        for (vbucket, seqno) in ends {
+            state.set_end(*vbucket, *seqno);
+            state.commits.go_back(*vbucket, *seqno);
+        }
         state.losses += 1;
         state.head.clear();
         drop(state);
@@ -296,9 +332,10 @@ impl Bucket {
     }
 
     /// Adds mutations that the leading copy has numbered. Nobody reads them here.
-    pub fn extend(&self, mutations: &[Arc<Mutation>]) {
+    pub fn extend(&self, mutations: &[Arc<Mutation>], commits: &[Committed]) {
         let mut state = self.state();
         mutations.iter().for_each(|mutation| state.set_end(mutation.vbucket, mutation.seqno));
+        commits.iter().for_each(|committed| state.commits.add(committed));
     }
 
     /// Sets the ends of vbuckets that are not owned.
@@ -309,7 +346,10 @@ impl Bucket {
     ) {
         let mut state = self.state();
         state.set_logs(branches);
-        ends.into_iter().for_each(|(vbucket, end)| state.set_end(vbucket, end));
+        for (vbucket, end) in ends {
+            state.set_end(vbucket, end);
+            state.commits.go_back(vbucket, end);
+        }
     }
 
     /// Reads the head from a position on: everything, or about the given number of bytes but at least one mutation.

@@ -20,7 +20,13 @@ fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
     let branches = (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect();
     let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Default::default() };
-    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
+    BucketRecord {
+        info,
+        branches,
+        ownership,
+        given_up: BTreeMap::new(),
+        commits: Default::default(),
+    }
 }
 
 #[test]
@@ -34,7 +40,7 @@ fn the_head_is_bounded_and_reports_dropped_positions() {
         *next += 1;
         let (document, kind) = (Bytes::from_static(b"1"), MutationKind::Upsert);
         let mutation = Mutation::new((vbucket, Seqno(*next)), id.into(), kind, document);
-        bucket.publish(vec![Arc::new(mutation)], None);
+        bucket.publish(vec![Arc::new(mutation)], None, &[]);
     };
     publish("first");
     let (found, next) = bucket.read_head(begin, 10).expect("nothing was forgotten");

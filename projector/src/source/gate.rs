@@ -22,8 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::Result;
 use proto::lock::{lock, try_lock};
-use proto::model::cut::Position;
-use proto::model::history::Branches;
 
 use super::ahead::{Ahead, Positions};
 use super::links::Links;
@@ -113,16 +111,16 @@ impl Gate {
         lock(&self.show)
     }
 
-    /// The positions and branches behind everything that the log has, and what `also` does at that place.
+    /// The positions behind everything that the log has, and what `also` does at that place.
     pub(super) fn logged(
         &self,
         published: impl FnOnce() -> Positions,
         also: impl FnOnce() -> Result<()>,
-    ) -> Result<(Vec<Position>, Vec<Branches>)> {
+    ) -> Result<Positions> {
         let mut ahead = lock(&self.log);
         also()?;
         let behind = ahead.take(published);
-        let found = (behind.next.clone(), behind.branches.clone());
+        let found = behind.clone();
         ahead.put(behind);
         Ok(found)
     }

@@ -146,7 +146,8 @@ fn a_joining_copy_far_behind_is_not_awaited_and_one_that_is_awaited_stays_so_und
         let document = bytes::Bytes::from(vec![b' '; NEAR_BYTES]);
         let kind = proto::rpc::mutation::MutationKind::Upsert;
         let mutation = documents::mutation::Mutation::new(place, "id".into(), kind, document);
-        links.add(Some(&Arc::new(Batch { mutations: vec![Arc::new(mutation)], record: None })))
+        links
+            .add(Some(&Arc::new(Batch { mutations: vec![Arc::new(mutation)], ..Batch::default() })))
     };
     links.begin(OTHER, 7, now).expect("a session");
     links.heard(OTHER, 7, (0, 0), now).expect("filled");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proto::model::commits::{Committed, NewestCommits};
 use proto::model::cut::Position;
 use proto::model::history::Branches;
 
@@ -16,6 +17,7 @@ pub(super) struct PendingChanges {
     pub(super) bucket: Arc<Bucket>,
     pub(super) next: Vec<Position>,
     pub(super) branches: Vec<Branches>,
+    pub(super) commits: NewestCommits,
     pub(super) ownership: Arc<Ownership>,
     pub(super) changes: Batch,
     newest: Newest,
@@ -24,13 +26,20 @@ pub(super) struct PendingChanges {
 impl PendingChanges {
     /// Changes behind everything that was numbered.
     pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
-        let Positions { next, branches } = behind;
+        let Positions { next, branches, commits } = behind;
         let (changes, newest) = (Batch::default(), Newest::default());
-        Self { next, branches, ownership: bucket.ownership(), changes, newest, bucket }
+        let ownership = bucket.ownership();
+        Self { next, branches, commits, ownership, changes, newest, bucket }
     }
 
     pub(super) fn add(&mut self, mutation: Mutation) {
         self.changes.mutations.push(Arc::new(mutation));
+    }
+
+    /// Adds the commit of a transaction whose mutations were added.
+    pub(super) fn commit(&mut self, committed: Committed) {
+        self.commits.add(&committed);
+        self.changes.commits.push(committed);
     }
 
     /// The group's last mutation of an id.

@@ -187,10 +187,10 @@ impl Writer {
         for job in jobs {
             answers.push((group.stage(job.work), job.room));
         }
-        let PendingChanges { changes, next, branches, .. } = group.pending;
-        turn.put(Positions { next, branches });
+        let PendingChanges { changes, next, branches, commits, .. } = group.pending;
+        turn.put(Positions { next, branches, commits });
         let (batch, is_shown) = (Arc::new(changes), Arc::new(AtomicBool::new(false)));
-        let has_changes = !batch.mutations.is_empty();
+        let has_changes = !batch.is_empty();
         // The other copies write the group while it is synced here.
         let number = match has_changes || bucket.gate.waiting() > 0 {
             true => bucket.links.add(has_changes.then_some(&batch)),
@@ -222,7 +222,7 @@ impl Writer {
             Ok(()) if fate == Fate::Abandoned => return Err(bucket.in_doubt()),
             Ok(()) => {
                 let branches = batch.record.as_ref().map(|record| record.branches.clone());
-                bucket.publish(batch.mutations.clone(), branches);
+                bucket.publish(batch.mutations.clone(), branches, &batch.commits);
                 (self.on_change)(bucket.info.id);
             }
             Err(error) => {

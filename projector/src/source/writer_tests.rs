@@ -29,7 +29,13 @@ impl World {
         let info = BucketInfo::new(BUCKET, "b", 1, SourceKind::Embedded, NodeId(1));
         let ownership = Ownership { owned: VbucketSet::all(1), ..Ownership::default() };
         let branches = vec![vec![(Vbuuid(5), 0)]];
-        let record = BucketRecord { info, branches, ownership, given_up: Default::default() };
+        let record = BucketRecord {
+            info,
+            branches,
+            ownership,
+            given_up: Default::default(),
+            commits: Default::default(),
+        };
         let store = Arc::new(MemoryStore::default());
         store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
         let bucket = Arc::new(Bucket::new(record, &[Seqno(0)], 1 << 20));
@@ -157,7 +163,8 @@ fn commit_job(
     snapshot: Option<Snapshot>,
 ) -> (Job, oneshot::Receiver<Result<WriteReply>>) {
     let (transactions, now) = (&world.bucket.transactions, Instant::now());
-    let limits = Limits { bytes_max: 1000, open_max: 10, room: Room::new(1000) };
+    let limits =
+        Limits { bytes_max: 1000, copied_bytes_max: 1000, open_max: 10, room: Room::new(1000) };
     let writes = CheckedWrites::new(vec![Write { id: "a".into(), kind }], 100).expect("valid");
     let request = WriteIn {
         at: (TransactionId(id), TransactionPlace(0)),
@@ -165,6 +172,7 @@ fn commit_job(
         snapshot: snapshot.clone(),
         writes: &writes,
         known: &[("a".to_owned(), false)].into(),
+        behind: 0,
     };
     transactions.write(&world.bucket.info, request, &limits, now).expect("written");
     let at = (TransactionId(id), TransactionPlace(1));

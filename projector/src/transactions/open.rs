@@ -32,6 +32,8 @@ pub struct WriteIn<'w> {
     pub writes: &'w CheckedWrites,
     /// The documents of [`Transactions::unknown`] that exist, and those that do not.
     pub known: &'w BTreeMap<String, bool>,
+    /// The number of commits of the bucket, for a transaction that begins.
+    pub behind: u64,
 }
 
 /// For each id that a reader wants, its own change; `None` if the documents of its snapshot tell. A deletion is `Some(None)`.
@@ -39,6 +41,8 @@ pub type OwnDocuments = Vec<Option<Option<Bytes>>>;
 
 /// A commit on its way: what it changes, and what it has read. The transaction ends when this is dropped, however the commit ended.
 pub struct Committing {
+    /// The transaction.
+    pub transaction: TransactionId,
     /// The last change of each document, in the order of the changes.
     pub changes: Vec<Changed>,
     /// The moment that the transaction has read.
@@ -127,7 +131,7 @@ impl Transactions {
         limits: &Limits,
         now: Instant,
     ) -> Result<TransactionWritten> {
-        let WriteIn { at: (id, after), owner, snapshot, writes, known } = request;
+        let WriteIn { at: (id, after), owner, snapshot, writes, known, behind } = request;
         let mut state = self.state();
         let open = state.at_place((id, after), now)?;
         check_snapshot(id, open.as_deref(), snapshot.as_ref())?;
@@ -146,13 +150,14 @@ impl Transactions {
         limits.check_bytes(id, before + bytes)?;
         let mut held = limits.room.hold();
         held.grow(bytes)?;
-        let open = state.begun(bucket, (id, owner), limits, now)?;
+        let open = state.begun(bucket, (id, owner, behind), limits, now)?;
         open.held.add(held);
         if open.snapshot.is_none() {
             open.snapshot = snapshot;
         }
         writes.iter().for_each(|write| open.add(write, bucket.vbuckets));
-        let written = TransactionWritten { affected: writes.len() as u64, place: open.place() };
+        let (affected, place) = (writes.len() as u64, open.place());
+        let written = TransactionWritten { affected, place, behind: open.behind };
         if written.affected > 0 {
             state.changed(id);
             drop(state);
@@ -244,7 +249,8 @@ impl Transactions {
         Ok(ids.iter().map(own).collect())
     }
 
-    /// Begins the commit of a transaction. `None` if it has changed nothing: then it has ended.
+    /// Begins the commit of a transaction. `None` if it never began: then it has changed nothing. `Unavailable` if its commit is on its
+    /// way already, so that the caller asks again.
     pub fn commit(
         self: &Arc<Self>,
         (id, place): (TransactionId, TransactionPlace),
@@ -252,14 +258,23 @@ impl Transactions {
         now: Instant,
     ) -> Result<Option<Committing>> {
         let mut state = self.state();
+        if state.open.get(&id).is_some_and(|open| open.is_committing) {
+            return Err(Error::unavailable(format!("transaction {id} is being committed")));
+        }
         let Some(open) = state.at_place((id, place), now)? else { return Ok(None) };
         check_snapshot(id, Some(open), snapshot.as_ref())?;
         open.is_committing = true;
         let (changes, of) = (open.collapsed(), (id, open.number));
         let snapshot = snapshot.or_else(|| open.snapshot.clone());
         drop(state);
-        let committing = Committing { changes, snapshot, transactions: Arc::clone(self), of };
-        Ok((!committing.changes.is_empty()).then_some(committing))
+        let transactions = Arc::clone(self);
+        let committing = Committing { transaction: id, changes, snapshot, transactions, of };
+        Ok(Some(committing))
+    }
+
+    /// True if a transaction is open.
+    pub fn is_open(&self, id: TransactionId) -> bool {
+        self.state().open.contains_key(&id)
     }
 
     /// Ends a transaction, unless another one has its id by now.
@@ -344,7 +359,7 @@ impl State {
     fn begun(
         &mut self,
         bucket: &BucketInfo,
-        (id, owner): (TransactionId, &str),
+        (id, owner, behind): (TransactionId, &str, u64),
         limits: &Limits,
         now: Instant,
     ) -> Result<&mut Transaction> {
@@ -354,7 +369,8 @@ impl State {
             }
             limits.check_open(bucket, self.open.len())?;
             self.begun += 1;
-            let open = Transaction::new((self.begun, owner), now, limits.room.hold());
+            let of = (self.begun, owner, behind);
+            let open = Transaction::new(of, now, limits.room.hold());
             self.open.insert(id, open);
             self.changed(id);
         }

@@ -33,6 +33,8 @@ pub struct Transaction {
     pub(super) snapshot: Option<Snapshot>,
     /// Whose transaction it is, for people.
     pub(super) owner: String,
+    /// The number of commits of the bucket when it began.
+    pub(super) behind: u64,
     pub(super) since: Instant,
     pub(super) asked_at: Instant,
     /// True while its commit is on its way.
@@ -78,10 +80,11 @@ fn bytes_of(change: &Mutation) -> usize {
 
 impl Transaction {
     /// A transaction that begins.
-    pub fn new((number, owner): (u64, &str), now: Instant, held: Held) -> Self {
+    pub fn new((number, owner, behind): (u64, &str, u64), now: Instant, held: Held) -> Self {
         Self {
             number,
             owner: owner.to_owned(),
+            behind,
             version: 0,
             snapshot: None,
             since: now,

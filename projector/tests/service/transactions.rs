@@ -21,12 +21,13 @@ pub struct Session<'w> {
     pub transaction: TransactionId,
     pub place: TransactionPlace,
     pub snapshot: Option<Epoch>,
+    pub behind: u64,
 }
 
 impl<'w> Session<'w> {
     pub fn new(world: &'w World, n: u64) -> Self {
         let (transaction, place) = (TransactionId(n), TransactionPlace(0));
-        Self { world, transaction, place, snapshot: None }
+        Self { world, transaction, place, snapshot: None, behind: 0 }
     }
 
     /// A session that reads an epoch.
@@ -44,7 +45,7 @@ impl<'w> Session<'w> {
             writes,
         };
         let written = self.world.projector().write_in(request).await?;
-        self.place = written.place;
+        (self.place, self.behind) = (written.place, written.behind);
         Ok(written.affected)
     }
 
@@ -60,6 +61,7 @@ impl<'w> Session<'w> {
             transaction: self.transaction,
             place: self.place,
             snapshot: self.snapshot,
+            behind: self.behind,
         };
         self.world.projector().commit(request).await
     }
@@ -134,7 +136,8 @@ async fn a_transaction_sees_its_own_changes_and_nobody_else_does_before_the_comm
     assert!(!told.is_empty() && told.iter().all(|(v, at)| after.get(*v) == *at), "{told:?}");
     let found = [present(&world, "a").await, present(&world, "b").await];
     assert_eq!((found, present(&world, "c").await), ([text("4"), None], text("3")));
-    let again = session.commit().await.expect_err("it is gone");
+    assert_eq!(session.commit().await, Ok(reply), "asked again");
+    let again = session.write(vec![upsert("a", "5")]).await.expect_err("it is gone");
     assert_eq!(again.code, ErrorCode::Conflict);
     let said =
         "transaction 7 is not open at place 4 here: its projector was restarted or gave it up";
@@ -223,7 +226,7 @@ async fn a_transaction_whose_commit_is_on_its_way_takes_no_call() {
     assert!(waited.is_err(), "an answer before the sync");
     let mut again = Session { place: session.place, ..Session::new(&world, 1) };
     let second = tokio::time::timeout(Duration::from_secs(5), again.commit()).await;
-    assert_eq!(code(second.expect("refused at once")), Err(ErrorCode::Conflict));
+    assert_eq!(code(second.expect("refused at once")), Err(ErrorCode::Unavailable));
     assert_eq!(code(again.abort().await), Err(ErrorCode::Conflict));
     assert_eq!(code(again.back_to(0).await), Err(ErrorCode::Conflict));
     assert_eq!(code(again.write(vec![upsert("b", "1")]).await), Err(ErrorCode::Conflict));

@@ -3,7 +3,7 @@
 //! The projector forgets a transaction for which nobody asks, because the process of its session may be gone. So a task asks for it
 //! as long as the session has it. A transaction that is dropped without a commit tells the projector, which need not wait for that time.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use proto::rpc::api::{
 };
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::source_calls::{SourceCalls, in_doubt};
+use super::source_calls::{NOT_HOME_PAUSE, SourceCalls};
 use crate::sql::backend::BucketTransaction;
 
 /// Time between two calls that keep a transaction open: two of them may be late.
@@ -30,6 +30,9 @@ const KEEP_EVERY: Duration = Duration::from_millis(TRANSACTION_KEPT_MS / 3);
 
 /// Bits of a transaction's number: a client that has only floating-point numbers can show it.
 const ID_BITS: u32 = 53;
+
+/// How long a commit is asked for: a projector that restarts, or another copy that takes over, has an answer by then.
+const COMMIT_WAIT: Duration = Duration::from_secs(15);
 
 /// Time limit for a projector's list of transactions.
 const LIST_WAIT: Duration = Duration::from_secs(2);
@@ -49,6 +52,26 @@ pub(super) async fn open_transactions(
     lists.await.into_iter().flatten().collect()
 }
 
+/// True if an error leaves open what became of a commit.
+fn asks_again(error: &Error) -> bool {
+    use ErrorCode::{Cancelled, Interrupted, NotOwner, Unavailable};
+    matches!(error.code, Unavailable | Cancelled | NotOwner | Interrupted)
+}
+
+/// The error of a commit that was asked for again, with the reason for that.
+fn explained(error: Error, first: Option<Error>) -> Error {
+    match first {
+        Some(first) => Error { message: format!("{}; {}", first.message, error.message), ..error },
+        None => error,
+    }
+}
+
+/// The error of a commit that nobody has answered.
+fn in_doubt(error: Error) -> Error {
+    let message = format!("{}; the transaction may have been committed", error.message);
+    Error::new(ErrorCode::InDoubt, message).with_hint("look at the data before you write again")
+}
+
 /// A transaction at the projector of its bucket.
 pub(super) struct ClusterTransaction {
     calls: SourceCalls,
@@ -57,6 +80,8 @@ pub(super) struct ClusterTransaction {
     owner: String,
     id: TransactionId,
     place: Mutex<TransactionPlace>,
+    /// The number of commits of the bucket when the transaction began; zero before the first answer.
+    behind: AtomicU64,
     /// Asks for the transaction; `None` before the first write.
     keeper: Mutex<Option<Task>>,
     has_ended: AtomicBool,
@@ -74,7 +99,8 @@ impl ClusterTransaction {
         }
         let (place, keeper) = (Mutex::default(), Mutex::default());
         let (env, has_ended) = (env.clone(), AtomicBool::new(false));
-        Self { calls, env, bucket, owner, id, place, keeper, has_ended, is_lost: Arc::default() }
+        let (behind, is_lost) = (AtomicU64::new(0), Arc::default());
+        Self { calls, env, bucket, owner, id, place, behind, keeper, has_ended, is_lost }
     }
 
     fn place(&self) -> TransactionPlace {
@@ -100,6 +126,25 @@ impl ClusterTransaction {
             }
         };
         *keeper = Some(self.env.spawn_request("open transaction", keep));
+    }
+
+    /// Asks for the commit until there is an answer: a commit whose answer was lost has the same answer again.
+    async fn ask_to_commit(&self, request: TransactionCommit) -> Result<WriteReply> {
+        let deadline = Instant::now() + COMMIT_WAIT;
+        let mut first: Option<Error> = None;
+        loop {
+            let asked = async { self.calls.source(&self.bucket)?.commit(request.clone()).await };
+            let error = match asked.await {
+                Err(error) if asks_again(&error) => error,
+                Err(error) => return Err(explained(error, first)),
+                answer => return answer,
+            };
+            if Instant::now() > deadline {
+                return Err(in_doubt(first.unwrap_or(error)));
+            }
+            first.get_or_insert(error);
+            tokio::time::sleep(NOT_HOME_PAUSE).await;
+        }
     }
 
     /// Notes that the projector has nothing of the transaction any more, or will not.
@@ -147,6 +192,7 @@ impl BucketTransaction for ClusterTransaction {
         };
         let written = self.calls.write_to(&self.bucket, write).await?;
         *lock(&self.place) = written.place;
+        self.behind.store(written.behind, Ordering::Relaxed);
         Ok(written.affected)
     }
 
@@ -163,15 +209,14 @@ impl BucketTransaction for ClusterTransaction {
     }
 
     async fn commit(&self, snapshot: Option<Epoch>) -> Result<WriteReply> {
-        let (bucket, transaction, place) = (self.bucket.id, self.id, self.place());
-        let request = TransactionCommit { bucket, transaction, place, snapshot };
-        // It is not tried again: another answer would hide the first one.
-        let commit = async { self.calls.source(&self.bucket)?.commit(request).await };
-        let committed = self.calls.counted(commit).await.map_err(|error| match error.code {
-            ErrorCode::NotOwner => Error::new(ErrorCode::Conflict, error.message)
-                .with_hint("begin the transaction again"),
-            _ => in_doubt(error),
-        });
+        let request = TransactionCommit {
+            bucket: self.bucket.id,
+            transaction: self.id,
+            place: self.place(),
+            snapshot,
+            behind: self.behind.load(Ordering::Relaxed),
+        };
+        let committed = self.calls.counted(self.ask_to_commit(request)).await;
         // Whatever the outcome: a commit that is refused has rolled the transaction back.
         self.end();
         committed

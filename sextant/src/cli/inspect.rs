@@ -226,6 +226,9 @@ fn change_line(item: &ChangeInfo) -> String {
             format!("{documents} copied documents of vbucket {vbucket}")
         }
         ItemContent::Purge { points } => format!("{} vbuckets are purged", points.len()),
+        ItemContent::Committed { transaction, affected } => {
+            format!("transaction {transaction} is committed, {affected} documents")
+        }
         ItemContent::Damaged { what } => format!("damaged: {what}"),
     };
     format!("LSN {lsn}, group at {group_offset}: {what}, {bytes} bytes\n")

@@ -67,6 +67,9 @@ pub struct Args {
     /// Size limit of each bucket's change log, in MiB. Copies that were away for longer are resynced
     #[arg(long, env = "SEXTANT_CHANGE_LOG_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     change_log_mb: Option<u64>,
+    /// Memory limit of the changes of all open transactions, in MiB. One transaction may take three quarters of it
+    #[arg(long, env = "SEXTANT_TRANSACTIONS_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=TRANSACTIONS_MB_MAX))]
+    transactions_mb: Option<u64>,
     /// Address of the SQL port
     #[arg(long, env = "SEXTANT_SQL_LISTEN", value_name = "HOST:PORT")]
     sql: Option<String>,
@@ -94,6 +97,9 @@ pub struct Args {
     #[arg(long, hide = true)]
     log_mb: Option<OldName>,
 }
+
+/// Largest memory for open transactions: a commit is one record of the log, which may have a GiB.
+const TRANSACTIONS_MB_MAX: u64 = 1_024;
 
 /// Largest size in MiB: more memory or disk than any machine has.
 pub const MIB_MAX: u64 = 1 << 30;
@@ -133,6 +139,7 @@ impl Args {
             ("scan-memory-total-mb", self.scan_memory_total_mb.is_some()),
             ("scan-memory-each-mb", self.scan_memory_each_mb.is_some()),
             ("change-log-mb", self.change_log_mb.is_some()),
+            ("transactions-mb", self.transactions_mb.is_some()),
             ("sql", self.sql.is_some()),
             ("grpc", self.grpc.is_some()),
             ("http", self.http.is_some()),
@@ -192,6 +199,7 @@ impl Args {
                 each_memory_bytes: self.scan_memory_each_mb.or(file.scan_memory_each_mb).map(mib),
             },
             log_bytes_max: self.change_log_mb.or(file.change_log_mb).map(|bound| mib(bound) as u64),
+            transactions_bytes_max: self.transactions_mb.or(file.transactions_mb).map(mib),
             recovery: RecoveryFlags {
                 force_new_cluster: self.force_new_cluster,
                 skip_epochs: self.skip_epochs,

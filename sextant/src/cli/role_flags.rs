@@ -27,6 +27,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         }
         ("force-new-cluster" | "skip-epochs", Role::Coordinator) => Some(Nothing),
         ("change-log-mb", Role::Projector) => Some(Value("1024")),
+        ("transactions-mb", Role::Projector) => Some(Value("256")),
         ("memory-mb", Role::Indexer) => Some(Value("512")),
         ("scans-max", Role::Indexer) => Some(Value("64")),
         ("scan-memory-total-mb", Role::Indexer) => Some(Value("an eighth of --memory-mb")),

@@ -58,6 +58,8 @@ pub struct RoleSettings {
     pub scans: ScanSettings,
     /// The size limit of each change log of a projector.
     pub log_bytes_max: Option<u64>,
+    /// The memory of a projector's open transactions.
+    pub transactions_bytes_max: Option<usize>,
     /// Of a coordinator: what an operator asks for after a loss.
     pub recovery: RecoveryFlags,
     /// The members of the coordinator.
@@ -111,6 +113,9 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
         Role::Projector => {
             let mut config = projector::Config::new(settings.node.clone());
             config.log_bytes_max = settings.log_bytes_max.unwrap_or(config.log_bytes_max);
+            if let Some(bytes) = settings.transactions_bytes_max {
+                config.set_transactions_bytes(bytes);
+            }
             let service = services::start_projector(config, data, &env, directory.clone()).await?;
             let projector = service.projector();
             peers.add_projector(id, projector.clone());

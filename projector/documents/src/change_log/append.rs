@@ -123,7 +123,9 @@ impl Encoder {
             begin = *end;
             match item {
                 Draft::Run(run) => parts.push(&group.runs()[*run as usize].mutations),
-                Draft::Record(body) | Draft::Documents(_, body) => parts.push(body),
+                Draft::Record(body) | Draft::Documents(_, body) | Draft::Committed(body) => {
+                    parts.push(body);
+                }
                 _ => {}
             }
         }
@@ -143,6 +145,9 @@ impl Encoder {
             Draft::Run(run) => return self.run(stage, &group.runs()[*run as usize], place),
             Draft::Record(body) => {
                 return Ok(self.rest((ItemKind::Record, VbucketId(0)), place, body));
+            }
+            Draft::Committed(body) => {
+                return Ok(self.rest((ItemKind::Committed, VbucketId(0)), place, body));
             }
             Draft::Documents(vbucket, body) => {
                 stage.of(*vbucket)?;

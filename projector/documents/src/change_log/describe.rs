@@ -4,13 +4,14 @@ use std::path::Path;
 
 use proto::Result;
 use proto::env::FileSystem;
-use proto::model::ids::{Seqno, VbucketId};
+use proto::model::ids::{Seqno, TransactionId, VbucketId};
 use serde::Serialize;
 use storage::log::{
     Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan, segment_log_id,
 };
 
 use super::item::{Item, LogEvent, items};
+use proto::model::commits::Committed;
 
 /// A part of a group, or of a damaged place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -59,6 +60,13 @@ pub enum ItemContent {
     Purge {
         /// The last purged mutation of each vbucket.
         points: Vec<(VbucketId, Seqno)>,
+    },
+    /// The commit of a transaction.
+    Committed {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The number of documents that it has changed.
+        affected: u64,
     },
     /// The item or the group is damaged.
     Damaged {
@@ -129,5 +137,8 @@ fn content(item: &Item<'_>) -> Result<ItemContent> {
             ItemContent::Documents { vbucket, documents: documents.len() as u64 }
         }
         LogEvent::Purge { points } => ItemContent::Purge { points },
+        LogEvent::Committed(Committed { transaction, affected, .. }) => {
+            ItemContent::Committed { transaction, affected }
+        }
     })
 }

@@ -23,12 +23,13 @@ pub(super) enum ItemKind {
     Begin = 5,
     Documents = 6,
     Purge = 7,
+    Committed = 8,
 }
 
 impl ItemKind {
     fn parse(kind: u8) -> Option<Self> {
         use ItemKind::*;
-        [Run, Record, Rewind, Remove, Begin, Documents, Purge]
+        [Run, Record, Rewind, Remove, Begin, Documents, Purge, Committed]
             .into_iter()
             .find(|known| *known as u8 == kind)
     }

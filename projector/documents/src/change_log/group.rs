@@ -4,11 +4,13 @@ use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::varint::{put_bytes, put_varint};
 use proto::{Error, Result};
+use serde::Serialize;
 
 use super::format::{ITEM_HEADER_BYTES, RUN_HEAD_BYTES};
 use crate::document_store::StoredDocument;
 use crate::mutation::{Mutation, entry_bytes};
 use crate::record::BucketRecord;
+use proto::model::commits::Committed;
 
 /// Size above which a run ends. A read verifies whole runs, so the size bounds what is read for one mutation.
 const RUN_BYTES_MAX: usize = 64 << 10;
@@ -44,6 +46,7 @@ pub(super) enum Draft {
     Begin(VbucketId, Seqno),
     Documents(VbucketId, Vec<u8>),
     Purge(Vec<(VbucketId, Seqno)>),
+    Committed(Vec<u8>),
 }
 
 /// A run to be.
@@ -126,9 +129,13 @@ impl GroupBuilder {
 
     /// Adds the new record of the bucket.
     pub fn record(&mut self, record: &BucketRecord) -> Result<()> {
-        let body =
-            postcard::to_stdvec(record).map_err(|error| Error::internal(error.to_string()))?;
-        self.add(Draft::Record(body));
+        self.add(Draft::Record(encoded(record)?));
+        Ok(())
+    }
+
+    /// Adds the commit of a transaction, whose mutations are in the group.
+    pub fn committed(&mut self, committed: &Committed) -> Result<()> {
+        self.add(Draft::Committed(encoded(committed)?));
         Ok(())
     }
 
@@ -203,6 +210,10 @@ impl GroupBuilder {
     pub(super) fn looks_back(&self) -> bool {
         self.items.iter().any(|item| matches!(item, Draft::Rewind(..) | Draft::Purge(_)))
     }
+}
+
+fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
+    postcard::to_stdvec(value).map_err(|error| Error::internal(error.to_string()))
 }
 
 /// Offset of the mutations in the item of a run.

@@ -11,6 +11,7 @@ use super::format::{ItemHeader, ItemKind, PURGE_POINT_BYTES, RunHead, u64_at};
 use super::state::Change;
 use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
+use proto::model::commits::Committed;
 
 /// The place of a mutation in a change log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +62,8 @@ pub enum LogEvent<'a> {
         /// The last purged mutation of each vbucket.
         points: Vec<(VbucketId, Seqno)>,
     },
+    /// A transaction was committed; its mutations are in the group.
+    Committed(Committed),
 }
 
 /// Mutations of one vbucket on one branch, without a gap.
@@ -198,7 +201,7 @@ impl<'a> Item<'a> {
         let vbucket = self.header.vbucket;
         let of_one = |change| Ok(vec![(vbucket, change)]);
         match self.header.kind {
-            ItemKind::Record | ItemKind::Documents => Ok(Vec::new()),
+            ItemKind::Record | ItemKind::Documents | ItemKind::Committed => Ok(Vec::new()),
             ItemKind::Remove => of_one(Change::Remove),
             ItemKind::Begin => {
                 let [purged] = self.words()?;
@@ -242,6 +245,11 @@ impl<'a> Item<'a> {
                 let record = postcard::from_bytes(self.body)
                     .map_err(|error| corrupt(&format!("the record of the bucket: {error}")))?;
                 LogEvent::Record(record)
+            }
+            ItemKind::Committed => {
+                let committed = postcard::from_bytes(self.body)
+                    .map_err(|error| corrupt(&format!("the commit of a transaction: {error}")))?;
+                LogEvent::Committed(committed)
             }
             ItemKind::Rewind => {
                 let [to, _] = self.words()?;

@@ -18,6 +18,7 @@
 //! begin     := purged:u64                                                                       (kind 5)
 //! documents := (varint(len(id)) id varint(seqno) varint(len(json)) json)*                       (kind 6)
 //! purge     := (vbucket:u16 to:u64 bytes:u64)*                                                  (kind 7)
+//! committed := the commit of a transaction in postcard                                           (kind 8)
 //! ```
 //!
 //! A *run* has mutations of one vbucket on one branch, without a gap. `bytes` counts their entries

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::model::bucket::{BucketInfo, SourceKind};
-use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid};
+use proto::model::cut::Position;
+use proto::model::ids::{BucketId, NodeId, Seqno, TransactionId, VbucketId, Vbuuid};
 use proto::rpc::mutation::MutationKind;
 
 use super::*;
@@ -13,6 +14,7 @@ use crate::document_store::StoredDocument;
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::BucketRecord;
+use proto::model::commits::{Committed, NewestCommits};
 
 pub(super) const VBUCKETS: u16 = 4;
 
@@ -26,6 +28,7 @@ pub(super) enum Op {
     Begin(u16, u64),
     Documents(u16, Vec<(String, u64, Vec<u8>)>),
     Purge(Vec<(u16, u64)>),
+    Committed(u64),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,7 +81,7 @@ pub(super) fn apply(model: &mut Model, op: &Op) {
                 of.purged = (*to).min(of.end).max(of.purged);
             }
         }
-        Op::Record(_) | Op::Documents(..) => {}
+        Op::Record(_) | Op::Documents(..) | Op::Committed(_) => {}
     }
 }
 
@@ -89,7 +92,14 @@ pub(super) fn record(n: u64) -> BucketRecord {
         branches: Vec::new(),
         ownership: Ownership::default(),
         given_up: BTreeMap::new(),
+        commits: NewestCommits::default(),
     }
+}
+
+fn committed(n: u64) -> Committed {
+    let position = Position { vbuuid: Vbuuid(n), seqno: Seqno(n) };
+    let positions = vec![(VbucketId(1), position)];
+    Committed { transaction: TransactionId(n), affected: n, positions }
 }
 
 pub(super) fn add(group: &mut GroupBuilder, op: &Op) {
@@ -120,6 +130,7 @@ pub(super) fn add(group: &mut GroupBuilder, op: &Op) {
             let points = points.iter().map(|(vbucket, to)| (VbucketId(*vbucket), Seqno(*to)));
             group.purge(&points.collect::<Vec<_>>());
         }
+        Op::Committed(n) => group.committed(&committed(*n)).unwrap(),
     }
 }
 
@@ -151,6 +162,11 @@ pub(super) fn ops_of(event: &LogEvent<'_>) -> Vec<Op> {
                 (document.id.clone(), document.seqno.0, document.document.to_vec())
             };
             vec![Op::Documents(vbucket.0, documents.iter().map(document).collect())]
+        }
+        LogEvent::Committed(found) => {
+            let n = found.transaction.0;
+            assert_eq!(*found, committed(n));
+            vec![Op::Committed(n)]
         }
         LogEvent::Purge { points } => {
             vec![Op::Purge(points.iter().map(|(vbucket, to)| (vbucket.0, to.0)).collect())]

@@ -11,6 +11,7 @@ use crate::document_store::LogExtent;
 use crate::mutation::{Mutation, entry_bytes};
 use crate::record::BucketRecord;
 use crate::rules::documents_before;
+use proto::model::commits::Committed;
 
 pub(super) struct Contents {
     pub(super) record: BucketRecord,
@@ -29,6 +30,7 @@ pub(super) struct Contents {
 impl Contents {
     pub(super) fn rewind(&mut self, vbucket: VbucketId, to: Seqno) -> Result<()> {
         let at = usize::from(vbucket.0);
+        self.record.commits.go_back(vbucket, to);
         if to.0 == 0 {
             self.remove_all_of(vbucket);
             return Ok(());
@@ -46,6 +48,7 @@ impl Contents {
 
     pub(super) fn remove_all_of(&mut self, vbucket: VbucketId) {
         let (at, vbuckets) = (usize::from(vbucket.0), self.record.info.vbuckets);
+        self.record.commits.go_back(vbucket, Seqno(0));
         self.documents.retain(|id, _| vbucket_of(id, vbuckets) != vbucket);
         self.copied.retain(|id, _| vbucket_of(id, vbuckets) != vbucket);
         self.log[at].clear();
@@ -89,6 +92,7 @@ impl Contents {
         if let Some(record) = &changes.record {
             self.record = record.clone();
         }
+        changes.commits.iter().for_each(|committed| self.record.commits.add(committed));
         for mutation in &changes.mutations {
             self.log[usize::from(mutation.vbucket.0)].push(Arc::clone(mutation));
             match mutation.kind {
@@ -106,6 +110,7 @@ impl Contents {
 pub(super) struct Doubtful {
     pub(super) mutations: Vec<Arc<Mutation>>,
     pub(super) record: Option<BucketRecord>,
+    pub(super) commits: Vec<Committed>,
 }
 
 /// The mutations of each vbucket, from seqno 1 on.

@@ -278,8 +278,8 @@ impl DocumentStore for MemoryStore {
         let mut state = self.state();
         state.check_writable()?;
         state.bucket(bucket)?;
-        let (mutations, record) = (batch.mutations.clone(), batch.record.clone());
-        let changes = vec![(bucket, Doubtful { mutations, record })];
+        let Batch { mutations, record, commits } = Batch::clone(batch);
+        let changes = vec![(bucket, Doubtful { mutations, record, commits })];
         if std::mem::take(&mut state.sync_fails) {
             state.in_doubt = Some(changes);
             return Err(Error::new(ErrorCode::Io, "the document store's sync failed"));

@@ -29,7 +29,7 @@ use crate::rules::no_bucket;
 use crate::table::TableOptions;
 
 /// The content of the data directory's version file. Another number means another layout.
-pub(super) const VERSION: &str = "sextant documents 4\n";
+pub(super) const VERSION: &str = "sextant documents 5\n";
 
 /// The remedy for a directory that has the log of another bucket.
 const FOREIGN_LOG_HINT: &str = "put the directories of the buckets back as they were, or restore the data directory from a copy";

@@ -85,6 +85,7 @@ impl BucketStore {
         let place = self.change(&mut this, Some(record), |group| {
             back.iter().for_each(|(vbucket, to)| group.rewind(*vbucket, *to));
         })?;
+        back.iter().for_each(|(vbucket, to)| this.record.commits.go_back(*vbucket, *to));
         let dead = |(vbucket, after): &(VbucketId, Seqno)| DeadVersions {
             vbucket: *vbucket,
             before: place.end,
@@ -184,6 +185,7 @@ impl BucketStore {
     pub fn remove(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
         let mut this = self.changes()?;
         let place = self.change(&mut this, Some(record), |group| group.remove(vbucket))?;
+        this.record.commits.go_back(vbucket, Seqno(0));
         self.table.kill(&[DeadVersions { vbucket, before: place.end, after: Seqno(0) }]);
         self.complete(&mut this);
         Ok(())

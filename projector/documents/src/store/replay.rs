@@ -56,6 +56,7 @@ impl Replay<'_> {
             LogEvent::Documents { documents, .. } if !is_known => {
                 self.table.apply(&copied(&documents, place.item))?;
             }
+            LogEvent::Committed(committed) => self.record.commits.add(&committed),
             LogEvent::Rewind { vbucket, to } => self.kill(vbucket, to, place),
             LogEvent::Remove { vbucket } => self.kill(vbucket, Seqno(0), place),
             _ => {}
@@ -63,7 +64,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn kill(&self, vbucket: VbucketId, after: Seqno, place: &EventPlace) {
+    fn kill(&mut self, vbucket: VbucketId, after: Seqno, place: &EventPlace) {
+        self.record.commits.go_back(vbucket, after);
         if place.group.end > self.covered {
             self.table.kill(&[DeadVersions { vbucket, before: place.group.end, after }]);
         }

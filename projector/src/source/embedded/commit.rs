@@ -7,10 +7,12 @@
 //! - A document that the transaction has begun with an INSERT must still be absent.
 //! - Any other change replaces what is there.
 //!
-//! A deletion of a document that is gone already is left out.
+//! A deletion of a document that is gone already is left out. The commit itself is logged too, also one that changes nothing, so that
+//! its caller can ask again.
 
 use std::sync::Arc;
 
+use proto::model::commits::Committed;
 use proto::model::ids::Seqno;
 use proto::rpc::api::WriteReply;
 use proto::rpc::mutation::MutationKind;
@@ -31,7 +33,7 @@ pub(in crate::source) fn commit(
     (ahead, store): (&mut Ahead, &dyn DocumentStore),
     committing: &Committing,
 ) -> Result<WriteReply> {
-    let Committing { changes, snapshot, .. } = committing;
+    let Committing { transaction, changes, snapshot, .. } = committing;
     if let Some(snapshot) = snapshot {
         let vbuckets = changes.iter().map(|changed| changed.mutation.vbucket);
         pending.bucket.check_not_purged(store, snapshot, vbuckets)?;
@@ -51,7 +53,11 @@ pub(in crate::source) fn commit(
     for Mutation { id, kind, document, .. } in kept.into_iter().map(Arc::as_ref) {
         numbered.add(id, *kind, document.clone());
     }
-    Ok(numbered.reply())
+    let reply = numbered.reply();
+    let (transaction, affected) = (*transaction, reply.affected);
+    let positions = reply.position.positions.clone();
+    pending.commit(Committed { transaction, affected, positions });
+    Ok(reply)
 }
 
 /// The newest state of documents, with everything that was numbered.

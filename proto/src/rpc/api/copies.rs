@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hand_over::HandedDocument;
 use crate::model::assignment::VbucketSet;
+use crate::model::commits::{Committed, NewestCommits};
 use crate::model::cut::{Cut, Position};
 use crate::model::history::SourceHistory;
 use crate::model::ids::{BucketId, NodeId, Seqno, VbucketId};
@@ -78,6 +79,8 @@ pub enum CopyAnswer {
         base: SourceHistory,
         /// The last purged seqno of each vbucket: the log begins behind it.
         purged: Vec<Seqno>,
+        /// The newest commits of transactions up to that place.
+        commits: NewestCommits,
         /// True if the leader waits for this copy, which may be in sync at any moment: it must never have half of a statement.
         is_awaited: bool,
     },
@@ -101,8 +104,17 @@ pub enum CopyAnswer {
         /// The number of the first group.
         first: u64,
         /// The groups, in the order of their numbers: about 4 MiB, or one group.
-        groups: Vec<Vec<CopiedMutation>>,
+        groups: Vec<CopiedGroup>,
     },
+}
+
+/// A group on its way to a follower.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopiedGroup {
+    /// Its mutations.
+    pub mutations: Vec<CopiedMutation>,
+    /// The transactions whose commits are among them.
+    pub commits: Vec<Committed>,
 }
 
 /// A mutation on its way to a follower.

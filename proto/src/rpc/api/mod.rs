@@ -23,7 +23,8 @@ pub use coordinator::{
     SyncReport, WatchMessage, Watched,
 };
 pub use copies::{
-    COPY_GRACE_MS, COPY_LEASE_MS, CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest,
+    COPY_GRACE_MS, COPY_LEASE_MS, CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion,
+    CopyRequest,
 };
 pub use directory::Directory;
 pub use hand_over::{

@@ -1,7 +1,7 @@
 //! Transactions over the documents of an embedded bucket: requests and replies.
 //!
 //! A transaction is known by the number that its session has drawn. The leading projector of the bucket keeps its changes until it
-//! ends, in memory only: a projector that restarts, or another copy that takes over, does not know it, and its session learns
+//! ends, in memory only; that it was committed is in the bucket's log, so the question can be asked again. A projector that restarts, or another copy that takes over, does not know it, and its session learns
 //! that with its next call (`Conflict`). The first write of a transaction begins it there; it has a *place*, the number of its
 //! changes and rollbacks so far. Each call names the place that its caller knows, so that nothing is done twice and nothing is left out.
 //!
@@ -43,6 +43,8 @@ pub struct TransactionWritten {
     pub affected: u64,
     /// The transaction's place now.
     pub place: TransactionPlace,
+    /// The number of commits of the bucket when the transaction began.
+    pub behind: u64,
 }
 
 /// The commit of a transaction.
@@ -56,6 +58,8 @@ pub struct TransactionCommit {
     pub place: TransactionPlace,
     /// The epoch that the transaction has read, if it has read anything.
     pub snapshot: Option<Epoch>,
+    /// [`TransactionWritten::behind`], by which a projector that does not have the transaction open tells what became of it.
+    pub behind: u64,
 }
 
 /// An open transaction, as its projector knows it.

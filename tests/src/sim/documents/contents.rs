@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::testing::{BucketRecord, LogExtent, Mutation, StoredDocument, entry_bytes};
+use proto::model::commits::Committed;
 use proto::model::history::{Branches, branch_of};
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
@@ -18,6 +19,7 @@ pub enum Change {
     Commit {
         mutations: Vec<Arc<Mutation>>,
         record: Option<BucketRecord>,
+        commits: Vec<Committed>,
     },
     Record(BucketRecord),
     Rewind {
@@ -75,8 +77,9 @@ impl Contents {
     /// Makes a change. An error says why it does not fit.
     pub(super) fn apply(&mut self, change: &Change) -> Result<(), String> {
         match change {
-            Change::Commit { mutations, record } => {
+            Change::Commit { mutations, record, commits } => {
                 self.replace_record(record.as_ref());
+                commits.iter().for_each(|committed| self.record.commits.add(committed));
                 mutations.iter().try_for_each(|mutation| self.append(mutation))
             }
             Change::Record(record) => {
@@ -85,6 +88,7 @@ impl Contents {
             }
             Change::Rewind { record, to } => {
                 self.replace_record(Some(record));
+                to.iter().for_each(|(vbucket, to)| self.record.commits.go_back(*vbucket, *to));
                 to.iter().try_for_each(|(vbucket, to)| self.rewind(*vbucket, *to))
             }
             Change::Purge(to) => {
@@ -108,6 +112,7 @@ impl Contents {
             }
             Change::Remove { record, vbucket } => {
                 self.replace_record(Some(record));
+                self.record.commits.go_back(*vbucket, Seqno(0));
                 self.remove(*vbucket);
                 Ok(())
             }

@@ -140,7 +140,7 @@ impl State {
             return;
         }
         let counted = match change {
-            Change::Commit { mutations, record } => {
+            Change::Commit { mutations, record, .. } => {
                 let branches = &contents.record.branches;
                 let differ = mutations.iter().filter_map(|mutation| {
                     let of_vbucket = &branches[usize::from(mutation.vbucket.0)];

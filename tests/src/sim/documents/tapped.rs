@@ -167,8 +167,8 @@ impl DocumentStore for TappedStore {
     }
 
     fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {
-        let (mutations, record) = (batch.mutations.clone(), batch.record.clone());
-        let change = StoreChange::Bucket(bucket, Change::Commit { mutations, record });
+        let Batch { mutations, record, commits } = Batch::clone(batch);
+        let change = StoreChange::Bucket(bucket, Change::Commit { mutations, record, commits });
         let numbers = self.mirror.begin(vec![change]);
         let logged = self.store.log(bucket, batch);
         let show = match logged {

@@ -39,7 +39,8 @@ impl World {
         let info = BucketInfo::new(BUCKET, "b", 1, SourceKind::Embedded, NodeId(1));
         let ownership = Ownership { owned: VbucketSet::all(1), ..Ownership::default() };
         let (branches, given_up) = (vec![vec![(Vbuuid(7), 0)]], BTreeMap::new());
-        let record = BucketRecord { info, branches, ownership, given_up };
+        let record =
+            BucketRecord { info, branches, ownership, given_up, commits: Default::default() };
         store.apply_catalog(1, &[record], &[]).expect("a bucket");
         store.commit(BUCKET, batch(1..3)).expect("two mutations");
         (world, store)
@@ -147,7 +148,7 @@ fn a_commit_in_doubt_is_there_or_not() {
 fn a_purge_of_mutations_whose_commit_has_not_returned_confirms_them() {
     let (world, _store) = World::new(6);
     let mutations = batch(3..5).mutations;
-    let commit = Change::Commit { mutations, record: None };
+    let commit = Change::Commit { mutations, record: None, commits: Vec::new() };
     let purge = Change::Purge(vec![(VBUCKET, Seqno(4))]);
     let begun = [commit, purge].map(|change| StoreChange::Bucket(BUCKET, change)).to_vec();
     let numbers = world.mirror.begin(begun);

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use proto::env::Env;
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::{BucketInfo, SourceKind};
-use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::model::cut::Position;
+use proto::model::ids::{BucketId, NodeId, Seqno, TransactionId, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{ErrorCode, Result};
 
@@ -19,6 +20,7 @@ use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::{BucketRecord, StoredId};
 use crate::store::DiskStore;
+use proto::model::commits::{Committed, Fate};
 use proto::model::identity::UniqueId;
 
 const BUCKET: BucketId = BucketId(7);
@@ -28,7 +30,13 @@ fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
     let branches = (1..=4).map(|n| vec![(Vbuuid(n), 0)]).collect();
     let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Default::default() };
-    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
+    BucketRecord {
+        info,
+        branches,
+        ownership,
+        given_up: BTreeMap::new(),
+        commits: Default::default(),
+    }
 }
 
 /// Numbers changes as the writer does, and stores them.
@@ -148,6 +156,63 @@ fn check_contents(store: &dyn DocumentStore, numbers: &Numbers) {
         of_id.map(|entry| String::from_utf8_lossy(&entry.3).into_owned()).collect::<Vec<_>>()
     };
     assert_eq!((of("a"), of("b")), (vec!["1".into(), "3".into()], vec!["2".into(), String::new()]));
+}
+
+fn commit_of(numbers: &mut Numbers, transaction: u64, id: &str) -> Batch {
+    let mut batch = numbers.batch(&[(id, Some("1"))]);
+    let last = &batch.mutations[0];
+    let position = Position { vbuuid: Vbuuid(u64::from(last.vbucket.0) + 1), seqno: last.seqno };
+    let (transaction, positions) = (TransactionId(transaction), vec![(last.vbucket, position)]);
+    batch.commits = vec![Committed { transaction, affected: 1, positions }];
+    batch
+}
+
+fn fate(store: &dyn DocumentStore, transaction: u64) -> Fate {
+    let (record, _) = store.buckets().expect("buckets").remove(0);
+    record.commits.fate(TransactionId(transaction), 0)
+}
+
+/// The commits of transactions are known as long as their mutations are there.
+fn remembers_commits(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
+    let mut numbers = Numbers::default();
+    let store = open();
+    store.apply_catalog(1, &[record()], &[]).expect("a bucket");
+    let batches = [(11, "a"), (12, "b"), (13, "a")].map(|(n, id)| commit_of(&mut numbers, n, id));
+    for batch in batches.clone() {
+        store.commit(BUCKET, batch).expect("a commit");
+    }
+    let check = |store: &dyn DocumentStore, known: [bool; 3]| {
+        for (batch, is_known) in batches.iter().zip(known) {
+            let committed = &batch.commits[0];
+            let expected =
+                if is_known { Fate::Committed(committed.clone()) } else { Fate::RolledBack };
+            assert_eq!(fate(store, committed.transaction.0), expected);
+        }
+    };
+    check(&*store, [true; 3]);
+    drop(store);
+    let store = open();
+    check(&*store, [true; 3]);
+    let (mut record, _) = store.buckets().expect("buckets").remove(0);
+    record.branches[0].insert(0, (Vbuuid(90), 0));
+    store.put_records(&[record.clone()]).expect("a record");
+    let last = &batches[2].mutations[0];
+    store.rewind(&record, &[(last.vbucket, Seqno(last.seqno.0 - 1))]).expect("a rewind");
+    check(&*store, [true, true, false]);
+    drop(store);
+    check(&*open(), [true, true, false]);
+}
+
+#[test]
+fn the_store_in_memory_remembers_commits() {
+    let store = MemoryStore::default();
+    remembers_commits(&|| Arc::new(store.clone()));
+}
+
+#[test]
+fn the_store_on_disk_remembers_commits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    remembers_commits(&|| Arc::new(open_on_disk(directory.path()).expect("opens")));
 }
 
 #[test]

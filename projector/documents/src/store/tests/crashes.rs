@@ -60,6 +60,7 @@ impl Model {
             branches: self.branches.iter().map(branch).collect(),
             ownership: Ownership { owned: VbucketSet::all(VBUCKETS), ..Ownership::default() },
             given_up: BTreeMap::new(),
+            commits: Default::default(),
         }
     }
 }

@@ -53,7 +53,7 @@ fn commit(store: &DiskStore, bucket: BucketId, n: u64) {
     let place = (VbucketId(1), Seqno(n));
     let document = Bytes::from_static(b"{}");
     let mutation = Mutation::new(place, "d".into(), MutationKind::Upsert, document);
-    let changes = Batch { mutations: vec![mutation.into()], record: None };
+    let changes = Batch { mutations: vec![mutation.into()], ..Batch::default() };
     store.commit(bucket, changes).expect("a batch");
 }
 

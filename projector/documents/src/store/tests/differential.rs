@@ -249,7 +249,13 @@ impl Both {
         let info = BucketInfo::new(id, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
         let branches = vec![vec![(Vbuuid(1), 0)]; usize::from(VBUCKETS)];
         let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Ownership::default() };
-        let record = BucketRecord { info, branches, ownership, given_up: BTreeMap::new() };
+        let record = BucketRecord {
+            info,
+            branches,
+            ownership,
+            given_up: BTreeMap::new(),
+            commits: Default::default(),
+        };
         self.cas += 1;
         self.trace.push(format!("bucket {id} made"));
         let cas = self.cas;

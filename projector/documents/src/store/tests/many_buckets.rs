@@ -129,7 +129,7 @@ impl World {
             let id = Arc::from(format!("d{end}"));
             let kind = MutationKind::Upsert;
             let mutation = Mutation::new((VbucketId(0), Seqno(*end)), id, kind, document);
-            let batch = Batch { mutations: vec![Arc::new(mutation)], record: None };
+            let batch = Batch { mutations: vec![Arc::new(mutation)], ..Batch::default() };
             self.store.commit(*bucket, batch).expect("committed");
         }
     }
@@ -143,7 +143,13 @@ fn record(id: BucketId) -> BucketRecord {
     let info = BucketInfo::new(id, "b", 1, SourceKind::Embedded, NodeId(1));
     let ownership = Ownership { owned: VbucketSet::all(1), ..Ownership::default() };
     let branches = vec![vec![(Vbuuid(7), 0)]];
-    BucketRecord { info, branches, ownership, given_up: BTreeMap::new() }
+    BucketRecord {
+        info,
+        branches,
+        ownership,
+        given_up: BTreeMap::new(),
+        commits: Default::default(),
+    }
 }
 
 #[test]

@@ -157,7 +157,13 @@ fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Push, NodeId(1));
     let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Ownership::default() };
     let branches = vec![vec![(Vbuuid(1), 0)]; usize::from(VBUCKETS)];
-    BucketRecord { info, branches, ownership, given_up: Default::default() }
+    BucketRecord {
+        info,
+        branches,
+        ownership,
+        given_up: Default::default(),
+        commits: Default::default(),
+    }
 }
 
 /// `open` is called again only after the previous store was dropped.

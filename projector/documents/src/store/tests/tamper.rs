@@ -63,7 +63,13 @@ fn filled(env: &Env) -> Shown {
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
     let ownership = Ownership { owned: VbucketSet::all(VBUCKETS), ..Ownership::default() };
     let branches = vec![vec![(Vbuuid(7), 0)]; usize::from(VBUCKETS)];
-    let record = BucketRecord { info, branches, ownership, given_up: BTreeMap::new() };
+    let record = BucketRecord {
+        info,
+        branches,
+        ownership,
+        given_up: BTreeMap::new(),
+        commits: Default::default(),
+    };
     store.apply_catalog(1, &[record], &[]).expect("a bucket");
     let mut next = [0; VBUCKETS as usize];
     for round in 0..60 {

@@ -25,7 +25,13 @@ fn record() -> BucketRecord {
     let info = BucketInfo::new(BUCKET, "b", 1, SourceKind::Embedded, NodeId(1));
     let ownership = Ownership { owned: VbucketSet::all(1), ..Default::default() };
     let branches = vec![vec![(Vbuuid(1), 0)]];
-    BucketRecord { info, branches, ownership, given_up: Default::default() }
+    BucketRecord {
+        info,
+        branches,
+        ownership,
+        given_up: Default::default(),
+        commits: Default::default(),
+    }
 }
 
 /// A batch of one document, whose id is its seqno.
@@ -33,7 +39,7 @@ fn batch(seqno: u64) -> Arc<Batch> {
     let (place, id) = ((VbucketId(0), Seqno(seqno)), Arc::from(seqno.to_string()));
     let document = Bytes::from(vec![b'1'; 100]);
     let mutation = Mutation::new(place, id, MutationKind::Upsert, document);
-    Arc::new(Batch { mutations: vec![Arc::new(mutation)], record: None })
+    Arc::new(Batch { mutations: vec![Arc::new(mutation)], ..Batch::default() })
 }
 
 fn has(store: &dyn DocumentStore, seqno: u64) -> bool {
