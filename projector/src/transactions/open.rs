@@ -264,12 +264,12 @@ impl Transactions {
         let Some(open) = state.at_place((id, place), now)? else { return Ok(None) };
         check_snapshot(id, Some(open), snapshot.as_ref())?;
         open.is_committing = true;
-        let (changes, of) = (open.collapsed(), (id, open.number));
+        let (all, of) = (open.all(), (id, open.number));
         let snapshot = snapshot.or_else(|| open.snapshot.clone());
         drop(state);
         let transactions = Arc::clone(self);
-        let committing = Committing { transaction: id, changes, snapshot, transactions, of };
-        Ok(Some(committing))
+        let changes = all.collapsed();
+        Ok(Some(Committing { transaction: id, changes, snapshot, transactions, of }))
     }
 
     /// True if a transaction is open.

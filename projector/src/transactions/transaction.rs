@@ -41,7 +41,8 @@ pub struct Transaction {
     pub(super) is_committing: bool,
     pub(super) held: Held,
     place: u64,
-    changes: Vec<Change>,
+    /// A commit reads them without the lock of all transactions; only then there is a second owner.
+    changes: Arc<Vec<Change>>,
     /// For each id, the index of its newest change.
     newest: BTreeMap<Arc<str>, usize>,
     /// Number of rollbacks to savepoints.
@@ -50,13 +51,18 @@ pub struct Transaction {
     goals: Vec<(u64, u64)>,
 }
 
+#[derive(Clone)]
 struct Change {
     /// Its seqno is its place.
     mutation: Arc<Mutation>,
-    is_insert: bool,
+    /// True if the first change of the document was an INSERT.
+    was_inserted: bool,
     /// The index of the change of the same document before it.
     before: Option<usize>,
 }
+
+/// The changes of a transaction that is being committed.
+pub struct Changes(Arc<Vec<Change>>);
 
 /// The last change of a document, of all that a transaction has made.
 #[derive(Clone, Debug)]
@@ -92,7 +98,7 @@ impl Transaction {
             is_committing: false,
             held,
             place: 0,
-            changes: Vec::new(),
+            changes: Arc::default(),
             newest: BTreeMap::new(),
             backs: 0,
             goals: Vec::new(),
@@ -125,13 +131,17 @@ impl Transaction {
         };
         let mutation = Arc::new(Mutation::new(place, Arc::clone(write.id()), kind, document));
         let before = self.newest.insert(Arc::clone(write.id()), self.changes.len());
+        let first = before.and_then(|before| self.changes.get(before));
         let is_insert = matches!(write.kind(), WriteKind::Insert(_));
-        self.changes.push(Change { mutation, is_insert, before });
+        let was_inserted = first.map_or(is_insert, |first| first.was_inserted);
+        let change = Change { mutation, was_inserted, before };
+        Arc::make_mut(&mut self.changes).push(change);
     }
 
     /// Removes the changes behind a place, and takes a new place: a write that was sent before does not fit it.
     pub fn back_to(&mut self, to: TransactionPlace) {
-        while let Some(last) = self.changes.pop_if(|last| last.mutation.seqno.0 > to.0) {
+        let changes = Arc::make_mut(&mut self.changes);
+        while let Some(last) = changes.pop_if(|last| last.mutation.seqno.0 > to.0) {
             let id = &last.mutation.id;
             self.held.shrink(bytes_of(&last.mutation));
             match last.before {
@@ -140,7 +150,7 @@ impl Transaction {
             }
         }
         // No change is left between this place and `to`, so that the goals are as few as the changes.
-        let goal = self.changes.last().map_or(0, |last| last.mutation.seqno.0);
+        let goal = changes.last().map_or(0, |last| last.mutation.seqno.0);
         self.backs += 1;
         while self.goals.pop_if(|(_, known)| *known >= goal).is_some() {}
         self.goals.push((self.backs, goal));
@@ -187,18 +197,24 @@ impl Transaction {
         self.changes[from..].iter().map(|change| &change.mutation)
     }
 
+    /// All changes, for a commit.
+    pub fn all(&self) -> Changes {
+        Changes(Arc::clone(&self.changes))
+    }
+}
+
+impl Changes {
     /// The last change of each document, in the order of their places.
     pub fn collapsed(&self) -> Vec<Changed> {
-        let firsts = self.changes.iter().filter(|change| change.before.is_none());
-        let inserted: BTreeMap<&str, bool> =
-            firsts.map(|first| (&*first.mutation.id, first.is_insert)).collect();
-        let last = |(at, change): (usize, &Change)| {
-            let id = &change.mutation.id;
-            (self.newest.get(id) == Some(&at)).then(|| Changed {
-                mutation: Arc::clone(&change.mutation),
-                was_inserted: inserted.get(&**id).copied().unwrap_or(false),
-            })
+        let mut is_replaced = vec![false; self.0.len()];
+        for before in self.0.iter().filter_map(|change| change.before) {
+            is_replaced[before] = true;
+        }
+        let last = self.0.iter().zip(is_replaced).filter(|(_, is_replaced)| !is_replaced);
+        let changed = |(change, _): (&Change, bool)| Changed {
+            mutation: Arc::clone(&change.mutation),
+            was_inserted: change.was_inserted,
         };
-        self.changes.iter().enumerate().filter_map(last).collect()
+        last.map(changed).collect()
     }
 }
