@@ -22,10 +22,12 @@ use super::calls::{GET_BYTES_MAX, INLINE_BYTES_MAX, check_read};
 use crate::projector::Projector;
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
+use crate::source::embedded::look_up;
 use crate::source::kind::WriteCall;
 use crate::source::writer::Work;
 use crate::transactions::limits::Limits;
-use crate::transactions::open::{OwnDocuments, WriteIn};
+use crate::transactions::looked_up::LOOK_UP_ABOVE;
+use crate::transactions::open::{Committing, OwnDocuments, WriteIn};
 use crate::transactions::snapshot::Snapshot;
 
 /// How long a call waits for the stability timestamp of its snapshot. The reader knows it already, so it is on its way.
@@ -104,11 +106,25 @@ impl Projector {
             let position = WritePosition { bucket: bucket.info.id, positions: Vec::new() };
             return Ok(WriteReply { affected: 0, position });
         };
+        let committing = self.looked_up(&bucket, committing).await?;
         self.wait_published(&bucket).await?;
         let bytes = committing.bytes();
         // Its bytes are in memory already.
         let work = |reply| Work::Commit(Box::new(committing), reply);
         self.queue_held(bucket, bytes, work).await
+    }
+
+    /// Looks the documents of a large commit up before its turn.
+    async fn looked_up(&self, bucket: &Arc<Bucket>, committing: Committing) -> Result<Committing> {
+        if committing.changes.len() <= LOOK_UP_ABOVE {
+            return Ok(committing);
+        }
+        let (store, of) = (self.store(), Arc::clone(bucket));
+        let look_up = move || {
+            let looked_up = Some(look_up(&*store, &of, &committing)?);
+            Ok(committing.with(looked_up))
+        };
+        self.env.blocking(look_up).await
     }
 
     /// See [`proto::rpc::api::ProjectorApi::get_in`].

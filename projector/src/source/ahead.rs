@@ -80,6 +80,11 @@ impl Ahead {
         self.unshown.push_back(Unshown { batch, is_shown, newest: Newest::default() });
     }
 
+    /// All mutations that are not shown yet, or were shown a moment ago.
+    pub(super) fn unshown(&self) -> impl Iterator<Item = &Mutation> {
+        self.unshown.iter().flat_map(|group| group.batch.mutations.iter().map(Arc::as_ref))
+    }
+
     /// The last mutation of an id that is not shown yet, or was shown a moment ago. `None` if the documents tell.
     pub(super) fn newest(&mut self, id: &str) -> Option<&Mutation> {
         // A group that is shown meanwhile tells the same as the documents.

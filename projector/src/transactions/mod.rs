@@ -16,6 +16,7 @@
 //! A transaction for which nobody asks for [`proto::rpc::api::TRANSACTION_KEPT_MS`] is rolled back.
 
 pub mod limits;
+pub mod looked_up;
 pub mod open;
 pub mod reader;
 pub mod room;

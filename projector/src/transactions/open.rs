@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::limits::Limits;
+use super::looked_up::LookedUp;
 use super::snapshot::Snapshot;
 use super::transaction::{Changed, Transaction};
 use crate::effects::effects;
@@ -47,12 +48,20 @@ pub struct Committing {
     pub changes: Vec<Changed>,
     /// The moment that the transaction has read.
     pub snapshot: Option<Snapshot>,
+    /// What was looked up before its turn.
+    pub looked_up: Option<LookedUp>,
     transactions: Arc<Transactions>,
     /// The transaction, and its number among those of the bucket.
     of: (TransactionId, u64),
 }
 
 impl Committing {
+    /// The same, with what was looked up.
+    pub fn with(mut self, looked_up: Option<LookedUp>) -> Self {
+        self.looked_up = looked_up;
+        self
+    }
+
     /// The size of the request, about.
     pub fn bytes(&self) -> usize {
         self.changes.iter().map(|changed| changed.bytes()).sum()
@@ -269,7 +278,8 @@ impl Transactions {
         drop(state);
         let transactions = Arc::clone(self);
         let changes = all.collapsed();
-        Ok(Some(Committing { transaction: id, changes, snapshot, transactions, of }))
+        let looked_up = None;
+        Ok(Some(Committing { transaction: id, changes, snapshot, looked_up, transactions, of }))
     }
 
     /// True if a transaction is open.

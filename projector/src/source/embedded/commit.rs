@@ -7,6 +7,8 @@
 //! - A document that the transaction has begun with an INSERT must still be absent.
 //! - Any other change replaces what is there.
 //!
+//! A large commit has looked its documents up before ([`look_up`]), and looks up only those again that were changed since.
+//!
 //! A deletion of a document that is gone already is left out. The commit itself is logged too, also one that changes nothing, so that
 //! its caller can ask again.
 
@@ -20,12 +22,17 @@ use proto::{Error, ErrorCode, Result};
 
 use super::numbering::Numbered;
 use crate::source::ahead::Ahead;
+use crate::source::bucket::Bucket;
 use crate::source::pending::PendingChanges;
+use crate::transactions::looked_up::LookedUp;
 use crate::transactions::open::Committing;
 use crate::transactions::snapshot::Snapshot;
 use crate::transactions::transaction::Changed;
-use documents::document_store::DocumentStore;
+use documents::document_store::{DocumentStore, LogRange};
 use documents::mutation::Mutation;
+
+/// Bytes of one read of what others have changed while the documents of a commit were looked up.
+const LOG_READ_BYTES: usize = 1 << 20;
 
 /// Numbers a commit, or refuses it as a whole.
 pub(in crate::source) fn commit(
@@ -33,19 +40,27 @@ pub(in crate::source) fn commit(
     (ahead, store): (&mut Ahead, &dyn DocumentStore),
     committing: &Committing,
 ) -> Result<WriteReply> {
-    let Committing { transaction, changes, snapshot, .. } = committing;
+    let Committing { transaction, changes, snapshot, looked_up, .. } = committing;
     if let Some(snapshot) = snapshot {
         let vbuckets = changes.iter().map(|changed| changed.mutation.vbucket);
         pending.bucket.check_not_purged(store, snapshot, vbuckets)?;
     }
     let mut newest = Newest { pending, ahead, store };
+    let known = match looked_up {
+        Some(looked_up) => newest.still_known(looked_up, changes)?,
+        None => None,
+    };
     let mut kept = Vec::with_capacity(changes.len());
-    for changed in changes {
-        if newest.has_conflict(changed, snapshot.as_ref())? {
-            return Err(conflict(&pending.bucket.info.name, &changed.mutation));
-        }
+    for (at, changed) in changes.iter().enumerate() {
         let mutation = &changed.mutation;
-        if mutation.kind == MutationKind::Upsert || newest.exists(&mutation.id)? {
+        let exists = match known.as_ref().and_then(|known| known[at]) {
+            Some(exists) => exists,
+            None if newest.has_conflict(changed, snapshot.as_ref())? => {
+                return Err(conflict(&pending.bucket.info.name, mutation));
+            }
+            None => mutation.kind == MutationKind::Upsert || newest.exists(&mutation.id)?,
+        };
+        if mutation.kind == MutationKind::Upsert || exists {
             kept.push(mutation);
         }
     }
@@ -58,6 +73,34 @@ pub(in crate::source) fn commit(
     let positions = reply.position.positions.clone();
     pending.commit(Committed { transaction, affected, positions });
     Ok(reply)
+}
+
+/// Looks up the documents of a commit before its turn. `Conflict` if it is refused for certain.
+pub fn look_up(
+    store: &dyn DocumentStore,
+    bucket: &Bucket,
+    committing: &Committing,
+) -> Result<LookedUp> {
+    let Committing { changes, snapshot, .. } = committing;
+    // Order matters: the documents have everything up to these positions, and perhaps more.
+    let (ends, id) = (bucket.durable(), bucket.info.id);
+    let mut exists = Vec::with_capacity(changes.len());
+    for Changed { mutation, was_inserted } in changes {
+        let end = snapshot.as_ref().map(|snapshot| snapshot.end(mutation.vbucket));
+        let is_conflict = match end {
+            Some(end) if ends.get(mutation.vbucket).seqno > end => {
+                store.changed_at(id, &mutation.id)?.is_some_and(|seqno| seqno > end)
+            }
+            _ => false,
+        };
+        let depends = *was_inserted || mutation.kind == MutationKind::Deletion;
+        let is_there = depends && store.contains(id, &mutation.id)?;
+        if is_conflict || *was_inserted && is_there {
+            return Err(conflict(&bucket.info.name, mutation));
+        }
+        exists.push(is_there);
+    }
+    Ok(LookedUp::new(ends, exists, changes))
 }
 
 /// The newest state of documents, with everything that was numbered.
@@ -81,6 +124,39 @@ impl Newest<'_> {
             }
         }
         Ok(changed.was_inserted && self.exists(id)?)
+    }
+
+    /// For each change, whether its document exists, as far as that is known still: it was looked up before, and nobody has changed it
+    /// behind those positions. `None` if the log does not tell any more who has.
+    fn still_known(
+        &mut self,
+        looked_up: &LookedUp,
+        changes: &[Changed],
+    ) -> Result<Option<Vec<Option<bool>>>> {
+        let bucket = self.pending.bucket.info.id;
+        let mut known: Vec<_> = looked_up.exists.iter().copied().map(Some).collect();
+        let mut forget = |mutation: &Mutation| {
+            if let Some(at) = looked_up.change_of(&mutation.id, changes) {
+                known[at] = None;
+            }
+        };
+        let extents = self.store.extents(bucket)?;
+        for ((vbucket, end), extent) in looked_up.ends.iter().zip(extents) {
+            if extent.purged > end.seqno {
+                return Ok(None);
+            }
+            let mut after = end.seqno;
+            while after < extent.end {
+                let range = LogRange { bucket, vbucket, after, to: extent.end };
+                let read = self.store.read_log(range, LOG_READ_BYTES)?;
+                let Some(last) = read.last() else { return Ok(None) };
+                after = last.seqno;
+                read.iter().for_each(|mutation| forget(mutation));
+            }
+        }
+        self.ahead.unshown().for_each(&mut forget);
+        self.pending.changes.mutations.iter().for_each(|mutation| forget(mutation));
+        Ok(Some(known))
     }
 
     fn numbered(&mut self, id: &str) -> Option<(MutationKind, Seqno)> {

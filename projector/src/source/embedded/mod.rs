@@ -5,4 +5,5 @@ pub mod commit;
 pub mod numbering;
 mod source;
 
+pub use commit::look_up;
 pub use source::Embedded;

@@ -1,0 +1,102 @@
+//! Large commits look their documents up before their turn. What others change between that and the turn counts all the same.
+
+use std::time::Duration;
+
+use proto::ErrorCode;
+use proto::rpc::api::Write;
+
+use crate::common::*;
+use crate::transactions::{Session, code, present, publish, text};
+
+/// More documents than a commit looks up in its turn.
+const DOCUMENTS: usize = 1_500;
+
+fn id(n: usize) -> String {
+    format!("d{n:05}")
+}
+
+/// Upserts of all documents but those of `other`.
+fn upserts(other: &[Write]) -> Vec<Write> {
+    let ids = (0..DOCUMENTS).map(id);
+    let rest = ids.filter(|id| other.iter().all(|write| write.id != *id));
+    rest.map(|id| upsert(&id, "2")).chain(other.iter().cloned()).collect()
+}
+
+/// A world in which every second document exists.
+async fn world() -> World {
+    let world = world_with(&[]).await;
+    let documents = (0..DOCUMENTS).step_by(2).map(|n| upsert(&id(n), "1"));
+    world.write(documents.collect()).await.expect("written");
+    publish(&world, 1).await;
+    world
+}
+
+#[tokio::test]
+async fn the_first_committer_wins() {
+    for other in [upsert(&id(700), "3"), delete(&id(700)), insert(&id(701), "3")] {
+        let world = world().await;
+        let mut session = Session::at(&world, 1, 1);
+        session.write(upserts(&[])).await.expect("written");
+        world.write(vec![other]).await.expect("written");
+        assert_eq!(code(session.commit().await), Err(ErrorCode::Conflict));
+        assert_eq!(present(&world, &id(2)).await, text("1"), "nothing of it is there");
+    }
+    let world = world().await;
+    let mut session = Session::at(&world, 1, 1);
+    session.write(upserts(&[])).await.expect("written");
+    world.write(vec![upsert("other", "3")]).await.expect("written");
+    assert_eq!(session.commit().await.map(|reply| reply.affected), Ok(DOCUMENTS as u64));
+    assert_eq!(present(&world, &id(701)).await, text("2"));
+}
+
+/// Somebody else's write has its turn, and is not seen yet, while a commit looks its documents up.
+async fn beside(other: Write, own: Vec<Write>, snapshot: bool) -> (Option<u64>, World) {
+    let world = world().await;
+    let mut session = match snapshot {
+        true => Session::at(&world, 1, 1),
+        false => Session::new(&world, 1),
+    };
+    session.write(upserts(&own)).await.expect("written");
+    let held = HeldSyncs::of(&world.store);
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        drop(held);
+    };
+    let commit = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        session.commit().await
+    };
+    let (written, committed, ()) = tokio::join!(world.write(vec![other]), commit, release);
+    written.expect("written");
+    let affected = match committed {
+        Ok(reply) => Some(reply.affected),
+        Err(error) => {
+            assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+            None
+        }
+    };
+    (affected, world)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_change_behind_the_look_up_is_a_conflict() {
+    let of = |n| id(n);
+    for other in [upsert(&of(700), "3"), delete(&of(700)), insert(&of(701), "3")] {
+        let (affected, world) = beside(other, Vec::new(), true).await;
+        assert_eq!(affected, None);
+        assert_eq!(present(&world, &of(2)).await, text("1"));
+    }
+    let (affected, _) = beside(insert(&of(701), "3"), vec![insert(&of(701), "2")], false).await;
+    assert_eq!(affected, None, "inserted twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_change_behind_the_look_up_is_replaced_by_a_blind_commit() {
+    let all = DOCUMENTS as u64;
+    let (affected, world) = beside(upsert(&id(700), "3"), Vec::new(), false).await;
+    assert_eq!((affected, present(&world, &id(700)).await), (Some(all), text("2")));
+    let (affected, _) = beside(delete(&id(700)), vec![delete(&id(700))], false).await;
+    assert_eq!(affected, Some(all - 1), "it is gone already");
+    let (affected, world) = beside(upsert("other", "3"), vec![delete(&id(700))], false).await;
+    assert_eq!((affected, present(&world, &id(700)).await), (Some(all), None));
+}
