@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::model::copies::CopiesChange;
-use proto::model::cut::Cut;
+use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::{BucketId, Epoch, IndexId, TopologyNo};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
@@ -226,6 +226,12 @@ impl CoordinatorApi for Coordinator {
 
     async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
         self.member.replica.view().state.topology(index, number)
+    }
+
+    async fn epoch_mark(&self, bucket: BucketId, epoch: Epoch) -> Result<Option<EpochMark>> {
+        let view = self.member.replica.view();
+        let found = view.state.bucket(bucket).and_then(|bucket| bucket.epochs.mark(epoch));
+        Ok(found.cloned())
     }
 
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {

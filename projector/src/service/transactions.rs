@@ -159,8 +159,10 @@ impl Projector {
         let mut turned = bucket.watch_turns();
         let find = async {
             loop {
-                if let Some(found) = bucket.snapshot_at(epoch)? {
-                    return Ok(Some(found));
+                match bucket.snapshot_at(epoch) {
+                    Ok(Some(found)) => return Ok(Some(found)),
+                    Err(error) => return self.retained(bucket, epoch, error).await.map(Some),
+                    Ok(None) => {}
                 }
                 if bucket.is_removed() || turned.changed().await.is_err() {
                     return Err(bucket.removed_error());
@@ -172,6 +174,15 @@ impl Projector {
             let what = format!("bucket {name}: epoch {epoch} has not come to its projector");
             Err(Error::unavailable(what).with_hint("begin the transaction again"))
         })
+    }
+}
+
+impl Projector {
+    /// The moment of an epoch that is not among the last ones, which this projector knows. The coordinators know it as long as the lease of
+    /// its transaction protects it.
+    async fn retained(&self, bucket: &Bucket, epoch: Epoch, unknown: Error) -> Result<Snapshot> {
+        let mark = self.directory.coordinator().epoch_mark(bucket.info.id, epoch).await?;
+        mark.map_or(Err(unknown), |mark| bucket.moment_of(&mark))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, VbucketId};
 use proto::{Error, ErrorCode, Result};
 
@@ -10,7 +11,7 @@ use crate::transactions::snapshot::Snapshot;
 use documents::document_store::DocumentStore;
 
 impl Bucket {
-    /// The moment of an epoch; `None` if its stability timestamp has not come yet. `SnapshotTooOld` if it is not retained any more, or
+    /// The moment of an epoch; `None` if its stability timestamp has not come yet. `SnapshotTooOld` if it is not known here any more, or
     /// is of a lost history.
     pub fn snapshot_at(&self, epoch: Epoch) -> Result<Option<Snapshot>> {
         let Some(mark) = self.newest_epoch_until(epoch).filter(|mark| mark.epoch == epoch) else {
@@ -19,15 +20,21 @@ impl Bucket {
                 false => Ok(None),
             };
         };
+        self.moment_of(&mark).map(Some)
+    }
+
+    /// The moment of a stability timestamp. `SnapshotTooOld` if it is of a lost history.
+    pub fn moment_of(&self, mark: &EpochMark) -> Result<Snapshot> {
+        let EpochMark { epoch, ref cut, .. } = *mark;
         let is_here = {
             let state = self.state();
-            state.logs.includes_cut(&mark.cut) && state.durable.reaches(&mark.cut)
+            state.logs.includes_cut(cut) && state.durable.reaches(cut)
         };
         if !is_here {
             return Err(self.too_old(epoch));
         }
-        let seqnos: Arc<[_]> = mark.cut.iter().map(|(_, position)| position.seqno).collect();
-        Ok(Some(Snapshot { epoch, seqnos }))
+        let seqnos: Arc<[_]> = cut.iter().map(|(_, position)| position.seqno).collect();
+        Ok(Snapshot { epoch, seqnos })
     }
 
     /// Checks that some vbuckets have everything behind a snapshot: no version and no deletion of it is forgotten. A reader checks

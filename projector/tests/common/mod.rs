@@ -50,6 +50,8 @@ pub struct Script {
     projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
     /// The last epoch of the embedded bucket, of which a projector that asks lacks a part.
     pub lacks: Arc<Mutex<Option<Epoch>>>,
+    /// The timestamps that the coordinators retain.
+    pub retained: Arc<Mutex<Vec<EpochMark>>>,
     /// The copies of the embedded bucket, if the test has several.
     pub copies: Arc<Mutex<Option<Copies>>>,
     /// Projectors that do not reach each other, or the coordinator (node 0).
@@ -203,6 +205,10 @@ impl CoordinatorApi for Script {
     async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
         Err(Error::unavailable("not here"))
     }
+    async fn epoch_mark(&self, _: BucketId, epoch: Epoch) -> Result<Option<EpochMark>> {
+        let marks = self.retained.lock().unwrap();
+        Ok(marks.iter().find(|mark| mark.epoch == epoch).cloned())
+    }
 }
 
 impl Directory for Script {
@@ -355,7 +361,9 @@ impl World {
         let (synced, proposed, projectors, lacks) = Default::default();
         let (copies, cuts) = Default::default();
         let me = PROJECTOR;
-        let script = Script { messages, synced, proposed, projectors, lacks, copies, cuts, me };
+        let retained = Arc::default();
+        let script =
+            Script { messages, synced, proposed, projectors, lacks, retained, copies, cuts, me };
         Self::of(script, PROJECTOR, change).await
     }
 

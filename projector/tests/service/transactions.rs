@@ -6,7 +6,7 @@ use bytes::Bytes;
 use projector::Config;
 use projector::testing::DocumentStore;
 use proto::model::copies::CopiesChange;
-use proto::model::cut::Cut;
+use proto::model::cut::{Cut, Position};
 use proto::model::ids::*;
 use proto::rpc::api::*;
 use proto::rpc::scan::OwnView;
@@ -278,6 +278,25 @@ async fn an_epoch_that_is_on_its_way_is_waited_for_and_one_that_is_gone_is_not()
     let gone = gone.expect_err("it never came");
     assert_eq!(gone.code, ErrorCode::SnapshotTooOld);
     assert_eq!(gone.hint.as_deref(), Some("begin the transaction again"));
+}
+
+#[tokio::test]
+async fn an_epoch_that_only_the_coordinators_know_is_asked_for() {
+    let world = world_with(&[]).await;
+    world.write(vec![upsert("a", "1")]).await.expect("written");
+    let retained = mark(2, 1, &positions(&world).await);
+    world.write(vec![upsert("a", "2")]).await.expect("written");
+    publish(&world, 3).await;
+    world.script.retained.lock().unwrap().push(retained);
+    let mut session = Session::at(&world, 1, 2);
+    assert_eq!(session.get_at("a", 0).await, Ok(text("1")), "as of the epoch");
+    session.write(vec![upsert("a", "3")]).await.expect("written");
+    assert_eq!(code(session.commit().await), Err(ErrorCode::Conflict), "changed behind it");
+    let mut other = Cut::zero(VBUCKETS);
+    other.set(VbucketId(0), Position { vbuuid: Vbuuid(99), seqno: Seqno(1) });
+    world.script.retained.lock().unwrap()[0] = mark(2, 1, &other);
+    let lost = Session::at(&world, 2, 2).get_at("a", 0).await;
+    assert_eq!(code(lost), Err(ErrorCode::SnapshotTooOld), "of another history");
 }
 
 /// Behind the purge point a deletion may be forgotten, so nobody can tell a conflict.

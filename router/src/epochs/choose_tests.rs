@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
+use proto::model::cut::EpochMark;
 use proto::model::ids::{IndexId, NodeId, SliceId, TopologyNo, Vbuuid};
 use proto::model::index::{IndexSpec, IndexState};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -63,6 +64,9 @@ impl CoordinatorApi for Script {
         Err(Error::unavailable("not here"))
     }
     async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn epoch_mark(&self, _: BucketId, _: Epoch) -> Result<Option<EpochMark>> {
         Err(Error::unavailable("not here"))
     }
     async fn raft(&self, _: Vec<Bytes>) -> Result<()> {

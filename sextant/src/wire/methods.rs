@@ -12,7 +12,7 @@
 pub(super) use std::sync::Arc;
 
 pub(super) use bytes::Bytes;
-pub(super) use proto::model::cut::Cut;
+pub(super) use proto::model::cut::{Cut, EpochMark};
 pub(super) use proto::model::history::{SourceHistory, SourcePlace};
 pub(super) use proto::model::ids::{
     BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, TransactionId, TransactionPlace,
@@ -53,6 +53,7 @@ macro_rules! coordinator_methods {
                 5 raft(messages: Vec<Bytes>) -> (), via own refuse_raft;
                 13 rebalance(request: RebalanceRequest) -> RebalancePlan, via any_member;
                 14 topology(index: IndexId, number: TopologyNo) -> Arc<IndexTopology>, via any_member;
+                25 epoch_mark(bucket: BucketId, epoch: Epoch) -> Option<EpochMark>, via any_member;
             }
             streams {
                 0 watch(wanted: Watched) -> WatchMessage, via any_member;

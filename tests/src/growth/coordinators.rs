@@ -9,7 +9,7 @@ use coordinator::testing::{MessageKind, RaftMessage};
 use coordinator::{Config, Coordinator};
 use futures::StreamExt;
 use proto::Result;
-use proto::model::cut::Cut;
+use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TopologyNo};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::Role;
@@ -142,6 +142,12 @@ impl CoordinatorApi for RemoteCoordinator {
     async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
         let bytes = size(&(index, number));
         let run = |member: Arc<Coordinator>| async move { member.topology(index, number).await };
+        self.call(REQUEST, bytes, run).await
+    }
+
+    async fn epoch_mark(&self, bucket: BucketId, epoch: Epoch) -> Result<Option<EpochMark>> {
+        let bytes = size(&(bucket, epoch));
+        let run = |member: Arc<Coordinator>| async move { member.epoch_mark(bucket, epoch).await };
         self.call(REQUEST, bytes, run).await
     }
 

@@ -66,6 +66,10 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     /// Returns a past or present state of an index's topology; `SnapshotTooOld` if it is no longer remembered.
     async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>>;
 
+    /// Returns the stability timestamp of an epoch that is retained: a lease protects it, or it is not older than the horizon. `None` if
+    /// it is not, or was undone by a rollback.
+    async fn epoch_mark(&self, bucket: BucketId, epoch: Epoch) -> Result<Option<EpochMark>>;
+
     /// Raft's messages from another member, unreliable; packed by the coordinator crate.
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
 }
