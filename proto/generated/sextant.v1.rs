@@ -57,6 +57,67 @@ pub struct Index {
     #[prost(string, tag = "6")]
     pub definition: ::prost::alloc::string::String,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginRequest {
+    #[prost(string, tag = "1")]
+    pub bucket: ::prost::alloc::string::String,
+    /// True to read the present moment from now on, everything acknowledged before included. Otherwise the first scan of
+    /// the transaction chooses the moment. A transaction without one writes blindly: it replaces what is there, and
+    /// conflicts with nobody.
+    #[prost(bool, tag = "2")]
+    pub snapshot: bool,
+    /// The transaction is rolled back when no call has come for this long; five minutes if it is 0, at most an hour.
+    #[prost(uint64, tag = "3")]
+    pub idle_timeout_ms: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginReply {
+    /// The number of the transaction, below 2^53. SHOW TRANSACTIONS shows it, after the first write.
+    #[prost(uint64, tag = "1")]
+    pub transaction: u64,
+    /// The epoch of the snapshot, if the transaction has one.
+    #[prost(uint64, optional, tag = "2")]
+    pub epoch: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MutationsRequest {
+    /// Named in the first request of a stream; later ones may leave it out.
+    #[prost(uint64, tag = "1")]
+    pub transaction: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub writes: ::prost::alloc::vec::Vec<DocumentWrite>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MutationsReply {
+    /// Documents made, replaced or removed by this request.
+    #[prost(uint64, tag = "1")]
+    pub affected: u64,
+    /// The number of changes of the transaction so far. It tells a client that has lost an answer whether the
+    /// request was written: a request without writes returns it too.
+    #[prost(uint64, tag = "2")]
+    pub place: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommitRequest {
+    #[prost(uint64, tag = "1")]
+    pub transaction: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommitReply {
+    /// Documents made, replaced or removed.
+    #[prost(uint64, tag = "1")]
+    pub affected: u64,
+    /// For at_plus: an epoch at or after it shows the transaction.
+    #[prost(string, tag = "2")]
+    pub write_position: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbortRequest {
+    #[prost(uint64, tag = "1")]
+    pub transaction: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbortReply {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WriteRequest {
     /// Named in the first request of a stream; later ones may leave it out.
@@ -190,6 +251,10 @@ pub struct ScanRequest {
     /// which they begin, 1 MiB for instance; otherwise the server waits for the client after each reply.
     #[prost(bool, tag = "13")]
     pub columnar: bool,
+    /// The transaction that reads: the scan shows its snapshot and its own changes so far. Not together with consistency,
+    /// at_plus, page_rows and token. The index belongs to the transaction's bucket.
+    #[prost(uint64, tag = "14")]
+    pub transaction: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScanReply {
@@ -852,6 +917,95 @@ pub mod ingest_client {
                 .insert(GrpcMethod::new("sextant.v1.Ingest", "Positions"));
             self.inner.unary(req, path, codec).await
         }
+        /// Begins a transaction over the documents of one embedded bucket. It lives in the process that answers, and
+        /// in no other: all its calls go to that process. A transaction that is not open there (any more) is
+        /// ABORTED or NOT_FOUND, with the reason, and is begun again.
+        pub async fn begin(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BeginRequest>,
+        ) -> std::result::Result<tonic::Response<super::BeginReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/sextant.v1.Ingest/Begin");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("sextant.v1.Ingest", "Begin"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Documents that a transaction writes. Each request is written whole or not at all, and is answered in the
+        /// order of the requests; nobody else sees it before Commit. An error ends the stream, not the transaction:
+        /// nothing of the failed request is in it, all that was answered before is. The client goes on with another
+        /// stream, or aborts.
+        pub async fn mutations(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::MutationsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::MutationsReply>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/sextant.v1.Ingest/Mutations",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("sextant.v1.Ingest", "Mutations"));
+            self.inner.streaming(req, path, codec).await
+        }
+        /// Makes all changes of a transaction durable and visible together, or none of them (ABORTED, if somebody else
+        /// has changed one of its documents behind its snapshot). The same call made again has the same answer, so a
+        /// client that has lost the answer asks again; the process keeps the outcomes of the last 256 transactions.
+        pub async fn commit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CommitRequest>,
+        ) -> std::result::Result<tonic::Response<super::CommitReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/sextant.v1.Ingest/Commit");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("sextant.v1.Ingest", "Commit"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Rolls a transaction back. One that was rolled back already is no error.
+        pub async fn abort(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AbortRequest>,
+        ) -> std::result::Result<tonic::Response<super::AbortReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/sextant.v1.Ingest/Abort");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("sextant.v1.Ingest", "Abort"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -898,6 +1052,39 @@ pub mod ingest_server {
             &self,
             request: tonic::Request<super::PositionsRequest>,
         ) -> std::result::Result<tonic::Response<super::PositionsReply>, tonic::Status>;
+        /// Begins a transaction over the documents of one embedded bucket. It lives in the process that answers, and
+        /// in no other: all its calls go to that process. A transaction that is not open there (any more) is
+        /// ABORTED or NOT_FOUND, with the reason, and is begun again.
+        async fn begin(
+            &self,
+            request: tonic::Request<super::BeginRequest>,
+        ) -> std::result::Result<tonic::Response<super::BeginReply>, tonic::Status>;
+        /// Server streaming response type for the Mutations method.
+        type MutationsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::MutationsReply, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Documents that a transaction writes. Each request is written whole or not at all, and is answered in the
+        /// order of the requests; nobody else sees it before Commit. An error ends the stream, not the transaction:
+        /// nothing of the failed request is in it, all that was answered before is. The client goes on with another
+        /// stream, or aborts.
+        async fn mutations(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::MutationsRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::MutationsStream>, tonic::Status>;
+        /// Makes all changes of a transaction durable and visible together, or none of them (ABORTED, if somebody else
+        /// has changed one of its documents behind its snapshot). The same call made again has the same answer, so a
+        /// client that has lost the answer asks again; the process keeps the outcomes of the last 256 transactions.
+        async fn commit(
+            &self,
+            request: tonic::Request<super::CommitRequest>,
+        ) -> std::result::Result<tonic::Response<super::CommitReply>, tonic::Status>;
+        /// Rolls a transaction back. One that was rolled back already is no error.
+        async fn abort(
+            &self,
+            request: tonic::Request<super::AbortRequest>,
+        ) -> std::result::Result<tonic::Response<super::AbortReply>, tonic::Status>;
     }
     /// Streaming mutation ingest.
     #[derive(Debug)]
@@ -1094,6 +1281,183 @@ pub mod ingest_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PositionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sextant.v1.Ingest/Begin" => {
+                    #[allow(non_camel_case_types)]
+                    struct BeginSvc<T: Ingest>(pub Arc<T>);
+                    impl<T: Ingest> tonic::server::UnaryService<super::BeginRequest>
+                    for BeginSvc<T> {
+                        type Response = super::BeginReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BeginRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Ingest>::begin(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BeginSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sextant.v1.Ingest/Mutations" => {
+                    #[allow(non_camel_case_types)]
+                    struct MutationsSvc<T: Ingest>(pub Arc<T>);
+                    impl<
+                        T: Ingest,
+                    > tonic::server::StreamingService<super::MutationsRequest>
+                    for MutationsSvc<T> {
+                        type Response = super::MutationsReply;
+                        type ResponseStream = T::MutationsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::MutationsRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Ingest>::mutations(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = MutationsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sextant.v1.Ingest/Commit" => {
+                    #[allow(non_camel_case_types)]
+                    struct CommitSvc<T: Ingest>(pub Arc<T>);
+                    impl<T: Ingest> tonic::server::UnaryService<super::CommitRequest>
+                    for CommitSvc<T> {
+                        type Response = super::CommitReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CommitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Ingest>::commit(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CommitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sextant.v1.Ingest/Abort" => {
+                    #[allow(non_camel_case_types)]
+                    struct AbortSvc<T: Ingest>(pub Arc<T>);
+                    impl<T: Ingest> tonic::server::UnaryService<super::AbortRequest>
+                    for AbortSvc<T> {
+                        type Response = super::AbortReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AbortRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Ingest>::abort(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AbortSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

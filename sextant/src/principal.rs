@@ -12,12 +12,17 @@ pub enum Principal {
     /// Anyone who reaches a port: the addresses to listen on limit the access.
     #[default]
     LocalSuperuser,
+    /// Somebody else, for tests of what a principal may not see.
+    #[cfg(test)]
+    Stranger,
 }
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::LocalSuperuser => "local superuser",
+            #[cfg(test)]
+            Self::Stranger => "stranger",
         })
     }
 }

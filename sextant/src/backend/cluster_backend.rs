@@ -72,6 +72,11 @@ impl ClusterBackend {
         Self { principal, ..self.clone() }
     }
 
+    /// The sender of the requests.
+    pub fn principal(&self) -> Principal {
+        self.principal
+    }
+
     /// The coordinator; its calls are made for the principal.
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         self.calls.directory.coordinator()

@@ -156,6 +156,10 @@ impl ClusterTransaction {
 
 #[async_trait]
 impl BucketTransaction for ClusterTransaction {
+    fn id(&self) -> TransactionId {
+        self.id
+    }
+
     fn bucket(&self) -> &BucketInfo {
         &self.bucket
     }

@@ -1,51 +1,30 @@
 //! Streaming ingest of documents and mutations.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt;
-use proto::grpc::document_write::Kind;
 use proto::grpc::ingest_server::Ingest;
 use proto::grpc::{
-    PositionsReply, PositionsRequest, PushReply, PushRequest, VbucketPosition, WriteReply,
+    AbortReply, AbortRequest, BeginReply, BeginRequest, CommitReply, CommitRequest, MutationsReply,
+    MutationsRequest, PositionsReply, PositionsRequest, PushReply, PushRequest, WriteReply,
     WriteRequest,
 };
 use proto::model::bucket::BucketInfo;
-use proto::model::cut::Position;
-use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use proto::rpc::api;
-use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
-use tokio::time::error::Elapsed;
-use tokio::time::{Instant, timeout_at};
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::answering::{AsyncAnswer, Replies, answer};
 use super::caller::principal;
-use super::status::{counted, status};
+use super::decode::{decode_branch, decode_push, decode_write, position};
+use super::status::counted;
+use super::transact::{Mutations, Transact};
+use super::transactions::Transactions;
 use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
 
-/// How long a request is waited for that was begun before the deadline of its stream: a little longer than the projector
-/// lets a write wait for its turn.
-const OUTCOME_WAIT: Duration = Duration::from_secs(12);
-
-/// Maximum of replies that wait for a slow client.
-const REPLIES_WAITING: usize = 16;
-
 pub(super) struct IngestService {
     pub(super) backend: Arc<ClusterBackend>,
-}
-
-type Replies<T> = ReceiverStream<std::result::Result<T, Status>>;
-
-fn position((vbucket, position): (VbucketId, Position)) -> VbucketPosition {
-    VbucketPosition {
-        vbucket: vbucket.0.into(),
-        vbuuid: position.vbuuid.0,
-        seqno: position.seqno.0,
-    }
+    pub(super) transactions: Arc<Transactions>,
 }
 
 /// Returns the bucket of a request and remembers it, because later requests of a stream may omit it.
@@ -65,45 +44,6 @@ async fn stream_bucket(
             Ok(bucket)
         }
     }
-}
-
-fn decode_write(write: proto::grpc::DocumentWrite) -> Result<api::Write> {
-    let kind = match write.kind {
-        Some(Kind::Insert(document)) => api::WriteKind::Insert(document),
-        Some(Kind::Upsert(document)) => api::WriteKind::Upsert(document),
-        Some(Kind::Delete(true)) => api::WriteKind::Delete,
-        _ => {
-            let message = format!("document {:?} needs one of insert, upsert and delete", write.id);
-            return Err(Error::new(ErrorCode::InvalidParameter, message));
-        }
-    };
-    Ok(api::Write { id: write.id, kind })
-}
-
-fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
-    let vbucket = u16::try_from(mutation.vbucket).map_err(|_| {
-        let message = format!("document {:?}: vbucket {}", mutation.id, mutation.vbucket);
-        Error::new(ErrorCode::InvalidParameter, message)
-    })?;
-    Ok(api::PushMutation {
-        vbucket: VbucketId(vbucket),
-        position: Position { vbuuid: Vbuuid(mutation.vbuuid), seqno: Seqno(mutation.seqno) },
-        id: mutation.id,
-        kind: match mutation.document {
-            Some(_) => MutationKind::Upsert,
-            None => MutationKind::Deletion,
-        },
-        document: mutation.document.unwrap_or_default(),
-    })
-}
-
-fn decode_branch(branch: VbucketPosition) -> Result<(VbucketId, Position)> {
-    let vbucket = u16::try_from(branch.vbucket).map_err(|_| {
-        let message = format!("a branch names vbucket {}, which is out of range", branch.vbucket);
-        Error::new(ErrorCode::InvalidParameter, message)
-    })?;
-    let (vbuuid, seqno) = (Vbuuid(branch.vbuuid), Seqno(branch.seqno));
-    Ok((VbucketId(vbucket), Position { vbuuid, seqno }))
 }
 
 /// Answers one request of a Write stream.
@@ -130,90 +70,6 @@ async fn push(
     let request = api::PushRequest { bucket: bucket.id, branches, mutations };
     let reply = backend.push(&bucket, request).await?;
     Ok(PushReply { durable: reply.durable.into_iter().map(position).collect() })
-}
-
-impl IngestService {
-    /// Answers the requests of a stream in order. The first error ends the stream. A request after the deadline of the stream
-    /// is not begun; one that is under way then is waited for, so that its outcome is known.
-    fn answer<Q, A, F>(&self, request: Request<Streaming<Q>>, mut ask: F) -> Replies<A>
-    where
-        Q: Send + 'static,
-        A: Send + 'static,
-        F: AsyncAnswer<Q, A> + Send + 'static,
-    {
-        let (replies, stream) = tokio::sync::mpsc::channel(REPLIES_WAITING);
-        let backend = self.backend.with_principal(principal(&request));
-        let deadline = timeout(request.metadata()).map(|timeout| Instant::now() + timeout);
-        let mut requests = request.into_inner();
-        let answering = async move {
-            loop {
-                let Ok(request) = until(deadline, requests.next()).await else {
-                    // The reader may be gone.
-                    let _ = replies.send(Err(status(nothing_begun()))).await;
-                    return;
-                };
-                let Some(request) = request else { return };
-                let answer = match request {
-                    Ok(request) => {
-                        let until_known = deadline.map(|deadline| deadline + OUTCOME_WAIT);
-                        let answer = until(until_known, ask.answer(&backend, request)).await;
-                        let answer = answer.unwrap_or_else(|_| Err(outcome_unknown()));
-                        answer.map_err(|error| counted(&backend, error))
-                    }
-                    Err(status) => Err(status),
-                };
-                let failed = answer.is_err();
-                if replies.send(answer).await.is_err() || failed {
-                    return;
-                }
-            }
-        };
-        // The task ends with the stream of requests, or when the client no longer reads.
-        self.backend.env().spawn_request("ingest", answering).detach();
-        ReceiverStream::new(stream)
-    }
-}
-
-async fn until<T>(
-    deadline: Option<Instant>,
-    work: impl Future<Output = T>,
-) -> std::result::Result<T, Elapsed> {
-    match deadline {
-        Some(deadline) => timeout_at(deadline, work).await,
-        None => Ok(work.await),
-    }
-}
-
-fn nothing_begun() -> Error {
-    let what = "the deadline of the stream has passed; all that it began is answered, and nothing else was done";
-    Error::new(ErrorCode::Cancelled, what)
-}
-
-fn outcome_unknown() -> Error {
-    let what = "the deadline of the stream has passed; this request may have been carried out, or may be later";
-    Error::new(ErrorCode::Cancelled, what).with_hint("look at the data before you write again")
-}
-
-/// The time-out that a client asks for with its stream; `None` if it asks for none, or in an unknown form.
-fn timeout(metadata: &MetadataMap) -> Option<Duration> {
-    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let number: u64 = number.parse().ok().filter(|_| number.len() <= 8)?;
-    Some(match unit {
-        "H" => Duration::from_secs(number * 3600),
-        "M" => Duration::from_secs(number * 60),
-        "S" => Duration::from_secs(number),
-        "m" => Duration::from_millis(number),
-        "u" => Duration::from_micros(number),
-        "n" => Duration::from_nanos(number),
-        _ => return None,
-    })
-}
-
-/// Answers the requests of one kind of stream.
-#[tonic::async_trait]
-trait AsyncAnswer<Q, A> {
-    async fn answer(&mut self, backend: &ClusterBackend, request: Q) -> Result<A>;
 }
 
 #[derive(Default)]
@@ -248,19 +104,20 @@ impl AsyncAnswer<PushRequest, PushReply> for Pushes {
 impl Ingest for IngestService {
     type WriteStream = Replies<WriteReply>;
     type PushStream = Replies<PushReply>;
+    type MutationsStream = Replies<MutationsReply>;
 
     async fn write(
         &self,
         request: Request<Streaming<WriteRequest>>,
     ) -> std::result::Result<Response<Self::WriteStream>, Status> {
-        Ok(Response::new(self.answer(request, Writes::default())))
+        Ok(Response::new(answer(&self.backend, request, Writes::default())))
     }
 
     async fn push(
         &self,
         request: Request<Streaming<PushRequest>>,
     ) -> std::result::Result<Response<Self::PushStream>, Status> {
-        Ok(Response::new(self.answer(request, Pushes::default())))
+        Ok(Response::new(answer(&self.backend, request, Pushes::default())))
     }
 
     async fn positions(
@@ -275,32 +132,48 @@ impl Ingest for IngestService {
         let cut = positions.await.map_err(|error| counted(&self.backend, error))?;
         Ok(Response::new(PositionsReply { positions: cut.iter().map(position).collect() }))
     }
+
+    async fn begin(
+        &self,
+        request: Request<BeginRequest>,
+    ) -> std::result::Result<Response<BeginReply>, Status> {
+        let transact = self.transact(&request);
+        let from = request.remote_addr();
+        let begun = transact.begin(request.into_inner(), from).await;
+        Ok(Response::new(begun.map_err(|error| counted(&self.backend, error))?))
+    }
+
+    async fn mutations(
+        &self,
+        request: Request<Streaming<MutationsRequest>>,
+    ) -> std::result::Result<Response<Self::MutationsStream>, Status> {
+        let mutations = Mutations::new(Arc::clone(&self.transactions));
+        Ok(Response::new(answer(&self.backend, request, mutations)))
+    }
+
+    async fn commit(
+        &self,
+        request: Request<CommitRequest>,
+    ) -> std::result::Result<Response<CommitReply>, Status> {
+        let transact = self.transact(&request);
+        let committed = transact.commit(request.into_inner()).await;
+        Ok(Response::new(committed.map_err(|error| counted(&self.backend, error))?))
+    }
+
+    async fn abort(
+        &self,
+        request: Request<AbortRequest>,
+    ) -> std::result::Result<Response<AbortReply>, Status> {
+        let transact = self.transact(&request);
+        let aborted = transact.abort(request.into_inner()).await;
+        Ok(Response::new(aborted.map_err(|error| counted(&self.backend, error))?))
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_timeout_of_a_stream_is_read_in_all_its_units() {
-        let read = |text: &str| {
-            let mut metadata = MetadataMap::new();
-            metadata.insert("grpc-timeout", text.parse().expect("a header"));
-            timeout(&metadata)
-        };
-        let units =
-            [("1H", 3_600_000), ("2M", 120_000), ("3S", 3_000), ("250m", 250), ("7000u", 7)];
-        for (text, ms) in units {
-            assert_eq!(read(text), Some(Duration::from_millis(ms)), "{text}");
-        }
-        assert_eq!(read("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
-        for wrong in ["", "S", "5", "5x", "-1S", "123456789S", "é"] {
-            assert_eq!(
-                wrong.parse().ok().and_then(|_: tonic::metadata::AsciiMetadataValue| read(wrong)),
-                None,
-                "{wrong}"
-            );
-        }
-        assert_eq!(timeout(&MetadataMap::new()), None);
+impl IngestService {
+    /// The calls of transactions, for the sender of a request.
+    fn transact<T>(&self, request: &Request<T>) -> Transact {
+        let backend = self.backend.with_principal(principal(request));
+        Transact { backend, transactions: Arc::clone(&self.transactions) }
     }
 }

@@ -2,11 +2,16 @@
 //! health and reflection.
 
 mod admin;
+mod answering;
 mod caller;
+mod decode;
 mod ingest;
+mod open_transaction;
 mod query;
 mod reply_form;
 mod server;
 mod status;
+mod transact;
+mod transactions;
 
 pub use server::{peer_services, services};

@@ -8,6 +8,7 @@ use proto::env::Env;
 use proto::grpc::query_server::Query;
 use proto::grpc::{ScanReply, ScanRequest};
 use proto::model::cut::WritePosition;
+use proto::model::ids::TransactionId;
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{Consistency, Output};
 use proto::{Error, ErrorCode, Result};
@@ -16,14 +17,16 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use super::caller::principal;
+use super::open_transaction::OpenTransaction;
 use super::reply_form::Form;
 use super::status::{counted, status};
+use super::transactions::Transactions;
 use crate::backend::ClusterBackend;
 use crate::principal::Principal;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
-use crate::sql::backend::Backend;
+use crate::sql::backend::{Backend, TransactionView};
 use crate::sql::parse::parse;
 use crate::sql::plan::{IndexPlan, Plan, resolve};
 
@@ -32,6 +35,7 @@ const SERVE_TIMEOUT_MS: u64 = 10_000;
 
 pub(super) struct QueryService {
     pub(super) backend: Arc<ClusterBackend>,
+    pub(super) transactions: Arc<Transactions>,
 }
 
 fn refuse(what: impl Into<String>) -> Error {
@@ -90,6 +94,7 @@ impl QueryService {
         plan.request.reverse = request.reverse;
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         plan.request.consistency = consistency(&request, &plan)?;
+        let transaction = self.transaction(&backend, &request, &mut plan).await?;
         let token = (!request.token.is_empty()).then_some(&request.token[..]);
         let began = Instant::now();
         let mut scan = backend.router().scan(plan.request.clone(), token).await?;
@@ -99,7 +104,43 @@ impl QueryService {
             scan.end_page_after(request.page_rows);
         }
         let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
-        Ok(ScanReplies { plan, printer, scan, form, rest: None, paged, first: true, done: false })
+        let (rest, first, done) = (None, true, false);
+        Ok(ScanReplies { plan, printer, scan, transaction, form, rest, paged, first, done })
+    }
+
+    /// Lets a scan read in the transaction that its request names.
+    async fn transaction(
+        &self,
+        backend: &ClusterBackend,
+        request: &ScanRequest,
+        plan: &mut IndexPlan,
+    ) -> Result<Option<Arc<OpenTransaction>>> {
+        if request.transaction == 0 {
+            return Ok(None);
+        }
+        let ScanRequest { consistency, at_plus, token, page_rows, .. } = request;
+        if !consistency.is_empty() || !at_plus.is_empty() || !token.is_empty() || *page_rows > 0 {
+            return Err(refuse(
+                "a scan in a transaction takes no consistency, at_plus, token and page_rows",
+            ));
+        }
+        let number = TransactionId(request.transaction);
+        let transaction = self.transactions.find(number, backend.principal())?;
+        let bucket = transaction.bucket();
+        if bucket.id != plan.index.bucket {
+            let (index, bucket) = (&request.index, &bucket.name);
+            return Err(refuse(format!(
+                "transaction {number} reads bucket {bucket}, and index {index:?} is of another bucket"
+            )));
+        }
+        let viewed = transaction.view(backend).await;
+        self.transactions.note_end(&transaction);
+        let TransactionView { snapshot, own } = viewed?;
+        plan.request.own = own;
+        if let Some(epoch) = snapshot {
+            plan.request.consistency = Consistency::Epoch(epoch);
+        }
+        Ok(Some(transaction))
     }
 }
 
@@ -123,6 +164,8 @@ struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: ScanStream,
+    /// The transaction that reads: it is not idle while its client reads.
+    transaction: Option<Arc<OpenTransaction>>,
     form: Form,
     /// Rows that did not fit the last reply.
     rest: Option<RowBlock>,
@@ -142,6 +185,9 @@ impl Replying for Box<ScanReplies> {
     async fn next(&mut self) -> Result<Option<ScanReply>> {
         if self.done {
             return Ok(None);
+        }
+        if let Some(transaction) = &self.transaction {
+            transaction.touch();
         }
         let mut reply = ScanReply::default();
         let block = match self.rest.take() {

@@ -10,6 +10,7 @@ use proto::grpc::{DESCRIPTORS, PEER_DESCRIPTORS};
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
+use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::backend::ClusterBackend;
 use crate::wire::{Peers, peer_service};
@@ -40,8 +41,12 @@ pub fn peer_services(peers: Arc<Peers>) -> Router {
 /// The services of a port for users.
 pub fn services(backend: Arc<ClusterBackend>) -> Router {
     let admin = AdminServer::new(admin::AdminService { backend: Arc::clone(&backend) });
-    let ingest = IngestServer::new(ingest::IngestService { backend: Arc::clone(&backend) });
-    let query = QueryServer::new(query::QueryService { backend });
+    let transactions = Arc::new(Transactions::new(backend.env(), OPEN_MAX));
+    let ingest = IngestServer::new(ingest::IngestService {
+        backend: Arc::clone(&backend),
+        transactions: Arc::clone(&transactions),
+    });
+    let query = QueryServer::new(query::QueryService { backend, transactions });
     common_services(DESCRIPTORS)
         .add_service(limits!(admin))
         .add_service(limits!(ingest))

@@ -18,11 +18,12 @@ pub(super) fn status(error: Error) -> Status {
         (ErrorCode::Unknown | ErrorCode::UnknownColumn | ErrorCode::UnknownSetting, _) => {
             Code::NotFound
         }
-        (ErrorCode::HasDependents, _) => Code::FailedPrecondition,
+        (ErrorCode::NoTransaction, _) => Code::NotFound,
+        (ErrorCode::HasDependents | ErrorCode::TransactionState, _) => Code::FailedPrecondition,
         (ErrorCode::Exists | ErrorCode::DuplicateId, _) => Code::AlreadyExists,
         (ErrorCode::Unsupported, _) => Code::Unimplemented,
         (ErrorCode::OverLimit | ErrorCode::TooComplex, _) => Code::ResourceExhausted,
-        (ErrorCode::SnapshotTooOld, _) => Code::Aborted,
+        (ErrorCode::SnapshotTooOld | ErrorCode::Conflict, _) => Code::Aborted,
         (ErrorCode::Cancelled, _) => Code::DeadlineExceeded,
         (ErrorCode::OutOfOrder, _) => Code::FailedPrecondition,
         (_, ErrorKind::Retry) => Code::Unavailable,

@@ -112,6 +112,9 @@ pub struct TransactionView {
 /// a commit is rolled back.
 #[async_trait]
 pub trait BucketTransaction: Send + Sync {
+    /// Its number.
+    fn id(&self) -> TransactionId;
+
     /// The bucket.
     fn bucket(&self) -> &BucketInfo;
 

@@ -5,6 +5,7 @@
 mod docs;
 mod drivers;
 mod failover;
+mod grpc_transactions;
 mod ingest;
 mod model;
 mod overload;

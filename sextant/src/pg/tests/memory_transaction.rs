@@ -46,6 +46,10 @@ impl Drop for MemoryTransaction {
 
 #[async_trait]
 impl BucketTransaction for MemoryTransaction {
+    fn id(&self) -> TransactionId {
+        self.id
+    }
+
     fn bucket(&self) -> &BucketInfo {
         &self.bucket
     }

@@ -1,0 +1,140 @@
+//! Streams of requests that are answered one by one.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout_at};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Status, Streaming};
+
+use super::caller::principal;
+use super::status::{counted, status};
+use crate::backend::ClusterBackend;
+
+/// How long a request is waited for that was begun before the deadline of its stream: a little longer than the projector
+/// lets a write wait for its turn.
+const OUTCOME_WAIT: Duration = Duration::from_secs(12);
+
+/// Maximum of replies that wait for a slow client.
+const REPLIES_WAITING: usize = 16;
+
+/// The replies of a stream.
+pub(super) type Replies<T> = ReceiverStream<std::result::Result<T, Status>>;
+
+/// Answers the requests of one kind of stream.
+#[tonic::async_trait]
+pub(super) trait AsyncAnswer<Q, A> {
+    /// Answers the next request.
+    async fn answer(&mut self, backend: &ClusterBackend, request: Q) -> Result<A>;
+}
+
+/// Answers the requests of a stream in order. The first error ends the stream. A request after the deadline of the stream
+/// is not begun; one that is under way then is waited for, so that its outcome is known.
+pub(super) fn answer<Q, A, F>(
+    backend: &ClusterBackend,
+    request: Request<Streaming<Q>>,
+    mut ask: F,
+) -> Replies<A>
+where
+    Q: Send + 'static,
+    A: Send + 'static,
+    F: AsyncAnswer<Q, A> + Send + 'static,
+{
+    let (replies, stream) = tokio::sync::mpsc::channel(REPLIES_WAITING);
+    let (env, backend) = (backend.env().clone(), backend.with_principal(principal(&request)));
+    let deadline = timeout(request.metadata()).map(|timeout| Instant::now() + timeout);
+    let mut requests = request.into_inner();
+    let answering = async move {
+        loop {
+            let Ok(request) = until(deadline, requests.next()).await else {
+                // The reader may be gone.
+                let _ = replies.send(Err(status(nothing_begun()))).await;
+                return;
+            };
+            let Some(request) = request else { return };
+            let answer = match request {
+                Ok(request) => {
+                    let until_known = deadline.map(|deadline| deadline + OUTCOME_WAIT);
+                    let answer = until(until_known, ask.answer(&backend, request)).await;
+                    let answer = answer.unwrap_or_else(|_| Err(outcome_unknown()));
+                    answer.map_err(|error| counted(&backend, error))
+                }
+                Err(status) => Err(status),
+            };
+            let failed = answer.is_err();
+            if replies.send(answer).await.is_err() || failed {
+                return;
+            }
+        }
+    };
+    // The task ends with the stream of requests, or when the client no longer reads.
+    env.spawn_request("ingest", answering).detach();
+    ReceiverStream::new(stream)
+}
+
+async fn until<T>(
+    deadline: Option<Instant>,
+    work: impl Future<Output = T>,
+) -> std::result::Result<T, Elapsed> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, work).await,
+        None => Ok(work.await),
+    }
+}
+
+fn nothing_begun() -> Error {
+    let what = "the deadline of the stream has passed; all that it began is answered, and nothing else was done";
+    Error::new(ErrorCode::Cancelled, what)
+}
+
+fn outcome_unknown() -> Error {
+    let what = "the deadline of the stream has passed; this request may have been carried out, or may be later";
+    Error::new(ErrorCode::Cancelled, what).with_hint("look at the data before you write again")
+}
+
+/// The time-out that a client asks for with its stream; `None` if it asks for none, or in an unknown form.
+fn timeout(metadata: &MetadataMap) -> Option<Duration> {
+    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: u64 = number.parse().ok().filter(|_| number.len() <= 8)?;
+    Some(match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_of_a_stream_is_read_in_all_its_units() {
+        let read = |text: &str| {
+            let mut metadata = MetadataMap::new();
+            metadata.insert("grpc-timeout", text.parse().expect("a header"));
+            timeout(&metadata)
+        };
+        let units =
+            [("1H", 3_600_000), ("2M", 120_000), ("3S", 3_000), ("250m", 250), ("7000u", 7)];
+        for (text, ms) in units {
+            assert_eq!(read(text), Some(Duration::from_millis(ms)), "{text}");
+        }
+        assert_eq!(read("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        for wrong in ["", "S", "5", "5x", "-1S", "123456789S", "é"] {
+            assert_eq!(
+                wrong.parse().ok().and_then(|_: tonic::metadata::AsciiMetadataValue| read(wrong)),
+                None,
+                "{wrong}"
+            );
+        }
+        assert_eq!(timeout(&MetadataMap::new()), None);
+    }
+}

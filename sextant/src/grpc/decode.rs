@@ -1,0 +1,60 @@
+//! The parts of ingest requests and replies.
+
+use proto::grpc::VbucketPosition;
+use proto::grpc::document_write::Kind;
+use proto::model::cut::Position;
+use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::rpc::api;
+use proto::rpc::mutation::MutationKind;
+use proto::{Error, ErrorCode, Result};
+
+/// A position of a reply.
+pub(super) fn position((vbucket, position): (VbucketId, Position)) -> VbucketPosition {
+    VbucketPosition {
+        vbucket: vbucket.0.into(),
+        vbuuid: position.vbuuid.0,
+        seqno: position.seqno.0,
+    }
+}
+
+/// Reads a write.
+pub(super) fn decode_write(write: proto::grpc::DocumentWrite) -> Result<api::Write> {
+    let kind = match write.kind {
+        Some(Kind::Insert(document)) => api::WriteKind::Insert(document),
+        Some(Kind::Upsert(document)) => api::WriteKind::Upsert(document),
+        Some(Kind::Delete(true)) => api::WriteKind::Delete,
+        _ => {
+            let message = format!("document {:?} needs one of insert, upsert and delete", write.id);
+            return Err(Error::new(ErrorCode::InvalidParameter, message));
+        }
+    };
+    Ok(api::Write { id: write.id, kind })
+}
+
+/// Reads a mutation.
+pub(super) fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
+    let vbucket = u16::try_from(mutation.vbucket).map_err(|_| {
+        let message = format!("document {:?}: vbucket {}", mutation.id, mutation.vbucket);
+        Error::new(ErrorCode::InvalidParameter, message)
+    })?;
+    Ok(api::PushMutation {
+        vbucket: VbucketId(vbucket),
+        position: Position { vbuuid: Vbuuid(mutation.vbuuid), seqno: Seqno(mutation.seqno) },
+        id: mutation.id,
+        kind: match mutation.document {
+            Some(_) => MutationKind::Upsert,
+            None => MutationKind::Deletion,
+        },
+        document: mutation.document.unwrap_or_default(),
+    })
+}
+
+/// Reads a branch.
+pub(super) fn decode_branch(branch: VbucketPosition) -> Result<(VbucketId, Position)> {
+    let vbucket = u16::try_from(branch.vbucket).map_err(|_| {
+        let message = format!("a branch names vbucket {}, which is out of range", branch.vbucket);
+        Error::new(ErrorCode::InvalidParameter, message)
+    })?;
+    let (vbuuid, seqno) = (Vbuuid(branch.vbuuid), Seqno(branch.seqno));
+    Ok((VbucketId(vbucket), Position { vbuuid, seqno }))
+}

@@ -1,0 +1,261 @@
+//! One transaction of gRPC clients, and what is left of it when it has ended.
+//!
+//! Its calls may come over any connection, at once, and may be given up in their midst. They run one after another. A write that was
+//! cut off, or whose answer was lost, leaves the transaction *in doubt*: the next call takes it back to the place before that write, so
+//! that nothing of it is in. The first write of a transaction has no place before it that a late write could not pass, so the
+//! transaction ends with it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::lock::lock;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{Epoch, TransactionId};
+use proto::rpc::api::{CheckedWrites, WriteReply};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use crate::principal::Principal;
+use crate::sql::backend::{Backend, BucketTransaction, EpochPin, TransactionView};
+
+/// How long a transaction waits for its epoch.
+const SERVE_TIMEOUT_MS: u64 = 10_000;
+
+/// A transaction of gRPC clients.
+pub(super) struct OpenTransaction {
+    number: TransactionId,
+    principal: Principal,
+    bucket: Arc<BucketInfo>,
+    idle_max: Duration,
+    used_at: Mutex<Instant>,
+    state: tokio::sync::Mutex<State>,
+}
+
+enum State {
+    Open(Open),
+    Committed(WriteReply),
+    /// It was rolled back, or nobody knows whether it was committed; the error says so.
+    Ended(Error),
+}
+
+struct Open {
+    changes: Arc<dyn BucketTransaction>,
+    pin: Option<Box<dyn EpochPin>>,
+    /// The number of documents that it has written.
+    written: u64,
+    is_in_doubt: bool,
+}
+
+/// The result of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    /// Documents created, replaced or removed.
+    pub(super) affected: u64,
+    /// The same of all writes of the transaction so far.
+    pub(super) place: u64,
+}
+
+impl OpenTransaction {
+    /// A transaction that begins.
+    pub(super) fn new(
+        principal: Principal,
+        changes: Arc<dyn BucketTransaction>,
+        bucket: Arc<BucketInfo>,
+        idle_max: Duration,
+    ) -> Self {
+        let number = changes.id();
+        let open = Open { changes, pin: None, written: 0, is_in_doubt: false };
+        let (used_at, state) = (Mutex::new(Instant::now()), State::Open(open).into());
+        Self { number, principal, bucket, idle_max, used_at, state }
+    }
+
+    /// Its number.
+    pub(super) fn number(&self) -> TransactionId {
+        self.number
+    }
+
+    /// True if a principal may use it.
+    pub(super) fn belongs_to(&self, principal: Principal) -> bool {
+        self.principal == principal
+    }
+
+    /// Notes that its client is there.
+    pub(super) fn touch(&self) {
+        *lock(&self.used_at) = Instant::now();
+    }
+
+    /// Leases the epoch that it reads, unless it has one.
+    pub(super) async fn pin(&self, backend: &dyn Backend) -> Result<Epoch> {
+        let mut state = self.enter().await;
+        let epoch = state.open(self.number)?.pin(backend, &self.bucket).await?;
+        self.touch();
+        Ok(epoch)
+    }
+
+    /// What it sees of its bucket now.
+    pub(super) async fn view(&self, backend: &dyn Backend) -> Result<TransactionView> {
+        let mut state = self.enter().await;
+        let viewed = async {
+            let open = state.open(self.number)?;
+            open.settle().await?;
+            open.changes.check()?;
+            let snapshot = Some(open.pin(backend, &self.bucket).await?);
+            Ok(TransactionView { snapshot, own: open.changes.own() })
+        };
+        let viewed = viewed.await;
+        state.end_with(&viewed);
+        self.touch();
+        viewed
+    }
+
+    /// The bucket.
+    pub(super) fn bucket(&self) -> &BucketInfo {
+        &self.bucket
+    }
+
+    /// Writes documents: all of them or none.
+    pub(super) async fn write(&self, writes: CheckedWrites) -> Result<Written> {
+        let mut state = self.enter().await;
+        let open = state.open(self.number)?;
+        let written = open.write(writes).await;
+        state.end_with(&written);
+        self.touch();
+        written
+    }
+
+    /// Commits all changes, or none of them. A commit that is asked for again has the same answer. The call must not be dropped in its
+    /// midst, because its outcome would be unknown.
+    pub(super) async fn commit(&self) -> Result<WriteReply> {
+        let mut state = self.enter().await;
+        if let State::Committed(reply) = &*state {
+            return Ok(reply.clone());
+        }
+        let open = state.open(self.number)?;
+        if let Err(error) = open.settle().await {
+            state.end_with::<()>(&Err(error.clone()));
+            return Err(error);
+        }
+        let committed = open.changes.commit(open.snapshot()).await;
+        *state = match &committed {
+            Ok(reply) => State::Committed(reply.clone()),
+            Err(error) => State::Ended(error.clone()),
+        };
+        committed
+    }
+
+    /// Rolls it back.
+    pub(super) async fn abort(&self) -> Result<()> {
+        let mut state = self.enter().await;
+        if let State::Committed(_) = *state {
+            return Err(committed(self.number));
+        }
+        if let State::Open(_) = *state {
+            let what = format!("transaction {} was rolled back by Abort", self.number);
+            *state = State::Ended(begin_again(what));
+        }
+        Ok(())
+    }
+
+    /// Rolls it back if its client was away for too long. A call on its way means that the client is there.
+    pub(super) fn end_if_idle(&self, now: Instant) {
+        let Ok(mut state) = self.state.try_lock() else { return };
+        let idle = now.saturating_duration_since(*lock(&self.used_at));
+        if idle > self.idle_max && matches!(*state, State::Open(_)) {
+            let (number, ms) = (self.number, self.idle_max.as_millis());
+            let what = format!("transaction {number} was rolled back: no call came for {ms} ms");
+            let hint = "begin the transaction again, with a longer idle_timeout_ms if it is needed";
+            *state = State::Ended(Error::new(ErrorCode::Conflict, what).with_hint(hint));
+        }
+    }
+
+    /// True if it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        // A call that is on its way notes the end itself.
+        self.state.try_lock().is_ok_and(|state| !matches!(*state, State::Open(_)))
+    }
+
+    async fn enter(&self) -> tokio::sync::MutexGuard<'_, State> {
+        self.touch();
+        self.state.lock().await
+    }
+}
+
+impl State {
+    fn open(&mut self, number: TransactionId) -> Result<&mut Open> {
+        match self {
+            Self::Open(open) => Ok(open),
+            Self::Committed(_) => Err(committed(number)),
+            Self::Ended(error) => Err(error.clone()),
+        }
+    }
+
+    /// Ends it if the projector has lost it.
+    fn end_with<T>(&mut self, result: &Result<T>) {
+        if let (Self::Open(_), Err(error)) = (&*self, result)
+            && error.code == ErrorCode::Conflict
+        {
+            *self = Self::Ended(error.clone());
+        }
+    }
+}
+
+impl Open {
+    fn snapshot(&self) -> Option<Epoch> {
+        self.pin.as_ref().map(|pin| pin.epoch())
+    }
+
+    async fn pin(&mut self, backend: &dyn Backend, bucket: &BucketInfo) -> Result<Epoch> {
+        if let Some(epoch) = self.snapshot() {
+            return Ok(epoch);
+        }
+        let pin = backend.pin_bucket(bucket.id, SERVE_TIMEOUT_MS).await?;
+        let epoch = pin.epoch();
+        self.pin = Some(pin);
+        Ok(epoch)
+    }
+
+    async fn write(&mut self, writes: CheckedWrites) -> Result<Written> {
+        self.settle().await?;
+        let mut affected = 0;
+        if !writes.is_empty() {
+            let snapshot = self.snapshot();
+            self.is_in_doubt = true;
+            let written = self.changes.write(snapshot, writes).await;
+            self.is_in_doubt = written.as_ref().is_err_and(|error| !is_refusal(error));
+            affected = written?;
+            self.written += affected;
+        }
+        Ok(Written { affected, place: self.written })
+    }
+
+    /// Takes back what a write may have left whose outcome is unknown.
+    async fn settle(&mut self) -> Result<()> {
+        if !self.is_in_doubt {
+            return Ok(());
+        }
+        let Some(own) = self.changes.own() else {
+            let number = self.changes.id();
+            let what = format!(
+                "transaction {number} was rolled back: it is unknown whether its first write was carried out"
+            );
+            return Err(begin_again(what));
+        };
+        self.changes.back_to(own.place).await?;
+        self.is_in_doubt = false;
+        Ok(())
+    }
+}
+
+/// True if an error of a write means that nothing was written.
+fn is_refusal(error: &Error) -> bool {
+    error.code == ErrorCode::TooBusy || error.code.kind() == proto::ErrorKind::Caller
+}
+
+fn begin_again(what: String) -> Error {
+    Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again")
+}
+
+fn committed(number: TransactionId) -> Error {
+    let what = format!("transaction {number} has been committed");
+    Error::new(ErrorCode::TransactionState, what)
+}

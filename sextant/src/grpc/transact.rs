@@ -1,0 +1,166 @@
+//! The calls of transactions: Begin, Mutations, Commit and Abort.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use proto::grpc::{
+    AbortReply, AbortRequest, BeginReply, BeginRequest, CommitReply, CommitRequest, MutationsReply,
+    MutationsRequest,
+};
+use proto::model::bucket::SourceKind;
+use proto::model::ids::TransactionId;
+use proto::rpc::api::{CheckedWrites, Write, WriteKind};
+use proto::value::DOCUMENT_BYTES_MAX;
+use proto::{Error, ErrorCode, Result};
+
+use super::answering::AsyncAnswer;
+use super::decode::decode_write;
+use super::open_transaction::OpenTransaction;
+use super::transactions::{Transactions, idle_timeout};
+use crate::backend::ClusterBackend;
+use crate::sql::backend::Backend;
+
+/// Bytes of documents that are checked on the call's own thread: less than a millisecond.
+const INLINE_BYTES_MAX: usize = 64 << 10;
+
+/// The calls of transactions, for one principal.
+pub(super) struct Transact {
+    pub(super) backend: ClusterBackend,
+    pub(super) transactions: Arc<Transactions>,
+}
+
+impl Transact {
+    /// Begins a transaction; `from` is the address of its client, for people.
+    pub(super) async fn begin(
+        &self,
+        request: BeginRequest,
+        from: Option<SocketAddr>,
+    ) -> Result<BeginReply> {
+        let idle_max = idle_timeout(request.idle_timeout_ms)?;
+        let bucket = self.backend.bucket(&request.bucket).await?;
+        if bucket.source != SourceKind::Embedded {
+            let what = format!(
+                "bucket {} is {}, and has no transactions",
+                bucket.name,
+                bucket.source.name()
+            );
+            return Err(
+                Error::new(ErrorCode::Unsupported, what).with_hint("send its mutations with Push")
+            );
+        }
+        let principal = self.backend.principal();
+        let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
+        let changes = self.backend.begin(&bucket, &format!("{principal}, gRPC{from}"));
+        let begun = self.transactions.begin(principal, changes, bucket, idle_max)?;
+        let epoch = match request.snapshot {
+            true => Some(self.pinned(&begun).await?.0),
+            false => None,
+        };
+        Ok(BeginReply { transaction: begun.number().0, epoch })
+    }
+
+    /// Leases the epoch of a transaction that begins. Its client does not know it yet: it ends if that fails.
+    async fn pinned(&self, begun: &OpenTransaction) -> Result<proto::model::ids::Epoch> {
+        let pinned = begun.pin(&self.backend).await;
+        if pinned.is_err() {
+            begun.abort().await?;
+            self.transactions.note_end(begun);
+        }
+        pinned
+    }
+
+    fn find(&self, number: u64) -> Result<Arc<OpenTransaction>> {
+        self.transactions.find(TransactionId(number), self.backend.principal())
+    }
+
+    /// Commits a transaction.
+    pub(super) async fn commit(&self, request: CommitRequest) -> Result<CommitReply> {
+        let transaction = self.find(request.transaction)?;
+        let transactions = Arc::clone(&self.transactions);
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        let commit = async move {
+            let committed = transaction.commit().await;
+            transactions.note_end(&transaction);
+            // The client may have gone, and may ask again.
+            let _ = done.send(committed);
+        };
+        // A client that goes away does not leave the outcome unknown.
+        self.backend.env().spawn_request("commit", commit).detach();
+        let reply =
+            outcome.await.map_err(|_| Error::internal("the task of a commit has failed"))??;
+        let write_position = reply.position.to_string();
+        Ok(CommitReply { affected: reply.affected, write_position })
+    }
+
+    /// Rolls a transaction back.
+    pub(super) async fn abort(&self, request: AbortRequest) -> Result<AbortReply> {
+        let transaction = self.find(request.transaction)?;
+        let aborted = transaction.abort().await;
+        self.transactions.note_end(&transaction);
+        aborted.map(|()| AbortReply {})
+    }
+}
+
+/// Answers a stream of mutations.
+pub(super) struct Mutations {
+    transactions: Arc<Transactions>,
+    /// The transaction of the requests so far, which later ones may leave out.
+    known: Option<Arc<OpenTransaction>>,
+}
+
+impl Mutations {
+    /// A stream that begins.
+    pub(super) fn new(transactions: Arc<Transactions>) -> Self {
+        Self { transactions, known: None }
+    }
+
+    fn transaction(
+        &mut self,
+        backend: &ClusterBackend,
+        number: u64,
+    ) -> Result<Arc<OpenTransaction>> {
+        match &self.known {
+            Some(known) if number == 0 || number == known.number().0 => Ok(Arc::clone(known)),
+            None if number == 0 => {
+                let what = "the first request must name a transaction";
+                Err(Error::new(ErrorCode::InvalidParameter, what))
+            }
+            _ => {
+                let found = self.transactions.find(TransactionId(number), backend.principal())?;
+                self.known = Some(Arc::clone(&found));
+                Ok(found)
+            }
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl AsyncAnswer<MutationsRequest, MutationsReply> for Mutations {
+    async fn answer(
+        &mut self,
+        backend: &ClusterBackend,
+        request: MutationsRequest,
+    ) -> Result<MutationsReply> {
+        let transaction = self.transaction(backend, request.transaction)?;
+        let writes = request.writes.into_iter().map(decode_write).collect::<Result<Vec<_>>>()?;
+        let writes = checked(backend, writes).await?;
+        let written = transaction.write(writes).await;
+        self.transactions.note_end(&transaction);
+        let written = written?;
+        Ok(MutationsReply { affected: written.affected, place: written.place })
+    }
+}
+
+/// Checks the writes of a request. Long documents are checked on a blocking thread.
+async fn checked(backend: &ClusterBackend, writes: Vec<Write>) -> Result<CheckedWrites> {
+    let bytes = |write: &Write| match &write.kind {
+        WriteKind::Insert(document) | WriteKind::Upsert(document) => document.len(),
+        WriteKind::Delete => 0,
+    };
+    let is_long = writes.iter().map(bytes).sum::<usize>() > INLINE_BYTES_MAX;
+    let check = move || CheckedWrites::new(writes, DOCUMENT_BYTES_MAX);
+    match is_long {
+        true => backend.env().blocking(check).await,
+        false => check(),
+    }
+}
