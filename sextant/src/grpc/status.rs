@@ -24,6 +24,7 @@ pub(super) fn status(error: Error) -> Status {
         (ErrorCode::Unsupported, _) => Code::Unimplemented,
         (ErrorCode::OverLimit | ErrorCode::TooComplex, _) => Code::ResourceExhausted,
         (ErrorCode::SnapshotTooOld | ErrorCode::Conflict, _) => Code::Aborted,
+        (ErrorCode::InDoubt, _) => Code::Unknown,
         (ErrorCode::Cancelled, _) => Code::DeadlineExceeded,
         (ErrorCode::OutOfOrder, _) => Code::FailedPrecondition,
         (_, ErrorKind::Retry) => Code::Unavailable,
