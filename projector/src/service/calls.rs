@@ -101,6 +101,10 @@ impl ProjectorApi for Projector {
         Ok(buckets.flat_map(list).collect())
     }
 
+    async fn committed(&self, transaction: TransactionId) -> Result<Option<WriteReply>> {
+        Ok(self.find_commit(transaction))
+    }
+
     async fn commit(&self, request: TransactionCommit) -> Result<WriteReply> {
         self.commit_transaction(request).await
     }

@@ -144,6 +144,18 @@ impl Projector {
         Ok(documents)
     }
 
+    /// See [`proto::rpc::api::ProjectorApi::committed`].
+    pub(super) fn find_commit(&self, transaction: TransactionId) -> Option<WriteReply> {
+        let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
+        let led = buckets.filter(|bucket| bucket.is_led());
+        let mut found = led.filter_map(|bucket| {
+            let committed = bucket.committed(transaction)?;
+            bucket.check_open().ok()?;
+            Some(reply_of(&bucket, committed))
+        });
+        found.next()
+    }
+
     /// The moment of an epoch, which may be known in a moment. A transaction that has it knows it.
     async fn snapshot(
         &self,
@@ -196,10 +208,7 @@ fn answer_again(
     // A leader whose lease has ended may lack commits of its successor.
     bucket.check_open()?;
     match fate {
-        Fate::Committed(Committed { affected, positions, .. }) => {
-            let position = WritePosition { bucket: bucket.info.id, positions };
-            Ok(WriteReply { affected, position })
-        }
+        Fate::Committed(committed) => Ok(reply_of(bucket, committed)),
         Fate::RolledBack => Err(not_open),
         Fate::Forgotten => {
             let name = &bucket.info.name;
@@ -209,6 +218,11 @@ fn answer_again(
             Err(Error::new(ErrorCode::InDoubt, what).with_hint("look at the data"))
         }
     }
+}
+
+fn reply_of(bucket: &Bucket, committed: Committed) -> WriteReply {
+    let Committed { affected, positions, .. } = committed;
+    WriteReply { affected, position: WritePosition { bucket: bucket.info.id, positions } }
 }
 
 /// A write in a transaction.

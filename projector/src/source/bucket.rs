@@ -194,6 +194,11 @@ impl Bucket {
         self.state().commits.count()
     }
 
+    /// The commit of a transaction, if it is remembered.
+    pub fn committed(&self, transaction: TransactionId) -> Option<Committed> {
+        self.state().commits.find(transaction).cloned()
+    }
+
     /// The fate of a transaction that is not open and began behind so many commits.
     pub fn fate(&self, transaction: TransactionId, behind: u64) -> Fate {
         self.state().commits.fate(transaction, behind)

@@ -77,10 +77,15 @@ impl NewestCommits {
         }
     }
 
+    /// The commit of a transaction, if it is remembered.
+    pub fn find(&self, transaction: TransactionId) -> Option<&Committed> {
+        let mut newest = self.newest.iter().rev().map(|(_, committed)| committed);
+        newest.find(|committed| committed.transaction == transaction)
+    }
+
     /// The fate of a transaction that began behind so many commits.
     pub fn fate(&self, transaction: TransactionId, behind: u64) -> Fate {
-        let mut newest = self.newest.iter().rev().map(|(_, committed)| committed);
-        match newest.find(|committed| committed.transaction == transaction) {
+        match self.find(transaction) {
             Some(committed) => Fate::Committed(committed.clone()),
             // A count that is larger than ours is of a history that is lost.
             None if behind > self.count || self.forgotten_to > behind => Fate::Forgotten,

@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
 use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, SourceCalls, in_doubt};
-use super::transactions::{ClusterTransaction, open_transactions};
+use super::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
 use crate::sql::backend::{
     Backend, Backends, BatchSource, BucketTransaction, EpochPin, TransactionView,
@@ -294,6 +294,10 @@ impl Backend for ClusterBackend {
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
         Ok(open_transactions(&self.calls).await.into_iter().map(|(_, status)| status).collect())
+    }
+
+    async fn committed(&self, transaction: TransactionId) -> Result<Option<WriteReply>> {
+        find_commit(&self.calls, transaction).await
     }
 
     async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool> {

@@ -72,6 +72,33 @@ fn in_doubt(error: Error) -> Error {
     Error::new(ErrorCode::InDoubt, message).with_hint("look at the data before you write again")
 }
 
+/// What the commit of a transaction wrote. An error if it is not found and a projector does not answer.
+pub(super) async fn find_commit(
+    calls: &SourceCalls,
+    transaction: TransactionId,
+) -> Result<Option<WriteReply>> {
+    let catalog = calls.router.catalog();
+    let projectors = catalog.nodes.values().filter(|node| node.role == Role::Projector);
+    let asked = projectors.map(|node| {
+        let source = calls.directory.projector(node);
+        async move { (node.id, timeout(LIST_WAIT, source.committed(transaction)).await) }
+    });
+    let mut silent = None;
+    for (node, answer) in join_all(asked).await {
+        match answer {
+            Ok(Ok(Some(reply))) => return Ok(Some(reply)),
+            Ok(Ok(None)) => {}
+            Ok(Err(_)) | Err(_) => silent = Some(node),
+        }
+    }
+    match silent {
+        None => Ok(None),
+        Some(node) => Err(Error::unavailable(format!(
+            "projector {node} does not answer, and may know transaction {transaction}"
+        ))),
+    }
+}
+
 /// A transaction at the projector of its bucket.
 pub(super) struct ClusterTransaction {
     calls: SourceCalls,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proto::model::cut::WritePosition;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 
@@ -17,6 +17,9 @@ use super::known_settings::{
 
 /// Maximum length of all settings with their names.
 const SETTINGS_BYTES_MAX: usize = 16 << 10;
+
+/// Settings of a session that only it changes.
+const SHOWN_ONLY: [&str; 2] = ["transaction_id", "write_position"];
 
 /// The settings of a session.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub(super) struct Settings {
     changes: u64,
     /// The positions of this session's writes.
     pub(super) written: Positions,
+    /// The last transaction of this session that has written.
+    pub(super) transaction: Option<TransactionId>,
 }
 
 /// The values of settings.
@@ -99,7 +104,7 @@ impl Values {
                     None => self.others.remove(name),
                 };
             }
-            _ if name == "write_position" || FIXED.iter().any(|(known, _)| *known == name) => {
+            _ if SHOWN_ONLY.contains(&name) || FIXED.iter().any(|(known, _)| *known == name) => {
                 return Err(Error::new(
                     ErrorCode::InvalidParameter,
                     format!("setting {name} is read-only"),
@@ -231,6 +236,7 @@ impl Settings {
             "at_plus" => self.now.at_plus.text(),
             "statement_timeout" => self.now.statement_timeout_ms.to_string(),
             "write_position" => self.written.text(),
+            "transaction_id" => self.transaction.map(|id| id.to_string()).unwrap_or_default(),
             _ => {
                 // Outside of a transaction, the mode of the next one.
                 let default = name.strip_prefix("transaction_").filter(|_| is_of_transaction(name));
@@ -246,7 +252,7 @@ impl Settings {
 
     /// Returns all settings by name.
     pub(super) fn all(&self) -> Vec<(String, String)> {
-        let ours = ["at_plus", "consistency", "statement_timeout", "write_position"];
+        let ours = ["at_plus", "consistency", "statement_timeout"].into_iter().chain(SHOWN_ONLY);
         let mut names: Vec<String> = ACCEPTED
             .iter()
             .chain(&FIXED)

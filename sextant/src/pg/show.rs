@@ -2,7 +2,8 @@
 
 use proto::Result;
 use proto::expr::ColumnType;
-use proto::rpc::api::TransactionStatus;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::rpc::api::{TransactionStatus, WriteReply};
 
 use super::settings::Settings;
 use crate::rows::value::Datum;
@@ -34,24 +35,68 @@ pub(super) fn catalogue_columns(query: &CatalogueQuery) -> Vec<ColumnInfo> {
 pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
     match what {
         Show::Setting(name) => texts(&[name]),
-        Show::Transactions => transaction_columns(),
+        Show::Transactions => typed(&TRANSACTIONS),
+        Show::Transaction(_) => typed(&TRANSACTION),
         _ => show::columns(what).unwrap_or_else(|| texts(&["name", "setting"])),
     }
 }
 
-fn transaction_columns() -> Vec<ColumnInfo> {
-    let column = |(name, column_type): (&str, _)| ColumnInfo { name: name.to_owned(), column_type };
-    let columns = [
-        ("transaction", ColumnType::Int8),
-        ("bucket", ColumnType::Text),
-        ("owner", ColumnType::Text),
-        ("state", ColumnType::Text),
-        ("age_ms", ColumnType::Int8),
-        ("changes", ColumnType::Int8),
-        ("bytes", ColumnType::Int8),
-        ("epoch", ColumnType::Int8),
-    ];
-    columns.into_iter().map(column).collect()
+/// The columns of `SHOW TRANSACTIONS`.
+const TRANSACTIONS: [(&str, ColumnType); 8] = [
+    ("transaction", ColumnType::Int8),
+    ("bucket", ColumnType::Text),
+    ("owner", ColumnType::Text),
+    ("state", ColumnType::Text),
+    ("age_ms", ColumnType::Int8),
+    ("changes", ColumnType::Int8),
+    ("bytes", ColumnType::Int8),
+    ("epoch", ColumnType::Int8),
+];
+
+/// The columns of `SHOW TRANSACTION n`.
+const TRANSACTION: [(&str, ColumnType); 5] = [
+    ("transaction", ColumnType::Int8),
+    ("bucket", ColumnType::Text),
+    ("state", ColumnType::Text),
+    ("affected", ColumnType::Int8),
+    ("write_position", ColumnType::Text),
+];
+
+fn typed(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
+    let column = |(name, column_type): &(&str, ColumnType)| ColumnInfo {
+        name: (*name).to_owned(),
+        column_type: *column_type,
+    };
+    columns.iter().map(column).collect()
+}
+
+/// One transaction, if it is open or among the last commits of its bucket.
+async fn transaction(backend: &dyn Backend, id: TransactionId) -> Result<Vec<Vec<Datum>>> {
+    let catalog = backend.catalog();
+    let named = |bucket: BucketId| {
+        let known = catalog.buckets.get(&bucket);
+        Datum::text(known.map_or_else(|| bucket.to_string(), |bucket| bucket.name.clone()))
+    };
+    let row = |bucket: BucketId, state: &str, rest: [Datum; 2]| {
+        let [affected, position] = rest;
+        vec![vec![Datum::int(id.0 as i64), named(bucket), Datum::text(state), affected, position]]
+    };
+    // Order matters: a transaction that is not open any more has its commit already.
+    let open = backend.transactions().await?;
+    if let Some(open) = open.into_iter().find(|open| open.transaction == id) {
+        return Ok(row(open.bucket, state_of(&open), [Datum::NULL, Datum::NULL]));
+    }
+    Ok(match backend.committed(id).await? {
+        None => Vec::new(),
+        Some(WriteReply { affected, position }) => {
+            let rest = [Datum::int(affected as i64), Datum::text(position.to_string())];
+            row(position.bucket, "committed", rest)
+        }
+    })
+}
+
+fn state_of(open: &TransactionStatus) -> &'static str {
+    if open.is_committing { "committing" } else { "open" }
 }
 
 /// The open transactions that have changes.
@@ -63,11 +108,12 @@ async fn transactions(backend: &dyn Backend) -> Result<Vec<Vec<Datum>>> {
     let row = |open: TransactionStatus| {
         let bucket = catalog.buckets.get(&open.bucket);
         let bucket = bucket.map_or_else(|| open.bucket.to_string(), |bucket| bucket.name.clone());
+        let state = state_of(&open);
         vec![
             int(open.transaction.0),
             Datum::text(bucket),
             Datum::text(open.owner),
-            Datum::text(if open.is_committing { "committing" } else { "open" }),
+            Datum::text(state),
             int(open.age_ms),
             int(open.changes),
             int(open.bytes),
@@ -93,6 +139,7 @@ pub(super) async fn rows(
                 .collect());
         }
         Show::Transactions => return transactions(backend).await,
+        Show::Transaction(id) => return transaction(backend, *id).await,
         Show::Buckets | Show::Copies => catalog_status(backend),
         Show::Indexes | Show::Nodes | Show::Slices | Show::Moves | Show::Rollbacks => {
             cluster_status(backend).await

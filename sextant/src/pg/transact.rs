@@ -215,7 +215,9 @@ impl SessionState {
             }
             None => {
                 let owner = format!("user {}, session {}", self.user, self.process);
-                Arc::clone(open.changes.insert(self.backend.begin(bucket, &owner)))
+                let begun = self.backend.begin(bucket, &owner);
+                self.settings.transaction = Some(begun.id());
+                Arc::clone(open.changes.insert(begun))
             }
         };
         Ok(Some((changes, open.snapshot(bucket.id))))

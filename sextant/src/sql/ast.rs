@@ -371,7 +371,9 @@ pub enum Show {
     Rollbacks,
     /// `SHOW TRANSACTIONS`.
     Transactions,
-    /// `SHOW name`, `write_position` included.
+    /// `SHOW TRANSACTION n`.
+    Transaction(TransactionId),
+    /// `SHOW name`, `write_position` and `transaction_id` included.
     Setting(String),
     /// `SHOW ALL`.
     All,

@@ -84,6 +84,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns the open transactions that have changes, of all buckets. A projector that does not answer is left out.
     async fn transactions(&self) -> Result<Vec<TransactionStatus>>;
 
+    /// Returns what the commit of a transaction wrote, if its bucket remembers it.
+    async fn committed(&self, transaction: TransactionId) -> Result<Option<WriteReply>>;
+
     /// Rolls back the open transaction with a number; false if there is none.
     async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool>;
 

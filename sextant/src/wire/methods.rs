@@ -86,6 +86,7 @@ macro_rules! projector_methods {
                 ) -> Vec<TransactionId>;
                 23 get_in(request: DocumentsRequest) -> Documents;
                 24 transactions() -> Vec<TransactionStatus>;
+                26 committed(transaction: TransactionId) -> Option<WriteReply>;
             }
             streams {
                 1 subscribe(request: SubscribeRequest) -> StreamMessage;

@@ -93,6 +93,11 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Returns what the commit of a transaction wrote, if it is among the last ones of a bucket that this projector leads.
+    async fn committed(&self, _transaction: TransactionId) -> Result<Option<WriteReply>> {
+        Ok(None)
+    }
+
     /// Returns documents by id, as of a transaction. `SnapshotTooOld` if the documents of its snapshot are not known any more.
     async fn get_in(&self, _request: DocumentsRequest) -> Result<Documents> {
         Err(no_transactions())

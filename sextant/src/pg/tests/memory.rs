@@ -371,6 +371,10 @@ impl Backend for Memory {
         Ok(Vec::new())
     }
 
+    async fn committed(&self, _: TransactionId) -> Result<Option<WriteReply>> {
+        Ok(None)
+    }
+
     async fn cancel_transaction(&self, _: TransactionId) -> Result<bool> {
         Ok(false)
     }

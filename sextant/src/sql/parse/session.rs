@@ -1,5 +1,6 @@
 //! Statements of the session: `SHOW`, `SET`, transactions, `DISCARD`, `DEALLOCATE`.
 
+use proto::model::ids::TransactionId;
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
@@ -14,6 +15,10 @@ impl Cursor<'_> {
         }
         if self.eat_words(&["TRANSACTION", "ISOLATION", "LEVEL"]) {
             return Ok(Statement::Show(Show::Setting("transaction_isolation".into())));
+        }
+        if self.eat_word("TRANSACTION") {
+            let id = TransactionId(self.integer("the number of a transaction")?);
+            return Ok(Statement::Show(Show::Transaction(id)));
         }
         if self.eat_word("ALL") {
             return Ok(Statement::Show(Show::All));

@@ -129,7 +129,7 @@ pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
         Show::Slices => Some(named(SLICES)),
         Show::Moves => Some(named(MOVES)),
         Show::Rollbacks => Some(named(ROLLBACKS)),
-        Show::Setting(_) | Show::All | Show::Transactions => None,
+        Show::Setting(_) | Show::All | Show::Transactions | Show::Transaction(_) => None,
     }
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
         Show::Slices => values(SLICES, &status.slices),
         Show::Moves => values(MOVES, &status.moves),
         Show::Rollbacks => values(ROLLBACKS, &status.rollbacks),
-        Show::Setting(_) | Show::All | Show::Transactions => Vec::new(),
+        Show::Setting(_) | Show::All | Show::Transactions | Show::Transaction(_) => Vec::new(),
     }
 }
 
