@@ -61,6 +61,17 @@ impl<'a> EpochDelta<'a> {
         version: &IndexVersion,
         documents: &'a EpochDocuments<'a>,
     ) -> Result<Self> {
+        let (delta, wanted) = Self::look_up_in_memory(info, writer, version, documents);
+        delta.look_up_in_fragments(version, wanted)
+    }
+
+    /// Looks up the previous states of the documents in memory, and returns queries for those that are not there.
+    pub fn look_up_in_memory(
+        info: &IndexInfo,
+        writer: &WriterState,
+        version: &IndexVersion,
+        documents: &'a EpochDocuments<'a>,
+    ) -> (Self, Vec<StateQuery<'a>>) {
         let count = documents.count_of_index(info.local_id());
         let mut delta = Self {
             documents: Vec::with_capacity(count),
@@ -82,10 +93,19 @@ impl<'a> EpochDelta<'a> {
                 false
             });
         }
+        (delta, wanted)
+    }
+
+    /// Looks up the states that are not in memory in the fragments of a version, which the look-up in memory has used.
+    pub fn look_up_in_fragments(
+        mut self,
+        version: &IndexVersion,
+        wanted: Vec<StateQuery<'a>>,
+    ) -> Result<Self> {
         // During a build, the backfill lies below everything that the epochs have said so far.
-        look_up(&version.slices, wanted, &mut delta.before, &mut delta.states)?;
-        delta.before.sort_unstable_by_key(|found| (found.document, found.slice));
-        Ok(delta)
+        look_up(&version.slices, wanted, &mut self.before, &mut self.states)?;
+        self.before.sort_unstable_by_key(|found| (found.document, found.slice));
+        Ok(self)
     }
 
     /// Takes the documents that concern the index's slices; returns queries for their states.

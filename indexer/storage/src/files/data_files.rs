@@ -13,7 +13,7 @@ use proto::model::ids::{BucketId, LocalIndexId};
 use proto::{Error, Result};
 
 use crate::file_id::FileId;
-use crate::files::group_writer::GroupWriter;
+use crate::files::group_writer::{GroupWriter, Lasting};
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
 use crate::fragment::blob_store::BlobStore;
@@ -150,6 +150,17 @@ impl DataFiles {
     pub fn write(
         &self,
         groups: &[Columns],
+        options: (Compression, Option<u64>),
+        rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
+    ) -> Result<Vec<NewFragment>> {
+        self.write_lasting(Lasting::Synced, groups, options, rows)
+    }
+
+    /// The same for fragments that may last until the next start only.
+    pub fn write_lasting(
+        &self,
+        lasting: Lasting,
+        groups: &[Columns],
         (compression, filter_rows): (Compression, Option<u64>),
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
     ) -> Result<Vec<NewFragment>> {
@@ -160,7 +171,7 @@ impl DataFiles {
             Ok(())
         });
         let files = out.files();
-        let finished = begun.and_then(|()| rows(&mut out)).and_then(|()| out.finish());
+        let finished = begun.and_then(|()| rows(&mut out)).and_then(|()| out.finish(lasting));
         let finished = finished.inspect_err(|_| {
             // On a full disk partial files must not stay. Their deletion may fail too; the first
             // error says more.

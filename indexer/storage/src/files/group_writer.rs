@@ -42,6 +42,15 @@ struct GroupPart {
     out: TableBuilder<FragmentWriter>,
 }
 
+/// The time for which new fragments must last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// They are synced: a manifest may come to name them.
+    Synced,
+    /// They are not synced: the next start deletes them in any case.
+    UntilRestart,
+}
+
 /// A finished fragment; `None` if it has no rows.
 pub type Finished = (FileId, Columns, Option<Table>);
 
@@ -66,14 +75,19 @@ impl GroupWriter {
         self.parts.iter().map(|part| part.out.bytes()).sum()
     }
 
-    /// Writes the rest and syncs the files.
-    pub fn finish(self) -> Result<Vec<Finished>> {
+    /// Writes the rest, and syncs the files if they must survive a crash.
+    pub fn finish(self, lasting: Lasting) -> Result<Vec<Finished>> {
         let finish = |part: GroupPart| {
             let GroupPart { columns, file, out } = part;
             let Some((writer, stats, index)) = out.finish_parts()? else {
                 return Ok((file, columns, None));
             };
-            Ok((file, columns, Some(Table::from_fragment(writer.finish(stats, index)?))))
+            let unsynced = writer.finish_unsynced(stats, index)?;
+            let open = match lasting {
+                Lasting::Synced => unsynced.sync()?,
+                Lasting::UntilRestart => unsynced.open(),
+            };
+            Ok((file, columns, Some(Table::from_fragment(open))))
         };
         self.parts.into_iter().map(finish).collect()
     }

@@ -234,6 +234,11 @@ impl UnsyncedFragment {
     /// Makes the content durable, but not the name, and opens the fragment.
     pub fn sync(mut self) -> Result<OpenFragment> {
         self.writer.sync()?;
+        Ok(self.open())
+    }
+
+    /// Opens the fragment as it is, for a file that need not survive a crash.
+    pub fn open(self) -> OpenFragment {
         let Self { writer, stats, index, filter, meta_offset } = self;
         let FragmentWriter { name, id, blob, cache, seed, columns, buffer_offset: bytes, .. } =
             writer;
@@ -241,7 +246,7 @@ impl UnsyncedFragment {
         let fragment =
             Fragment { name, id, written_id, blob, cache, seed, columns, bytes, blocks, filter };
         let block_bytes = meta_offset - HEADER_BYTES;
-        Ok(OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes })
+        OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes }
     }
 }
 

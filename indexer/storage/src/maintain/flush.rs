@@ -12,6 +12,7 @@ use proto::model::ids::{Epoch, SliceNo};
 use proto::plant::{self, Plant};
 
 use crate::files::data_files::{DataFiles, NewFragment};
+use crate::files::group_writer::GroupWriter;
 use crate::files::unnamed::UnnamedFragments;
 use crate::fragment::filter::FILTER_BYTES;
 use crate::index::local_index::LocalIndex;
@@ -126,13 +127,22 @@ fn write_runs(
     if frozen.runs.is_empty() {
         return Ok(Vec::new());
     }
-    let rewrite = Rewrite { retained: frozen.retained.clone(), back: false };
     let compression = index.info.spec.compression;
     files.write(frozen.grouping.forward(), (compression, None), |out| {
-        slices_of(&frozen.runs).into_iter().try_for_each(|slice| {
-            let sources = frozen.runs.iter().map(|run| Source::whole(run, slice)).collect();
-            rewrite.slice(slice, sources, false, out)
-        })
+        put_runs(&frozen.runs, &frozen.retained, out)
+    })
+}
+
+/// Writes the rows of runs, without the versions that nobody can ask for.
+pub fn put_runs(
+    runs: &[Arc<Table>],
+    retained: &RetainedEpochs,
+    out: &mut GroupWriter,
+) -> Result<()> {
+    let rewrite = Rewrite { retained: retained.clone(), back: false };
+    slices_of(runs).into_iter().try_for_each(|slice| {
+        let sources = runs.iter().map(|run| Source::whole(run, slice)).collect();
+        rewrite.slice(slice, sources, false, out)
     })
 }
 
@@ -147,23 +157,32 @@ fn write_memtable(
     let rows = frozen.memtable.states();
     let _sorting = index.hold_memory(rows * (SORT_BYTES + FILTER_BYTES));
     files.write(&[Columns::BACK], (index.info.spec.compression, Some(rows)), |out| {
-        let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
-        for state in frozen.memtable.sorted() {
-            let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));
-            if same.is_none_or(|newer| frozen.retained.is_needed(state.epoch, Some(newer.2))) {
-                out.push(&RowVersion {
-                    slice: state.slice,
-                    key: state.id,
-                    id: &[],
-                    value: state.state,
-                    epoch: state.epoch,
-                    tombstone: state.state.is_empty(),
-                })?;
-            }
-            newer = Some((state.slice, state.id, state.epoch));
-        }
-        Ok(())
+        put_states(&frozen.memtable, &frozen.retained, out)
     })
+}
+
+/// Writes the states of a memtable, without those that nobody can ask for.
+pub fn put_states(
+    memtable: &BackMemtable,
+    retained: &RetainedEpochs,
+    out: &mut GroupWriter,
+) -> Result<()> {
+    let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
+    for state in memtable.sorted() {
+        let same = newer.filter(|newer| (newer.0, newer.1) == (state.slice, state.id));
+        if same.is_none_or(|newer| retained.is_needed(state.epoch, Some(newer.2))) {
+            out.push(&RowVersion {
+                slice: state.slice,
+                key: state.id,
+                id: &[],
+                value: state.state,
+                epoch: state.epoch,
+                tombstone: state.state.is_empty(),
+            })?;
+        }
+        newer = Some((state.slice, state.id, state.epoch));
+    }
+    Ok(())
 }
 
 /// Adds the fragments to the lists of their slices and frees the memory. If the columns were

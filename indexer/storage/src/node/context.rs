@@ -23,7 +23,7 @@ pub(crate) struct EngineContext {
     pub opening: u64,
     pub node: NodeId,
     pub options: StoreOptions,
-    pub files: DataFiles,
+    pub files: Arc<DataFiles>,
     pub log: CommitLog,
     pub state: Arc<NodeState>,
     /// Checkpoints of the log. The lock also keeps appends to the log in the order of their

@@ -43,12 +43,16 @@ impl IndexSnapshot {
         Self { info, epoch, version, walk_bytes_max, blocks: BlocksFrom::Anywhere }
     }
 
-    /// Number of blocks that each cursor may read at once, if one block of every cursor takes
-    /// `block_bytes` together.
     fn ahead_max(&self, block_bytes: usize) -> u32 {
-        let blocks = self.walk_bytes_max / block_bytes.max(1);
-        u32::try_from(blocks).unwrap_or(u32::MAX).saturating_sub(1).clamp(1, AHEAD_BLOCKS_MAX)
+        ahead_max(self.walk_bytes_max, block_bytes)
     }
+}
+
+/// Number of blocks that each cursor of a walk may read at once, if one block of every cursor takes
+/// `block_bytes` together.
+pub fn ahead_max(walk_bytes_max: usize, block_bytes: usize) -> u32 {
+    let blocks = walk_bytes_max / block_bytes.max(1);
+    u32::try_from(blocks).unwrap_or(u32::MAX).saturating_sub(1).clamp(1, AHEAD_BLOCKS_MAX)
 }
 
 impl Snapshot for IndexSnapshot {

@@ -83,6 +83,11 @@ pub fn look_up(
     Ok(())
 }
 
+/// True if a back table has a state of a document that counts.
+pub fn knows(source: &Source, id: &[u8]) -> Result<bool> {
+    Ok(Reader::new(source).newest(id, &mut Vec::new())?.is_some())
+}
+
 /// A query, and a bit for each fragment of its slice that may know the document.
 struct Asked<'a> {
     wanted: StateQuery<'a>,
@@ -124,7 +129,7 @@ impl<'a> Reader<'a> {
         match &self.last {
             Some((last, found)) if *last == block => Ok(Arc::clone(found)),
             _ => {
-                let found = self.source.table.block(block)?;
+                let found = self.source.table.block_from(block, self.source.blocks)?;
                 self.last = Some((block, Arc::clone(&found)));
                 Ok(found)
             }

@@ -93,7 +93,7 @@ pub(crate) fn open(
         opening: env.random.next_u64(),
         node,
         options,
-        files,
+        files: Arc::new(files),
         log,
         state,
         order: tokio::sync::Mutex::new(order),
