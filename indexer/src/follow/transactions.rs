@@ -15,7 +15,7 @@ use crate::context::NodeContext;
 /// Changes of at most this size are taken at once: that takes less than a hop to a blocking thread and back would delay others.
 const AT_ONCE_BYTES_MAX: usize = 4 << 10;
 
-/// The open transactions of one bucket. Dropping it forgets them: their stream is gone.
+/// The open transactions of one bucket. Dropping it drops them: the node does not follow the bucket any more.
 pub(super) struct OpenTransactions {
     store: Arc<LateCommitStore>,
     env: Env,
@@ -43,12 +43,15 @@ impl OpenTransactions {
         self.store.leave(self.bucket, index);
     }
 
-    /// Takes changes.
+    /// Takes changes, as soon as they have room.
     pub(super) async fn take(&self, bodies: Vec<TransactionBodies>) -> Result<()> {
         let bytes: usize = bodies.iter().map(TransactionBodies::bytes).sum();
+        self.store.room(bytes as u64).await;
         let (store, bucket) = (Arc::clone(&self.store), self.bucket);
+        // What is on disk is read, and perhaps deleted.
+        let is_quick = bytes <= AT_ONCE_BYTES_MAX && store.disk_bytes() == 0;
         let work = move || bodies.iter().try_for_each(|bodies| store.bodies(bucket, bodies));
-        if bytes <= AT_ONCE_BYTES_MAX { work() } else { self.env.blocking(work).await }
+        if is_quick { work() } else { self.env.blocking(work).await }
     }
 
     /// Takes a transaction back to an earlier place.
@@ -66,6 +69,6 @@ impl OpenTransactions {
 
 impl Drop for OpenTransactions {
     fn drop(&mut self) {
-        self.forget();
+        self.store.drop_bucket(self.bucket);
     }
 }

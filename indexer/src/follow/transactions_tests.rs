@@ -11,6 +11,7 @@ use proto::rpc::api::IndexerApi;
 use proto::rpc::mutation::{StreamMessage, SubscribeRequest, TransactionBodies};
 use proto::rpc::scan::{KeyRange, Output, OwnView, ShardBatch, ShardScan};
 use proto::{ErrorCode, Result};
+use storage::StoreOptions;
 
 use super::cluster::{BUCKET, node};
 use super::played::{INDEX, SLICES, Script, cut, documents, fresh, history, index, mark, shown};
@@ -69,8 +70,12 @@ async fn rows(indexer: &Indexer, scan: ShardScan) -> Result<u32> {
 }
 
 async fn started(dir: &tempfile::TempDir) -> (Script, Indexer) {
+    started_with(dir, StoreOptions::default()).await
+}
+
+async fn started_with(dir: &tempfile::TempDir, store: StoreOptions) -> (Script, Indexer) {
     let script = Script::new(&[NODE], streams, |_, _| (cut([0, 0]), documents(0, DOCUMENTS)));
-    let config = Config::new((*node(NODE, Role::Indexer)).clone(), dir.path());
+    let config = Config { store, ..Config::new((*node(NODE, Role::Indexer)).clone(), dir.path()) };
     let indexer = Indexer::start(config, Env::real(), script.cluster()).unwrap();
     assert_eq!(shown(&indexer, Epoch(1)).await.1, DOCUMENTS);
     (script, indexer)
@@ -114,6 +119,49 @@ async fn a_transaction_sees_its_changes_as_soon_as_they_come_and_nobody_else_doe
         still += block.rows;
     }
     assert_eq!(still, 11, "the open scan is not affected");
+}
+
+/// The number of fragments of a node.
+fn fragments(dir: &tempfile::TempDir) -> usize {
+    Env::real().fs.list(&storage::layout::fragment_dir(dir.path())).unwrap().len()
+}
+
+async fn until(what: impl Fn() -> bool) {
+    let look = async {
+        while !what() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), look).await.expect("in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_spill_are_seen_and_their_files_go_with_the_transaction_and_with_the_process()
+{
+    let dir = tempfile::tempdir().unwrap();
+    let open_transactions_bytes_max = Some(256 << 10);
+    let options = StoreOptions { open_transactions_bytes_max, ..StoreOptions::default() };
+    let (script, indexer) = started_with(&dir, options).await;
+    let before = fragments(&dir);
+    for (transaction, ends) in [(5, true), (6, false)] {
+        // A thousand changes take four times the limit.
+        script.send(NODE, (0..10).map(|n| bodies(transaction, n * 100, n * 100 + 100)));
+        assert_eq!(rows(&indexer, scan(transaction, 40, 30_000)).await, Ok(48));
+        let mut all = indexer.scan(scan(transaction, 1_000, 30_000)).await.unwrap();
+        let mut shown = 0;
+        while let Some(Ok(ShardBatch::Rows(block))) = all.next().await {
+            shown += block.rows;
+        }
+        assert_eq!(shown, 1_008);
+        until(|| fragments(&dir) > before).await;
+        drop(all);
+        if ends {
+            script.send(NODE, [StreamMessage::TransactionsEnded(vec![TransactionId(transaction)])]);
+            until(|| fragments(&dir) == before).await;
+        }
+    }
+    drop(indexer);
+    until(|| fragments(&dir) == before).await;
 }
 
 #[tokio::test]

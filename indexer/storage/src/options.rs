@@ -5,6 +5,10 @@ use crate::log::options::LogOptions;
 /// Fragments that are open at once by default: a small share of the files that a process may usually have open, 1,024.
 pub const OPEN_FILES_MAX: usize = 96;
 
+/// Bytes of open transactions on disk for each byte that they may take in memory, by default. What stays in memory of a byte on
+/// disk is some hundredths of one: so much on disk takes about a half of the memory.
+const OPEN_TRANSACTIONS_DISK: u64 = 16;
+
 /// Settings of the storage engine.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
@@ -22,6 +26,12 @@ pub struct StoreOptions {
     pub workers_max: usize,
     /// Fragments that are open at once. Reads of further ones open them again.
     pub open_files_max: usize,
+    /// Memory that the changes of open transactions may take, in bytes; `None`: an eighth of the memory limit. From half of it
+    /// on they are written to disk.
+    pub open_transactions_bytes_max: Option<u64>,
+    /// Disk that the changes of open transactions may take, in bytes; `None`: sixteen times what they may take in memory. With
+    /// 0 they stay in memory.
+    pub open_transactions_disk_bytes_max: Option<u64>,
 }
 
 impl Default for StoreOptions {
@@ -33,6 +43,8 @@ impl Default for StoreOptions {
             compaction_bytes_per_s: 128 << 20,
             workers_max: 2,
             open_files_max: OPEN_FILES_MAX,
+            open_transactions_bytes_max: None,
+            open_transactions_disk_bytes_max: None,
         }
     }
 }
@@ -56,7 +68,14 @@ impl StoreOptions {
 
     /// Memory that the changes of open transactions may take.
     pub fn open_transactions_bytes(&self) -> u64 {
-        self.memory_bytes / 8
+        self.open_transactions_bytes_max.unwrap_or(self.memory_bytes / 8)
+    }
+
+    /// Disk that the changes of open transactions may take. Their filters and sparse indexes, which stay in memory, are some
+    /// hundredths of that.
+    pub fn open_transactions_disk_bytes(&self) -> u64 {
+        let default = || self.open_transactions_bytes().saturating_mul(OPEN_TRANSACTIONS_DISK);
+        self.open_transactions_disk_bytes_max.unwrap_or_else(default)
     }
 
     /// Memory above which epochs wait.

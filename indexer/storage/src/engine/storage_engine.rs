@@ -62,7 +62,9 @@ impl StorageEngine {
         let context = Arc::new(open(env, node, dir, options)?);
         load_in_background(&context);
         let late_commit = LateCommitStore::new(
-            context.options.open_transactions_bytes(),
+            env,
+            &context.files,
+            &context.options,
             Arc::clone(&context.open_transactions_bytes),
         );
         Ok(Self { context, late_commit: Arc::new(late_commit) })

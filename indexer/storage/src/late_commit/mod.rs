@@ -3,7 +3,7 @@
 //! # What it is for
 //!
 //! A transaction's changes reach the node in its bucket's stream, beside the frames, and no epoch covers them. Nobody but the
-//! transaction may see them. The store keeps them in memory until the transaction ends, so that a scan of the transaction
+//! transaction may see them. The store keeps them until the transaction ends, so that a scan of the transaction
 //! itself shows them: its *own view* (`own_view`), an epoch's snapshot with the transaction's rows merged in. When the
 //! transaction ends they are dropped; those of a commit come once more, in frames, and are applied with an epoch. So the store
 //! needs no log: after a crash the stream brings the changes of open transactions anew.
@@ -11,22 +11,35 @@
 //! # How it works
 //!
 //! A transaction's changes are numbered by *places*. Its part in one index (`part`) is a small index of its own, made of the same
-//! pieces: runs of entries and a back index in memory. Only a place stands where an epoch stands elsewhere. So a view at an
-//! earlier place is exact, however the stream has cut the changes into messages, and a rollback to a savepoint removes
+//! pieces: runs of entries, a back index in memory, and fragments of both. Only a place stands where an epoch stands elsewhere. So a
+//! view at an earlier place is exact, however the stream has cut the changes into messages, and a rollback to a savepoint removes
 //! what is newer, as the rollback of a bucket does.
 //!
 //! The part knows nothing of what the documents had in the index before. Its back index remembers every document that the
 //! transaction has changed, also those that it has deleted. An own view hides all rows of such a document in the epoch's
 //! snapshot: what the transaction has left of it is in the transaction's own rows.
 //!
+//! # Spilling
+//!
+//! Above half of the memory limit, the largest parts are written to disk (`spiller`). What one spill writes of a part is a *spilled
+//! piece* (`piece`): two ordinary fragments, of rows and of states, with all versions. No manifest names the files, and they need not
+//! survive a crash: nobody syncs them, and the next start deletes them. The last part or view that has a piece deletes its files.
+//! A rollback to a savepoint restricts pieces to the places before it and writes nothing on disk; a piece wholly behind it goes.
+//!
+//! A transaction is *given up* if it takes the most of what is short, memory that no spill can free or disk, or if its files
+//! cannot be written or read: its rows are dropped and its own views fail. Its commit is not affected.
+//!
 //! # Invariants
 //!
 //! - A transaction's place moves only after its parts have all changes up to it. So a view sees all of a place or waits for it.
-//! - A part's rows and states never change once they are there; a rollback makes a new part. So an open view stays what it is
-//!   while the transaction goes on, goes back, or ends.
+//! - A part's rows and states never change once they are there, they only go from memory to disk; a rollback makes a new part. So an
+//!   open view stays what it is while the transaction goes on, spills, goes back, or ends.
+//! - A state leaves memory only after the piece that has it is in the part. So each is found in one or the other.
+//! - No lock that a view or the stream takes is held while a file is read or written.
 //! - A change that does not continue at the transaction's place is refused with `DropData`: the stream begins again.
-//! - All parts together take no more than the limit, but for the changes of one message. A transaction that would exceed it is
-//!   *given up*: its rows are dropped, its own views fail, and no other transaction notices.
+//! - All parts together take no more memory than the limit, but for the changes of one message of each stream, and no more disk
+//!   than its limit, but for one piece and for files that only open views still read. A transaction that is given up costs no other
+//!   one anything.
 //!
 //! # The seed's words
 //!
@@ -35,15 +48,23 @@
 //! | LC | the store |
 //! | kv-tuple of an active transaction | a row of a part |
 //! | `view_seqno` | the epoch of the snapshot, and the place of the own view |
-//! | aborted kv-tuples are collected | a transaction that ends, or goes back, drops its rows at once |
+//! | aborted kv-tuples are collected | a transaction that ends, or goes back, drops its rows and files at once |
 
+mod buckets;
 pub(crate) mod own_view;
 mod part;
+mod piece;
 mod segments;
+mod spiller;
 pub(crate) mod store;
 mod transaction;
+mod usage;
 
 #[cfg(test)]
+mod checking;
+#[cfg(test)]
 mod model_tests;
+#[cfg(test)]
+mod spill_tests;
 #[cfg(test)]
 mod testing;

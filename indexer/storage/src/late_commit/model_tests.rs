@@ -1,64 +1,25 @@
 //! The store and its own views against a naive model: documents by id, and a list of changes for each transaction.
+//!
+//! The transactions stay in memory, or a tiny limit makes them spill, or so little disk is allowed that some are given up as well. Spills
+//! run inline, or in turns with everything else. Each run draws fresh seeds; `PROPTEST_RNG_SEED` sets one, and `PROPTEST_CASES` the number
+//! of histories.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use proptest::prelude::*;
 use proto::ErrorCode;
-use proto::env::sim;
-use proto::model::ids::{Epoch, LocalIndexId, SliceNo, TransactionId, TransactionPlace};
-use proto::rpc::rows::RowBlockBuilder;
-use proto::rpc::scan::KeyRange;
+use proto::env::Env;
+use proto::env::sim::{self, Turns};
+use proto::model::ids::{Epoch, LocalIndexId, TransactionId, TransactionPlace};
 
+use super::checking::*;
 use super::testing::*;
 use crate::engine::storage_engine::StorageEngine;
 use crate::options::StoreOptions;
-use crate::read::rows::{Bounds, Rows};
 use crate::read::snapshot::Snapshot;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
-
-type Documents = BTreeMap<String, State>;
-type Row = (Vec<u8>, Vec<u8>);
-
-/// A stream of small numbers from one large one.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-
-    fn id(&mut self) -> String {
-        // Ids of which one begins another.
-        "d".repeat(1 + self.roll(9) as usize)
-    }
-
-    fn state(&mut self) -> State {
-        let entries = self.roll(4);
-        (0..entries)
-            .map(|_| ((self.roll(4) as u8, self.roll(3) as u8), self.roll(2) as u8))
-            .collect()
-    }
-
-    fn slices(&mut self) -> Vec<SliceNo> {
-        let chosen = 1 + self.roll(7);
-        (0..SLICES).filter(|slice| chosen >> slice & 1 == 1).map(SliceNo).collect()
-    }
-
-    fn range(&mut self) -> KeyRange {
-        let mut bound = |open: u64| {
-            (self.roll(open) > 0)
-                .then(|| Bytes::from(entry_key(self.roll(4) as u8, self.roll(3) as u8)))
-        };
-        let (low, high) = (bound(2).unwrap_or_default(), bound(2));
-        let high = high.filter(|high| *high > low);
-        KeyRange { low, high }
-    }
-}
 
 #[derive(Default)]
 struct Changes {
@@ -66,13 +27,6 @@ struct Changes {
     /// The greatest place that was ever given.
     newest: u64,
     all: Vec<(u64, String, State)>,
-}
-
-/// The rows that a snapshot must show, whenever it is read.
-struct Held {
-    snapshot: Arc<dyn Snapshot>,
-    index: LocalIndexId,
-    expected: Documents,
 }
 
 struct Model {
@@ -92,6 +46,7 @@ impl Model {
             4 => self.go_back(transaction, dice),
             5 if dice.roll(4) == 0 => self.end(transaction),
             5 if dice.roll(3) == 0 => self.store.flush().await.unwrap(),
+            5 if dice.roll(3) == 0 => self.store.compact().await.unwrap(),
             5 => self.begin_stream(),
             _ => self.hold(transaction, dice),
         }
@@ -166,8 +121,8 @@ impl Model {
         self.store.snapshot_with_own(index, Epoch(epoch), Some(own(transaction, place)))
     }
 
-    /// A view of some index, epoch and place, and what it must show.
-    fn view(&self, transaction: u64, dice: &mut Dice) -> Held {
+    /// A view of some index, epoch and place, and what it must show. A transaction that was given up is ended.
+    fn view(&mut self, transaction: u64, dice: &mut Dice) -> Option<Held> {
         let index = [BY_ID, BY_EXPR][dice.roll(2) as usize];
         let epoch = 1 + dice.roll(self.epochs.len() as u64);
         let mut expected = self.epochs[epoch as usize - 1].clone();
@@ -180,134 +135,102 @@ impl Model {
         for (_, id, state) in all.iter().filter(|change| change.0 <= at) {
             expected.insert(id.clone(), state.clone());
         }
-        let snapshot = self.snapshot(index, epoch, transaction, at).unwrap();
-        Held { snapshot, index, expected }
+        match self.snapshot(index, epoch, transaction, at) {
+            Ok(snapshot) => Some(Held { snapshot, index, expected }),
+            Err(error) => {
+                assert_eq!(error.code, ErrorCode::OverLimit, "{error}");
+                assert!(self.store.late_commit().given_up() > 0);
+                self.end(transaction);
+                None
+            }
+        }
     }
 
     fn hold(&mut self, transaction: u64, dice: &mut Dice) {
         let view = self.view(transaction, dice);
-        self.held.push(view);
+        self.held.extend(view);
     }
 
-    fn look(&self, transaction: u64, dice: &mut Dice) {
-        check(&self.view(transaction, dice), dice);
+    fn look(&mut self, transaction: u64, dice: &mut Dice) {
+        self.view(transaction, dice).inspect(|view| check(view, dice));
         if let Some(held) = self.held.get(dice.roll(4) as usize) {
             check(held, dice);
         }
     }
+
+    /// Closes all views, ends all transactions, and waits until spills and deletions have ended too.
+    async fn finish(mut self, turns: Option<&Turns>) {
+        // Views that were taken before a rollback, an end or a new stream show what they showed.
+        for held in &self.held {
+            check(held, &mut Dice(held.expected.len() as u64));
+        }
+        self.held.clear();
+        let open: Vec<u64> = self.transactions.keys().copied().collect();
+        open.into_iter().for_each(|transaction| self.end(transaction));
+        while turns.is_some_and(Turns::is_busy) {
+            tokio::task::yield_now().await;
+        }
+        turns.inspect(|turns| turns.resume_panic());
+        assert_drained(&self.store);
+    }
 }
 
-/// Reads a view in several ways.
-fn check(view: &Held, dice: &mut Dice) {
-    let (slices, range) = (dice.slices(), dice.range());
-    let (reverse, include) = (dice.roll(2) == 0, dice.roll(2) == 0);
-    let mut expected: Vec<Row> = Vec::new();
-    for (id, state) in &view.expected {
-        let rows = rows_of(view.index, id, state).into_iter();
-        let wanted =
-            rows.filter(|(slice, entry, _)| slices.contains(slice) && range.contains(entry));
-        expected.extend(wanted.map(|row| (row.1, if include { row.2 } else { Vec::new() })));
-    }
-    expected.sort();
-    if reverse {
-        expected.reverse();
-    }
-    let snapshot = &view.snapshot;
-    let found = parked(&**snapshot, &slices, &range, reverse, include, dice);
-    assert_eq!(found, expected, "in pieces, {slices:?} {range:?} reverse {reverse}");
-    for snapshot in [Arc::clone(snapshot), snapshot.without_waiting()] {
-        let found = snapshot.rows(&slices, &range, reverse, include).and_then(all);
-        let is_absent = |error: &proto::Error| error.code == ErrorCode::NotInMemory;
-        if !found.as_ref().is_err_and(is_absent) {
-            assert_eq!(found.unwrap(), expected, "row by row");
-        }
-    }
-    let mut rows = snapshot.rows(&slices, &range, reverse, false).unwrap();
-    let mut counted = 0;
-    loop {
-        let walked = rows.count(1 + dice.roll(9)).unwrap();
-        counted += walked.rows;
-        if walked.is_end {
-            break;
-        }
-    }
-    assert_eq!(counted, expected.len() as u64, "counted");
+/// What the transactions of a history may take.
+#[derive(Clone, Copy, Debug)]
+enum Room {
+    Memory,
+    LittleMemory,
+    LittleMemoryAndDisk,
 }
 
-/// The rows of a walk, one by one.
-fn all(mut rows: Box<dyn Rows>) -> proto::Result<Vec<Row>> {
-    let mut found = Vec::new();
-    while rows.next()? {
-        found.push((rows.entry().to_vec(), rows.include().to_vec()));
+fn options(room: Room) -> StoreOptions {
+    let (memory, disk) = match room {
+        Room::Memory => (None, Some(0)),
+        Room::LittleMemory => (Some(40 << 10), Some(64 << 20)),
+        Room::LittleMemoryAndDisk => (Some(24 << 10), Some(24 << 10)),
+    };
+    StoreOptions {
+        open_transactions_bytes_max: memory,
+        open_transactions_disk_bytes_max: disk,
+        ..StoreOptions::default()
     }
-    assert!(!rows.put_ahead(&mut Vec::new()), "nothing is behind the last");
-    Ok(found)
 }
 
-/// Packs the rows of a walk that is parked, or goes on, after each piece.
-fn parked(
-    snapshot: &dyn Snapshot,
-    slices: &[SliceNo],
-    range: &KeyRange,
-    reverse: bool,
-    include: bool,
-    dice: &mut Dice,
-) -> Vec<Row> {
-    let (mut found, mut range) = (Vec::<Row>::new(), range.clone());
-    let mut rows = snapshot.rows(slices, &range, reverse, include).unwrap();
-    loop {
-        let mut block = RowBlockBuilder::with_capacity(64);
-        let looks = 2 * slices.len() as u64 + 1 + dice.roll(5);
-        let bounds = Bounds { bytes: 1 << 20, rows: 1 + dice.roll(6), looks };
-        let walked = rows.pack(&mut block, bounds).unwrap();
-        let block = block.finish();
-        let packed = block.iter().map(|row| (row.entry.to_vec(), row.include.to_vec()));
-        found.extend(packed);
-        let mut next = Vec::new();
-        assert!(!walked.is_end || !rows.put_ahead(&mut Vec::new()));
-        if walked.is_end || !rows.put_ahead(&mut next) {
-            return found;
-        }
-        if dice.roll(2) == 0 {
-            continue;
-        }
-        // As a parked scan does: it begins again with the next entry, unless it has shown it.
-        let is_shown = found.last().is_some_and(|last| last.0 == next);
-        match (reverse, is_shown) {
-            (true, true) => range.high = Some(next.into()),
-            (true, false) => range.high = Some([&next[..], &[0]].concat().into()),
-            (false, true) => range.low = [&next[..], &[0]].concat().into(),
-            (false, false) => range.low = next.into(),
-        }
-        rows = snapshot.rows(slices, &range, reverse, include).unwrap();
+async fn run(
+    env: Env,
+    grouping: Grouping,
+    room: Room,
+    turns: Option<Turns>,
+    steps: Vec<(u8, u64)>,
+) {
+    let store = built(&env, options(room), grouping).await;
+    let late = Arc::clone(store.late_commit());
+    let (epochs, transactions) = (vec![Documents::new()], BTreeMap::new());
+    let mut model = Model { store, epochs, transactions, held: Vec::new() };
+    for (kind, seed) in steps {
+        model.step(kind, &mut Dice(seed)).await;
     }
+    model.finish(turns.as_ref()).await;
+    let is_spilled = late.pieces_written() > 0;
+    assert!(!is_spilled || !matches!(room, Room::Memory));
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(192), ..ProptestConfig::default() })]
     #[test]
     fn own_views_show_what_the_model_says(
         steps in proptest::collection::vec((any::<u8>(), any::<u64>()), 1..60),
         apart: bool,
+        room in prop_oneof![Just(Room::Memory), Just(Room::LittleMemory), Just(Room::LittleMemoryAndDisk)],
+        turns in proptest::option::of(any::<u64>()),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (env, _, _) = sim::world(3);
+            let turns = turns.map(Turns::new);
+            let spawner = turns.as_ref().map_or(Arc::clone(&env.spawner), Turns::spawner);
             let grouping = if apart { Grouping::Apart } else { Grouping::Together };
-            let store = built(&env, StoreOptions::default(), grouping).await;
-            let (epochs, transactions) = (vec![Documents::new()], BTreeMap::new());
-            let mut model = Model { store, epochs, transactions, held: Vec::new() };
-            for (kind, seed) in steps {
-                model.step(kind, &mut Dice(seed)).await;
-            }
-            // Views that were taken before a rollback, an end or a new stream show what they showed.
-            for held in &model.held {
-                check(held, &mut Dice(held.expected.len() as u64));
-            }
-            model.held.clear();
-            let open: Vec<u64> = model.transactions.keys().copied().collect();
-            open.into_iter().for_each(|transaction| model.end(transaction));
-            assert_eq!(model.store.late_commit().bytes(), 0, "everything is freed");
+            run(Env { spawner, ..env }, grouping, room, turns, steps).await;
         });
     }
 }

@@ -4,41 +4,68 @@
 //! change say all entries that the document has on this node from then on, and these are the transaction's own rows. So no entry
 //! is on both sides of the merge.
 //!
-//! The merge looks one row ahead on each side. A look that finds a row of the snapshot hidden, or an own row deleted, ends there:
-//! a look is short, however much the transaction has deleted.
+//! The rows are those that the part had when the snapshot was taken: runs, and fragments of spilled pieces. The part itself says
+//! whether a document was changed, since a state may go from memory to disk meanwhile, and its answer stays the same.
+//!
+//! A look is at one row: the one that comes next on either side, whether it is visible or not. So a look is short, however much the
+//! transaction has deleted, and a scan that begins again with the next entry never meets the same rows again.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use proto::model::ids::{Epoch, SliceNo, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::plant::{self, Plant};
-use proto::rpc::rows::RowBlockBuilder;
 use proto::rpc::scan::KeyRange;
 use proto::value::key;
 use proto::{Error, Result};
 
-use crate::late_commit::part::{ChangedDocuments, OwnPart, epoch_of};
-use crate::read::rows::{Bounds, Rows, Walked};
+use crate::late_commit::part::{OwnPart, PartVersion, epoch_of};
+use crate::read::index_snapshot::ahead_max;
+use crate::read::rows::Rows;
 use crate::read::snapshot::Snapshot;
 use crate::read::source::Source;
 use crate::read::visible_rows::VisibleRows;
-use crate::tables::table::Table;
+use crate::tables::table::BlocksFrom;
 
 /// A snapshot with a transaction's rows.
 pub struct OwnSnapshot {
     base: Arc<dyn Snapshot>,
     part: Arc<OwnPart>,
-    /// The runs when the snapshot was taken: they have all rows up to the place.
-    runs: Vec<Arc<Table>>,
+    /// The rows when the snapshot was taken: all up to the place are among them.
+    version: Arc<PartVersion>,
     place: Epoch,
+    walk_bytes_max: usize,
+    blocks: BlocksFrom,
 }
 
 impl OwnSnapshot {
-    /// Merges the rows of a part, which has all changes up to the place, over a snapshot of its index.
-    pub fn new(base: Arc<dyn Snapshot>, part: Arc<OwnPart>, place: TransactionPlace) -> Self {
-        let runs = part.runs();
-        Self { base, part, runs, place: epoch_of(place) }
+    /// Merges the rows of a part, which has all changes up to the place, over a snapshot of its index. The blocks of a walk over
+    /// the part's fragments take about `walk_bytes_max`.
+    pub fn new(
+        base: Arc<dyn Snapshot>,
+        part: Arc<OwnPart>,
+        place: TransactionPlace,
+        walk_bytes_max: usize,
+    ) -> Self {
+        let (version, place) = (part.version(), epoch_of(place));
+        Self { base, part, version, place, walk_bytes_max, blocks: BlocksFrom::Anywhere }
+    }
+
+    /// The sources of the own rows of some slices.
+    fn sources(&self, slices: &[SliceNo], include: bool) -> Vec<Source> {
+        let mut sources = Vec::new();
+        for slice in slices {
+            let spilled = self.version.index.slices.get(slice);
+            sources.extend(spilled.map_or(&[][..], |lists| lists.rows(include)).iter().cloned());
+            sources.extend(self.version.index.runs.iter().map(|run| Source::whole(run, *slice)));
+        }
+        sources.retain(|source| source.table.stats.oldest <= self.place);
+        sources
+    }
+
+    /// Bytes of one block of each source.
+    fn block_bytes(sources: &[Source]) -> usize {
+        sources.iter().map(Source::block_bytes).sum()
     }
 }
 
@@ -55,18 +82,20 @@ impl Snapshot for OwnSnapshot {
         Arc::new(Self {
             base: self.base.without_waiting(),
             part: Arc::clone(&self.part),
-            runs: self.runs.clone(),
-            place: self.place,
+            version: Arc::clone(&self.version),
+            blocks: BlocksFrom::Memory,
+            ..*self
         })
     }
 
     fn walk_bytes(&self, slices: &[SliceNo], include: bool) -> usize {
-        // The transaction's blocks are in memory anyway.
-        self.base.walk_bytes(slices, include)
+        let own = Self::block_bytes(&self.sources(slices, include));
+        let ahead = ahead_max(self.walk_bytes_max, own) as usize;
+        self.base.walk_bytes(slices, include) + own * (1 + ahead)
     }
 
     fn cursors(&self, slices: &[SliceNo], include: bool) -> usize {
-        self.base.cursors(slices, include) + slices.len() * self.runs.len()
+        self.base.cursors(slices, include) + self.sources(slices, include).len()
     }
 
     fn rows(
@@ -77,18 +106,20 @@ impl Snapshot for OwnSnapshot {
         include: bool,
     ) -> Result<Box<dyn Rows>> {
         let base = self.base.rows(slices, range, reverse, include)?;
-        let runs = || self.runs.iter().filter(|run| run.stats.oldest <= self.place);
-        let sources = slices.iter().flat_map(|slice| runs().map(|run| Source::whole(run, *slice)));
-        let sources = sources.map(|source| source.clip(range));
-        let merge = OwnMerge {
+        let sources = self.sources(slices, include);
+        let ahead = ahead_max(self.walk_bytes_max, Self::block_bytes(&sources));
+        let sources = sources.into_iter().map(|source| source.clip(range).with_blocks(self.blocks));
+        let own = VisibleRows::new(sources, self.place, reverse, include)?.with_ahead_max(ahead);
+        Ok(Box::new(OwnRows {
             base: Side::new(base),
-            own: Side::new(Box::new(VisibleRows::new(sources, self.place, reverse, include)?)),
+            own: Side::new(Box::new(own)),
             shown: None,
+            part: Arc::clone(&self.part),
             place: self.place,
+            blocks: self.blocks,
             reverse,
             descending: self.info().spec.keys.iter().map(|part| part.descending).collect(),
-        };
-        Ok(Box::new(OwnRows { part: Arc::clone(&self.part), merge }))
+        }))
     }
 
     fn checksum_while(&self, _slice: SliceNo, _wanted: &dyn Fn() -> bool) -> Result<(u64, u64)> {
@@ -96,19 +127,15 @@ impl Snapshot for OwnSnapshot {
     }
 }
 
-/// The rows of an own view.
-struct OwnRows {
-    part: Arc<OwnPart>,
-    merge: OwnMerge,
-}
-
 /// The rows of the snapshot and those of the transaction, merged.
-struct OwnMerge {
+struct OwnRows {
     base: Side,
     own: Side,
     /// The side whose row was found last.
     shown: Option<Shown>,
+    part: Arc<OwnPart>,
     place: Epoch,
+    blocks: BlocksFrom,
     reverse: bool,
     /// The directions of the key parts, behind which an entry has its document's id.
     descending: Vec<bool>,
@@ -123,79 +150,65 @@ enum Shown {
 /// One side of the merge.
 struct Side {
     rows: Box<dyn Rows>,
-    at: At,
-}
-
-/// The place of a side.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
-    /// Before the next look.
-    Between,
-    /// On a row that takes part in the merge.
-    Row,
-    /// Behind the last row.
-    End,
+    /// The entry that is looked at next, unless the side is at its end.
+    ahead: Vec<u8>,
+    is_end: bool,
 }
 
 impl Side {
     fn new(rows: Box<dyn Rows>) -> Self {
-        Self { rows, at: At::Between }
+        let mut side = Self { rows, ahead: Vec::new(), is_end: false };
+        side.read_ahead();
+        side
     }
 
-    /// Looks at the next row unless the side is on one; false if the row that was looked at does not count.
-    fn look(&mut self, counts: impl FnOnce(&[u8]) -> Result<bool>) -> Result<bool> {
-        if self.at != At::Between {
-            return Ok(true);
-        }
-        self.at = match self.rows.look()? {
-            None => At::End,
-            Some(true) if counts(self.rows.entry())? => At::Row,
-            Some(_) => return Ok(false),
-        };
-        Ok(true)
+    fn read_ahead(&mut self) {
+        self.ahead.clear();
+        self.is_end = !self.rows.put_ahead(&mut self.ahead);
     }
 
-    /// The entry that comes next; `None` behind the last.
-    fn ahead(&self, is_shown: bool) -> Option<Vec<u8>> {
-        let mut entry = Vec::new();
-        match self.at {
-            At::End => None,
-            At::Row if !is_shown => Some(self.rows.entry().to_vec()),
-            At::Row | At::Between => self.rows.put_ahead(&mut entry).then_some(entry),
-        }
+    /// Looks at the next row; true if it is visible.
+    fn look(&mut self) -> Result<bool> {
+        let found = self.rows.look()?;
+        self.read_ahead();
+        Ok(found == Some(true))
     }
 }
 
-impl OwnMerge {
-    fn look(&mut self, changed: &ChangedDocuments<'_>) -> Result<Option<bool>> {
-        match self.shown.take() {
-            Some(Shown::Base) => self.base.at = At::Between,
-            Some(Shown::Own) => self.own.at = At::Between,
-            None => {}
-        }
-        let (descending, place) = (&self.descending, self.place);
-        let is_unchanged = |entry: &[u8]| {
-            let id = &entry[key::id_offset(entry, descending)?..];
-            Ok(!changed.has(id, place) || plant::is(Plant::ReplacedShown))
+impl OwnRows {
+    /// The side whose row comes next.
+    fn next_side(&self) -> Option<Shown> {
+        let is_base_first = || match self.reverse {
+            true => self.base.ahead > self.own.ahead,
+            false => self.base.ahead < self.own.ahead,
         };
-        if !self.base.look(is_unchanged)? || !self.own.look(|_| Ok(true))? {
-            return Ok(Some(false));
+        match (self.base.is_end, self.own.is_end) {
+            (true, true) => None,
+            (false, true) => Some(Shown::Base),
+            (true, false) => Some(Shown::Own),
+            (false, false) => Some(if is_base_first() { Shown::Base } else { Shown::Own }),
         }
-        self.shown = match (self.base.at, self.own.at) {
-            (At::Row, At::Row) => {
-                let order = self.base.rows.entry().cmp(self.own.rows.entry());
-                Some(if self.is_first(order) { Shown::Base } else { Shown::Own })
-            }
-            (At::Row, _) => Some(Shown::Base),
-            (_, At::Row) => Some(Shown::Own),
-            _ => None,
-        };
-        Ok(self.shown.map(|_| true))
     }
 
-    /// True if a row of the snapshot comes before an own one.
-    fn is_first(&self, order: Ordering) -> bool {
-        if self.reverse { order.is_gt() } else { order.is_lt() }
+    /// True if the transaction has changed the document of the snapshot's present row.
+    fn is_replaced(&self) -> Result<bool> {
+        let entry = self.base.rows.entry();
+        let id = &entry[key::id_offset(entry, &self.descending)?..];
+        let is_replaced = self.part.has_changed(id, self.place, self.blocks)?;
+        Ok(is_replaced && !plant::is(Plant::ReplacedShown))
+    }
+}
+
+impl Rows for OwnRows {
+    fn look(&mut self) -> Result<Option<bool>> {
+        self.shown = None;
+        let Some(side) = self.next_side() else { return Ok(None) };
+        let is_shown = match side {
+            Shown::Base => self.base.look()? && !self.is_replaced()?,
+            Shown::Own => self.own.look()?,
+        };
+        self.shown = is_shown.then_some(side);
+        Ok(Some(is_shown))
     }
 
     fn entry(&self) -> &[u8] {
@@ -215,56 +228,11 @@ impl OwnMerge {
     }
 
     fn put_ahead(&self, out: &mut Vec<u8>) -> bool {
-        let base = self.base.ahead(self.shown == Some(Shown::Base));
-        let own = self.own.ahead(self.shown == Some(Shown::Own));
-        let next = match (base, own) {
-            (Some(base), Some(own)) => Some(if self.is_first(base.cmp(&own)) { base } else { own }),
-            (base, own) => base.or(own),
-        };
-        next.inspect(|next| out.extend_from_slice(next)).is_some()
-    }
-}
-
-impl Rows for OwnRows {
-    fn look(&mut self) -> Result<Option<bool>> {
-        self.merge.look(&self.part.changed())
-    }
-
-    fn entry(&self) -> &[u8] {
-        self.merge.entry()
-    }
-
-    fn include(&self) -> &[u8] {
-        self.merge.include()
-    }
-
-    fn put_ahead(&self, out: &mut Vec<u8>) -> bool {
-        self.merge.put_ahead(out)
-    }
-
-    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<Walked> {
-        // One lock for the whole piece.
-        let (changed, merge) = (self.part.changed(), &mut self.merge);
-        let mut walked = Walked::default();
-        while !bounds.are_reached(&walked, block.len()) {
-            let Some(shown) = merge.look(&changed)? else { return Ok(walked.to_end()) };
-            if shown {
-                block.push(merge.entry(), merge.include());
-            }
-            walked.rows += u64::from(shown);
-            walked.looks += 1;
+        match self.next_side() {
+            Some(Shown::Base) => out.extend_from_slice(&self.base.ahead),
+            Some(Shown::Own) => out.extend_from_slice(&self.own.ahead),
+            None => return false,
         }
-        Ok(walked)
-    }
-
-    fn count(&mut self, looks_max: u64) -> Result<Walked> {
-        let (changed, merge) = (self.part.changed(), &mut self.merge);
-        let mut walked = Walked::default();
-        while walked.looks < looks_max {
-            let Some(shown) = merge.look(&changed)? else { return Ok(walked.to_end()) };
-            walked.rows += u64::from(shown);
-            walked.looks += 1;
-        }
-        Ok(walked)
+        true
     }
 }

@@ -1,22 +1,30 @@
-//! The part of a transaction in one index: a small index of its own, in memory, whose epochs are the transaction's places.
+//! The part of a transaction in one index: a small index of its own, whose epochs are the transaction's places.
+//!
+//! A part is its spilled pieces, oldest first, and what is in memory. One caller at a time changes it, and beside that one spill
+//! writes what was in memory when it began. Like a flush, a spill sets the memory aside, writes it without any lock, and
+//! then replaces it by the piece in one step.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock};
 
 use arc_swap::ArcSwap;
 use proto::Result;
 use proto::lock::{read, write};
 use proto::model::ids::{Epoch, SliceNo, TransactionPlace};
 use proto::model::index::IndexInfo;
+use xxhash_rust::xxh3::xxh3_64;
 
-use crate::apply::delta::{EpochDelta, Remembered};
+use crate::apply::delta::{EpochDelta, Remembered, StagedEpoch};
 use crate::apply::documents::EpochDocuments;
-use crate::edit::rollback::memory_up_to;
+use crate::files::data_files::DataFiles;
+use crate::index::memtable::BackMemtable;
 use crate::index::writer_state::WriterState;
+use crate::late_commit::piece::SpilledPiece;
+use crate::late_commit::usage::Usage;
 use crate::maintain::merge_runs::{choose_of, merge_tables};
 use crate::read::index_version::{IndexVersion, slice_of_id};
 use crate::retention::RetainedEpochs;
-use crate::tables::table::Table;
+use crate::tables::table::{BlocksFrom, Table};
 
 /// Bytes of a part besides its rows and states.
 const PART_BYTES: u64 = 1 << 10;
@@ -29,11 +37,26 @@ pub fn epoch_of(place: TransactionPlace) -> Epoch {
 /// The part of a transaction in one index.
 pub struct OwnPart {
     info: Arc<IndexInfo>,
-    /// States of the documents that the transaction has changed. Views read them, so they are locked for writing only while
-    /// states are added.
+    /// States in memory of the documents that the transaction has changed. The lock is held for no read or write of a file.
     writer: RwLock<WriterState>,
-    /// The runs. The slices are those that a document of the transaction could have entries in so far.
-    version: ArcSwap<IndexVersion>,
+    /// Replaced under the writer's lock only.
+    version: ArcSwap<PartVersion>,
+}
+
+/// The rows of a part, as readers see them.
+#[derive(Clone, Default)]
+pub struct PartVersion {
+    /// The runs, and the fragments of the pieces. The slices are those that a document of the transaction could have entries in
+    /// so far.
+    pub index: IndexVersion,
+    /// The spilled pieces, oldest first.
+    pieces: Vec<SpilledPiece>,
+}
+
+/// Memory of a part that a spill writes.
+struct SetAside {
+    runs: Vec<Arc<Table>>,
+    memtable: Arc<BackMemtable>,
 }
 
 impl OwnPart {
@@ -44,26 +67,21 @@ impl OwnPart {
 
     /// Adds the changes of a segment that concern the index, all of places above `from`. One caller at a time.
     pub fn take(&self, documents: &EpochDocuments<'_>, from: TransactionPlace) -> Result<()> {
-        let mut version = IndexVersion::clone(&self.version.load());
-        for slice in self.slices_of(documents, &version) {
-            version.slices.entry(slice).or_default();
-        }
-        let staged = {
+        let (version, slices, (delta, wanted)) = {
             let writer = read(&self.writer);
-            let delta = EpochDelta::look_up(&self.info, &writer, &version, documents)?;
-            // The earlier entries of the documents are not known here, so each document is remembered, also one without entries.
-            delta.stage(Remembered::EveryDocument, epoch_of(from))?
+            let mut version = self.version.load().index.clone();
+            let slices = self.slices_of(documents, &version);
+            for slice in &slices {
+                version.slices.entry(*slice).or_default();
+            }
+            let in_memory = EpochDelta::look_up_in_memory(&self.info, &writer, &version, documents);
+            (version, slices, in_memory)
         };
-        let run = staged.publish(&mut write(&self.writer), epoch_of(from));
-        version.runs.extend(run.map(Arc::new));
-        while let Some(range) = choose_of(&version.runs) {
-            // Every place can be asked for, so all versions stay.
-            let every = RetainedEpochs::default();
-            let merged = merge_tables(&version.runs[range.clone()], &every, Epoch(u64::MAX))?;
-            version.runs.splice(range, merged.map(Arc::new));
-        }
-        self.version.store(Arc::new(version));
-        Ok(())
+        let delta = delta.look_up_in_fragments(&version, wanted)?;
+        // The earlier entries of the documents are not known here, so each document is remembered, also one without entries.
+        let staged = delta.stage(Remembered::EveryDocument, epoch_of(from))?;
+        self.publish(staged, &slices, from);
+        self.merge_runs()
     }
 
     /// The slices that documents may have entries in.
@@ -84,24 +102,116 @@ impl OwnPart {
         entries.chain([SliceNo(0)]).collect()
     }
 
-    /// The part as it was at a place.
+    fn publish(&self, staged: StagedEpoch<'_>, slices: &BTreeSet<SliceNo>, from: TransactionPlace) {
+        let mut writer = write(&self.writer);
+        let run = staged.publish(&mut writer, epoch_of(from));
+        let mut next = PartVersion::clone(&self.version.load());
+        for slice in slices {
+            next.index.slices.entry(*slice).or_default();
+        }
+        next.index.runs.extend(run.map(Arc::new));
+        self.version.store(Arc::new(next));
+    }
+
+    /// Merges runs as long as that pays. Those that a spill is writing stay as they are.
+    fn merge_runs(&self) -> Result<()> {
+        loop {
+            let inputs = {
+                let writer = read(&self.writer);
+                let version = self.version.load();
+                let free = &version.index.runs[writer.frozen_runs..];
+                choose_of(free).map(|range| free[range].to_vec())
+            };
+            let Some(inputs) = inputs else { return Ok(()) };
+            // Every place can be asked for, so all versions stay.
+            let merged = merge_tables(&inputs, &RetainedEpochs::default(), Epoch(u64::MAX))?;
+            let writer = write(&self.writer);
+            let mut next = PartVersion::clone(&self.version.load());
+            let runs = &mut next.index.runs;
+            let at = runs.iter().position(|run| Arc::ptr_eq(run, &inputs[0]));
+            let Some(at) = at.filter(|at| *at >= writer.frozen_runs) else {
+                // A spill has set all runs aside meanwhile.
+                return Ok(());
+            };
+            runs.splice(at..at + inputs.len(), merged.map(Arc::new));
+            self.version.store(Arc::new(next));
+        }
+    }
+
+    /// Writes what is in memory to disk, as a piece. One caller at a time. After an error everything is in memory as before,
+    /// and the part is not spilled again. Blocks the thread.
+    pub fn spill(&self, files: &Arc<DataFiles>, usage: &Arc<Usage>) -> Result<()> {
+        let Some(SetAside { runs, memtable }) = self.set_aside() else { return Ok(()) };
+        let compression = self.info.spec.compression;
+        let piece = SpilledPiece::write(files, usage, compression, &runs, &memtable)?;
+        let mut writer = write(&self.writer);
+        let mut next = PartVersion::clone(&self.version.load());
+        next.index.runs.drain(..writer.frozen_runs);
+        piece.add_to(&mut next.index.slices);
+        next.pieces.push(piece);
+        // The piece is there before the states leave memory, so a view that finds a document in neither looks for it in both.
+        self.version.store(Arc::new(next));
+        (writer.frozen, writer.frozen_runs) = (None, 0);
+        Ok(())
+    }
+
+    fn set_aside(&self) -> Option<SetAside> {
+        let mut writer = write(&self.writer);
+        if writer.frozen.is_some() || writer.memtable.is_empty() {
+            return None;
+        }
+        let memtable = Arc::new(std::mem::take(&mut writer.memtable));
+        let runs = self.version.load().index.runs.clone();
+        writer.frozen = Some(Arc::clone(&memtable));
+        writer.frozen_runs = runs.len();
+        Some(SetAside { runs, memtable })
+    }
+
+    /// The part as it was at a place. Nothing is written anew on disk.
     pub fn up_to(&self, place: TransactionPlace) -> Result<Self> {
-        let version = self.version.load();
-        let memtable = &read(&self.writer).memtable;
-        let (run, memtable) = memory_up_to(&version.runs, [memtable], epoch_of(place))?;
-        let (slices, runs) = (version.slices.clone(), run.map(Arc::new).into_iter().collect());
-        let next = IndexVersion { slices, runs, ..IndexVersion::default() };
+        let place = epoch_of(place);
+        let mut memtable = BackMemtable::default();
+        let version = {
+            let writer = read(&self.writer);
+            for states in writer.frozen.as_deref().into_iter().chain([&writer.memtable]) {
+                memtable.append(states, place);
+            }
+            self.version.load_full()
+        };
+        let run = merge_tables(&version.index.runs, &RetainedEpochs::default(), place)?;
+        let mut slices =
+            version.index.slices.keys().map(|slice| (*slice, Arc::default())).collect();
+        let pieces: Vec<_> = version.pieces.iter().filter_map(|piece| piece.up_to(place)).collect();
+        pieces.iter().for_each(|piece| piece.add_to(&mut slices));
+        let runs = run.map(Arc::new).into_iter().collect();
+        let index = IndexVersion { slices, runs, ..IndexVersion::default() };
         Ok(Self {
             info: Arc::clone(&self.info),
             writer: RwLock::new(WriterState { memtable, ..WriterState::default() }),
-            version: ArcSwap::from_pointee(next),
+            version: ArcSwap::from_pointee(PartVersion { index, pieces }),
         })
     }
 
     /// Memory in use, in bytes.
     pub fn bytes(&self) -> u64 {
-        let runs: usize = self.version.load().runs.iter().map(|run| run.memory_bytes()).sum();
-        PART_BYTES + (runs + read(&self.writer).memtable.size()) as u64
+        let writer = read(&self.writer);
+        let version = self.version.load();
+        let pieces: usize = version.pieces.iter().map(SpilledPiece::memory_bytes).sum();
+        PART_BYTES + (in_memory(&writer, &version) + pieces) as u64
+    }
+
+    /// Bytes of memory that a spill frees.
+    pub fn spillable_bytes(&self) -> u64 {
+        let writer = read(&self.writer);
+        match writer.frozen.is_some() || writer.memtable.is_empty() {
+            true => 0,
+            false => in_memory(&writer, &self.version.load()) as u64,
+        }
+    }
+
+    /// Bytes of the pieces' files.
+    pub fn disk_bytes(&self) -> u64 {
+        self.version.load().pieces.iter().map(SpilledPiece::disk_bytes).sum()
     }
 
     /// True if the part can take no further changes.
@@ -109,25 +219,35 @@ impl OwnPart {
         read(&self.writer).memtable.is_full()
     }
 
-    /// The present runs.
-    pub fn runs(&self) -> Vec<Arc<Table>> {
-        self.version.load().runs.clone()
+    /// The present rows.
+    pub fn version(&self) -> Arc<PartVersion> {
+        self.version.load_full()
     }
 
-    /// The changed documents, locked for reading.
-    pub fn changed(&self) -> ChangedDocuments<'_> {
-        ChangedDocuments(read(&self.writer))
+    /// True if a document was changed at or before a place. What was said once stays true: changes only come behind the places
+    /// that are there.
+    pub fn has_changed(&self, id: &[u8], place: Epoch, blocks: BlocksFrom) -> Result<bool> {
+        let hash = xxh3_64(id);
+        let version = {
+            let writer = read(&self.writer);
+            let memtables = [Some(&writer.memtable), writer.frozen.as_deref()];
+            let mut states = memtables.into_iter().flatten().flat_map(|of| of.history(hash, id));
+            if states.any(|state| state.epoch <= place) {
+                return Ok(true);
+            }
+            self.version.load()
+        };
+        for piece in version.pieces.iter().rev() {
+            if piece.has_changed(id, hash, place, blocks)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
-/// The documents that a transaction has changed in one index.
-pub struct ChangedDocuments<'a>(RwLockReadGuard<'a, WriterState>);
-
-impl ChangedDocuments<'_> {
-    /// True if a document was changed at or before a place.
-    pub fn has(&self, id: &[u8], place: Epoch) -> bool {
-        let hash = xxhash_rust::xxh3::xxh3_64(id);
-        let mut states = self.0.memtable.history(hash, id);
-        states.any(|state| state.epoch <= place)
-    }
+/// Bytes of runs and states.
+fn in_memory(writer: &WriterState, version: &PartVersion) -> usize {
+    let runs: usize = version.index.runs.iter().map(|run| run.memory_bytes()).sum();
+    runs + writer.memtable.size() + writer.frozen.as_ref().map_or(0, |frozen| frozen.size())
 }

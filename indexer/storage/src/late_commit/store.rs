@@ -1,10 +1,11 @@
-//! The store of a node: the open transactions of each bucket.
+//! The store of a node: takes the changes of open transactions, and gives their own views.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use proto::lock::lock;
+use proto::env::Env;
 use proto::model::ids::{BucketId, LocalIndexId, SliceNo, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::TransactionBodies;
@@ -12,44 +13,27 @@ use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
+use crate::files::data_files::DataFiles;
+use crate::late_commit::buckets::Buckets;
 use crate::late_commit::own_view::OwnSnapshot;
-use crate::late_commit::transaction::{OpenTransaction, Seen};
+use crate::late_commit::spiller::Spiller;
+use crate::late_commit::transaction::{GivenUp, OpenTransaction, Seen};
+use crate::late_commit::usage::{Limits, Usage};
+use crate::options::StoreOptions;
 use crate::read::snapshot::Snapshot;
 
-/// Ended transactions that are remembered for each bucket, so that their scans end at once. Of others, scans wait for their
-/// time-out.
-const ENDED_MAX: usize = 1 << 10;
+/// The longest wait of a stream for room. A spill that takes longer meets a disk that is too slow for the stream.
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The open transactions of a node. The stream of each bucket changes those of the bucket, one message after another.
 pub struct LateCommitStore {
-    /// Limit of all transactions together.
-    bytes_max: u64,
-    /// Bytes of all transactions.
-    bytes: Arc<AtomicU64>,
-    buckets: Mutex<BTreeMap<BucketId, BucketTransactions>>,
+    usage: Arc<Usage>,
+    buckets: Arc<Buckets>,
+    pub(super) spiller: Arc<Spiller>,
+    /// Bytes that the cursors of one walk over spilled pieces may hold.
+    walk_bytes: usize,
     /// Counts changes of places.
     changed: watch::Sender<u64>,
-}
-
-/// The open transactions of a bucket.
-#[derive(Default)]
-struct BucketTransactions {
-    /// The indexes that the bucket's stream carries, and the slices of each.
-    indexes: BTreeMap<LocalIndexId, (Arc<IndexInfo>, BTreeSet<SliceNo>)>,
-    open: BTreeMap<TransactionId, Arc<OpenTransaction>>,
-    /// The last ones that have ended, oldest first.
-    ended: VecDeque<TransactionId>,
-}
-
-impl BucketTransactions {
-    fn find(&self, own: OwnView) -> Result<Option<&Arc<OpenTransaction>>> {
-        if self.ended.contains(&own.transaction) {
-            let text = format!("transaction {} has ended", own.transaction);
-            return Err(Error::new(ErrorCode::SnapshotTooOld, text)
-                .with_hint("begin the scan anew, in another transaction"));
-        }
-        Ok(self.open.get(&own.transaction))
-    }
 }
 
 /// The error of a view whose place the node has not come to.
@@ -62,94 +46,139 @@ pub fn not_there(own: OwnView) -> Error {
 }
 
 impl LateCommitStore {
-    /// A store without transactions. `bytes` counts what it holds, up to `bytes_max` and the changes of one message.
-    pub fn new(bytes_max: u64, bytes: Arc<AtomicU64>) -> Self {
-        let (buckets, changed) = (Mutex::default(), watch::Sender::new(0));
-        Self { bytes_max, bytes, buckets, changed }
+    /// A store without transactions, which spills into the files of a node. `memory` counts its bytes in memory.
+    pub fn new(
+        env: &Env,
+        files: &Arc<DataFiles>,
+        options: &StoreOptions,
+        memory: Arc<AtomicU64>,
+    ) -> Self {
+        let limits = Limits {
+            memory_bytes: options.open_transactions_bytes(),
+            disk_bytes: options.open_transactions_disk_bytes(),
+        };
+        let usage = Arc::new(Usage { memory, ..Usage::default() });
+        let buckets = Arc::new(Buckets::default());
+        let spiller = Arc::new(Spiller::new(env, files, limits, &usage, &buckets));
+        let (walk_bytes, changed) = (options.walk_bytes(), watch::Sender::new(0));
+        Self { usage, buckets, spiller, walk_bytes, changed }
     }
 
-    /// Bytes of all transactions.
+    /// Bytes of all transactions in memory.
     pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        self.usage.memory_bytes()
+    }
+
+    /// Bytes of all transactions on disk. Files that only a view still reads count as well.
+    pub fn disk_bytes(&self) -> u64 {
+        self.usage.disk_bytes()
     }
 
     /// The number of open transactions.
     pub fn open(&self) -> usize {
-        lock(&self.buckets).values().map(|bucket| bucket.open.len()).sum()
+        self.buckets.lock().values().map(|bucket| bucket.open.len()).sum()
     }
 
-    /// Forgets the transactions and indexes of a bucket: a stream begins, which brings them anew, or the bucket is dropped or
-    /// rolled back.
+    /// The number of pieces that were spilled since the start.
+    pub fn pieces_written(&self) -> u64 {
+        self.usage.pieces.load(Ordering::Relaxed)
+    }
+
+    /// The number of transactions that were given up since the start.
+    pub fn given_up(&self) -> u64 {
+        self.usage.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the transactions and indexes of a bucket: a stream begins, which brings them anew, or the bucket is rolled back.
     pub fn forget(&self, bucket: BucketId) {
-        let forgotten = lock(&self.buckets).get_mut(&bucket).map(|of| {
+        let forgotten = {
+            let mut buckets = self.buckets.lock();
+            let of = buckets.entry(bucket).or_default();
             of.indexes.clear();
             std::mem::take(&mut of.open)
-        });
-        drop(forgotten);
+        };
+        self.spiller.dispose(forgotten);
+    }
+
+    /// Forgets everything of a bucket, also which transactions have ended: the node does not follow it any more.
+    pub fn drop_bucket(&self, bucket: BucketId) {
+        let dropped = self.buckets.lock().remove(&bucket);
+        self.spiller.dispose(dropped);
     }
 
     /// The stream of the index's bucket carries these slices of an index from now on. If any of them is new, what is here of
     /// open transactions lacks it: it is forgotten, and the stream brings it anew.
     pub fn join(&self, info: &Arc<IndexInfo>, slices: BTreeSet<SliceNo>) {
-        let mut buckets = lock(&self.buckets);
-        let bucket = buckets.entry(info.bucket).or_default();
-        let before = bucket.indexes.insert(info.local_id(), (Arc::clone(info), slices.clone()));
-        let had = before.map(|(_, had)| had).unwrap_or_default();
-        let forgotten = (!slices.is_subset(&had)).then(|| std::mem::take(&mut bucket.open));
-        drop(buckets);
-        drop(forgotten);
+        let forgotten = {
+            let mut buckets = self.buckets.lock();
+            let bucket = buckets.entry(info.bucket).or_default();
+            let before = bucket.indexes.insert(info.local_id(), (Arc::clone(info), slices.clone()));
+            let had = before.map(|(_, had)| had).unwrap_or_default();
+            (!slices.is_subset(&had)).then(|| std::mem::take(&mut bucket.open))
+        };
+        self.spiller.dispose(forgotten);
     }
 
     /// The stream of a bucket does not carry an index any more.
     pub fn leave(&self, bucket: BucketId, index: LocalIndexId) {
-        let mut buckets = lock(&self.buckets);
-        let Some(of) = buckets.get_mut(&bucket) else { return };
-        of.indexes.remove(&index);
-        let open: Vec<_> = of.open.values().cloned().collect();
-        drop(buckets);
-        open.iter().for_each(|transaction| transaction.leave(index));
+        let open: Vec<_> = {
+            let mut buckets = self.buckets.lock();
+            let Some(of) = buckets.get_mut(&bucket) else { return };
+            of.indexes.remove(&index);
+            of.open.values().cloned().collect()
+        };
+        let parts: Vec<_> =
+            open.iter().filter_map(|transaction| transaction.leave(index)).collect();
+        self.spiller.dispose(parts);
+    }
+
+    /// Waits, for a bounded time, until changes of so many bytes have room in memory: a spill that runs makes some.
+    pub async fn room(&self, bytes: u64) {
+        self.spiller.room(bytes, WAIT_MAX).await;
     }
 
     /// Takes changes of a transaction. Changes from place zero begin it anew; others must continue at its place, or the error is
-    /// `DropData`. After an error the transaction is forgotten.
+    /// `DropData`. After an error the transaction is forgotten. Reads files if some changes are on disk.
     pub fn bodies(&self, bucket: BucketId, bodies: &TransactionBodies) -> Result<()> {
         let id = bodies.transaction;
-        let (transaction, indexes) = {
-            let mut buckets = lock(&self.buckets);
-            let of = buckets.entry(bucket).or_default();
-            if bodies.from == TransactionPlace(0) {
-                of.ended.retain(|ended| *ended != id);
-                let begun = OpenTransaction::new(id, Arc::clone(&self.bytes));
-                of.open.insert(id, Arc::new(begun));
-            }
-            let Some(transaction) = of.open.get(&id).cloned() else {
-                let text = format!(
-                    "the changes of transaction {id} up to place {} are not here",
-                    bodies.from
-                );
-                return Err(Error::new(ErrorCode::DropData, text));
-            };
-            let info =
-                |(id, (info, _)): (&LocalIndexId, &(Arc<IndexInfo>, _))| (*id, Arc::clone(info));
-            (transaction, of.indexes.iter().map(info).collect())
+        let (transaction, indexes, before) = {
+            let mut buckets = self.buckets.lock();
+            let of = buckets.get_mut(&bucket).ok_or_else(|| not_here(bodies))?;
+            let before = (bodies.from == TransactionPlace(0))
+                .then(|| of.begin(id, OpenTransaction::new(id, Arc::clone(&self.usage))));
+            let transaction = of.open.get(&id).cloned().ok_or_else(|| not_here(bodies))?;
+            let infos = of.indexes.iter().map(|(index, (info, _))| (*index, Arc::clone(info)));
+            (transaction, infos.collect(), before)
         };
+        self.spiller.dispose(before);
         // Without the lock, which views take.
-        let taken = transaction.take(bodies, &indexes, self.bytes_max);
+        self.make_room(&transaction, bodies.body.len() as u64);
+        let taken = transaction.take(bodies, &indexes);
         if taken.is_err() {
-            self.remove(bucket, id);
+            self.spiller.dispose(self.buckets.remove(bucket, id));
         }
+        drop(transaction);
         self.changed.send_modify(|count| *count += 1);
+        self.spiller.start(0);
         taken
+    }
+
+    /// Gives transactions up until so many bytes have room, where [`Self::room`] was not enough.
+    fn make_room(&self, transaction: &OpenTransaction, bytes: u64) {
+        if bytes > self.spiller.limits().memory_bytes {
+            // Nothing of it is worked on, and no other one makes room for it.
+            transaction.give_up(GivenUp::Memory);
+            return;
+        }
+        while !self.spiller.has_room(bytes) && self.spiller.give_up_largest(GivenUp::Memory) {}
     }
 
     /// Takes a transaction back to an earlier place. One that is not here has nothing to take back.
     pub fn back_to(&self, bucket: BucketId, id: TransactionId, to: TransactionPlace) -> Result<()> {
-        let buckets = lock(&self.buckets);
-        let transaction = buckets.get(&bucket).and_then(|of| of.open.get(&id)).cloned();
-        drop(buckets);
+        let transaction = self.buckets.get(bucket, id);
         let back = transaction.map_or(Ok(()), |transaction| transaction.go_back(to));
         if back.is_err() {
-            self.remove(bucket, id);
+            self.spiller.dispose(self.buckets.remove(bucket, id));
         }
         self.changed.send_modify(|count| *count += 1);
         back
@@ -157,22 +186,9 @@ impl LateCommitStore {
 
     /// Drops transactions that have ended.
     pub fn end(&self, bucket: BucketId, transactions: &[TransactionId]) {
-        let mut buckets = lock(&self.buckets);
-        let of = buckets.entry(bucket).or_default();
-        let mut dropped = Vec::new();
-        for id in transactions {
-            dropped.extend(of.open.remove(id));
-            of.ended.push_back(*id);
-        }
-        let too_many = of.ended.len().saturating_sub(ENDED_MAX);
-        of.ended.drain(..too_many);
-        drop(buckets);
+        let ended = self.buckets.lock().get_mut(&bucket).map(|of| of.end(transactions));
+        self.spiller.dispose(ended);
         self.changed.send_modify(|count| *count += 1);
-    }
-
-    fn remove(&self, bucket: BucketId, id: TransactionId) {
-        let removed = lock(&self.buckets).get_mut(&bucket).and_then(|of| of.open.remove(&id));
-        drop(removed);
     }
 
     /// True if the node has come to the place of a view. `SnapshotTooOld` if the transaction has ended or was rolled back from
@@ -181,7 +197,7 @@ impl LateCommitStore {
         if own.place == TransactionPlace(0) {
             return Ok(true);
         }
-        let buckets = lock(&self.buckets);
+        let buckets = self.buckets.lock();
         let Some(of) = buckets.get(&bucket) else { return Ok(false) };
         let Some(transaction) = of.find(own)? else { return Ok(false) };
         Ok(!matches!(transaction.seen(own, None)?, Seen::NotYet))
@@ -204,28 +220,50 @@ impl LateCommitStore {
         }
         let (bucket, index) = (base.info().bucket, base.info().local_id());
         let transaction = {
-            let buckets = lock(&self.buckets);
+            let buckets = self.buckets.lock();
             let of = buckets.get(&bucket).filter(|of| of.indexes.contains_key(&index));
             let found = of.map(|of| of.find(own)).transpose()?.flatten();
             Arc::clone(found.ok_or_else(|| not_there(own))?)
         };
         match transaction.seen(own, Some(index))? {
             Seen::NotYet => Err(not_there(own)),
-            Seen::GivenUp => Err(self.given_up(own.transaction)),
+            Seen::GivenUp(why) => Err(self.was_given_up(own.transaction, why)),
             Seen::Part(None) => Ok(base),
-            Seen::Part(Some(part)) => Ok(Arc::new(OwnSnapshot::new(base, part, own.place))),
+            Seen::Part(Some(part)) => {
+                Ok(Arc::new(OwnSnapshot::new(base, part, own.place, self.walk_bytes)))
+            }
         }
     }
 
-    fn given_up(&self, transaction: TransactionId) -> Error {
+    /// The error of a view of a transaction that was given up.
+    fn was_given_up(&self, transaction: TransactionId, why: GivenUp) -> Error {
+        let Limits { memory_bytes, disk_bytes } = self.spiller.limits();
+        let (cause, hint) = match why {
+            GivenUp::Memory => (
+                format!("the open transactions of this node exceed {memory_bytes} bytes"),
+                "an eighth of memory_mb is for open transactions: raise memory_mb, or commit more often",
+            ),
+            GivenUp::Disk => (
+                format!("the open transactions of this node exceed {disk_bytes} bytes on disk"),
+                "twice memory_mb on disk is for open transactions: raise memory_mb, or commit more often",
+            ),
+            GivenUp::DiskFailed => (
+                "this node could not write them to its disk, or not read them there".into(),
+                "the node's log has the error, a full disk most likely; a commit still works",
+            ),
+        };
         let text = format!(
-            "the changes of transaction {transaction} cannot be read before its commit: the open \
-             transactions of this node exceed {} bytes",
-            self.bytes_max
+            "the changes of transaction {transaction} cannot be read before its commit: {cause}"
         );
-        let hint = "an eighth of memory_mb is for open transactions: raise memory_mb, or commit more often";
         Error::new(ErrorCode::OverLimit, text).with_hint(hint)
     }
+}
+
+/// The error of changes that continue what is not here.
+fn not_here(bodies: &TransactionBodies) -> Error {
+    let TransactionBodies { transaction, from, .. } = bodies;
+    let text = format!("the changes of transaction {transaction} up to place {from} are not here");
+    Error::new(ErrorCode::DropData, text)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use proto::rpc::scan::KeyRange;
 
 use super::*;
 use crate::engine::storage_engine::StorageEngine;
+use crate::late_commit::buckets::BucketTransactions;
 use crate::late_commit::testing::*;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
@@ -17,6 +18,15 @@ use crate::slice_store::SliceStore;
 async fn store(memory_bytes: u64) -> StorageEngine {
     let (env, _, _) = sim::world(5);
     built(&env, StoreOptions { memory_bytes, ..StoreOptions::default() }, Grouping::Together).await
+}
+
+/// A store whose transactions stay in memory.
+async fn store_in_memory(memory_bytes: u64) -> StorageEngine {
+    let (env, _, _) = sim::world(5);
+    let open_transactions_disk_bytes_max = Some(0);
+    let options =
+        StoreOptions { memory_bytes, open_transactions_disk_bytes_max, ..StoreOptions::default() };
+    built(&env, options, Grouping::Together).await
 }
 
 /// Changes of as many documents, each with one entry.
@@ -65,7 +75,7 @@ async fn changes_that_do_not_continue_are_refused() {
 
 #[tokio::test]
 async fn a_transaction_that_is_too_large_is_given_up_alone() {
-    let store = store(8 << 20).await;
+    let store = store_in_memory(8 << 20).await;
     let late = store.late_commit();
     late.bodies(BUCKET, &documents(1, 0, 100)).unwrap();
     let (before, limit) = (late.bytes(), 1 << 20);
@@ -98,8 +108,45 @@ async fn a_transaction_that_is_too_large_is_given_up_alone() {
     // A message that alone is too large is not even worked on.
     late.bodies(BUCKET, &documents(3, 0, 60_000)).unwrap();
     assert_eq!(code(count(&store, 3, 60_000)), Some(ErrorCode::OverLimit));
+    assert_eq!((late.given_up(), late.pieces_written(), late.disk_bytes()), (3, 0, 0));
     late.end(BUCKET, &[1, 2, 3, 4].map(TransactionId));
     assert_eq!((late.open(), late.bytes()), (0, 0));
+}
+
+#[tokio::test]
+async fn the_largest_transaction_is_given_up_and_not_the_one_that_writes() {
+    let store = store_in_memory(8 << 20).await;
+    let late = store.late_commit();
+    late.bodies(BUCKET, &documents(1, 0, 100)).unwrap();
+    late.bodies(BUCKET, &documents(2, 0, 3_000)).unwrap();
+    let mut place = 0;
+    while late.given_up() == 0 {
+        late.bodies(BUCKET, &documents(3, place, place + 100)).unwrap();
+        place += 100;
+    }
+    assert!(place < 3_000, "{place}");
+    assert_eq!(code(count(&store, 2, 3_000)), Some(ErrorCode::OverLimit));
+    assert_eq!((count(&store, 1, 100), count(&store, 3, place)), (Ok(100), Ok(place)));
+    late.end(BUCKET, &[1, 2, 3].map(TransactionId));
+    assert_drained(&store);
+}
+
+#[tokio::test]
+async fn ended_transactions_are_remembered_until_their_bucket_is_dropped() {
+    let store = store(64 << 20).await;
+    let late = store.late_commit();
+    let ended = || late.buckets.lock().get(&BUCKET).map(BucketTransactions::ended);
+    for id in 1..2_000 {
+        late.end(BUCKET, &[TransactionId(id)]);
+    }
+    late.forget(BUCKET);
+    assert_eq!(ended(), Some(1 << 10), "a new stream knows nothing of them");
+    late.drop_bucket(BUCKET);
+    assert_eq!(ended(), None);
+    // What was under way then changes nothing any more.
+    late.end(BUCKET, &[TransactionId(1)]);
+    assert_eq!(code(late.bodies(BUCKET, &documents(1, 0, 5))), Some(ErrorCode::DropData));
+    assert_eq!((ended(), late.open(), late.bytes()), (None, 0, 0));
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! Two small indexes of one bucket, for the tests of open transactions: one partitioned by id, one by an expression, each with a
 //! descending key part and an included column.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::env::Env;
 use proto::expr::{ColumnType, Expr};
+use proto::lock::lock;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, TransactionId,
@@ -21,6 +22,7 @@ use proto::value::{Value, key};
 
 use crate::batch::{EpochBatch, Piece};
 use crate::engine::storage_engine::StorageEngine;
+use crate::file_id::FileId;
 use crate::options::StoreOptions;
 use crate::read::index_version::slice_of_id;
 use crate::rows::columns::Grouping;
@@ -152,4 +154,30 @@ pub fn join(store: &StorageEngine) {
     for index in [BY_ID, BY_EXPR] {
         store.late_commit().join(&info(index), (0..SLICES).map(SliceNo).collect());
     }
+}
+
+/// The number of histories of a model test: as many as usual, unless the environment says otherwise.
+pub fn cases(usual: u32) -> u32 {
+    let text = std::env::var("PROPTEST_CASES").ok();
+    text.map_or(usual, |text| text.parse().expect("a number"))
+}
+
+/// The files on disk that no index names.
+pub fn unnamed_files(store: &StorageEngine) -> BTreeSet<FileId> {
+    let files = &store.context.files;
+    files.delete_retired();
+    let mut listed = BTreeSet::from_iter(files.list().unwrap());
+    for index in store.context.state.indexes() {
+        let named = lock(&index.fragment_lists).manifest.files();
+        listed.retain(|file| !named.contains(file));
+    }
+    listed
+}
+
+/// Checks that nothing of an open transaction is left, in memory or on disk.
+pub fn assert_drained(store: &StorageEngine) {
+    let late = store.late_commit();
+    assert_eq!((late.open(), late.bytes(), late.disk_bytes()), (0, 0, 0), "everything is freed");
+    assert_eq!(unnamed_files(store), BTreeSet::new(), "every file is deleted");
+    assert_eq!(store.context.files.oldest_pending(), store.context.files.next());
 }

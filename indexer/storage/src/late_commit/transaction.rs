@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::lock::lock;
 use proto::model::ids::{LocalIndexId, TransactionId, TransactionPlace};
@@ -15,6 +15,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::apply::documents::EpochDocuments;
 use crate::late_commit::part::OwnPart;
 use crate::late_commit::segments::segments;
+use crate::late_commit::usage::Usage;
 
 /// Bytes of a transaction besides its parts.
 const TRANSACTION_BYTES: u64 = 512;
@@ -28,21 +29,31 @@ fn gap(id: TransactionId, at: TransactionPlace, what: String) -> Error {
     Error::new(ErrorCode::DropData, text)
 }
 
+/// Why a transaction was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenUp {
+    /// It took the most memory when all together exceeded their limit.
+    Memory,
+    /// It took the most disk when all together exceeded their limit.
+    Disk,
+    /// Its changes could not be written to disk, or not be read there.
+    DiskFailed,
+}
+
 /// The part of a transaction in an index, as a view sees it.
 pub enum Seen {
     /// The node has not come to the view's place.
     NotYet,
     /// The transaction was given up.
-    GivenUp,
+    GivenUp(GivenUp),
     /// The transaction's part; `None` if it has changed nothing there.
     Part(Option<Arc<OwnPart>>),
 }
 
-/// An open transaction. One caller at a time changes it; views look at it beside that.
+/// An open transaction. One caller at a time changes it; views look at it, and a spill writes its parts, beside that.
 pub struct OpenTransaction {
     id: TransactionId,
-    /// Bytes of all open transactions of the node.
-    total: Arc<AtomicU64>,
+    usage: Arc<Usage>,
     state: Mutex<State>,
 }
 
@@ -50,53 +61,56 @@ struct State {
     place: TransactionPlace,
     /// Places that were rolled back, ascending.
     gone: Vec<RangeInclusive<u64>>,
-    /// `None` if the transaction was given up.
-    parts: Option<Parts>,
-    /// Bytes of this transaction in the total.
+    parts: std::result::Result<Parts, GivenUp>,
+    /// Bytes of this transaction in the memory of all.
     bytes: u64,
 }
 
 impl OpenTransaction {
     /// A transaction without changes.
-    pub fn new(id: TransactionId, total: Arc<AtomicU64>) -> Self {
-        let (place, gone, parts) = (TransactionPlace(0), Vec::new(), Some(Parts::new()));
-        total.fetch_add(TRANSACTION_BYTES, Ordering::Relaxed);
+    pub fn new(id: TransactionId, usage: Arc<Usage>) -> Self {
+        let (place, gone, parts) = (TransactionPlace(0), Vec::new(), Ok(Parts::new()));
+        usage.memory.fetch_add(TRANSACTION_BYTES, Ordering::Relaxed);
         let state = State { place, gone, parts, bytes: TRANSACTION_BYTES };
-        Self { id, total, state: Mutex::new(state) }
+        Self { id, usage, state: Mutex::new(state) }
     }
 
-    /// Takes changes, which must continue at the transaction's place. Gives the transaction up if all transactions then exceed
-    /// `bytes_max`.
+    /// Takes changes, which must continue at the transaction's place.
     pub fn take(
         &self,
         bodies: &TransactionBodies,
         indexes: &BTreeMap<LocalIndexId, Arc<IndexInfo>>,
-        bytes_max: u64,
     ) -> Result<()> {
         let (place, parts) = self.present();
         if place != bodies.from {
             return Err(gap(self.id, place, format!("and the next ones begin at {}", bodies.from)));
         }
-        // The body alone may be larger than what is left: then nothing of it is worked on.
-        let is_over =
-            |more: u64| self.total.load(Ordering::Relaxed).saturating_add(more) > bytes_max;
-        let mut parts = parts.filter(|_| !is_over(bodies.body.len() as u64));
-        if let Some(parts) = &mut parts {
-            for segment in segments(bodies)? {
-                let documents = EpochDocuments::by_index(&segment)?;
-                for (index, info) in indexes {
-                    if documents.count_of_index(*index) > 0 {
-                        let part = || Arc::new(OwnPart::new(Arc::clone(info)));
-                        parts.entry(*index).or_insert_with(part).take(&documents, bodies.from)?;
-                    }
+        // A transaction that was given up only moves its place.
+        let Ok(mut parts) = parts else {
+            self.publish(bodies.to, Parts::new());
+            return Ok(());
+        };
+        for segment in segments(bodies)? {
+            let documents = EpochDocuments::by_index(&segment)?;
+            for (index, info) in indexes {
+                if documents.count_of_index(*index) == 0 {
+                    continue;
+                }
+                let part = || Arc::new(OwnPart::new(Arc::clone(info)));
+                let part = parts.entry(*index).or_insert_with(part);
+                if let Err(error) = part.take(&documents, bodies.from) {
+                    // The stream goes on, so that no other transaction notices.
+                    self.fail(&error);
+                    self.publish(bodies.to, Parts::new());
+                    return Ok(());
                 }
             }
         }
         // Only now: a view of the new place must find all of its changes.
+        let is_full = parts.values().any(|part| part.is_full());
         self.publish(bodies.to, parts);
-        let has_full = |parts: &Parts| parts.values().any(|part| part.is_full());
-        if is_over(0) || self.present().1.as_ref().is_some_and(has_full) {
-            self.publish(bodies.to, None);
+        if is_full {
+            self.give_up(GivenUp::Memory);
         }
         Ok(())
     }
@@ -113,24 +127,20 @@ impl OpenTransaction {
         let up_to = |(index, part): (LocalIndexId, Arc<OwnPart>)| -> Result<_> {
             Ok((index, Arc::new(part.up_to(to)?)))
         };
-        let parts = parts.map(|parts| parts.into_iter().map(up_to).collect::<Result<Parts>>());
-        self.publish(to, parts.transpose()?);
+        let parts = parts.unwrap_or_default();
+        self.publish(to, parts.into_iter().map(up_to).collect::<Result<_>>()?);
         let mut state = lock(&self.state);
         state.gone.retain(|gone| *gone.end() <= to.0);
         state.gone.push(to.0 + 1..=place.0);
         Ok(())
     }
 
-    /// Removes the part of an index.
-    pub fn leave(&self, index: LocalIndexId) {
-        let (place, parts) = self.present();
-        self.publish(
-            place,
-            parts.map(|mut parts| {
-                parts.remove(&index);
-                parts
-            }),
-        );
+    /// Removes the part of an index, and returns it: it may have files.
+    pub fn leave(&self, index: LocalIndexId) -> Option<Arc<OwnPart>> {
+        let mut state = lock(&self.state);
+        let part = state.parts.as_mut().ok().and_then(|parts| parts.remove(&index));
+        self.count(&mut state);
+        part
     }
 
     /// Looks for what a view sees of an index. `SnapshotTooOld` if the transaction was rolled back from the view's place.
@@ -145,31 +155,95 @@ impl OpenTransaction {
             return Ok(Seen::NotYet);
         }
         let part = |parts: &Parts| index.and_then(|index| parts.get(&index).cloned());
-        Ok(state.parts.as_ref().map_or(Seen::GivenUp, |parts| Seen::Part(part(parts))))
+        Ok(match &state.parts {
+            Ok(parts) => Seen::Part(part(parts)),
+            Err(why) => Seen::GivenUp(*why),
+        })
     }
 
-    fn present(&self) -> (TransactionPlace, Option<Parts>) {
+    /// Drops the rows: the transaction's own views fail from now on. False if that has happened before.
+    pub fn give_up(&self, why: GivenUp) -> bool {
+        let mut state = lock(&self.state);
+        if state.parts.is_err() {
+            return false;
+        }
+        let parts = std::mem::replace(&mut state.parts, Err(why));
+        self.count(&mut state);
+        drop(state);
+        self.usage.given_up.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(transaction = %self.id, ?why, "gave up the changes of an open transaction");
+        // Large parts are not freed under the lock, which views take.
+        drop(parts);
+        true
+    }
+
+    /// Gives the transaction up, because its files cannot be written or read.
+    pub fn fail(&self, error: &Error) {
+        if self.give_up(GivenUp::DiskFailed) {
+            tracing::warn!(
+                transaction = %self.id, %error,
+                "the changes of an open transaction cannot be kept on disk; its own scans fail until its commit"
+            );
+        }
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> u64 {
+        lock(&self.state).bytes
+    }
+
+    /// Bytes in memory that the end of the transaction, or the loss of its rows, frees.
+    pub fn row_bytes(&self) -> u64 {
+        self.bytes() - TRANSACTION_BYTES
+    }
+
+    /// Bytes of files.
+    pub fn disk_bytes(&self) -> u64 {
+        self.parts().iter().map(|part| part.disk_bytes()).sum()
+    }
+
+    /// The parts.
+    pub fn parts(&self) -> Vec<Arc<OwnPart>> {
+        let state = lock(&self.state);
+        state.parts.iter().flat_map(Parts::values).cloned().collect()
+    }
+
+    /// Counts the bytes in memory anew, after a part was spilled.
+    pub fn recount(&self) {
+        self.count(&mut lock(&self.state));
+    }
+
+    fn present(&self) -> (TransactionPlace, std::result::Result<Parts, GivenUp>) {
         let state = lock(&self.state);
         (state.place, state.parts.clone())
     }
 
-    /// Makes parts visible, and counts their bytes.
-    fn publish(&self, place: TransactionPlace, parts: Option<Parts>) {
-        let of_parts: u64 = parts.iter().flat_map(Parts::values).map(|part| part.bytes()).sum();
-        let bytes = TRANSACTION_BYTES + of_parts;
+    /// Makes parts visible, unless the transaction was given up meanwhile, and counts their bytes.
+    fn publish(&self, place: TransactionPlace, parts: Parts) {
         let mut state = lock(&self.state);
-        self.total.fetch_add(bytes, Ordering::Relaxed);
-        self.total.fetch_sub(state.bytes, Ordering::Relaxed);
-        let before = std::mem::replace(&mut state.parts, parts);
-        (state.place, state.bytes) = (place, bytes);
+        state.place = place;
+        let before = match &mut state.parts {
+            Ok(present) => std::mem::replace(present, parts),
+            Err(_) => parts,
+        };
+        self.count(&mut state);
         drop(state);
         // Large parts are not freed under the lock, which views take.
         drop(before);
+    }
+
+    fn count(&self, state: &mut MutexGuard<'_, State>) {
+        let of_parts: u64 =
+            state.parts.iter().flat_map(Parts::values).map(|part| part.bytes()).sum();
+        let bytes = TRANSACTION_BYTES + of_parts;
+        self.usage.memory.fetch_add(bytes, Ordering::Relaxed);
+        self.usage.memory.fetch_sub(state.bytes, Ordering::Relaxed);
+        state.bytes = bytes;
     }
 }
 
 impl Drop for OpenTransaction {
     fn drop(&mut self) {
-        self.total.fetch_sub(lock(&self.state).bytes, Ordering::Relaxed);
+        self.usage.memory.fetch_sub(lock(&self.state).bytes, Ordering::Relaxed);
     }
 }

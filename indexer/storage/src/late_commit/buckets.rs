@@ -1,0 +1,93 @@
+//! The open transactions of each bucket.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use proto::lock::lock;
+use proto::model::ids::{BucketId, LocalIndexId, SliceNo, TransactionId};
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::OwnView;
+use proto::{Error, ErrorCode, Result};
+
+use crate::late_commit::transaction::OpenTransaction;
+
+/// Ended transactions that are remembered for each bucket, so that their scans end at once. Of others, scans wait for their
+/// time-out.
+const ENDED_MAX: usize = 1 << 10;
+
+/// The open transactions of each bucket that the node follows.
+#[derive(Default)]
+pub struct Buckets(Mutex<BTreeMap<BucketId, BucketTransactions>>);
+
+/// The open transactions of a bucket.
+#[derive(Default)]
+pub struct BucketTransactions {
+    /// The indexes that the bucket's stream carries, and the slices of each.
+    pub indexes: BTreeMap<LocalIndexId, (Arc<IndexInfo>, BTreeSet<SliceNo>)>,
+    /// The open transactions.
+    pub open: BTreeMap<TransactionId, Arc<OpenTransaction>>,
+    /// The last ones that have ended, oldest first.
+    ended: VecDeque<TransactionId>,
+}
+
+impl Buckets {
+    /// The buckets, locked. Nothing that may have files is dropped under the lock, which views take.
+    pub fn lock(&self) -> MutexGuard<'_, BTreeMap<BucketId, BucketTransactions>> {
+        lock(&self.0)
+    }
+
+    /// The open transactions of all buckets, in the order of buckets and numbers.
+    pub fn open(&self) -> Vec<Arc<OpenTransaction>> {
+        self.lock().values().flat_map(|bucket| bucket.open.values()).cloned().collect()
+    }
+
+    /// A transaction of a bucket; `None` if it is not here.
+    pub fn get(&self, bucket: BucketId, id: TransactionId) -> Option<Arc<OpenTransaction>> {
+        self.lock().get(&bucket).and_then(|of| of.open.get(&id)).cloned()
+    }
+
+    /// Takes a transaction out.
+    pub fn remove(&self, bucket: BucketId, id: TransactionId) -> Option<Arc<OpenTransaction>> {
+        self.lock().get_mut(&bucket).and_then(|of| of.open.remove(&id))
+    }
+}
+
+impl BucketTransactions {
+    /// The transaction of a view; `None` if it is not here. `SnapshotTooOld` if it has ended.
+    pub fn find(&self, own: OwnView) -> Result<Option<&Arc<OpenTransaction>>> {
+        if self.ended.contains(&own.transaction) {
+            let text = format!("transaction {} has ended", own.transaction);
+            return Err(Error::new(ErrorCode::SnapshotTooOld, text)
+                .with_hint("begin the scan anew, in another transaction"));
+        }
+        Ok(self.open.get(&own.transaction))
+    }
+
+    /// Begins a transaction, perhaps anew; returns what was here of it.
+    pub fn begin(
+        &mut self,
+        id: TransactionId,
+        begun: OpenTransaction,
+    ) -> Option<Arc<OpenTransaction>> {
+        self.ended.retain(|ended| *ended != id);
+        self.open.insert(id, Arc::new(begun))
+    }
+
+    /// Takes transactions out that have ended.
+    pub fn end(&mut self, transactions: &[TransactionId]) -> Vec<Arc<OpenTransaction>> {
+        let mut dropped = Vec::new();
+        for id in transactions {
+            dropped.extend(self.open.remove(id));
+            self.ended.push_back(*id);
+        }
+        let too_many = self.ended.len().saturating_sub(ENDED_MAX);
+        self.ended.drain(..too_many);
+        dropped
+    }
+
+    /// The number of ended transactions that are remembered.
+    #[cfg(test)]
+    pub fn ended(&self) -> usize {
+        self.ended.len()
+    }
+}

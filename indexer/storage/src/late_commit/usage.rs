@@ -1,0 +1,65 @@
+//! What the store may take, and what it takes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Share of the memory limit from which on changes are written to disk.
+const SPILL_ABOVE: u64 = 2;
+/// Share of the memory limit down to which they are written: far enough below that the next change does not begin another spill.
+const SPILL_TO: u64 = 4;
+/// Share of the memory limit that a piece has at least, so that a long transaction does not get thousands of small files.
+const PIECE_LEAST: u64 = 64;
+/// From this many eighths of the memory limit on, pieces of any size are written.
+const URGENT_EIGHTHS: u64 = 7;
+
+/// The limits of all open transactions together.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes in memory.
+    pub memory_bytes: u64,
+    /// Bytes of files; 0 if everything stays in memory.
+    pub disk_bytes: u64,
+}
+
+impl Limits {
+    /// True if so many bytes in memory are a reason to write some of them to disk.
+    pub fn are_neared(&self, memory_bytes: u64) -> bool {
+        memory_bytes > self.memory_bytes / SPILL_ABOVE
+    }
+
+    /// Bytes that a spill leaves in memory, so that so many more have room.
+    pub fn spill_to(&self, more: u64) -> u64 {
+        (self.memory_bytes / SPILL_TO).min(self.memory_bytes.saturating_sub(more))
+    }
+
+    /// Bytes in memory of the smallest part that is written, if all transactions take so many.
+    pub fn piece_least(&self, memory_bytes: u64) -> u64 {
+        let is_urgent = memory_bytes > self.memory_bytes / 8 * URGENT_EIGHTHS;
+        if is_urgent { 1 } else { (self.memory_bytes / PIECE_LEAST).max(1) }
+    }
+}
+
+/// What all open transactions take, and what became of them since the start.
+#[derive(Debug, Default)]
+pub struct Usage {
+    /// Bytes in memory.
+    pub memory: Arc<AtomicU64>,
+    /// Bytes of files. A file counts until its last reader is gone.
+    pub disk: AtomicU64,
+    /// Pieces that were written.
+    pub pieces: AtomicU64,
+    /// Transactions that were given up.
+    pub given_up: AtomicU64,
+}
+
+impl Usage {
+    /// Bytes in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of files.
+    pub fn disk_bytes(&self) -> u64 {
+        self.disk.load(Ordering::Relaxed)
+    }
+}
