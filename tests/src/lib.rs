@@ -9,6 +9,8 @@
 //! | `model` | a model of documents, indexes and scans that shares no code with the product |
 //! | `chaos` | faults over real processes |
 //! | `bench` | benchmarks |
+//! | `history` | a judge of recorded histories of transactions, that shares no code with the product |
+//! | `workloads` | transactions of many clients, with what their clients saw |
 //! | `harness` | clusters and clients for tests |
 
 pub mod bench;
@@ -18,6 +20,7 @@ pub mod cores;
 #[cfg(feature = "simulation")]
 pub mod growth;
 pub mod harness;
+pub mod history;
 #[cfg(feature = "simulation")]
 pub mod layers;
 pub mod model;
@@ -29,3 +32,4 @@ pub mod sim;
 pub mod slice_store;
 #[cfg(feature = "simulation")]
 pub mod vscan;
+pub mod workloads;

@@ -12,4 +12,5 @@ mod model;
 mod overload;
 mod pages;
 mod psql;
+mod transaction_histories;
 mod transactions;

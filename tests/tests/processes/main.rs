@@ -14,3 +14,4 @@ mod older_copy;
 mod restarts;
 mod rollback;
 mod starting;
+mod transaction_histories;

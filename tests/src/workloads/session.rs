@@ -1,0 +1,167 @@
+//! A client of the lists, which records its operations.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::{Client, Error};
+
+use crate::harness::sql;
+use crate::history::{Key, List, Operation, Value};
+
+/// The indexes of the documents; each has the whole list of each document.
+pub(super) const INDEXES: [&str; 3] = ["by_last", "by_length", "by_group"];
+
+/// Creates the bucket and its indexes. With each write of a document its entries go to other places, and in one index to other slices.
+pub(super) async fn create(client: &Client, replicas: u32) {
+    let with = |slices: u32| format!("WITH (slices = {slices}, replicas = {replicas})");
+    let (one, other) = (with(5), with(3));
+    let statements = format!(
+        "CREATE BUCKET lists;
+         CREATE INDEX by_last ON lists (last::int8) INCLUDE (list) PARTITION BY HASH (last) {one};
+         CREATE INDEX by_length ON lists (length::int8 DESC) INCLUDE (list) {other};
+         CREATE INDEX by_group ON lists (grp::int8, length::int8) INCLUDE (list) {other}"
+    );
+    sql::run(client, &statements).await;
+}
+
+/// A transaction of a client, as far as it has come.
+pub(super) struct Session<'c> {
+    client: &'c Client,
+    keys: Key,
+    pub(super) operations: Vec<Operation>,
+    /// For each savepoint, the number of operations before it.
+    saved: Vec<usize>,
+}
+
+impl<'c> Session<'c> {
+    pub(super) fn new(client: &'c Client, keys: Key) -> Self {
+        Self { client, keys, operations: Vec::new(), saved: Vec::new() }
+    }
+
+    /// Reads documents by id.
+    pub(super) async fn read(&mut self, keys: &[Key]) -> Result<(), Error> {
+        let ids: Vec<_> = keys.iter().map(|key| format!("'{key}'")).collect();
+        let read = format!("SELECT id, doc FROM lists WHERE id IN ({})", ids.join(","));
+        let field = |document: &str| {
+            let document: serde_json::Value = serde_json::from_str(document).expect("JSON");
+            document["list"].as_str().expect("a list").to_owned()
+        };
+        let found = self.found(&read, field).await?;
+        self.note_reads(keys, &found);
+        Ok(())
+    }
+
+    /// Reads all documents by an index.
+    pub(super) async fn scan(&mut self, index: &str) -> Result<(), Error> {
+        let found = self.found(&format!("SELECT id, list FROM {index}"), str::to_owned).await?;
+        let keys: Vec<Key> = (0..self.keys).collect();
+        self.note_reads(&keys, &found);
+        Ok(())
+    }
+
+    /// Reads some of the documents by a range of an index.
+    pub(super) async fn scan_group(&mut self, group: Key) -> Result<(), Error> {
+        let select = format!("SELECT id, list FROM by_group WHERE grp = {group} ORDER BY length");
+        let found = self.found(&select, str::to_owned).await?;
+        let keys: Vec<Key> = (0..self.keys).filter(|key| key % GROUPS == group).collect();
+        self.note_reads(&keys, &found);
+        Ok(())
+    }
+
+    async fn found(
+        &self,
+        select: &str,
+        list: impl Fn(&str) -> String,
+    ) -> Result<BTreeMap<Key, List>, Error> {
+        let mut found = BTreeMap::new();
+        for row in sql::simple(self.client, select).await? {
+            let [Some(id), Some(text)] = &row[..] else { panic!("{select}: {row:?}") };
+            let key: Key = id.parse().expect("a key");
+            let values = list(text);
+            let values = values.split(',').map(|value| value.parse().expect("a value"));
+            let twice = found.insert(key, values.collect());
+            assert!(twice.is_none(), "{select}: document {key} is there twice");
+        }
+        Ok(found)
+    }
+
+    fn note_reads(&mut self, keys: &[Key], found: &BTreeMap<Key, List>) {
+        assert!(found.keys().all(|key| keys.contains(key)), "{keys:?} were asked for: {found:?}");
+        let read = |key: &Key| {
+            let list = found.get(key).cloned().unwrap_or_default();
+            Operation::Read { key: *key, list }
+        };
+        self.operations.extend(keys.iter().map(read));
+    }
+
+    /// The list that the last read of a document has shown.
+    fn last_read(&self, of: Key) -> List {
+        let read = |operation: &Operation| match operation {
+            Operation::Read { key, list } if *key == of => Some(list.clone()),
+            _ => None,
+        };
+        self.operations.iter().rev().find_map(read).unwrap_or_default()
+    }
+
+    /// Adds a value to the list of a document that was just read.
+    pub(super) async fn append(&mut self, key: Key, value: Value) -> Result<(), Error> {
+        let mut list = self.last_read(key);
+        list.push(value);
+        let insert = format!(
+            "INSERT INTO lists (id, doc) VALUES ('{key}', '{}')
+             ON CONFLICT (id) DO UPDATE SET doc = excluded.doc",
+            document(key, &list)
+        );
+        self.client.batch_execute(&insert).await?;
+        self.operations.push(Operation::Write { key, list });
+        Ok(())
+    }
+
+    /// Inserts a document that was just read and is there: the statement fails, and a savepoint before it leads back.
+    pub(super) async fn insert_again(&mut self, key: Key) -> Result<(), Error> {
+        let list = self.last_read(key);
+        if list.is_empty() {
+            return Ok(());
+        }
+        self.client.batch_execute("SAVEPOINT again").await?;
+        let insert =
+            format!("INSERT INTO lists (id, doc) VALUES ('{key}', '{}')", document(key, &list));
+        match self.client.batch_execute(&insert).await {
+            Ok(()) => panic!("document {key} was read, and is inserted again"),
+            Err(error) if sql::state_of(&error) == "23505" => {}
+            Err(error) => return Err(error),
+        }
+        self.client.batch_execute("ROLLBACK TO again; RELEASE again").await
+    }
+
+    pub(super) async fn save(&mut self) -> Result<(), Error> {
+        self.client.batch_execute(&format!("SAVEPOINT s{}", self.saved.len())).await?;
+        self.saved.push(self.operations.len());
+        Ok(())
+    }
+
+    /// Goes back to a savepoint, if there is any.
+    pub(super) async fn back(&mut self, random: &mut fastrand::Rng) -> Result<(), Error> {
+        if self.saved.is_empty() {
+            return Ok(());
+        }
+        let at = random.usize(0..self.saved.len());
+        self.client.batch_execute(&format!("ROLLBACK TO s{at}")).await?;
+        self.saved.truncate(at + 1);
+        self.operations.push(Operation::Back(self.saved[at]));
+        Ok(())
+    }
+}
+
+/// The number of groups of documents.
+pub(super) const GROUPS: Key = 3;
+
+fn document(key: Key, list: &List) -> String {
+    let last = list.last().copied().unwrap_or_default();
+    let values: Vec<String> = list.iter().map(Value::to_string).collect();
+    format!(
+        "{{\"last\":{last},\"length\":{},\"grp\":{},\"list\":\"{}\"}}",
+        list.len(),
+        key % GROUPS,
+        values.join(",")
+    )
+}
