@@ -107,10 +107,20 @@ pub enum Plant {
     CopyPurgeUnnoticed,
     /// An own view does not hide what its transaction has replaced or deleted.
     ReplacedShown,
+    /// A commit overlooks that one of its documents was deleted behind its snapshot.
+    ConflictMissed,
+    /// A rollback to a savepoint moves a node's place in a transaction, and keeps the rows behind it.
+    SavepointKept,
+    /// An own view does not wait for its place.
+    OwnViewBehind,
+    /// A transaction reads documents as they are now, not as of its snapshot.
+    DocumentsAtPresent,
+    /// An own view shows the changes of another open transaction of the bucket.
+    OwnViewLeaks,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 49] = [
+pub const PLANTS: [(Plant, &str, &str); 54] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -248,6 +258,15 @@ pub const PLANTS: [(Plant, &str, &str); 49] = [
         "replaced-shown",
         "a transaction sees rows that it has replaced or deleted",
     ),
+    (Plant::ConflictMissed, "conflict-missed", "a commit overlooks a deletion behind its snapshot"),
+    (Plant::SavepointKept, "savepoint-kept", "a transaction sees changes that it has rolled back"),
+    (Plant::OwnViewBehind, "own-view-behind", "a transaction does not see its latest changes"),
+    (
+        Plant::DocumentsAtPresent,
+        "documents-at-present",
+        "a transaction reads documents of others that were changed behind its snapshot",
+    ),
+    (Plant::OwnViewLeaks, "own-view-leaks", "a transaction sees the changes of another one"),
 ];
 
 /// Finds a plant by name.

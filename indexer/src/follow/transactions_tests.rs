@@ -139,13 +139,13 @@ async fn until(what: impl Fn() -> bool) {
 async fn changes_that_spill_are_seen_and_their_files_go_with_the_transaction_and_with_the_process()
 {
     let dir = tempfile::tempdir().unwrap();
-    let open_transactions_bytes_max = Some(256 << 10);
+    let open_transactions_bytes_max = Some(48 << 10);
     let options = StoreOptions { open_transactions_bytes_max, ..StoreOptions::default() };
     let (script, indexer) = started_with(&dir, options).await;
     let before = fragments(&dir);
     for (transaction, ends) in [(5, true), (6, false)] {
-        // A thousand changes take four times the limit.
-        script.send(NODE, (0..10).map(|n| bodies(transaction, n * 100, n * 100 + 100)));
+        // A thousand changes take several times the limit.
+        script.send(NODE, (0..50).map(|n| bodies(transaction, n * 20, n * 20 + 20)));
         assert_eq!(rows(&indexer, scan(transaction, 40, 30_000)).await, Ok(48));
         let mut all = indexer.scan(scan(transaction, 1_000, 30_000)).await.unwrap();
         let mut shown = 0;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use proto::model::commits::{Committed, Fate};
 use proto::model::cut::WritePosition;
 use proto::model::ids::{Epoch, TransactionId, TransactionPlace, vbucket_of};
+use proto::plant::{self, Plant};
 use proto::rpc::api::{
     CheckedWrites, Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit,
     TransactionWrite, TransactionWritten, WriteReply,
@@ -275,7 +276,7 @@ fn complete(
         let what = format!("{} documents together exceed {GET_BYTES_MAX} bytes", ids.len());
         Error::new(ErrorCode::OverLimit, what).with_hint("ask for fewer documents at once")
     })?;
-    let found = match snapshot {
+    let found = match snapshot.filter(|_| !plant::is(Plant::DocumentsAtPresent)) {
         None => store.get(bucket.info.id, &missing, left)?,
         Some(Snapshot { seqnos, .. }) => store.get_at(bucket.info.id, &missing, seqnos, left)?,
     };

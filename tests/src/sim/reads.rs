@@ -18,7 +18,7 @@ use super::violation;
 use super::workload::{STATEMENT, Workload, now};
 
 /// The readable logs of some documents' vbuckets, in the order of the documents.
-type Before = Vec<Option<Readable>>;
+pub(super) type Before = Vec<Option<Readable>>;
 
 impl Workload {
     /// Reads some documents by id.

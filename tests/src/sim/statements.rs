@@ -8,13 +8,14 @@
 //!   such a statement is in the log as a whole or not at all.
 //! - A refused statement is not in the log.
 //!
-//! Documents name their statement and row ([`MARK`]), so that equal documents of two statements differ.
+//! Documents name their statement and row ([`MARK`]), so that equal documents of two statements differ. A row is a number that no other
+//! document of its statement has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use projector::testing::Mutation;
-use proto::model::cut::Position;
+use proto::model::cut::{Cut, Position};
 use proto::model::history::{Branches, branch_of};
 use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::api::{Write, WriteKind, WriteReply};
@@ -59,9 +60,32 @@ impl Statements {
         self.0.len() - 1
     }
 
+    /// Records the writes of a statement whose number was taken before: the commit of a transaction.
+    pub fn resume(&mut self, statement: usize, writes: &[Write]) {
+        self.0[statement].0 = writes.to_vec();
+    }
+
     /// Records the outcome of a statement.
     pub fn end(&mut self, statement: usize, outcome: Outcome) {
         self.0[statement].1 = outcome;
+    }
+
+    /// True if another statement may have changed a document, behind a cut if there is one.
+    pub fn may_change(&self, than: usize, id: &str, cut: Option<&Cut>) -> bool {
+        let vbucket = vbucket_of(id, VBUCKETS);
+        let is_behind = |reply: &WriteReply, cut: &Cut| {
+            let of_vbucket = reply.position.positions.iter().find(|(v, _)| *v == vbucket);
+            of_vbucket.is_some_and(|(_, end)| end.seqno > cut.get(vbucket).seqno)
+        };
+        let mut others = self.0.iter().enumerate().filter(|(n, _)| *n != than);
+        others.any(|(_, (writes, outcome))| {
+            let may_take_effect = match outcome {
+                Outcome::InDoubt => true,
+                Outcome::Refused => false,
+                Outcome::Acknowledged(reply) => cut.is_none_or(|cut| is_behind(reply, cut)),
+            };
+            may_take_effect && writes.iter().any(|write| write.id == id)
+        })
     }
 
     /// Judges the histories of a source, the present one first; describes a violation. With `is_lossy` the source has lost
@@ -137,7 +161,8 @@ impl Statements {
         let number = |text: &str| text.parse::<usize>().map_err(|_| unknown());
         let (statement, row) = (number(statement)?, number(row)?);
         let (writes, outcome) = self.0.get(statement).ok_or_else(unknown)?;
-        if !is_of(mutation, writes.get(row).ok_or_else(unknown)?) {
+        // The row of a transaction's document is not its place in the commit.
+        if !writes.iter().any(|write| is_of(mutation, write)) {
             return Err(format!(
                 "{mutation:?} is not what statement {statement} wrote: {writes:?}"
             ));

@@ -74,9 +74,21 @@ pub struct Summary {
     /// Statements, scans and reads in transactions.
     #[serde(default)]
     pub transaction_steps: u64,
-    /// Commits that were refused because of a conflict, or because the projector did not know the transaction any more.
+    /// Commits that were refused because of a conflict.
     #[serde(default)]
     pub conflicts: u64,
+    /// Commits that were refused because the projector did not know the transaction any more.
+    #[serde(default)]
+    pub transactions_lost: u64,
+    /// INSERTs in transactions that were refused.
+    #[serde(default)]
+    pub inserts_refused: u64,
+    /// Rollbacks to savepoints.
+    #[serde(default)]
+    pub savepoint_rollbacks: u64,
+    /// Scans of transactions that ended after a later change or the end of their transaction.
+    #[serde(default)]
+    pub views_passed: u64,
     /// Scans whose request was planned from the text of a statement.
     #[serde(default)]
     pub scans_by_text: u64,
@@ -164,7 +176,11 @@ impl Summary {
             ("scans at a pinned epoch", self.pinned_scans),
             ("transactions committed", self.transactions),
             ("steps of transactions", self.transaction_steps),
-            ("commits refused", self.conflicts),
+            ("commits refused by a conflict", self.conflicts),
+            ("commits of lost transactions", self.transactions_lost),
+            ("inserts refused in transactions", self.inserts_refused),
+            ("rollbacks to savepoints", self.savepoint_rollbacks),
+            ("own views passed by their transaction", self.views_passed),
             ("scans by text", self.scans_by_text),
             ("nodes removed", self.nodes_removed),
             ("changes of copies asked for", self.copies_asked),

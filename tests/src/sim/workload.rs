@@ -178,9 +178,8 @@ impl Workload {
 
     async fn step(&mut self, session: &mut Session) {
         match self.random.u32(..22) {
-            0..4 if transactions::are_chosen(self.seed) && self.truth.is_embedded() => {
-                let written = self.transaction(session).await;
-                session.note_writes(&written);
+            0..6 if transactions::are_chosen(self.seed) && self.truth.is_embedded() => {
+                self.transactions(session).await;
             }
             0..10 => drop(self.change(session).await),
             20.. => super::moves::step(&mut self.random, session, &self.summary).await,

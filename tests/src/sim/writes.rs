@@ -112,7 +112,11 @@ impl Workload {
     }
 
     /// Runs a writing statement.
-    async fn write(&mut self, session: &Session, writes: Vec<Write>) -> Option<WritePosition> {
+    pub(super) async fn write(
+        &mut self,
+        session: &Session,
+        writes: Vec<Write>,
+    ) -> Option<WritePosition> {
         let (ids, began) = (writes.iter().map(|write| write.id.clone()).collect(), now());
         let statement = self.statements.begin(&writes);
         let before = self.readable_of(session, &writes);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proto::lock::lock;
 use proto::model::ids::{LocalIndexId, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
+use proto::plant::{self, Plant};
 use proto::rpc::mutation::TransactionBodies;
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
@@ -125,7 +126,8 @@ impl OpenTransaction {
             return Ok(());
         }
         let up_to = |(index, part): (LocalIndexId, Arc<OwnPart>)| -> Result<_> {
-            Ok((index, Arc::new(part.up_to(to)?)))
+            let is_kept = plant::is(Plant::SavepointKept);
+            Ok((index, if is_kept { part } else { Arc::new(part.up_to(to)?) }))
         };
         let parts = parts.unwrap_or_default();
         self.publish(to, parts.into_iter().map(up_to).collect::<Result<_>>()?);
@@ -151,7 +153,7 @@ impl OpenTransaction {
             return Err(Error::new(ErrorCode::SnapshotTooOld, text)
                 .with_hint("read what the transaction has now"));
         }
-        if state.place < own.place {
+        if state.place < own.place && !plant::is(Plant::OwnViewBehind) {
             return Ok(Seen::NotYet);
         }
         let part = |parts: &Parts| index.and_then(|index| parts.get(&index).cloned());

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use proto::model::commits::Committed;
 use proto::model::ids::Seqno;
+use proto::plant::{self, Plant};
 use proto::rpc::api::WriteReply;
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
@@ -120,7 +121,8 @@ impl Newest<'_> {
             let numbered = self.pending.next[usize::from(vbucket.0)].seqno;
             // Most vbuckets have nothing new, so most documents need no look-up.
             if numbered > end && self.changed_at(id)?.is_some_and(|seqno| seqno > end) {
-                return Ok(true);
+                let is_missed = plant::is(Plant::ConflictMissed) && !self.exists(id)?;
+                return Ok(!is_missed);
             }
         }
         Ok(changed.was_inserted && self.exists(id)?)

@@ -42,6 +42,8 @@ const LOSSES_OF_PAST: [&str; 5] =
     ["purge", "purge_while_away", "empty_disk", "flipped_bit", "removed_node"];
 /// Maximum pause of a slow reader after a batch.
 const PAUSE_MS_MAX: u64 = 800;
+/// Pauses of a scan that goes on beside its transaction.
+const VIEW_PAUSES: usize = 5;
 
 /// A reader: it has its own random numbers, and shares everything else with the client.
 #[derive(Clone)]
@@ -178,22 +180,25 @@ impl Reader {
         }
     }
 
-    /// Runs and judges a scan of a transaction that has changes of its own.
+    /// Runs and judges a scan of a transaction that has changes of its own, with pauses if there is a maximum of them.
     pub(super) async fn scan_in(
         &mut self,
         session: &Session,
         index: &SimIndex,
         epoch: Epoch,
         own: Own,
+        pause_ms_max: Option<u64>,
     ) -> Result<(), Option<Error>> {
         let Some(info) = session.router.catalog().index(index.name).cloned() else { return Ok(()) };
-        let drawn = self.draw_scan(session, index, info, false, false);
+        let drawn = self.draw_scan(session, index, info, false, pause_ms_max.is_some());
+        let pauses = pause_ms_max.into_iter().flat_map(|most| [most; VIEW_PAUSES]);
+        let pauses = pauses.map(|most| Duration::from_millis(self.random.u64(..most)));
         let asked = Asked {
             consistency: Consistency::Epoch(epoch),
-            at_least: None,
+            at_least: own.at_least.clone(),
             pinned: Some(epoch),
             // A token names no transaction.
-            pace: Pace::default(),
+            pace: Pace { pauses: pauses.collect(), ..Pace::default() },
             own,
             ..drawn
         };
@@ -249,6 +254,8 @@ impl Reader {
         error: Error,
     ) -> Result<(), Option<Error>> {
         let is_wrong = match (error.code, epoch) {
+            // Its transaction has left the scan's place.
+            (ErrorCode::SnapshotTooOld, _) if asked.own.is_gone() => false,
             // An indexer may know of a rollback before the catalog of the router does, so the end decides.
             (ErrorCode::SnapshotTooOld, Some(epoch)) if self.is_broken_lease(session, asked) => {
                 let text = format!(

@@ -1,0 +1,70 @@
+//! The answers that statements of a transaction may have.
+
+use std::collections::BTreeMap;
+
+use proto::rpc::api::{Write, WriteKind};
+
+use super::running::Running;
+use crate::sim::reads::{Before, states_between};
+use crate::sim::session::Session;
+use crate::sim::truth::Truth;
+
+/// The writes of a statement, and the documents as the transaction sees them before it.
+pub(super) struct Expected {
+    writes: Vec<Write>,
+    /// For each write, whether its document is there; `None` if the present decides.
+    exists: Vec<Option<bool>>,
+    /// What there was at present.
+    before: Before,
+}
+
+impl Expected {
+    /// The expectation of a statement that is sent now.
+    pub fn new(running: &Running, writes: &[Write], before: Before) -> Self {
+        let mut here: BTreeMap<&str, bool> = BTreeMap::new();
+        let exists = writes.iter().map(|write| {
+            let exists = here.get(&*write.id).copied().or_else(|| running.exists(&write.id));
+            here.insert(&write.id, write.kind != WriteKind::Delete);
+            exists
+        });
+        let exists = exists.collect();
+        Self { writes: writes.to_vec(), exists, before }
+    }
+
+    /// Judges the number of changes that a statement has made; describes a violation.
+    pub fn judge_written(&self, affected: u64, truth: &Truth, session: &Session) -> Option<String> {
+        let (mut least, mut most) = (0, 0);
+        for (n, write) in self.writes.iter().enumerate() {
+            let (may_be_there, may_be_absent) = self.may_be(n, truth, session);
+            if matches!(write.kind, WriteKind::Insert(_)) && !may_be_absent {
+                return Some(format!("took an INSERT of {}, which is there", write.id));
+            }
+            let is_deletion = write.kind == WriteKind::Delete;
+            least += u64::from(!is_deletion || !may_be_absent);
+            most += u64::from(!is_deletion || may_be_there);
+        }
+        let fits = (least..=most).contains(&affected);
+        (!fits).then(|| format!("tells {affected} changes, not {least} to {most}"))
+    }
+
+    /// Judges a refusal, for which one of the inserted documents must be there; describes a violation.
+    pub fn judge_refused(&self, truth: &Truth, session: &Session) -> Option<String> {
+        let mut inserts = self.writes.iter().enumerate().filter(|(n, write)| {
+            matches!(write.kind, WriteKind::Insert(_)) && self.may_be(*n, truth, session).0
+        });
+        inserts.next().is_none().then(|| "refused, though no inserted document is there".into())
+    }
+
+    /// Whether the document of a write may have been there, and whether it may have been absent.
+    fn may_be(&self, n: usize, truth: &Truth, session: &Session) -> (bool, bool) {
+        let Write { id, .. } = &self.writes[n];
+        if let Some(exists) = self.exists[n] {
+            return (exists, !exists);
+        }
+        let states = self.before[n].as_ref();
+        match states.and_then(|before| states_between(truth, session, id, before)) {
+            Some(states) => (states.iter().any(Option::is_some), states.contains(&None)),
+            None => (true, true),
+        }
+    }
+}
