@@ -25,7 +25,7 @@ impl Faults {
         let allowed: &[&str] = match self {
             Self::None => &[],
             // Lost transactions, nodes that do not answer, epochs that are gone.
-            Self::Restarts => &["40001", "57P03", "57014", "72000"],
+            Self::Restarts => &["40001", "57P03", "57014", "72000", "08007"],
         };
         assert!(allowed.contains(&state), "{what}: {state}");
     }

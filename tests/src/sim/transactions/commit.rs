@@ -62,6 +62,10 @@ impl Workload {
                     violation(&self.summary, text);
                 }
             }
+            // Nobody has answered in time.
+            Ok(Err(error)) if error.code == ErrorCode::InDoubt => {
+                self.count(|summary| summary.writes_unknown += 1);
+            }
             Ok(Err(error)) if !error.is_retry() && !self.is_excused(&error, began) => {
                 violation(&self.summary, format!("a commit was refused: {error}"));
             }
