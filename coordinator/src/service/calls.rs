@@ -230,8 +230,12 @@ impl CoordinatorApi for Coordinator {
 
     async fn epoch_mark(&self, bucket: BucketId, epoch: Epoch) -> Result<Option<EpochMark>> {
         let view = self.member.replica.view();
-        let found = view.state.bucket(bucket).and_then(|bucket| bucket.epochs.mark(epoch));
-        Ok(found.cloned())
+        let epochs = view.state.bucket(bucket).map(|bucket| &bucket.epochs);
+        if epochs.is_none_or(|epochs| epochs.last().epoch < epoch) {
+            let what = format!("this member does not know epoch {epoch} of bucket {bucket} yet");
+            return Err(Error::unavailable(what));
+        }
+        Ok(epochs.and_then(|epochs| epochs.mark(epoch)).cloned())
     }
 
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {

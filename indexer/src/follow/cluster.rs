@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::stream;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
-use proto::model::cut::Cut;
+use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TopologyNo};
 use proto::model::index::IndexInfo;
@@ -123,6 +123,9 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
     }
     async fn status(&self) -> Result<CoordinatorStatus> {
         no()
+    }
+    async fn epoch_mark(&self, _: BucketId, _: Epoch) -> Result<Option<EpochMark>> {
+        Ok(None)
     }
     async fn raft(&self, _: Vec<Bytes>) -> Result<()> {
         Ok(())

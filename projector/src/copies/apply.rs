@@ -167,12 +167,12 @@ impl Writer {
     }
 
     /// Stores all that a copy in sync lacks up to a place of the leader's history, in one step: such a copy may lead at any moment, so it is
-    /// always at a group boundary.
+    /// always at a group boundary, and has the commits of the transactions that it has.
     pub fn put_missing(
         &self,
         bucket: &Bucket,
         missing: Vec<CopiedMutation>,
-        base: &SourceHistory,
+        (base, commits): (&SourceHistory, NewestCommits),
     ) -> Result<()> {
         let _gate = bucket.gate.close();
         check_follows(bucket)?;
@@ -180,9 +180,11 @@ impl Writer {
         let ends = check_order(bucket, &mutations)?;
         let branches = branches_of(base);
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        let record = BucketRecord { commits: commits.clone(), ..record };
         let batch = Batch { mutations, record: Some(record), ..Batch::default() };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
         bucket.set_copied(branches, (0..).map(VbucketId).zip(ends));
+        bucket.set_commits(commits);
         Ok(())
     }
 

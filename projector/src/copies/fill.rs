@@ -12,6 +12,7 @@
 //! Until then it is in part, and a process that finds it so begins again. As the log has gone on meanwhile, a further session follows.
 
 use proto::model::assignment::VbucketSet;
+use proto::model::commits::NewestCommits;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{SourceHistory, branch_of};
 use proto::model::ids::{Seqno, VbucketId};
@@ -34,6 +35,7 @@ pub async fn fill(
     follower: &Follower,
     leader: &LeaderCalls,
     (base, purged): (&SourceHistory, &[Seqno]),
+    commits: &NewestCommits,
     is_free: bool,
 ) -> Result<bool> {
     let to = base.clone();
@@ -46,7 +48,7 @@ pub async fn fill(
     let lost: Vec<(VbucketId, Seqno)> =
         durable.iter().filter(is_lost).map(|(vbucket, _)| (vbucket, begins(vbucket))).collect();
     if !is_free {
-        return match lost.is_empty() && at_once(follower, leader, base).await? {
+        return match lost.is_empty() && at_once(follower, leader, (base, commits)).await? {
             true => Ok(true),
             false => Err(lacks_much()),
         };
@@ -58,7 +60,7 @@ pub async fn fill(
     }
     let missing: u64 = behind.iter().map(|(_, mutations)| mutations).sum();
     // Few mutations may be large documents.
-    if missing <= FAR_MUTATIONS && at_once(follower, leader, base).await? {
+    if missing <= FAR_MUTATIONS && at_once(follower, leader, (base, commits)).await? {
         return Ok(true);
     }
     follower.projector.roles.not_compared(follower.bucket.info.id);
@@ -97,7 +99,11 @@ fn lacks_much() -> Error {
 }
 
 /// Takes all that the copy lacks in one step. Returns false, and has taken nothing, if that is too much for one step.
-async fn at_once(follower: &Follower, leader: &LeaderCalls, base: &SourceHistory) -> Result<bool> {
+async fn at_once(
+    follower: &Follower,
+    leader: &LeaderCalls,
+    (base, commits): (&SourceHistory, &NewestCommits),
+) -> Result<bool> {
     let bytes_max = follower.projector.config.copy_step_bytes_max;
     let (mut missing, mut bytes) = (Vec::new(), 0);
     for (vbucket, mut after) in follower.bucket.durable().iter() {
@@ -120,8 +126,10 @@ async fn at_once(follower: &Follower, leader: &LeaderCalls, base: &SourceHistory
     if missing.is_empty() {
         return Ok(true);
     }
-    let base = base.clone();
-    let put = move |writer: &Writer, bucket: &Bucket| writer.put_missing(bucket, missing, &base);
+    let (base, commits) = (base.clone(), commits.clone());
+    let put = move |writer: &Writer, bucket: &Bucket| {
+        writer.put_missing(bucket, missing, (&base, commits))
+    };
     follower.exclusively(put).await.map(|()| true)
 }
 

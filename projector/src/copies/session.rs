@@ -44,7 +44,7 @@ impl Follower {
                 return Ok(SessionEnd::LeaderLacks);
             }
             let is_free = role == CopyRole::Joining && !is_awaited;
-            if fill(self, &leader, (&base, &purged), is_free).await? {
+            if fill(self, &leader, (&base, &purged), &commits, is_free).await? {
                 let take = move |writer: &Writer, bucket: &Bucket| {
                     writer.take_branches(bucket, &base, &commits)
                 };

@@ -77,6 +77,9 @@ impl Projector {
     ) -> Result<WriteReply> {
         let TransactionCommit { bucket, transaction, place, snapshot, behind } = request;
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        if place.0 > 0 && !bucket.transactions.is_open(transaction) {
+            return answer_again(&bucket, (transaction, behind));
+        }
         let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await;
         let (snapshot, failed) = match snapshot {
             Ok(snapshot) => (snapshot, None),
@@ -90,18 +93,13 @@ impl Projector {
         };
         let committing = match committing {
             // A transaction ends behind its commit, so one that is not open has its fate.
-            Err(error) if !bucket.transactions.is_open(transaction) => {
-                return answer_again(&bucket, (transaction, behind), error);
+            Err(_) if !bucket.transactions.is_open(transaction) => {
+                return answer_again(&bucket, (transaction, behind));
             }
             committing => committing?,
         };
         if let Some(error) = failed {
             return Err(error);
-        }
-        if let Some(committing) = &committing {
-            // Other copies may have joined since it was written.
-            let limits = self.transaction_limits.in_bucket(bucket.links.is_alone());
-            limits.check_commit(transaction, committing.bytes())?;
         }
         let Some(committing) = committing else {
             let position = WritePosition { bucket: bucket.info.id, positions: Vec::new() };
@@ -110,6 +108,9 @@ impl Projector {
         let committing = self.looked_up(&bucket, committing).await?;
         self.wait_published(&bucket).await?;
         let bytes = committing.bytes();
+        // Other copies may have joined since it was written.
+        let limits = self.transaction_limits.in_bucket(bucket.links.is_alone());
+        limits.check_commit(transaction, bytes)?;
         // Its bytes are in memory already.
         let work = |reply| Work::Commit(Box::new(committing), reply);
         self.queue_held(bucket, bytes, work).await
@@ -203,14 +204,18 @@ impl Projector {
 fn answer_again(
     bucket: &Bucket,
     (transaction, behind): (TransactionId, u64),
-    not_open: Error,
 ) -> Result<WriteReply> {
     let fate = bucket.fate(transaction, behind);
     // A leader whose lease has ended may lack commits of its successor.
     bucket.check_open()?;
     match fate {
         Fate::Committed(committed) => Ok(reply_of(bucket, committed)),
-        Fate::RolledBack => Err(not_open),
+        Fate::RolledBack => {
+            let what = format!(
+                "transaction {transaction} was rolled back: an earlier call to commit it was refused, or its projector was restarted or gave it up"
+            );
+            Err(Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again"))
+        }
         Fate::Forgotten => {
             let name = &bucket.info.name;
             let what = format!(

@@ -352,8 +352,10 @@ impl Bucket {
         let mut state = self.state();
         state.set_logs(branches);
         for (vbucket, end) in ends {
+            if end < state.durable.get(vbucket).seqno {
+                state.commits.go_back(vbucket, end);
+            }
             state.set_end(vbucket, end);
-            state.commits.go_back(vbucket, end);
         }
     }
 

@@ -323,8 +323,9 @@ impl Group<'_> {
                 };
                 let answered = answer(reply, outcome);
                 Box::new(move |committed| {
-                    // The transaction has ended when its caller learns the outcome.
-                    drop(committing);
+                    // The transaction has ended when its caller learns the outcome. One whose group has failed never ends here: the log may
+                    // have it, and the next opening of the bucket tells.
+                    let committed = committed.map_err(|error| committing.in_doubt(error));
                     answered(committed);
                 })
             }

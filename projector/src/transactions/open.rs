@@ -50,6 +50,8 @@ pub struct Committing {
     pub snapshot: Option<Snapshot>,
     /// What was looked up before its turn.
     pub looked_up: Option<LookedUp>,
+    /// True if the group of the commit has failed.
+    is_in_doubt: bool,
     transactions: Arc<Transactions>,
     /// The transaction, and its number among those of the bucket.
     of: (TransactionId, u64),
@@ -62,6 +64,13 @@ impl Committing {
         self
     }
 
+    /// Keeps the transaction as it is, since nobody knows what becomes of its commit. Returns the error that says so.
+    pub fn in_doubt(mut self, error: Error) -> Error {
+        self.is_in_doubt = true;
+        let what = format!("{}; transaction {} may be committed", error.message, self.transaction);
+        Error::new(ErrorCode::Interrupted, what)
+    }
+
     /// The size of the request, about.
     pub fn bytes(&self) -> usize {
         self.changes.iter().map(|changed| changed.bytes()).sum()
@@ -70,7 +79,9 @@ impl Committing {
 
 impl Drop for Committing {
     fn drop(&mut self) {
-        self.transactions.end(self.of);
+        if !self.is_in_doubt {
+            self.transactions.end(self.of);
+        }
     }
 }
 
@@ -278,8 +289,15 @@ impl Transactions {
         drop(state);
         let transactions = Arc::clone(self);
         let changes = all.collapsed();
-        let looked_up = None;
-        Ok(Some(Committing { transaction: id, changes, snapshot, looked_up, transactions, of }))
+        Ok(Some(Committing {
+            transaction: id,
+            changes,
+            snapshot,
+            looked_up: None,
+            is_in_doubt: false,
+            transactions,
+            of,
+        }))
     }
 
     /// True if a transaction is open.

@@ -16,8 +16,9 @@ use super::ids::{Seqno, TransactionId, VbucketId};
 
 /// Commits that a bucket remembers. Those of less than a second, if writers commit as fast as they can.
 const COMMITS_MAX: usize = 1 << 10;
-/// Positions that it remembers of them all. A record has some 18 bytes for each.
-const POSITIONS_MAX: usize = 4 << 10;
+/// Positions that it remembers of them all: of 256 commits that have changed documents of 64 vbuckets. A record has some 18 bytes for
+/// each.
+const POSITIONS_MAX: usize = 16 << 10;
 
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

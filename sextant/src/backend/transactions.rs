@@ -20,7 +20,7 @@ use proto::rpc::api::{
 };
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::source_calls::{NOT_HOME_PAUSE, SourceCalls};
 use crate::sql::backend::BucketTransaction;
@@ -33,6 +33,9 @@ const ID_BITS: u32 = 53;
 
 /// How long a commit is asked for: a projector that restarts, or another copy that takes over, has an answer by then.
 const COMMIT_WAIT: Duration = Duration::from_secs(15);
+
+/// How long the last call may take beyond that.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// Time limit for a projector's list of transactions.
 const LIST_WAIT: Duration = Duration::from_secs(2);
@@ -58,9 +61,20 @@ fn asks_again(error: &Error) -> bool {
     matches!(error.code, Unavailable | Cancelled | NotOwner | Interrupted)
 }
 
-/// The error of a commit that was asked for again, with the reason for that.
+/// The error of a commit to which nobody has answered in time.
+fn silent() -> Error {
+    Error::new(ErrorCode::Cancelled, "the projector does not answer")
+}
+
+/// The error of a commit that was asked for again, with the reason for that. Only a conflict says that nothing was committed.
 fn explained(error: Error, first: Option<Error>) -> Error {
+    use ErrorCode::{Cancelled, Conflict, InDoubt, Interrupted};
+    let was_lost =
+        first.as_ref().is_some_and(|first| matches!(first.code, Interrupted | Cancelled));
     match first {
+        Some(first) if was_lost && !matches!(error.code, Conflict | InDoubt) => {
+            in_doubt(Error { message: format!("{}; {}", first.message, error.message), ..first })
+        }
         Some(first) => Error { message: format!("{}; {}", first.message, error.message), ..error },
         None => error,
     }
@@ -161,13 +175,18 @@ impl ClusterTransaction {
         let mut first: Option<Error> = None;
         loop {
             let asked = async { self.calls.source(&self.bucket)?.commit(request.clone()).await };
-            let error = match asked.await {
+            let answer = timeout_at(deadline + ANSWER_WAIT, asked).await;
+            let error = match answer.unwrap_or_else(|_| Err(silent())) {
                 Err(error) if asks_again(&error) => error,
                 Err(error) => return Err(explained(error, first)),
                 answer => return answer,
             };
             if Instant::now() > deadline {
                 return Err(in_doubt(first.unwrap_or(error)));
+            }
+            // The first answer that was lost counts.
+            if first.as_ref().is_some_and(|first| first.code == ErrorCode::Unavailable) {
+                first = None;
             }
             first.get_or_insert(error);
             tokio::time::sleep(NOT_HOME_PAUSE).await;

@@ -98,8 +98,8 @@ pub struct Args {
     log_mb: Option<OldName>,
 }
 
-/// Largest memory for open transactions: a commit is one record of the log, which may have a GiB.
-const TRANSACTIONS_MB_MAX: u64 = 1_024;
+/// Largest memory for open transactions: an indexer logs an epoch, and so a commit, as one record of at most 512 MiB.
+const TRANSACTIONS_MB_MAX: u64 = 512;
 
 /// Largest size in MiB: more memory or disk than any machine has.
 pub const MIB_MAX: u64 = 1 << 30;

@@ -99,8 +99,8 @@ impl Interrupt {
 }
 
 /// Time limit for the outcome of an interrupted statement that changes something. It is a little longer than the time
-/// that a write may wait in the projector, and than an election.
-const OUTCOME_WAIT: Duration = Duration::from_secs(12);
+/// that a write may wait in the projector, than an election, and than the time for which a COMMIT is asked for again.
+const OUTCOME_WAIT: Duration = Duration::from_secs(18);
 
 /// The outcome of a statement that changes something and was interrupted. The change may be queued or even committed
 /// already, so the client is told the outcome, or after [`OUTCOME_WAIT`] that the outcome is unknown.
