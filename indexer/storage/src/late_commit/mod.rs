@@ -63,8 +63,12 @@ mod usage;
 #[cfg(test)]
 mod checking;
 #[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 mod spill_tests;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod world;

@@ -116,7 +116,10 @@ impl Spiller {
                 return;
             };
             match part.spill(&self.files, &self.usage) {
-                Ok(()) => transaction.recount(),
+                Ok(()) => {
+                    transaction.recount();
+                    tracing::debug!(bytes, disk = self.usage.disk_bytes(), "spilled a part");
+                }
                 Err(error) => transaction.fail(&error),
             }
             if self.usage.disk_bytes() > self.limits.disk_bytes {
