@@ -12,7 +12,7 @@ use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 49] = [
+const FOUND: [(&str, &str, u64, u64); 54] = [
     ("hand-over-uncovered", "full", 6, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -60,6 +60,11 @@ const FOUND: [(&str, &str, u64, u64); 49] = [
     ("lease-unchecked", "full", 244, 10),
     ("copy-keeps-tail", "full", 76, 10),
     ("replaced-shown", "full", 3, 10),
+    ("conflict-missed", "full", 3, 10),
+    ("documents-at-present", "full", 3, 10),
+    ("own-view-leaks", "full", 28, 10),
+    ("savepoint-kept", "full", 108, 10),
+    ("own-view-behind", "full", 148, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
     ("copy-grows-early", "full", 355, 10),
 ];
