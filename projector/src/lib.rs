@@ -48,9 +48,10 @@ pub use documents::store::{
     DiskStore, DiskStoreOptions, Recovered, RecoveredBucket, is_data_dir as is_source_dir,
     recover as recover_source, verify as verify_source,
 };
-pub use projector::Projector;
+pub use projector::{Projector, Status};
 pub use service::Service;
 pub use source::DocumentStore;
+pub use transactions::counts::TransactionFigures;
 
 /// Descriptions of a projector's files, for `sextant inspect`.
 pub mod inspect {

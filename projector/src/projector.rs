@@ -26,6 +26,7 @@ use crate::roles::Roles;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Writer};
 use crate::source::{DocumentStore, StoredId};
+use crate::transactions::counts::{Counts, TransactionFigures};
 use crate::transactions::limits::Limits;
 
 /// How long a call waits for a bucket or an index that was created a moment ago.
@@ -67,12 +68,22 @@ pub struct Projector {
     pub(crate) writer: Arc<Writer>,
     pub(crate) write_budget: Budget,
     pub(crate) transaction_limits: Limits,
+    pub(crate) transaction_counts: Counts,
     pub(crate) roles: Roles,
     pub(crate) damaged: DamagedBuckets,
     /// Held while buckets are made and removed.
     pub(crate) catalog_turn: tokio::sync::Mutex<()>,
     /// The readings of buckets that backfills may join.
     pub(crate) readings: Arc<Readings>,
+}
+
+/// The status of a projector.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Status {
+    /// The node.
+    pub node: NodeId,
+    /// Its transactions.
+    pub transactions: TransactionFigures,
 }
 
 /// The buckets that have changed since the last look.
@@ -101,6 +112,16 @@ impl Projector {
     /// The cluster that the data directory belongs to.
     pub fn cluster(&self) -> Option<ClusterId> {
         self.config.identity.as_ref()?.cluster()
+    }
+
+    /// Its status now.
+    pub fn status(&self) -> Status {
+        let now = Instant::now();
+        let open = self.buckets();
+        let open = open.values().map(|written| written.bucket.transactions.figures(now));
+        let open = TransactionFigures::sum(open);
+        let transactions = self.transaction_counts.with_open(open);
+        Status { node: self.config.node.id, transactions }
     }
 
     /// `Catalog::cas` of the newest catalog that has come to this projector.

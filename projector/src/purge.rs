@@ -58,7 +58,8 @@ pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
 fn roll_back_forgotten(projector: &Projector) {
     let (now, kept) = (Instant::now(), projector.config.transaction_kept);
     let buckets = projector.bucket_ids().into_iter().filter_map(|id| projector.find(id));
-    buckets.for_each(|bucket| bucket.transactions.roll_back_forgotten(now, kept));
+    let forgotten = buckets.map(|bucket| bucket.transactions.roll_back_forgotten(now, kept));
+    projector.transaction_counts.add_forgotten(forgotten.sum());
 }
 
 /// For some vbuckets, the last entry to remove in one group.

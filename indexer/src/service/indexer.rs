@@ -17,7 +17,7 @@ use proto::rpc::api::{Directory, IndexerApi, ResultStream, SliceProgress};
 use proto::rpc::export::{ExportMessage, ExportRequest};
 use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, Result};
-use storage::{Snapshot, StorageEngine};
+use storage::{LateCommitFigures, Snapshot, StorageEngine};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -50,6 +50,8 @@ pub struct Status {
     pub memory_bytes: u64,
     /// The admission of shard scans.
     pub scans: AdmissionStatus,
+    /// The open transactions of its buckets.
+    pub late_commit: LateCommitFigures,
     /// Its slices.
     pub slices: Vec<SliceProgress>,
 }
@@ -103,6 +105,7 @@ impl Indexer {
             node: self.context.config.node.id,
             memory_bytes: self.context.store.memory_bytes(),
             scans: self.scans.status(),
+            late_commit: self.context.fragments.late_commit().figures(),
             slices: self.context.store.progress(),
         }
     }

@@ -91,7 +91,7 @@ pub use edit::install::InstallRefused;
 pub use edit::receive::ReceivedFiles;
 pub use engine::storage_engine::StorageEngine;
 pub use index::load_state::LoadState;
-pub use late_commit::store::LateCommitStore;
+pub use late_commit::store::{LateCommitFigures, LateCommitStore};
 pub use options::StoreOptions;
 pub use read::rows::{Bounds, Rows, Walked};
 pub use read::snapshot::Snapshot;

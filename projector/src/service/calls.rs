@@ -111,7 +111,10 @@ impl ProjectorApi for Projector {
 
     async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
-        bucket.transactions.abort(transaction)
+        if bucket.transactions.abort(transaction)? {
+            self.transaction_counts.add_aborted();
+        }
+        Ok(())
     }
 
     async fn keep_open(

@@ -19,6 +19,7 @@ use crate::roles::Roles;
 use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
+use crate::transactions::counts::Counts;
 use crate::transactions::limits::Limits;
 use crate::transactions::room::Room;
 use crate::{copies, follow, hand_over, maintenance, purge};
@@ -78,6 +79,7 @@ impl Service {
                 open_max: config.transactions_max,
                 room: Room::new(config.transactions_bytes_max),
             },
+            transaction_counts: Counts::default(),
             config,
             env: env.clone(),
             directory,

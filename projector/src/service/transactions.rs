@@ -113,7 +113,9 @@ impl Projector {
         limits.check_commit(transaction, bytes)?;
         // Its bytes are in memory already.
         let work = |reply| Work::Commit(Box::new(committing), reply);
-        self.queue_held(bucket, bytes, work).await
+        let committed = self.queue_held(bucket, bytes, work).await;
+        self.transaction_counts.commit_ended(&committed);
+        committed
     }
 
     /// Looks the documents of a large commit up before its turn.

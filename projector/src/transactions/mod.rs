@@ -15,6 +15,7 @@
 //!
 //! A transaction for which nobody asks for [`proto::rpc::api::TRANSACTION_KEPT_MS`] is rolled back.
 
+pub mod counts;
 pub mod limits;
 pub mod looked_up;
 pub mod open;

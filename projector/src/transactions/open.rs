@@ -15,6 +15,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::counts::TransactionFigures;
 use super::limits::Limits;
 use super::looked_up::LookedUp;
 use super::snapshot::Snapshot;
@@ -221,15 +222,27 @@ impl Transactions {
         state.open.iter().map(status).collect()
     }
 
-    /// Rolls a transaction back. One that is not open is no error.
-    pub fn abort(&self, id: TransactionId) -> Result<()> {
+    /// The figures of the open transactions.
+    pub fn figures(&self, now: Instant) -> TransactionFigures {
+        let state = self.state();
+        let age = |open: &Transaction| now.saturating_duration_since(open.since).as_millis() as u64;
+        TransactionFigures {
+            open: state.open.len() as u64,
+            oldest_age_ms: state.open.values().map(age).max().unwrap_or_default(),
+            bytes: state.open.values().map(|open| open.held.bytes() as u64).sum(),
+            ..TransactionFigures::default()
+        }
+    }
+
+    /// Rolls a transaction back. One that is not open is no error; false then.
+    pub fn abort(&self, id: TransactionId) -> Result<bool> {
         let of = match self.state().open.get(&id) {
-            None => return Ok(()),
+            None => return Ok(false),
             Some(open) if open.is_committing => return Err(is_committing(id)),
             Some(open) => (id, open.number),
         };
         self.end(of);
-        Ok(())
+        Ok(true)
     }
 
     /// Keeps transactions open. Returns those that are not.
@@ -314,8 +327,8 @@ impl Transactions {
         }
     }
 
-    /// Rolls back the transactions for which nobody has asked for longer than `kept`.
-    pub fn roll_back_forgotten(&self, now: Instant, kept: Duration) {
+    /// Rolls back the transactions for which nobody has asked for longer than `kept`; returns their number.
+    pub fn roll_back_forgotten(&self, now: Instant, kept: Duration) -> u64 {
         let mut state = self.state();
         let is_forgotten =
             |open: &Transaction| !open.is_committing && now.duration_since(open.asked_at) > kept;
@@ -331,6 +344,7 @@ impl Transactions {
         if !forgotten.is_empty() {
             self.wake();
         }
+        forgotten.len() as u64
     }
 
     /// The number of rollbacks that a transaction remembers.

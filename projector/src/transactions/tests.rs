@@ -13,6 +13,7 @@ use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::counts::TransactionFigures;
 use super::limits::Limits;
 use super::open::{Transactions, WriteIn};
 use super::reader::{News, TransactionReader};
@@ -180,8 +181,12 @@ fn each_change_wakes_the_streams_and_a_write_without_effect_does_not() {
     world.back(1, 0);
     assert!(is_woken(&mut world));
     let later = world.now + Duration::from_secs(30);
-    world.open.roll_back_forgotten(later, Duration::from_secs(30));
+    assert_eq!(world.open.roll_back_forgotten(later, Duration::from_secs(30)), 0);
     assert!(!is_woken(&mut world), "somebody asked in time");
-    world.open.roll_back_forgotten(later + Duration::from_millis(1), Duration::from_secs(30));
+    let figures = world.open.figures(later);
+    assert_eq!((figures.open, figures.oldest_age_ms), (1, 30_000));
+    let later = later + Duration::from_millis(1);
+    assert_eq!(world.open.roll_back_forgotten(later, Duration::from_secs(30)), 1);
+    assert_eq!(world.open.figures(later), TransactionFigures::default());
     assert!(is_woken(&mut world));
 }

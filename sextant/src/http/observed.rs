@@ -23,6 +23,8 @@ pub struct Observed {
     pub backend: Arc<ClusterBackend>,
     /// The indexers of this process. The references are weak, so that the port keeps no stopped indexer alive.
     pub indexers: Vec<Weak<indexer::Indexer>>,
+    /// The projectors of this process, as weakly.
+    pub projectors: Vec<Weak<projector::Projector>>,
     /// Counters of the SQL and gRPC ports.
     pub counters: Arc<Counters>,
     /// The process, with its data.
@@ -69,12 +71,14 @@ impl Observed {
         let cluster = cluster_status(&self.backend.with_principal(principal)).await;
         let router = self.backend.router();
         let running = self.indexers.iter().filter_map(Weak::upgrade);
+        let projectors = self.projectors.iter().filter_map(Weak::upgrade);
         let counters = &self.counters;
         let process = ProcessStatus {
             version: env!("CARGO_PKG_VERSION"),
             router: router.node(),
             scans: router.scans(),
             local_indexers: running.map(|indexer| indexer.status()).collect(),
+            local_projectors: projectors.map(|projector| projector.status()).collect(),
             work: WorkStatus {
                 scans: counters.scans.get(),
                 scan_rows: counters.scan_rows.get(),

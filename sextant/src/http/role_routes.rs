@@ -19,7 +19,7 @@ pub enum RoleService {
     /// A member of the coordinator.
     Coordinator(Arc<dyn CoordinatorApi>),
     /// A projector.
-    Projector,
+    Projector(Arc<projector::Projector>),
     /// An indexer.
     Indexer(Arc<indexer::Indexer>),
 }
@@ -52,7 +52,7 @@ async fn status(State(observed): State<RoleObserved>) -> Json<Value> {
             Ok(status) => json!(status),
             Err(error) => json!({ "error": error.to_string() }),
         },
-        RoleService::Projector => Value::Null,
+        RoleService::Projector(projector) => json!(projector.status()),
         RoleService::Indexer(indexer) => json!(indexer.status()),
     };
     let version = env!("CARGO_PKG_VERSION");
@@ -66,7 +66,7 @@ async fn own_metrics(State(observed): State<RoleObserved>) -> Response {
     let mut own = Own { process: observed.process.figures(), ..Own::default() };
     match &observed.service {
         RoleService::Coordinator(member) => own.coordinator = member.status().await.ok(),
-        RoleService::Projector => {}
+        RoleService::Projector(projector) => own.projector = Some(projector.status()),
         RoleService::Indexer(indexer) => own.indexer = Some(indexer.status()),
     }
     match metrics::own_text(&own) {

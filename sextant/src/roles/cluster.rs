@@ -116,6 +116,11 @@ impl Cluster {
         self.indexers.values().cloned().collect()
     }
 
+    /// The projector.
+    pub fn projector(&self) -> Arc<projector::Projector> {
+        self.projector.projector()
+    }
+
     /// Waits until a service has stopped by itself, because it could not write a file; returns the reason. The others
     /// would go on, but without it the cluster in this process is not whole.
     pub async fn stopped(&self) -> Error {

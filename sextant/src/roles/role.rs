@@ -119,10 +119,10 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let service = services::start_projector(config, data, &env, directory.clone()).await?;
             let projector = service.projector();
             peers.add_projector(id, projector.clone());
+            let observes = RoleService::Projector(projector.clone());
             peers.know_cluster(move || projector.cluster());
             let stopped = service.stopped();
-            let _http =
-                serve_http(&env, http, settings.connections, observed(RoleService::Projector))?;
+            let _http = serve_http(&env, http, settings.connections, observed(observes))?;
             wait_coordinators(&*directory, &settings).await;
             serve_until(&env, (&settings, http_address), listener, peers, stopped, "documents")
                 .await
@@ -264,8 +264,15 @@ async fn run_router(
     // A router keeps nothing, but an address in its catalog may go over to a process of another cluster.
     let its_router = Arc::clone(&router);
     peers.know_cluster(move || its_router.catalog().cluster);
-    let parts =
-        ServerParts { router, directory, peers, indexers: Vec::new(), data: None, connections };
+    let parts = ServerParts {
+        router,
+        directory,
+        peers,
+        indexers: Vec::new(),
+        projectors: Vec::new(),
+        data: None,
+        connections,
+    };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
     wait_answer(&*waits, &members).await;

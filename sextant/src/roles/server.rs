@@ -94,6 +94,8 @@ pub struct ServerParts {
     pub peers: Arc<Peers>,
     /// The indexers of this process.
     pub indexers: Vec<Arc<indexer::Indexer>>,
+    /// The projectors of this process.
+    pub projectors: Vec<Arc<projector::Projector>>,
     /// The data directory of this process, if it has one.
     pub data: Option<PathBuf>,
     /// The limits of connections.
@@ -118,6 +120,7 @@ impl Server {
             directory: cluster.directory(),
             peers: cluster.peers(),
             indexers: cluster.indexers(),
+            projectors: vec![cluster.projector()],
             data: Some(cluster.data_dir().to_owned()),
             connections: ConnectionsMax::default(),
         };
@@ -126,7 +129,8 @@ impl Server {
 
     /// Serves the ports of the given services.
     pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
-        let ServerParts { router, directory, peers, indexers, data, connections } = parts;
+        let ServerParts { router, directory, peers, indexers, projectors, data, connections } =
+            parts;
         let joining = indexers.len();
         let addresses = [
             listeners.sql.local_addr()?,
@@ -143,7 +147,9 @@ impl Server {
         let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), session_limits());
         let public = grpc::services(Arc::clone(&backend));
         let indexers = indexers.iter().map(Arc::downgrade).collect();
-        let observed = Observed { backend, indexers, counters, process: OwnProcess { data } };
+        let projectors = projectors.iter().map(Arc::downgrade).collect();
+        let process = OwnProcess { data };
+        let observed = Observed { backend, indexers, projectors, counters, process };
         let http = LimitedListener::new(listeners.http, connections.of_http(), env)?;
         let http = axum::serve(http, http::routes(observed));
         let users = limited(listeners.grpc, Speech::Grpc, connections.of_grpc(), env);

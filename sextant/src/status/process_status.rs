@@ -28,6 +28,8 @@ pub struct ProcessStatus {
     pub scans: AdmissionStatus,
     /// Its indexers.
     pub local_indexers: Vec<indexer::Status>,
+    /// Its projectors.
+    pub local_projectors: Vec<projector::Status>,
     /// The work of its ports.
     pub work: WorkStatus,
 }

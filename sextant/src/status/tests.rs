@@ -177,6 +177,7 @@ fn status(coordinator: CoordinatorAnswer) -> Status {
         router: NodeId(301),
         scans: scans(5),
         local_indexers: Vec::new(),
+        local_projectors: Vec::new(),
         work,
     };
     Status { process, cluster: ClusterStatus::new(&catalog(), coordinator) }

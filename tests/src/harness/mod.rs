@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 use proto::env::Env;
 use sextant::roles::{Cluster, ClusterConfig};
 use sextant::roles::{PortOptions, Ports, Server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio_postgres::{Client, NoTls};
 
 pub use parallel::on_all_processors;
@@ -89,6 +91,18 @@ impl TestCluster {
     /// A new SQL session.
     pub async fn sql(&self) -> Client {
         connect(self.sql_address()).await
+    }
+
+    /// A figure of `/metrics`, of its name without `sextant_` and its labels.
+    pub async fn figure(&self, name: &str, labels: &str) -> f64 {
+        let mut stream = TcpStream::connect(self.http_address()).await.expect("HTTP");
+        let request = "GET /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        let line = format!("sextant_{name}{{{labels}}} ");
+        let value = answer.lines().find_map(|text| text.strip_prefix(&line));
+        value.unwrap_or_else(|| panic!("{line:?} in {answer}")).parse().expect("a number")
     }
 }
 

@@ -11,25 +11,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use tests::harness::grpc::{self, all, open, refused, scan};
 use tests::harness::{TestCluster, eventually, sql};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
 
 /// The number of scans: the router's limit and a few more.
 const SCANS: usize = 4;
 const MORE: usize = 8;
 const DOCUMENTS: usize = 3000;
-
-/// A figure of `/metrics`.
-async fn figure(cluster: &TestCluster, name: &str, label: &str) -> u64 {
-    let mut stream = tokio::net::TcpStream::connect(cluster.http_address()).await.expect("HTTP");
-    let request = "GET /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).await.expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("an answer");
-    let line = format!("sextant_{name}{{{label}}} ");
-    let value = answer.lines().find_map(|text| text.strip_prefix(&line));
-    value.unwrap_or_else(|| panic!("{line:?} in {answer}")).parse().expect("a number")
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletions_pass_while_scans_wait_and_a_scan_over_the_limit_is_refused() {
@@ -54,13 +41,13 @@ async fn deletions_pass_while_scans_wait_and_a_scan_over_the_limit_is_refused() 
     }
     let more = async {
         eventually("all have begun", async || {
-            (figure(&cluster, "scans_running", ROUTER).await == SCANS as u64).then_some(())
+            (cluster.figure("scans_running", ROUTER).await == SCANS as f64).then_some(())
         })
         .await;
         let many = join_all((0..MORE).map(|_| open(&channel, all("i")))).await;
         let told = |scan| refused(scan, Code::Unavailable, "53300", "scans on router");
         many.into_iter().for_each(told);
-        assert_eq!(figure(&cluster, "scans_refused_total", ROUTER).await, MORE as u64);
+        assert_eq!(cluster.figure("scans_refused_total", ROUTER).await, MORE as f64);
     };
     // Scans that are read from time to time keep their permits while the others wait.
     let reads = async {
@@ -81,7 +68,7 @@ async fn deletions_pass_while_scans_wait_and_a_scan_over_the_limit_is_refused() 
         tokio::time::timeout(limit, sql::run(&client, &delete)).await.expect("deleted");
     }
     eventually("the indexers have applied all deletions", async || {
-        (figure(&cluster, "index_entries", "index=\"i\"").await == 0).then_some(())
+        (cluster.figure("index_entries", "index=\"i\"").await == 0.0).then_some(())
     })
     .await;
     // No scan has been read since.
@@ -92,7 +79,7 @@ async fn deletions_pass_while_scans_wait_and_a_scan_over_the_limit_is_refused() 
     assert_eq!(count.await.expect("served"), "0");
     assert!(scan(&channel, all("i")).await.expect("served").rows.is_empty());
     eventually("all places are free again", async || {
-        (figure(&cluster, "scans_running", ROUTER).await == 0).then_some(())
+        (cluster.figure("scans_running", ROUTER).await == 0.0).then_some(())
     })
     .await;
 }
@@ -114,7 +101,7 @@ async fn a_suspended_portal_releases_its_permit_and_continues_at_its_position() 
         let mut found = Vec::new();
         for rows in [10, 990, 0] {
             eventually("no scan has a permit", async || {
-                (figure(&cluster, "scans_running", "node=\"300\"").await == 0).then_some(())
+                (cluster.figure("scans_running", "node=\"300\"").await == 0.0).then_some(())
             })
             .await;
             let rows = transaction.query_portal(&portal, rows).await.expect("rows");

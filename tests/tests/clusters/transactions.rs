@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tests::harness::{TestCluster, number_from_env, sql};
+use tests::harness::{TestCluster, eventually, number_from_env, sql};
 use tokio_postgres::Client;
 
 /// Documents by id, with the number of their field `n`, if they have one.
@@ -193,6 +193,61 @@ async fn a_lost_connection_rolls_back_and_two_buckets_are_refused() {
     compare(&other, &Documents::new(), "nothing is committed").await;
     sql::run(&client, "INSERT INTO b (id, doc) VALUES ('1', '{}')").await;
     assert_eq!(sql::value(&other, "SELECT count(*) FROM ids").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_count_open_and_ended_transactions() {
+    const PROJECTOR: &str = "node=\"100\"";
+    let (cluster, client, other) = indexed().await;
+    let figure = async |name: &str| cluster.figure(name, PROJECTOR).await;
+    let rolled_back = async |reason: &str| {
+        let labels = format!("{PROJECTOR},reason=\"{reason}\"");
+        cluster.figure("transactions_rolled_back_total", &labels).await
+    };
+    let on_indexers = async |name: &str| {
+        let mut sum = 0.0;
+        for node in 200..203 {
+            sum += cluster.figure(name, &format!("node=\"{node}\"")).await;
+        }
+        sum
+    };
+    for name in
+        ["open", "changes_bytes", "oldest_age_seconds", "committed_total", "conflicts_total"]
+    {
+        assert_eq!(figure(&format!("transactions_{name}")).await, 0.0, "{name}");
+    }
+    sql::run(&client, &format!("BEGIN; {}", upsert(1, Some(1)))).await;
+    sql::run(&other, &format!("BEGIN; {}", upsert(2, Some(2)))).await;
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM by_n").await, "1");
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    assert_eq!(figure("transactions_open").await, 2.0);
+    assert!(figure("transactions_changes_bytes").await > 100.0);
+    let age = figure("transactions_oldest_age_seconds").await;
+    assert!((0.02..60.0).contains(&age), "{age} s");
+    eventually("the indexers know both transactions", async || {
+        let (open, bytes) =
+            (on_indexers("late_commit_open").await, on_indexers("late_commit_bytes").await);
+        (open == 6.0 && bytes > 1000.0).then_some(())
+    })
+    .await;
+    sql::run(&client, "COMMIT").await;
+    sql::run(&other, "ROLLBACK").await;
+    sql::run(&client, "BEGIN; SELECT count(*) FROM by_n").await;
+    sql::run(&other, &upsert(1, Some(3))).await;
+    sql::run(&client, &upsert(1, Some(4))).await;
+    assert_eq!(sql::sqlstate(&client, "COMMIT").await, "40001");
+    assert_eq!(figure("transactions_committed_total").await, 1.0);
+    assert_eq!(figure("transactions_conflicts_total").await, 1.0);
+    // ROLLBACK tells the projector behind its answer.
+    eventually("nothing is open any more", async || {
+        let is_told = rolled_back("abort").await == 1.0 && figure("transactions_open").await == 0.0;
+        (is_told && on_indexers("late_commit_open").await == 0.0).then_some(())
+    })
+    .await;
+    assert_eq!(rolled_back("forgotten").await, 0.0);
+    assert_eq!(figure("transactions_changes_bytes").await, 0.0);
+    assert_eq!(figure("transactions_oldest_age_seconds").await, 0.0);
+    assert_eq!(on_indexers("late_commit_given_up_total").await, 0.0);
 }
 
 /// Transfers between accounts keep their sum, in each transaction that reads them.

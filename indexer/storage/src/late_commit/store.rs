@@ -11,6 +11,7 @@ use proto::model::index::IndexInfo;
 use proto::rpc::mutation::TransactionBodies;
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::files::data_files::DataFiles;
@@ -34,6 +35,21 @@ pub struct LateCommitStore {
     walk_bytes: usize,
     /// Counts changes of places.
     changed: watch::Sender<u64>,
+}
+
+/// The figures of a node's late-commit store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LateCommitFigures {
+    /// Open transactions.
+    pub open: u64,
+    /// Bytes of their changes in memory.
+    pub bytes: u64,
+    /// Bytes of their changes on disk.
+    pub disk_bytes: u64,
+    /// Pieces that were spilled since the process has started.
+    pub spilled: u64,
+    /// Transactions that were given up since the process has started. One that a new stream brings again counts again.
+    pub given_up: u64,
 }
 
 /// The error of a view whose place the node has not come to.
@@ -87,6 +103,17 @@ impl LateCommitStore {
     /// The number of transactions that were given up since the start.
     pub fn given_up(&self) -> u64 {
         self.usage.given_up.load(Ordering::Relaxed)
+    }
+
+    /// The figures of the store.
+    pub fn figures(&self) -> LateCommitFigures {
+        LateCommitFigures {
+            open: self.open() as u64,
+            bytes: self.bytes(),
+            disk_bytes: self.disk_bytes(),
+            spilled: self.pieces_written(),
+            given_up: self.given_up(),
+        }
     }
 
     /// Forgets the transactions and indexes of a bucket: a stream begins, which brings them anew, or the bucket is rolled back.

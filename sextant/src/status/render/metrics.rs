@@ -16,6 +16,8 @@ use proto::model::ids::NodeId;
 use proto::model::left_out::LeftOut;
 use proto::rpc::api::CoordinatorStatus;
 
+use super::labels::{ByNode, ByNodeCounter, ByNodeGauge};
+use super::transactions;
 use crate::backend::Counters;
 use crate::process_figures::ProcessFigures;
 use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
@@ -36,6 +38,8 @@ pub(crate) struct Own {
     pub coordinator: Option<CoordinatorStatus>,
     /// The indexer in this process.
     pub indexer: Option<indexer::Status>,
+    /// The projector in this process.
+    pub projector: Option<projector::Status>,
 }
 
 /// The status, and what the process knows of itself, as text.
@@ -57,7 +61,11 @@ pub(crate) fn own_text(own: &Own) -> Result<String, fmt::Error> {
     }
     if let Some(indexer) = &own.indexer {
         register_memory(&mut registry, std::slice::from_ref(indexer));
+        transactions::register_late_commit(&mut registry, std::slice::from_ref(indexer));
         register_admission(&mut registry, [(indexer.node, indexer.scans)].into());
+    }
+    if let Some(projector) = &own.projector {
+        transactions::register(&mut registry, std::slice::from_ref(projector));
     }
     written(&registry)
 }
@@ -126,6 +134,8 @@ fn register_status(registry: &mut Registry, status: &Status) {
     let Status { process, cluster } = status;
     register_work(registry, &process.work);
     register_memory(registry, &process.local_indexers);
+    transactions::register_late_commit(registry, &process.local_indexers);
+    transactions::register(registry, &process.local_projectors);
     register_scans(registry, process, cluster);
     gauge(registry, "catalog_cas", "Version of this router's catalog", cluster.cas);
     register_copies(registry, cluster);
@@ -144,14 +154,6 @@ fn in_order(text: &str) -> String {
     }
     lines.concat()
 }
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ByNode {
-    node: u64,
-}
-
-type ByNodeGauge = Family<ByNode, Gauge>;
-type ByNodeCounter = Family<ByNode, Counter<u64, AtomicU64>>;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByNodeAndBucket {

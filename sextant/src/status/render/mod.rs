@@ -1,5 +1,7 @@
 //! The forms in which users get the status; JSON is the value itself.
 
 pub(crate) mod grpc;
+mod labels;
 pub(crate) mod metrics;
 pub(crate) mod show;
+mod transactions;

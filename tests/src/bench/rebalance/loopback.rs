@@ -142,6 +142,7 @@ impl Loopback {
             directory: place.directory(),
             peers: Arc::clone(&place.peers),
             indexers: started.values().cloned().collect(),
+            projectors: Vec::new(),
             connections: Default::default(),
         };
         let serving = Server::serve(parts, &env, Ports::any().bind(&PortOptions::DEV).await?)?;

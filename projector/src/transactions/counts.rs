@@ -1,0 +1,82 @@
+//! What became of the transactions of a projector, and what the open ones hold.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proto::rpc::api::WriteReply;
+use proto::{ErrorCode, Result};
+use serde::Serialize;
+
+/// Counts the ends of transactions since the process has started.
+#[derive(Debug, Default)]
+pub struct Counts {
+    committed: AtomicU64,
+    conflicts: AtomicU64,
+    aborted: AtomicU64,
+    forgotten: AtomicU64,
+}
+
+/// The transactions of a projector: those that are open now, and the ends of others since the process has started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TransactionFigures {
+    /// Open transactions that have changes.
+    pub open: u64,
+    /// Time since the first write of the oldest one, in milliseconds; 0 if there is none.
+    pub oldest_age_ms: u64,
+    /// Bytes of the changes of open transactions.
+    pub bytes: u64,
+    /// Commits of changes.
+    pub committed: u64,
+    /// Commits that were refused because somebody else had changed a document.
+    pub conflicts: u64,
+    /// Transactions that were rolled back by a call.
+    pub aborted: u64,
+    /// Transactions that were rolled back because no router asked for them.
+    pub forgotten: u64,
+}
+
+impl Counts {
+    /// Counts the end of a commit.
+    pub fn commit_ended(&self, committed: &Result<WriteReply>) {
+        match committed {
+            Ok(_) => self.committed.fetch_add(1, Ordering::Relaxed),
+            Err(error) if error.code == ErrorCode::Conflict => {
+                self.conflicts.fetch_add(1, Ordering::Relaxed)
+            }
+            Err(_) => 0,
+        };
+    }
+
+    /// Counts a transaction that a call has rolled back.
+    pub fn add_aborted(&self) {
+        self.aborted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts transactions for which no router has asked.
+    pub fn add_forgotten(&self, count: u64) {
+        self.forgotten.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// The counts, beside those of open transactions.
+    pub fn with_open(&self, open: TransactionFigures) -> TransactionFigures {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        TransactionFigures {
+            committed: count(&self.committed),
+            conflicts: count(&self.conflicts),
+            aborted: count(&self.aborted),
+            forgotten: count(&self.forgotten),
+            ..open
+        }
+    }
+}
+
+impl TransactionFigures {
+    /// The figures of the open transactions of several buckets.
+    pub fn sum(open: impl IntoIterator<Item = Self>) -> Self {
+        open.into_iter().fold(Self::default(), |sum, one| Self {
+            open: sum.open + one.open,
+            oldest_age_ms: sum.oldest_age_ms.max(one.oldest_age_ms),
+            bytes: sum.bytes + one.bytes,
+            ..sum
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! The metrics of transactions: at projectors, and in the late-commit stores of indexers.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::labels::{ByNode, ByNodeCounter, ByNodeGauge};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByNodeAndReason {
+    node: u64,
+    reason: &'static str,
+}
+
+/// Registers the transactions of projectors.
+pub(super) fn register(registry: &mut Registry, projectors: &[projector::Status]) {
+    let (open, bytes) = (ByNodeGauge::default(), ByNodeGauge::default());
+    let oldest = Family::<ByNode, Gauge<f64, AtomicU64>>::default();
+    let (committed, conflicts) = (ByNodeCounter::default(), ByNodeCounter::default());
+    let rolled_back = Family::<ByNodeAndReason, Counter<u64, AtomicU64>>::default();
+    for projector::Status { node, transactions } in projectors {
+        let (node, label) = (node.0, ByNode { node: node.0 });
+        open.get_or_create(&label).set(transactions.open as i64);
+        bytes.get_or_create(&label).set(transactions.bytes as i64);
+        oldest.get_or_create(&label).set(transactions.oldest_age_ms as f64 / 1000.0);
+        committed.get_or_create(&label).inc_by(transactions.committed);
+        conflicts.get_or_create(&label).inc_by(transactions.conflicts);
+        for (reason, count) in
+            [("abort", transactions.aborted), ("forgotten", transactions.forgotten)]
+        {
+            rolled_back.get_or_create(&ByNodeAndReason { node, reason }).inc_by(count);
+        }
+    }
+    registry.register("transactions_open", "Open transactions with changes", open);
+    let help = "Changes of open transactions";
+    registry.register_with_unit("transactions_changes", help, Unit::Bytes, bytes);
+    let help = "Time since the first write of the oldest open transaction";
+    registry.register_with_unit("transactions_oldest_age", help, Unit::Seconds, oldest);
+    registry.register("transactions_committed", "Commits of changes", committed);
+    let help = "Commits that were refused because a document had changed";
+    registry.register("transactions_conflicts", help, conflicts);
+    let help = "Transactions that were rolled back";
+    registry.register("transactions_rolled_back", help, rolled_back);
+}
+
+/// Registers the late-commit stores of indexers.
+pub(super) fn register_late_commit(registry: &mut Registry, indexers: &[indexer::Status]) {
+    let (open, bytes) = (ByNodeGauge::default(), ByNodeGauge::default());
+    let given_up = ByNodeCounter::default();
+    for indexer in indexers {
+        let label = ByNode { node: indexer.node.0 };
+        open.get_or_create(&label).set(indexer.late_commit.open as i64);
+        bytes.get_or_create(&label).set(indexer.late_commit.bytes as i64);
+        given_up.get_or_create(&label).inc_by(indexer.late_commit.given_up);
+    }
+    registry.register("late_commit_open", "Open transactions that the node knows", open);
+    let help = "Memory of the changes of open transactions";
+    registry.register_with_unit("late_commit", help, Unit::Bytes, bytes);
+    let help = "Transactions whose changes had no room on the node";
+    registry.register("late_commit_given_up", help, given_up);
+}
