@@ -374,3 +374,30 @@ fn the_renderings_are_those_on_file() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(kept == all, "run the test with UPDATE=1 and look at the difference; it is\n{all}");
 }
+
+#[test]
+fn the_port_of_a_projector_shows_its_transactions() {
+    let transactions = projector::TransactionFigures {
+        open: 2,
+        oldest_age_ms: 1500,
+        bytes: 300,
+        committed: 4,
+        conflicts: 5,
+        aborted: 6,
+        forgotten: 7,
+    };
+    let projector = Some(projector::Status { node: NodeId(101), transactions });
+    let own = metrics::Own { projector, ..metrics::Own::default() };
+    let text = metrics::own_text(&own).expect("text");
+    for line in [
+        "sextant_transactions_open{node=\"101\"} 2",
+        "sextant_transactions_oldest_age_seconds{node=\"101\"} 1.5",
+        "sextant_transactions_changes_bytes{node=\"101\"} 300",
+        "sextant_transactions_committed_total{node=\"101\"} 4",
+        "sextant_transactions_conflicts_total{node=\"101\"} 5",
+        "sextant_transactions_rolled_back_total{node=\"101\",reason=\"abort\"} 6",
+        "sextant_transactions_rolled_back_total{node=\"101\",reason=\"forgotten\"} 7",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+}
