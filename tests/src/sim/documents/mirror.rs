@@ -17,6 +17,7 @@ use crate::sim::statements::History;
 
 /// A change of the store.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "almost all changes are of a bucket")]
 pub enum StoreChange {
     /// A change of a bucket.
     Bucket(BucketId, Change),
