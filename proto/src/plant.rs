@@ -111,7 +111,7 @@ pub enum Plant {
     ConflictMissed,
     /// A rollback to a savepoint moves a node's place in a transaction, and keeps the rows behind it.
     SavepointKept,
-    /// An own view does not wait for its place.
+    /// An own view shows the place before its own.
     OwnViewBehind,
     /// A transaction reads documents as they are now, not as of its snapshot.
     DocumentsAtPresent,

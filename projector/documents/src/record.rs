@@ -23,7 +23,8 @@ pub struct BucketRecord {
     /// Branches of pushed vbuckets that were begun and are no longer part of the history, newest first and at most
     /// [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
-    /// The newest commits of transactions.
+    /// The newest commits of transactions. They are encoded behind the record, which earlier builds wrote without them.
+    #[serde(skip)]
     pub commits: NewestCommits,
 }
 

@@ -48,6 +48,21 @@ pub fn check_version(fs: &dyn FileSystem, dir: &Path, version: &str, has_data: b
     ))
 }
 
+/// The same, for a layout that goes on from an earlier one: a directory of that one gets the new version before anything else of it
+/// is changed.
+pub fn check_version_or_earlier(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    (earlier, version): (&str, &str),
+    has_data: bool,
+) -> Result<()> {
+    let path = dir.join("VERSION");
+    if read_text(fs, &path)?.as_deref() == Some(earlier) {
+        return replace(fs, &path, version);
+    }
+    check_version(fs, dir, version, has_data)
+}
+
 /// The owner of a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryIdentity {

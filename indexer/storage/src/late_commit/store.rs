@@ -8,6 +8,7 @@ use std::time::Duration;
 use proto::env::Env;
 use proto::model::ids::{BucketId, LocalIndexId, SliceNo, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
+use proto::plant::{self, Plant};
 use proto::rpc::mutation::TransactionBodies;
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
@@ -257,7 +258,9 @@ impl LateCommitStore {
             Seen::GivenUp(why) => Err(self.was_given_up(own.transaction, why)),
             Seen::Part(None) => Ok(base),
             Seen::Part(Some(part)) => {
-                Ok(Arc::new(OwnSnapshot::new(base, part, own.place, self.walk_bytes)))
+                let behind = u64::from(plant::is(Plant::OwnViewBehind));
+                let place = TransactionPlace(own.place.0 - behind);
+                Ok(Arc::new(OwnSnapshot::new(base, part, place, self.walk_bytes)))
             }
         }
     }

@@ -153,7 +153,7 @@ impl OpenTransaction {
             return Err(Error::new(ErrorCode::SnapshotTooOld, text)
                 .with_hint("read what the transaction has now"));
         }
-        if state.place < own.place && !plant::is(Plant::OwnViewBehind) {
+        if state.place < own.place {
             return Ok(Seen::NotYet);
         }
         let part = |parts: &Parts| index.and_then(|index| parts.get(&index).cloned());

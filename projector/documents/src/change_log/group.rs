@@ -129,7 +129,9 @@ impl GroupBuilder {
 
     /// Adds the new record of the bucket.
     pub fn record(&mut self, record: &BucketRecord) -> Result<()> {
-        self.add(Draft::Record(encoded(record)?));
+        let mut body = encoded(record)?;
+        body.extend(encoded(&record.commits)?);
+        self.add(Draft::Record(body));
         Ok(())
     }
 

@@ -242,8 +242,12 @@ impl<'a> Item<'a> {
                 None => return Err(corrupt("the head of a run")),
             },
             ItemKind::Record => {
-                let record = postcard::from_bytes(self.body)
-                    .map_err(|error| corrupt(&format!("the record of the bucket: {error}")))?;
+                let damaged = |error| corrupt(&format!("the record of the bucket: {error}"));
+                let (mut record, rest): (BucketRecord, _) =
+                    postcard::take_from_bytes(self.body).map_err(damaged)?;
+                if !rest.is_empty() {
+                    record.commits = postcard::from_bytes(rest).map_err(damaged)?;
+                }
                 LogEvent::Record(record)
             }
             ItemKind::Committed => {

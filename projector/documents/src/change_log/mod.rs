@@ -12,7 +12,7 @@
 //! crc       := CRC-32C of (log_id:u64 lsn:u64), of the rest of the header, and of the body
 //! run       := vbuuid:u64 first:u64 last:u64 bytes_before:u64 bytes:u64  mutation*              (kind 1)
 //! mutation  := varint(2 * len(id) + is_deletion) id  [varint(len(json)) json]
-//! record    := the bucket's record in postcard                                                  (kind 2)
+//! record    := the bucket's record in postcard  [its newest commits in postcard]                (kind 2)
 //! rewind    := to:u64 bytes:u64                                                                 (kind 3)
 //! remove    :=                                                                                  (kind 4)
 //! begin     := purged:u64                                                                       (kind 5)

@@ -1,6 +1,13 @@
 //! The checkpoint of a bucket.
+//!
+//! The newest commits of the record come last. Earlier builds wrote a checkpoint without them, which is read as one
+//! that has none: its body, whose checksum is right, ends before them.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::paired_file::FileKind;
 use crate::change_log::LogState;
@@ -11,7 +18,7 @@ use crate::table::TableManifest;
 pub const CHECKPOINT_FILE: (&str, FileKind) = ("checkpoint", FileKind::Checkpoint);
 
 /// What a start need not replay.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Checkpoint {
     /// The place in the change log, and the positions there.
     pub log: LogState,
@@ -19,4 +26,78 @@ pub struct Checkpoint {
     pub record: BucketRecord,
     /// The fragments of the table. They have everything before the place, and may have more.
     pub table: TableManifest,
+}
+
+const FIELDS: [&str; 4] = ["log", "record", "table", "commits"];
+
+impl Serialize for Checkpoint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Checkpoint", FIELDS.len())?;
+        out.serialize_field(FIELDS[0], &self.log)?;
+        out.serialize_field(FIELDS[1], &self.record)?;
+        out.serialize_field(FIELDS[2], &self.table)?;
+        out.serialize_field(FIELDS[3], &self.record.commits)?;
+        out.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Checkpoint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_struct("Checkpoint", &FIELDS, Fields)
+    }
+}
+
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Checkpoint;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a checkpoint")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<Checkpoint, A::Error> {
+        let missing = |n: usize| A::Error::invalid_length(n, &"a checkpoint");
+        let log = fields.next_element()?.ok_or_else(|| missing(0))?;
+        let mut record: BucketRecord = fields.next_element()?.ok_or_else(|| missing(1))?;
+        let table = fields.next_element()?.ok_or_else(|| missing(2))?;
+        // The end of the body, in a checkpoint of an earlier build.
+        record.commits = fields.next_element().ok().flatten().unwrap_or_default();
+        Ok(Checkpoint { log, record, table })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proto::model::bucket::{BucketInfo, SourceKind};
+    use proto::model::commits::Committed;
+    use proto::model::ids::{BucketId, NodeId, TransactionId};
+
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_of_an_earlier_build_has_no_commits() {
+        let info = BucketInfo::new(BucketId(1), "b", 1, SourceKind::Embedded, NodeId(1));
+        let mut record = BucketRecord {
+            info,
+            branches: Vec::new(),
+            ownership: Default::default(),
+            given_up: BTreeMap::new(),
+            commits: Default::default(),
+        };
+        let transaction = TransactionId(7);
+        record.commits.add(&Committed { transaction, affected: 1, positions: Vec::new() });
+        let (log, table) = (LogState::new(1), TableManifest::new(1));
+        let checkpoint = Checkpoint { log, record, table };
+        let bytes = postcard::to_stdvec(&checkpoint).expect("encodes");
+        let read: Checkpoint = postcard::from_bytes(&bytes).expect("decodes");
+        assert_eq!(read.record, checkpoint.record);
+        let commits = postcard::to_stdvec(&checkpoint.record.commits).expect("encodes");
+        let earlier = &bytes[..bytes.len() - commits.len()];
+        let read: Checkpoint = postcard::from_bytes(earlier).expect("decodes");
+        assert_eq!(read.record.commits, Default::default());
+        assert_eq!(read.record.info, checkpoint.record.info);
+    }
 }

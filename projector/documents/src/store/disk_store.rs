@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use bytes::Bytes;
-use proto::env::{Env, FileSystem, check_version, create_dir_durably};
+use proto::env::{Env, FileSystem, check_version_or_earlier, create_dir_durably};
 use proto::lock::{lock, read, write};
 use proto::model::cut::{Cut, Position};
 use proto::model::history::branch_of;
@@ -29,7 +29,10 @@ use crate::rules::no_bucket;
 use crate::table::TableOptions;
 
 /// The content of the data directory's version file. Another number means another layout.
-pub(super) const VERSION: &str = "sextant documents 5\n";
+const VERSION: &str = "sextant documents 5\n";
+
+/// The layout before, which lacks commits of transactions, and the present one.
+pub(super) const VERSIONS: (&str, &str) = ("sextant documents 4\n", VERSION);
 
 /// The remedy for a directory that has the log of another bucket.
 const FOREIGN_LOG_HINT: &str = "put the directories of the buckets back as they were, or restore the data directory from a copy";
@@ -91,7 +94,7 @@ impl DiskStore {
                 "start the build that created the directory, copy its buckets, and load them into another data directory",
             ));
         }
-        check_version(&**fs, dir, VERSION, Self::is_in(&**fs, dir))?;
+        check_version_or_earlier(&**fs, dir, VERSIONS, Self::is_in(&**fs, dir))?;
         let (file, contents) = source_manifest::open(&**fs, dir)?;
         let tables = options.tables(env);
         let (mut buckets, mut damaged) = (BTreeMap::new(), BTreeMap::new());

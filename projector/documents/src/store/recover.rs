@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proto::env::{Env, FileSystem, check_version};
+use proto::env::{Env, FileSystem, check_version_or_earlier};
 use proto::model::history::MissingEnd;
 use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId, vbucket_of};
 use proto::{Error, ErrorCode, Result};
@@ -31,7 +31,7 @@ use storage::verify::Remark;
 
 use super::bucket_store::BucketStore;
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
-use super::disk_store::{VERSION, check_log_id, entry_of};
+use super::disk_store::{VERSIONS, check_log_id, entry_of};
 use super::options::DiskStoreOptions;
 use super::paired_file::{PairedFile, inspect};
 use super::replay::Replay;
@@ -83,7 +83,7 @@ pub fn recover(
     options: &DiskStoreOptions,
     given_up: &[String],
 ) -> Result<Vec<RecoveredBucket>> {
-    check_version(&*env.fs, dir, VERSION, true)?;
+    check_version_or_earlier(&*env.fs, dir, VERSIONS, true)?;
     let (mut file, mut contents) = source_manifest::open(&*env.fs, dir)?;
     let tables = options.tables(env);
     let recovery = Recovery { env, dir, options, tables };
