@@ -64,7 +64,7 @@ const FOUND: [(&str, &str, u64, u64); 54] = [
     ("documents-at-present", "full", 3, 10),
     ("own-view-leaks", "full", 28, 10),
     ("savepoint-kept", "full", 108, 10),
-    ("own-view-behind", "full", 148, 10),
+    ("own-view-behind", "full", 3, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
     ("copy-grows-early", "full", 355, 10),
 ];
