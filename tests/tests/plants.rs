@@ -58,7 +58,7 @@ const FOUND: [(&str, &str, u64, u64); 54] = [
     ("copies-not-awaited", "full", 34, 10),
     ("silent-copy-ignored", "full", 34, 10),
     ("lease-unchecked", "full", 244, 10),
-    ("copy-keeps-tail", "full", 76, 10),
+    ("copy-keeps-tail", "full", 145, 10),
     ("replaced-shown", "full", 3, 10),
     ("conflict-missed", "full", 3, 10),
     ("documents-at-present", "full", 3, 10),

@@ -229,6 +229,8 @@ fn the_documents_are_shown_again_after_the_coordinator_of_the_earlier_build_was_
 fn a_directory_of_the_next_format_is_refused_by_name_and_stays_as_it_is() {
     for part in ["indexer-1", "projector-1"] {
         let data = unpacked();
+        // From now on it has the versions of this build.
+        drop(start(data.path()));
         let path = data.path().join(part).join("VERSION");
         let spoken = std::fs::read_to_string(&path).expect("a version");
         let (name, number) = spoken.trim_end().rsplit_once(' ').expect("a name and a number");
