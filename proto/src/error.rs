@@ -91,6 +91,8 @@ pub enum ErrorCode {
     NoTransaction,
     /// Caller: nobody knows if a transaction was committed (08007); the data tells.
     InDoubt,
+    /// Retry: a prepared transaction holds a document, and its outcome is not known yet (55P03).
+    Held,
 }
 
 /// The remedy for an error.
@@ -110,9 +112,8 @@ impl ErrorCode {
         use ErrorCode::*;
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
-            | TooBusy | HistoryPurged | NotOwner | Interrupted | OtherCluster | NotInMemory => {
-                ErrorKind::Retry
-            }
+            | TooBusy | HistoryPurged | NotOwner | Interrupted | OtherCluster | NotInMemory
+            | Held => ErrorKind::Retry,
             Corrupt | Io | Version | Internal | NodeTaken | OlderCopy => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -154,6 +155,7 @@ impl ErrorCode {
             NoSavepoint => "3B001",
             NoTransaction => "25P01",
             InDoubt => "08007",
+            Held => "55P03",
         }
     }
 }

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use proto::Result;
-use proto::model::assignment::VbucketSet;
-use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
 use proto::model::identity::{JoinRequest, NodeProof};
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::rollback::NewestKnown;
-use proto::rpc::api::{Heartbeat, NodeStatus};
+use proto::rpc::api::{BucketReport, Heartbeat, NodeStatus};
 
 use super::bootstrap;
 use super::builds::ready_indexes;
@@ -215,7 +213,7 @@ impl Leader {
         &mut self,
         state: &StateContext,
         projector: NodeId,
-        reported: (BucketId, VbucketSet, Cut),
+        reported: BucketReport,
         now_ms: u64,
     ) -> Result<()> {
         self.sources.sync(&mut self.stability, state, projector, reported, now_ms)

@@ -1,5 +1,6 @@
 use proto::ErrorCode;
-use proto::model::cut::Position;
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::{Cut, Position};
 use proto::model::identity::ClusterId;
 use proto::model::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
 use proto::model::node::{NodeInfo, Role};
@@ -20,8 +21,8 @@ fn cut(seqno: u64) -> Cut {
     Cut::from_positions(vec![at(seqno), at(0)])
 }
 
-fn all(bucket: BucketId, cut: Cut) -> (BucketId, VbucketSet, Cut) {
-    (bucket, VbucketSet::all(2), cut)
+fn all(bucket: BucketId, cut: Cut) -> BucketReport {
+    BucketReport::new(bucket, VbucketSet::all(2), cut)
 }
 
 fn of_term(term: u64) -> Leader {

@@ -14,6 +14,7 @@ pub(crate) mod driver;
 mod durability;
 mod heartbeats;
 pub mod horizon;
+mod joint;
 mod memory;
 mod move_settings;
 mod moves;

@@ -2,7 +2,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::cut::Position;
 use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid};
-use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
 use proto::rpc::command::Command;
 
 use super::*;
@@ -33,7 +33,8 @@ fn applied(node: u64, epoch: u64) -> Heartbeat {
 fn reaches(leader: &mut Leader, state: &StateContext, seqno: u64, now_ms: u64) {
     let cut =
         Cut::zero(2).with(&[(VbucketId(0), Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) })]);
-    leader.sync(state, NodeId(10), (BUCKET, VbucketSet::all(2), cut), now_ms).unwrap();
+    let report = BucketReport::new(BUCKET, VbucketSet::all(2), cut);
+    leader.sync(state, NodeId(10), report, now_ms).unwrap();
 }
 
 #[test]

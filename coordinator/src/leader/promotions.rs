@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, Epoch};
 use proto::model::index::IndexState;
 use proto::rpc::command::{Command, Promotion};
 
 use super::heartbeats::Heartbeats;
 use super::horizon::{self, LEASE_MS, Published};
+use super::joint::{Chosen, joined, keep_whole};
 use super::plan::Plan;
 use super::stability::{Choice, Stability};
 use crate::state::epoch_history::advance;
@@ -50,7 +52,7 @@ impl Promotions {
         self.published.retain(|bucket, _| state.bucket(*bucket).is_some());
         let tick_ms = self.tick_ms.max(2 * self.promotion_took_ms).min(TICK_MS_MAX);
         let due_ms = self.promoted_ms.map_or(now_ms, |at_ms| at_ms + tick_ms);
-        let mut promotions = Vec::new();
+        let mut chosen = Chosen::new();
         let mut now = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
             self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
@@ -76,17 +78,35 @@ impl Promotions {
                     cut
                 }
             };
-            let horizon = self.horizon(state, heartbeats, bucket, now_ms);
-            promotions.push(Promotion { bucket: id, changes: advance(published, &cut), horizon });
+            chosen.insert(id, cut);
         }
-        if promotions.is_empty() {
+        keep_whole(stability, state, &mut chosen);
+        if chosen.is_empty() {
             return;
         }
-        if now {
-            plan.commands.push(Command::PromoteEpochs(promotions));
-        } else {
+        if !now {
             plan.next_ms = Some(due_ms);
+            return;
         }
+        let joined = joined(stability, state, &chosen);
+        let promotion = |(id, cut)| self.promotion(state, heartbeats, (id, &cut), now_ms);
+        let promotions: Vec<_> = chosen.into_iter().filter_map(promotion).collect();
+        plan.commands.push(match joined.is_empty() {
+            true => Command::PromoteEpochs(promotions),
+            false => Command::PromoteJoined { promotions, joined },
+        });
+    }
+
+    fn promotion(
+        &self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        (id, cut): (BucketId, &Cut),
+        now_ms: u64,
+    ) -> Option<Promotion> {
+        let bucket = state.bucket(id)?;
+        let horizon = self.horizon(state, heartbeats, bucket, now_ms);
+        Some(Promotion { bucket: id, changes: advance(&bucket.epochs.last().cut, cut), horizon })
     }
 
     fn horizon(

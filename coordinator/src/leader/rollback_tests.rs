@@ -4,7 +4,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::model::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
-use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
 use proto::rpc::command::CommandRequest;
 
 use super::*;
@@ -47,13 +47,14 @@ impl World {
     }
 
     fn sync(&mut self, cut: Cut) {
-        let told = (BUCKET, VbucketSet::all(2), cut);
+        let told = BucketReport::new(BUCKET, VbucketSet::all(2), cut);
         self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
     /// Reports SYNC of a projector that owns one vbucket.
     fn sync_of(&mut self, vbucket: u16, cut: Cut) {
-        let told = (BUCKET, [VbucketId(vbucket)].into_iter().collect(), cut);
+        let kept = [VbucketId(vbucket)].into_iter().collect();
+        let told = BucketReport::new(BUCKET, kept, cut);
         self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 

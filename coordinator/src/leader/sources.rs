@@ -19,11 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Result;
-use proto::model::assignment::VbucketSet;
+use proto::model::bucket::SourceKind;
 use proto::model::cut::Cut;
 use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::model::ids::{BucketId, NodeId};
 use proto::model::rollback::RollbackStage;
+use proto::rpc::api::BucketReport;
 
 use super::stability::Stability;
 use crate::state::{BucketState, StateContext};
@@ -112,9 +113,10 @@ impl Sources {
         stability: &mut Stability,
         state: &StateContext,
         projector: NodeId,
-        (bucket, kept, cut): (BucketId, VbucketSet, Cut),
+        report: BucketReport,
         now_ms: u64,
     ) -> Result<()> {
+        let BucketReport { bucket, kept, cut, joint, before } = report;
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
         let last = &known.epochs.last().cut;
         if cut.vbuckets() == last.vbuckets() {
@@ -134,19 +136,25 @@ impl Sources {
         }
         self.expire_answers_of(bucket, projector);
         if cut.vbuckets() != last.vbuckets() {
-            return self.report_cut(stability, known, cut);
+            return self.report_cut(stability, known, cut).map(drop);
         }
         // The other vbuckets stand where their own projectors reported. Every such cut is closed, because the
         // mutations of a bucket on several projectors are independent of each other.
         self.reset_on_new_history(stability, known);
-        let newest = stability.newest(bucket).unwrap_or(last);
-        let cut = newest.with_of(&kept, &cut);
-        // The last epoch may belong to a history whose loss is not known yet. Then a query tells where the other
-        // vbuckets stand.
-        if !known.logs.includes_cut(&cut) {
-            return Ok(());
+        // The earlier cuts come first. One that an epoch covers is ignored.
+        let mut is_newest = false;
+        for cut in before.into_iter().filter(|cut| cut.vbuckets() == last.vbuckets()).chain([cut]) {
+            let newest = stability.newest(bucket).unwrap_or(last);
+            let whole = newest.with_of(&kept, &cut);
+            // The last epoch may belong to a history whose loss is not known yet. Then a query tells where the other
+            // vbuckets stand.
+            let stands = known.logs.includes_cut(&whole);
+            is_newest = stands && self.report_cut(stability, known, whole)?;
         }
-        self.report_cut(stability, known, cut)
+        if is_newest {
+            stability.set_joint(bucket, joint);
+        }
+        Ok(())
     }
 
     /// Records a source's answer to a query.
@@ -164,10 +172,25 @@ impl Sources {
         self.suspects.remove(&bucket);
         known.check(&history)?;
         if known.logs == history.logs && history.has(&known.epochs.last().cut) {
-            self.report_cut(stability, known, history.durable.clone())?;
+            self.take_end(stability, known, &history)?;
         }
         self.histories.insert(bucket, (asked, history));
         Ok(())
+    }
+
+    /// Takes the end of an answer as a closed cut. Transactions commit in embedded buckets, and only SYNC names their joint commits.
+    fn take_end(
+        &mut self,
+        stability: &mut Stability,
+        known: &BucketState,
+        history: &SourceHistory,
+    ) -> Result<()> {
+        match known.info.source {
+            SourceKind::Push => {
+                self.report_cut(stability, known, history.durable.clone()).map(drop)
+            }
+            SourceKind::Embedded => Ok(()),
+        }
     }
 
     /// True if the source of each bucket was compared with the state in this term.
@@ -185,7 +208,7 @@ impl Sources {
         stability: &mut Stability,
         known: &BucketState,
         cut: Cut,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         self.reset_on_new_history(stability, known);
         stability.report(known.info.id, cut, &known.epochs.last().cut)
     }

@@ -10,13 +10,16 @@
 //!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
 //! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
+//! A commit over several buckets changes it once more ([`super::joint`]).
+//!
 //! The state of this module is the leader's own. It is empty after a change of leader, and the projectors' next
 //! reports, which are complete, fill it again. All cuts of a bucket lie in one history ([`super::sources`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
 use proto::model::cut::Cut;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::model::joint::JointMark;
 use proto::plant::{self, Plant};
 use proto::rpc::api::BucketProgress;
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
@@ -42,6 +45,8 @@ struct ClosedCuts {
     /// Ascending; no epoch covers any of them.
     cuts: VecDeque<Cut>,
     held_since_ms: Option<u64>,
+    /// The open joint commits, as the newest report names them.
+    joint: BTreeMap<TransactionId, JointMark>,
 }
 
 /// The decision for a bucket.
@@ -58,8 +63,9 @@ pub enum Choice {
 }
 
 impl Stability {
-    /// Handles SYNC: the durable history of a bucket reaches `cut`. `published` is the cut of its last epoch.
-    pub fn report(&mut self, bucket: BucketId, cut: Cut, published: &Cut) -> Result<()> {
+    /// Handles SYNC: the durable history of a bucket reaches `cut`. `published` is the cut of its last epoch. Returns false if a newer
+    /// report has overtaken this one.
+    pub fn report(&mut self, bucket: BucketId, cut: Cut, published: &Cut) -> Result<bool> {
         if cut.vbuckets() != published.vbuckets() {
             return Err(Error::new(
                 ErrorCode::InvalidParameter,
@@ -72,10 +78,9 @@ impl Stability {
         }
         let closed = self.buckets.entry(bucket).or_default();
         let newest = closed.cuts.back().unwrap_or(published);
-        // A newer report has overtaken this one.
         let overtaken = cut.iter().any(|(v, position)| position.seqno < newest.get(v).seqno);
         if overtaken || advance(newest, &cut).is_empty() {
-            return Ok(());
+            return Ok(!overtaken);
         }
         closed.cuts.push_back(cut);
         if closed.cuts.len() > CLOSED_MAX {
@@ -87,7 +92,33 @@ impl Stability {
             });
             closed.cuts.extend(newest);
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Takes over the open joint commits of a bucket: all that its newest closed cut has.
+    pub fn set_joint(&mut self, bucket: BucketId, marks: Vec<JointMark>) {
+        let of = self.buckets.entry(bucket).or_default();
+        of.joint = marks.into_iter().map(|mark| (mark.transaction, mark)).collect();
+    }
+
+    /// True if any bucket has open joint commits.
+    pub fn has_joint(&self) -> bool {
+        self.buckets.values().any(|closed| !closed.joint.is_empty())
+    }
+
+    /// The open joint commits of a bucket.
+    pub fn joint(&self, bucket: BucketId) -> impl Iterator<Item = &JointMark> {
+        self.buckets.get(&bucket).into_iter().flat_map(|closed| closed.joint.values())
+    }
+
+    /// An open joint commit of a bucket.
+    pub fn find_joint(&self, bucket: BucketId, transaction: TransactionId) -> Option<&JointMark> {
+        self.buckets.get(&bucket)?.joint.get(&transaction)
+    }
+
+    /// The closed cuts of a bucket that no epoch covers, ascending.
+    pub fn closed(&self, bucket: BucketId) -> impl DoubleEndedIterator<Item = &Cut> {
+        self.buckets.get(&bucket).into_iter().flat_map(|closed| &closed.cuts)
     }
 
     /// The newest closed cut that no epoch covers.

@@ -256,6 +256,7 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::AdvanceMove { .. }
             | Command::EndMove { .. }
             | Command::PromoteEpochs(_)
+            | Command::PromoteJoined { .. }
             | Command::Rollback { .. }
             | Command::Create { .. }
             | Command::ChangeCopies { change: CopiesChange::Join(_), .. }

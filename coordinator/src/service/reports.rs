@@ -13,7 +13,7 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncRepl
     let now_ms = member.now_ms();
     let reply = member.as_leader(|leader| {
         let view = member.replica.view();
-        let ids: Vec<_> = report.buckets.iter().map(|(bucket, ..)| *bucket).collect();
+        let ids: Vec<_> = report.buckets.iter().map(|reported| reported.bucket).collect();
         let reported = report.buckets.into_iter();
         leader.record_left_out(report.projector, report.left_out);
         // An invalid report of one bucket does not suppress the others.

@@ -18,9 +18,9 @@ use proto::model::index::IndexState;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
-    BucketProgress, CoordinatorApi, CopyAnswer, CopyRequest, HandOverPiece, HandOverRequest,
-    Heartbeat, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SliceProgress,
-    SyncReport, WatchMessage, Watched, WriteReply, WriteRequest,
+    BucketProgress, BucketReport, CoordinatorApi, CopyAnswer, CopyRequest, HandOverPiece,
+    HandOverRequest, Heartbeat, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
+    SliceProgress, SyncReport, WatchMessage, Watched, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -265,7 +265,7 @@ fn generation(member: &Coordinator) -> Generation {
 fn report(seqno: u64) -> SyncReport {
     SyncReport {
         projector: NodeId(10),
-        buckets: vec![(BucketId(1), VbucketSet::all(2), cut(seqno))],
+        buckets: vec![BucketReport::new(BucketId(1), VbucketSet::all(2), cut(seqno))],
         left_out: Vec::new(),
     }
 }
@@ -498,7 +498,7 @@ async fn invalid_calls_are_refused() {
         assert_eq!(refused.code, ErrorCode::InvalidParameter);
     }
     assert!(leader.raft(vec![Bytes::from_static(b"nonsense")]).await.is_err());
-    let buckets = vec![(BucketId(1), VbucketSet::all(9), Cut::zero(9))];
+    let buckets = vec![BucketReport::new(BucketId(1), VbucketSet::all(9), Cut::zero(9))];
     let bad = SyncReport { projector: NodeId(10), buckets, left_out: Vec::new() };
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
 

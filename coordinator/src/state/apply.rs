@@ -82,7 +82,10 @@ impl StateContext {
                 self.set_separate_included_columns(index, *separate)
             }
             Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
-            Command::PromoteEpochs(promotions) => self.promote_epochs(promotions),
+            Command::PromoteEpochs(promotions) => self.promote_epochs(promotions, &[]),
+            Command::PromoteJoined { promotions, joined } => {
+                self.promote_epochs(promotions, joined)
+            }
             Command::Rollback { bucket, step } => self.rollback(*bucket, step),
             Command::SkipEpochs(known) => self.skip_epochs(known),
             Command::Create { unique, command } => self.create(command, Some(*unique)),

@@ -11,8 +11,10 @@
 //! [`super::epoch_history`]). Every copy has such an epoch as a whole, because it was at or above the horizon until
 //! the epoch that first lists it as a point. A dropped point never returns.
 
+use std::collections::BTreeSet;
+
 use proto::model::cut::Position;
-use proto::model::ids::VbucketId;
+use proto::model::ids::{BucketId, VbucketId};
 use proto::rpc::command::{Outcome, Promotion};
 
 use super::context::StateContext;
@@ -34,24 +36,41 @@ impl StateContext {
         self.buckets.values_mut().for_each(|bucket| bucket.epochs.thin(epochs_max));
     }
 
-    pub(super) fn promote_epochs(&mut self, promotions: &[Promotion]) -> Change {
+    /// Promotes buckets; of each set of `joined` ones either all that exist or none.
+    pub(super) fn promote_epochs(
+        &mut self,
+        promotions: &[Promotion],
+        joined: &[Vec<BucketId>],
+    ) -> Change {
         let epochs_max = self.epochs_max();
+        let mut held: BTreeSet<_> = promotions
+            .iter()
+            .filter(|promotion| self.buckets.contains_key(&promotion.bucket))
+            .filter(|promotion| !self.stands(promotion))
+            .map(|promotion| promotion.bucket)
+            .collect();
+        let split = joined.iter().filter(|set| set.iter().any(|bucket| held.contains(bucket)));
+        let split: Vec<_> = split.flatten().copied().collect();
+        held.extend(split);
         let mut effects = Vec::new();
-        for promotion in promotions {
+        for promotion in promotions.iter().filter(|promotion| !held.contains(&promotion.bucket)) {
             // The bucket may have been dropped meanwhile.
             let Some(bucket) = self.buckets.get_mut(&promotion.bucket) else { continue };
-            // The leader may have planned this promotion in a history that has been lost since.
-            let stands = |(vbucket, position): &(VbucketId, Position)| {
-                bucket.logs.includes(*vbucket, *position)
-            };
-            let frozen = bucket.info.rollback.as_ref().is_some_and(|r| r.resumes.is_none());
-            if frozen || !promotion.changes.iter().all(stands) {
-                continue;
-            }
             let mark = bucket.epochs.promote(promotion, self.steady_ms, epochs_max);
             effects.extend(mark.cloned().map(Effect::EpochPublished));
         }
         Ok((Outcome::Done, effects))
+    }
+
+    /// True if a bucket can be promoted. The leader may have planned the promotion in a history that has been lost since.
+    fn stands(&self, promotion: &Promotion) -> bool {
+        self.buckets.get(&promotion.bucket).is_some_and(|bucket| {
+            let frozen = bucket.info.rollback.as_ref().is_some_and(|r| r.resumes.is_none());
+            let in_history = |(vbucket, position): &(VbucketId, Position)| {
+                bucket.logs.includes(*vbucket, *position)
+            };
+            !frozen && promotion.changes.iter().all(in_history)
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
-use proto::model::commits::Committed;
+use proto::model::commits::TransactionEvent;
 
 /// Makes a batch visible that its log has.
 pub type ShowBatch = Box<dyn FnOnce() -> Result<()> + Send>;
@@ -24,7 +24,7 @@ pub struct Batch {
     /// The new record, if a branch began.
     pub record: Option<BucketRecord>,
     /// The transactions whose commits are among the mutations, in their order.
-    pub commits: Vec<Committed>,
+    pub commits: Vec<TransactionEvent>,
 }
 
 impl Batch {

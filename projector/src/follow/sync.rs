@@ -5,12 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::model::assignment::VbucketSet;
-use proto::model::cut::Cut;
-use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, LocalIndexId, NodeId};
 use proto::model::left_out::LeftOut;
-use proto::rpc::api::{Directory, SyncReply, SyncReport};
+use proto::rpc::api::{BucketReport, Directory, SyncReply, SyncReport};
 
 use super::retry::{new_retry, report};
 use crate::projector::Projector;
@@ -35,8 +32,8 @@ pub trait Reporter: Send + Sync + 'static {
     fn take_changed(&self) -> BTreeSet<BucketId>;
     /// All buckets.
     fn bucket_ids(&self) -> BTreeSet<BucketId>;
-    /// The vbuckets of a bucket that the projector owns, and the end of their durable history; `None` if there is nothing to report.
-    fn durable(&self, bucket: BucketId) -> Option<(VbucketSet, Cut)>;
+    /// The report of a bucket; `None` if there is nothing to report.
+    fn durable(&self, bucket: BucketId) -> Option<BucketReport>;
     /// The documents that indexes have left out.
     fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)>;
     /// Takes over the leader's answer.
@@ -68,8 +65,7 @@ pub async fn report_changes(projector: &impl Reporter) -> Infallible {
             }
         }
         due.append(&mut projector.take_changed());
-        let durable = |id: &BucketId| projector.durable(*id).map(|(kept, cut)| (*id, kept, cut));
-        let buckets: Vec<_> = due.iter().filter_map(durable).collect();
+        let buckets: Vec<_> = due.iter().filter_map(|id| projector.durable(*id)).collect();
         if buckets.is_empty() {
             due.clear();
             continue;
@@ -114,10 +110,9 @@ impl Reporter for Projector {
         Self::bucket_ids(self)
     }
 
-    fn durable(&self, bucket: BucketId) -> Option<(VbucketSet, Cut)> {
+    fn durable(&self, bucket: BucketId) -> Option<BucketReport> {
         let bucket = self.find(bucket).filter(|bucket| bucket.check_open().is_ok())?;
-        let SourceHistory { kept, durable, .. } = bucket.history();
-        (!kept.is_empty()).then_some((kept, durable))
+        bucket.report()
     }
 
     fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)> {

@@ -12,10 +12,10 @@ use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, TransactionId, TransactionPlace, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
-    CheckedWrites, CopyAnswer, CopyRequest, Documents, DocumentsRequest, HandOverPiece,
+    CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, HandOverPiece,
     HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, TransactionCommit,
-    TransactionStatus, TransactionWrite, TransactionWritten, Write, WriteKind, WriteReply,
-    WriteRequest,
+    TransactionFate, TransactionStatus, TransactionWrite, TransactionWritten, Write, WriteKind,
+    WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -56,11 +56,17 @@ const SAMPLE_BYTES: usize = 256 << 10;
 /// The number of documents in a sample.
 const SAMPLED_MAX: usize = 1000;
 
+/// The documents of some writes.
+fn ids_of(writes: &CheckedWrites) -> impl Iterator<Item = &str> + Clone {
+    writes.writes().iter().map(|write| &**write.id())
+}
+
 #[async_trait]
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
         let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
         let checked = self.checked(request.writes).await?;
+        bucket.unheld(ids_of(&checked)).await?;
         let bytes = queue_bytes(&checked);
         self.submit(bucket, bytes, |reply| Work::Write(checked, reply)).await
     }
@@ -68,6 +74,7 @@ impl ProjectorApi for Projector {
     async fn write_checked(&self, bucket: BucketId, writes: CheckedWrites) -> Result<WriteReply> {
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
         writes.check_lengths(self.config.document_bytes_max)?;
+        bucket.unheld(ids_of(&writes)).await?;
         self.submit(bucket, queue_bytes(&writes), |reply| Work::Write(writes, reply)).await
     }
 
@@ -97,16 +104,36 @@ impl ProjectorApi for Projector {
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
-        let list = |bucket: Arc<Bucket>| bucket.transactions.list(bucket.info.id, Instant::now());
+        let list = |bucket: Arc<Bucket>| {
+            let open = bucket.transactions.list(bucket.info.id, Instant::now());
+            open.into_iter().chain(bucket.list_prepared())
+        };
         Ok(buckets.flat_map(list).collect())
     }
 
-    async fn committed(&self, transaction: TransactionId) -> Result<Option<WriteReply>> {
+    async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
         Ok(self.find_commit(transaction))
     }
 
     async fn commit(&self, request: TransactionCommit) -> Result<WriteReply> {
         self.commit_transaction(request).await
+    }
+
+    async fn prepare(&self, joint: TransactionId, request: TransactionCommit) -> Result<u64> {
+        self.prepare_transaction(joint, request).await
+    }
+
+    async fn decide(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+        decision: Decision,
+    ) -> Result<WriteReply> {
+        self.decide_transaction(bucket, transaction, decision).await
+    }
+
+    async fn fate(&self, bucket: BucketId, transaction: TransactionId) -> Result<TransactionFate> {
+        self.fate_of_transaction(bucket, transaction).await
     }
 
     async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
@@ -163,6 +190,7 @@ impl ProjectorApi for Projector {
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
         let bucket = self.bucket(bucket).await?;
+        bucket.decided().await?;
         let ownership = bucket.ownership();
         let SourceHistory { durable, logs, mut kept } = bucket.history();
         // Another copy may have led before this was read.

@@ -22,7 +22,7 @@ use crate::source::writer::Writer;
 use crate::transactions::counts::Counts;
 use crate::transactions::limits::Limits;
 use crate::transactions::room::Room;
-use crate::{copies, follow, hand_over, maintenance, purge};
+use crate::{copies, follow, hand_over, maintenance, purge, resolve};
 
 /// A running projector. Dropping it ends its tasks and streams.
 pub struct Service {
@@ -120,7 +120,8 @@ impl Drop for Service {
 /// Starts the tasks of a projector, except the writers of its buckets.
 fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Vec<Task> {
     let own = || Arc::clone(projector);
-    let [registration, openings, sync, purge, maintained] = [own(), own(), own(), own(), own()];
+    let [registration, openings, sync, purge, maintained, joint] =
+        [own(), own(), own(), own(), own(), own()];
     vec![
         // They change buckets step by step: a bucket that was changed by half must not be served.
         env.spawn_service("projector catalog", follow::follow_catalog(own())),
@@ -138,6 +139,9 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
         env.spawn_restarted("projector sync", move || follow::sync_positions(Arc::clone(&sync))),
         env.spawn_restarted("projector maintenance", move || {
             maintenance::maintain(Arc::clone(&maintained), Arc::clone(&failed))
+        }),
+        env.spawn_restarted("projector joint commits", move || {
+            resolve::end_joint_commits(Arc::clone(&joint))
         }),
         env.spawn_restarted("projector purge", move || purge::purge_logs(Arc::clone(&purge))),
     ]

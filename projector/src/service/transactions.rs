@@ -28,7 +28,7 @@ use crate::source::kind::WriteCall;
 use crate::source::writer::Work;
 use crate::transactions::limits::Limits;
 use crate::transactions::looked_up::LOOK_UP_ABOVE;
-use crate::transactions::open::{Committing, OwnDocuments, WriteIn};
+use crate::transactions::open::{Committing, OwnDocuments, WriteIn, not_open};
 use crate::transactions::snapshot::Snapshot;
 
 /// How long a call waits for the stability timestamp of its snapshot. The reader knows it already, so it is on its way.
@@ -75,12 +75,40 @@ impl Projector {
         &self,
         request: TransactionCommit,
     ) -> Result<WriteReply> {
-        let TransactionCommit { bucket, transaction, place, snapshot, behind } = request;
+        let TransactionCommit { bucket, transaction, behind, .. } = request;
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let committing = match self.committing(&bucket, request).await {
+            // A transaction ends behind its commit, so one that is not open has its fate.
+            Err(_) if !bucket.transactions.is_open(transaction) => {
+                return answer_again(&bucket, (transaction, behind));
+            }
+            committing => committing?,
+        };
+        let Some(committing) = committing else {
+            let position = WritePosition { bucket: bucket.info.id, positions: Vec::new() };
+            return Ok(WriteReply { affected: 0, position });
+        };
+        // Whoever holds a document of it is about to change it: then it is refused sooner or later.
+        bucket.unheld(committing.changes.iter().map(|changed| &*changed.mutation.id)).await.ok();
+        let bytes = committing.bytes();
+        // Its bytes are in memory already.
+        let work = |reply| Work::Commit(Box::new(committing), reply);
+        let committed = self.queue_held(bucket, bytes, work).await;
+        self.transaction_counts.commit_ended(&committed);
+        committed
+    }
+
+    /// Begins the commit of a transaction, up to its turn. `None` if it has changed nothing.
+    pub(super) async fn committing(
+        &self,
+        bucket: &Arc<Bucket>,
+        request: TransactionCommit,
+    ) -> Result<Option<Committing>> {
+        let TransactionCommit { transaction, place, snapshot, participants, .. } = request;
         if place.0 > 0 && !bucket.transactions.is_open(transaction) {
-            return answer_again(&bucket, (transaction, behind));
+            return Err(not_open(transaction, place));
         }
-        let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await;
+        let snapshot = self.snapshot(bucket, Some(transaction), snapshot).await;
         let (snapshot, failed) = match snapshot {
             Ok(snapshot) => (snapshot, None),
             Err(error) => (None, Some(error)),
@@ -91,31 +119,17 @@ impl Projector {
             true => self.env.blocking(begin).await,
             false => begin(),
         };
-        let committing = match committing {
-            // A transaction ends behind its commit, so one that is not open has its fate.
-            Err(_) if !bucket.transactions.is_open(transaction) => {
-                return answer_again(&bucket, (transaction, behind));
-            }
-            committing => committing?,
-        };
+        let committing = committing?;
         if let Some(error) = failed {
             return Err(error);
         }
-        let Some(committing) = committing else {
-            let position = WritePosition { bucket: bucket.info.id, positions: Vec::new() };
-            return Ok(WriteReply { affected: 0, position });
-        };
-        let committing = self.looked_up(&bucket, committing).await?;
-        self.wait_published(&bucket).await?;
-        let bytes = committing.bytes();
+        let Some(committing) = committing else { return Ok(None) };
+        let committing = self.looked_up(bucket, committing.over(participants)).await?;
+        self.wait_published(bucket).await?;
         // Other copies may have joined since it was written.
         let limits = self.transaction_limits.in_bucket(bucket.links.is_alone());
-        limits.check_commit(transaction, bytes)?;
-        // Its bytes are in memory already.
-        let work = |reply| Work::Commit(Box::new(committing), reply);
-        let committed = self.queue_held(bucket, bytes, work).await;
-        self.transaction_counts.commit_ended(&committed);
-        committed
+        limits.check_commit(transaction, committing.bytes())?;
+        Ok(Some(committing))
     }
 
     /// Looks the documents of a large commit up before its turn.
@@ -149,15 +163,15 @@ impl Projector {
     }
 
     /// See [`proto::rpc::api::ProjectorApi::committed`].
-    pub(super) fn find_commit(&self, transaction: TransactionId) -> Option<WriteReply> {
+    pub(super) fn find_commit(&self, transaction: TransactionId) -> Vec<WriteReply> {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
         let led = buckets.filter(|bucket| bucket.is_led());
-        let mut found = led.filter_map(|bucket| {
+        let found = led.filter_map(|bucket| {
             let committed = bucket.committed(transaction)?;
             bucket.check_open().ok()?;
             Some(reply_of(&bucket, committed))
         });
-        found.next()
+        found.collect()
     }
 
     /// The moment of an epoch, which may be known in a moment. A transaction that has it knows it.
@@ -203,7 +217,7 @@ impl Projector {
 }
 
 /// Answers the commit of a transaction that is not open, by what became of it.
-fn answer_again(
+pub(super) fn answer_again(
     bucket: &Bucket,
     (transaction, behind): (TransactionId, u64),
 ) -> Result<WriteReply> {
@@ -228,7 +242,7 @@ fn answer_again(
     }
 }
 
-fn reply_of(bucket: &Bucket, committed: Committed) -> WriteReply {
+pub(super) fn reply_of(bucket: &Bucket, committed: Committed) -> WriteReply {
     let Committed { affected, positions, .. } = committed;
     WriteReply { affected, position: WritePosition { bucket: bucket.info.id, positions } }
 }

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proto::lock::lock;
 use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::bucket::BucketInfo;
-use proto::model::commits::{Committed, Fate, NewestCommits};
+use proto::model::commits::{Committed, Fate, NewestCommits, TransactionEvent};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
-use proto::model::ids::{Seqno, TransactionId, VbucketId};
+use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use tokio::sync::watch;
 
 use proto::Result;
@@ -24,6 +24,7 @@ use super::ahead::Positions;
 use super::backlog::Unpublished;
 use super::gate::Gate;
 use super::head::{Head, HeadPosition};
+use super::joint::JointState;
 use super::links::Links;
 use super::serving::Serving;
 use crate::transactions::open::Transactions;
@@ -51,6 +52,7 @@ pub struct Bucket {
 }
 
 pub(super) struct SourceState {
+    pub(super) bucket: BucketId,
     pub(super) durable: Cut,
     /// The failover logs of all stored vbuckets.
     pub(super) logs: FailoverLogs,
@@ -61,7 +63,8 @@ pub(super) struct SourceState {
     /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
     joined_at: JoinedAt,
     given_up: BTreeMap<VbucketId, Branches>,
-    commits: NewestCommits,
+    pub(super) commits: NewestCommits,
+    pub(super) joint: JointState,
     /// Counts the losses of history.
     losses: u64,
     head: Head,
@@ -91,6 +94,7 @@ impl Bucket {
             seqno: *seqno,
         });
         let state = SourceState {
+            bucket: info.id,
             durable: Cut::from_positions(positions.collect()),
             owned_logs: Arc::new(FailoverLogs::new(branches.clone()).of(&ownership.owned)),
             logs: FailoverLogs::new(branches),
@@ -100,6 +104,7 @@ impl Bucket {
             joined_at: BTreeMap::new(),
             given_up,
             commits,
+            joint: JointState::default(),
             losses: 0,
             head: Head::new(head_bytes_max),
             epochs: VecDeque::new(),
@@ -274,11 +279,13 @@ impl Bucket {
         &self,
         mutations: Vec<Arc<Mutation>>,
         branches: Option<Vec<Branches>>,
-        commits: &[Committed],
+        commits: &[TransactionEvent],
     ) {
         let bytes = mutations.iter().map(|mutation| mutation.bytes()).sum();
         let last = mutations.last().map(|mutation| (mutation.vbucket, mutation.seqno));
         let mut state = self.state();
+        let SourceState { joint, durable, .. } = &mut *state;
+        joint.note(commits, durable);
         if let Some((vbucket, seqno)) = last {
             state.unpublished.add(vbucket, seqno, bytes);
         }
@@ -291,7 +298,7 @@ impl Bucket {
             state.durable.set(mutation.vbucket, position);
             state.head.push(mutation);
         }
-        commits.iter().for_each(|committed| state.commits.add(committed));
+        commits.iter().for_each(|event| state.commits.add(event));
         state.head.trim();
         drop(state);
         self.changed.send_modify(|count| *count += 1);
@@ -307,6 +314,7 @@ impl Bucket {
             state.commits.go_back(*vbucket, *seqno);
         }
         state.losses += 1;
+        state.joint.forget_cuts();
         state.head.clear();
         drop(state);
         self.wake();
@@ -337,10 +345,10 @@ impl Bucket {
     }
 
     /// Adds mutations that the leading copy has numbered. Nobody reads them here.
-    pub fn extend(&self, mutations: &[Arc<Mutation>], commits: &[Committed]) {
+    pub fn extend(&self, mutations: &[Arc<Mutation>], commits: &[TransactionEvent]) {
         let mut state = self.state();
         mutations.iter().for_each(|mutation| state.set_end(mutation.vbucket, mutation.seqno));
-        commits.iter().for_each(|committed| state.commits.add(committed));
+        commits.iter().for_each(|event| state.commits.add(event));
     }
 
     /// Sets the ends of vbuckets that are not owned.

@@ -30,6 +30,7 @@ mod check;
 pub mod embedded;
 pub mod gate;
 pub mod head;
+pub(crate) mod joint;
 pub mod kind;
 pub mod links;
 mod pending;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::model::commits::{Committed, NewestCommits};
+use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::cut::Position;
 use proto::model::history::Branches;
 
@@ -36,10 +36,22 @@ impl PendingChanges {
         self.changes.mutations.push(Arc::new(mutation));
     }
 
-    /// Adds the commit of a transaction whose mutations were added.
-    pub(super) fn commit(&mut self, committed: Committed) {
-        self.commits.add(&committed);
-        self.changes.commits.push(committed);
+    /// Adds what becomes of a transaction. If it is committed, its mutations were added.
+    pub(super) fn transaction(&mut self, event: TransactionEvent) {
+        self.commits.add(&event);
+        self.changes.commits.push(event);
+    }
+
+    /// Notes the joint commits that are open no longer, beside what the group changes anyhow.
+    pub(super) fn settle(&mut self) {
+        if self.commits.joint().is_empty() || self.changes.is_empty() {
+            return;
+        }
+        for transaction in self.bucket.settled() {
+            if self.commits.joint().find_open(transaction).is_some() {
+                self.transaction(TransactionEvent::Settled(transaction));
+            }
+        }
     }
 
     /// The group's last mutation of an id.

@@ -22,16 +22,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_channel::Receiver;
 use proto::env::{Env, TaskPolicy};
 use proto::flow::Reservation;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, TransactionId};
 use proto::plant::{self, Plant};
-use proto::rpc::api::{CheckedWrites, PushReply, WriteReply};
+use proto::rpc::api::{CheckedWrites, Decision, PushReply, WriteReply};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 
 use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
-use super::embedded::{commit, numbering};
+use super::embedded::{commit, joint, numbering};
 use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
@@ -81,6 +81,10 @@ pub enum Work {
     Write(CheckedWrites, oneshot::Sender<Result<WriteReply>>),
     /// The changes of a transaction to number and write, all or none.
     Commit(Box<Committing>, oneshot::Sender<Result<WriteReply>>),
+    /// The changes of a transaction to prepare, and its number in the deciding bucket.
+    Prepare(TransactionId, Box<Committing>, oneshot::Sender<Result<u64>>),
+    /// The outcome of a prepared transaction.
+    Decide(TransactionId, Decision, oneshot::Sender<Result<WriteReply>>),
     /// Numbered mutations, up to the first that does not fit, then the error that validation has found in the
     /// request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
@@ -187,6 +191,7 @@ impl Writer {
         for job in jobs {
             answers.push((group.stage(job.work), job.room));
         }
+        group.pending.settle();
         let PendingChanges { changes, next, branches, commits, .. } = group.pending;
         turn.put(Positions { next, branches, commits });
         let (batch, is_shown) = (Arc::new(changes), Arc::new(AtomicBool::new(false)));
@@ -290,6 +295,12 @@ fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<
     })
 }
 
+/// Ends a transaction when its caller learns the outcome. One whose group has failed never ends here: the log may have it, and the next
+/// opening of the bucket tells.
+fn ended(committing: Box<Committing>, answer: Answer) -> Answer {
+    Box::new(move |committed| answer(committed.map_err(|error| committing.in_doubt(error))))
+}
+
 /// A group while it is built.
 struct Group<'s> {
     store: &'s dyn DocumentStore,
@@ -304,7 +315,9 @@ impl Group<'_> {
         let removed = bucket.refusal();
         match work {
             Work::Write(writes, reply) => {
-                let outcome = match removed {
+                let ids = writes.writes().iter().map(|write| &**write.id());
+                let refused = removed.or_else(|| joint::check_unheld(pending, ids).err());
+                let outcome = match refused {
                     Some(error) => Err(error),
                     None => {
                         let mut exists = |document: &str| match ahead.newest(document) {
@@ -321,13 +334,21 @@ impl Group<'_> {
                     Some(error) => Err(error),
                     None => commit::commit(pending, (&mut **ahead, *store), &committing),
                 };
-                let answered = answer(reply, outcome);
-                Box::new(move |committed| {
-                    // The transaction has ended when its caller learns the outcome. One whose group has failed never ends here: the log may
-                    // have it, and the next opening of the bucket tells.
-                    let committed = committed.map_err(|error| committing.in_doubt(error));
-                    answered(committed);
-                })
+                ended(committing, answer(reply, outcome))
+            }
+            Work::Prepare(number, committing, reply) => {
+                let outcome = match removed {
+                    Some(error) => Err(error),
+                    None => joint::prepare(pending, (&mut **ahead, *store), (number, &committing)),
+                };
+                ended(committing, answer(reply, outcome))
+            }
+            Work::Decide(transaction, decision, reply) => {
+                let outcome = match removed {
+                    Some(error) => Err(error),
+                    None => joint::decide(pending, transaction, decision),
+                };
+                answer(reply, outcome)
             }
             // The loop never puts this kind into a group.
             Work::Exclusive(_) | Work::Brief(_) => Box::new(|_| ()),

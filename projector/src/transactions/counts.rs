@@ -46,6 +46,13 @@ impl Counts {
         };
     }
 
+    /// Counts the end of a transaction that was to be prepared.
+    pub fn prepare_ended(&self, prepared: &Result<u64>) {
+        if prepared.as_ref().is_err_and(|error| error.code == ErrorCode::Conflict) {
+            self.conflicts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a transaction that a call has rolled back.
     pub fn add_aborted(&self) {
         self.aborted.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The open transactions of one bucket, and the calls that change them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use super::looked_up::LookedUp;
 use super::snapshot::Snapshot;
 use super::transaction::{Changed, Transaction};
 use crate::effects::effects;
+
+/// Refused transactions that are remembered: a call of one that is late comes within seconds.
+const REFUSED_MAX: usize = 256;
 
 /// A write in a transaction.
 pub struct WriteIn<'w> {
@@ -51,6 +54,8 @@ pub struct Committing {
     pub snapshot: Option<Snapshot>,
     /// What was looked up before its turn.
     pub looked_up: Option<LookedUp>,
+    /// All buckets that it has changed, if there are several.
+    pub participants: Vec<BucketId>,
     /// True if the group of the commit has failed.
     is_in_doubt: bool,
     transactions: Arc<Transactions>,
@@ -62,6 +67,12 @@ impl Committing {
     /// The same, with what was looked up.
     pub fn with(mut self, looked_up: Option<LookedUp>) -> Self {
         self.looked_up = looked_up;
+        self
+    }
+
+    /// The same, over several buckets.
+    pub fn over(mut self, participants: Vec<BucketId>) -> Self {
+        self.participants = participants;
         self
     }
 
@@ -103,6 +114,8 @@ pub(super) struct State {
     /// Counts the transactions that have ended.
     pub(super) ended: u64,
     begun: u64,
+    /// The last transactions of which somebody was told that they will not be committed, oldest first. None of them begins again.
+    refused: VecDeque<TransactionId>,
     /// True if the bucket is gone: no transaction begins.
     is_closed: bool,
 }
@@ -307,10 +320,31 @@ impl Transactions {
             changes,
             snapshot,
             looked_up: None,
+            participants: Vec::new(),
             is_in_doubt: false,
             transactions,
             of,
         }))
+    }
+
+    /// True if a transaction is open. If it is not, it does not begin any more.
+    pub fn is_open_or_refused(&self, id: TransactionId) -> bool {
+        let mut state = self.state();
+        if state.open.contains_key(&id) {
+            return true;
+        }
+        if !state.refused.contains(&id) {
+            state.refused.push_back(id);
+            if state.refused.len() > REFUSED_MAX {
+                state.refused.pop_front();
+            }
+        }
+        false
+    }
+
+    /// True if somebody was told that a transaction will not be committed.
+    pub fn is_refused(&self, id: TransactionId) -> bool {
+        self.state().refused.contains(&id)
     }
 
     /// True if a transaction is open.
@@ -406,7 +440,7 @@ impl State {
         now: Instant,
     ) -> Result<&mut Transaction> {
         if !self.open.contains_key(&id) {
-            if self.is_closed {
+            if self.is_closed || self.refused.contains(&id) {
                 return Err(not_open(id, TransactionPlace(0)));
             }
             limits.check_open(bucket, self.open.len())?;
@@ -441,7 +475,7 @@ impl State {
 }
 
 /// The error for a transaction that is not as its caller believes.
-fn not_open(id: TransactionId, place: TransactionPlace) -> Error {
+pub fn not_open(id: TransactionId, place: TransactionPlace) -> Error {
     let what = format!(
         "transaction {id} is not open at place {place} here: its projector was restarted or gave it up"
     );

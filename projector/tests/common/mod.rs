@@ -168,7 +168,7 @@ impl CoordinatorApi for Script {
         Ok(Outcome::Done)
     }
     async fn sync(&self, report: SyncReport) -> Result<SyncReply> {
-        let told = report.buckets.into_iter().map(|(bucket, _, cut)| (bucket, cut));
+        let told = report.buckets.into_iter().map(|report| (report.bucket, report.cut));
         self.synced.lock().unwrap().extend(told);
         Ok(SyncReply::default())
     }

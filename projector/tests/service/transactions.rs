@@ -62,6 +62,7 @@ impl<'w> Session<'w> {
             place: self.place,
             snapshot: self.snapshot,
             behind: self.behind,
+            participants: Vec::new(),
         };
         self.world.projector().commit(request).await
     }

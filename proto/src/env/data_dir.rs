@@ -48,16 +48,16 @@ pub fn check_version(fs: &dyn FileSystem, dir: &Path, version: &str, has_data: b
     ))
 }
 
-/// The same, for a layout that goes on from an earlier one: a directory of that one gets the new version before anything else of it
+/// The same, for a layout that goes on from earlier ones: a directory of one of these gets the new version before anything else of it
 /// is changed.
 pub fn check_version_or_earlier(
     fs: &dyn FileSystem,
     dir: &Path,
-    (earlier, version): (&str, &str),
+    (earlier, version): (&[&str], &str),
     has_data: bool,
 ) -> Result<()> {
     let path = dir.join("VERSION");
-    if read_text(fs, &path)?.as_deref() == Some(earlier) {
+    if read_text(fs, &path)?.is_some_and(|found| earlier.contains(&&*found)) {
         return replace(fs, &path, version);
     }
     check_version(fs, dir, version, has_data)

@@ -6,13 +6,19 @@
 //! - Commits are counted. A transaction learns the count when it begins, and asks with it. If everything that was
 //!   committed since is still known, a transaction that is not among it was never committed.
 //! - A bucket that goes back forgets the commits that it loses.
+//!
+//! Commits over several buckets ([`super::joint`]) are remembered beside them, until an epoch has them.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::cut::Position;
 use super::ids::{Seqno, TransactionId, VbucketId};
+use super::joint::{JointCommit, JointCommits, Prepared};
 
 /// Commits that a bucket remembers. Those of less than a second, if writers commit as fast as they can.
 const COMMITS_MAX: usize = 1 << 10;
@@ -31,6 +37,28 @@ pub struct Committed {
     pub positions: Vec<(VbucketId, Position)>,
 }
 
+impl Committed {
+    /// True if it has changed a vbucket behind a seqno.
+    pub fn reaches_behind(&self, vbucket: VbucketId, seqno: Seqno) -> bool {
+        self.positions.iter().any(|(of, end)| *of == vbucket && end.seqno > seqno)
+    }
+}
+
+/// What the log of a bucket tells of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TransactionEvent {
+    /// It was committed, and has changed nothing in other buckets.
+    Committed(Committed),
+    /// It was prepared.
+    Prepared(Arc<Prepared>),
+    /// It was committed, in other buckets too. It is not prepared any more.
+    Joint(JointCommit),
+    /// It was rolled back after it was prepared.
+    RolledBack(TransactionId),
+    /// An epoch has it, so it is open no longer.
+    Settled(TransactionId),
+}
+
 /// The fate of a transaction that is not open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -43,7 +71,7 @@ pub enum Fate {
 }
 
 /// The newest commits of a bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NewestCommits {
     /// The number of commits so far.
     count: u64,
@@ -53,6 +81,8 @@ pub struct NewestCommits {
     newest: VecDeque<(u64, Committed)>,
     /// Positions of all these.
     positions: usize,
+    /// The prepared transactions and the open joint commits. They come last: earlier builds wrote none.
+    joint: JointCommits,
 }
 
 impl NewestCommits {
@@ -61,8 +91,26 @@ impl NewestCommits {
         self.count
     }
 
-    /// Adds a commit.
-    pub fn add(&mut self, committed: &Committed) {
+    /// The prepared transactions and the open joint commits.
+    pub fn joint(&self) -> &JointCommits {
+        &self.joint
+    }
+
+    /// Adds what the log tells.
+    pub fn add(&mut self, event: &TransactionEvent) {
+        match event {
+            TransactionEvent::Committed(committed) => self.add_commit(committed),
+            TransactionEvent::Prepared(prepared) => self.joint.prepare(prepared),
+            TransactionEvent::Joint(joint) => {
+                self.add_commit(&joint.committed);
+                self.joint.commit(joint);
+            }
+            TransactionEvent::RolledBack(transaction) => self.joint.roll_back(*transaction),
+            TransactionEvent::Settled(transaction) => self.joint.settle(*transaction),
+        }
+    }
+
+    fn add_commit(&mut self, committed: &Committed) {
         self.count += 1;
         self.positions += committed.positions.len();
         self.newest.push_back((self.count, committed.clone()));
@@ -81,7 +129,8 @@ impl NewestCommits {
     /// The commit of a transaction, if it is remembered.
     pub fn find(&self, transaction: TransactionId) -> Option<&Committed> {
         let mut newest = self.newest.iter().rev().map(|(_, committed)| committed);
-        newest.find(|committed| committed.transaction == transaction)
+        let newest = newest.find(|committed| committed.transaction == transaction);
+        newest.or_else(|| self.joint.find_open(transaction).map(|joint| &joint.committed))
     }
 
     /// The fate of a transaction that began behind so many commits.
@@ -96,18 +145,47 @@ impl NewestCommits {
 
     /// Forgets the commits that a vbucket loses by going back.
     pub fn go_back(&mut self, vbucket: VbucketId, to: Seqno) {
-        let is_lost = |(_, committed): &(u64, Committed)| {
-            committed.positions.iter().any(|(of, end)| *of == vbucket && end.seqno > to)
-        };
-        self.newest.retain(|commit| !is_lost(commit));
+        self.newest.retain(|(_, committed)| !committed.reaches_behind(vbucket, to));
+        self.joint.go_back(vbucket, to);
         self.positions = self.newest.iter().map(|(_, kept)| kept.positions.len()).sum();
+    }
+}
+
+const FIELDS: [&str; 5] = ["count", "forgotten_to", "newest", "positions", "joint"];
+
+impl<'de> Deserialize<'de> for NewestCommits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_struct("NewestCommits", &FIELDS, Fields)
+    }
+}
+
+/// Reads the fields. Where earlier builds have stored them, they are the end of their body, and the last one is missing.
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = NewestCommits;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the newest commits")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<NewestCommits, A::Error> {
+        let missing = |n: usize| A::Error::invalid_length(n, &"the newest commits");
+        Ok(NewestCommits {
+            count: fields.next_element()?.ok_or_else(|| missing(0))?,
+            forgotten_to: fields.next_element()?.ok_or_else(|| missing(1))?,
+            newest: fields.next_element()?.ok_or_else(|| missing(2))?,
+            positions: fields.next_element()?.ok_or_else(|| missing(3))?,
+            joint: fields.next_element().ok().flatten().unwrap_or_default(),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::Vbuuid;
+    use crate::model::ids::{BucketId, Vbuuid};
+    use crate::model::joint::PreparedChange;
 
     fn commit(n: u64, vbuckets: u16) -> Committed {
         let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(n) };
@@ -117,8 +195,61 @@ mod tests {
 
     fn after(commits: impl IntoIterator<Item = Committed>) -> NewestCommits {
         let mut newest = NewestCommits::default();
-        commits.into_iter().for_each(|commit| newest.add(&commit));
+        let events = commits.into_iter().map(TransactionEvent::Committed);
+        events.for_each(|event| newest.add(&event));
         newest
+    }
+
+    fn joint(n: u64) -> TransactionEvent {
+        let participants = vec![BucketId(1), BucketId(2)];
+        TransactionEvent::Joint(JointCommit { committed: commit(n, 2), participants })
+    }
+
+    fn prepared(n: u64) -> TransactionEvent {
+        let change = |id: &str| PreparedChange { id: id.into(), document: None };
+        TransactionEvent::Prepared(Arc::new(Prepared {
+            transaction: TransactionId(n),
+            participants: vec![BucketId(1), BucketId(2)],
+            changes: vec![change("a"), change("b")],
+        }))
+    }
+
+    #[test]
+    fn a_prepared_transaction_holds_its_documents_until_its_outcome_is_known() {
+        let mut newest = NewestCommits::default();
+        [prepared(1), prepared(2)].iter().for_each(|event| newest.add(event));
+        assert!(newest.joint().holder("a").is_some() && newest.joint().holder("c").is_none());
+        newest.add(&TransactionEvent::RolledBack(TransactionId(1)));
+        newest.add(&joint(2));
+        assert!(newest.joint().holder("a").is_none());
+        assert_eq!(newest.fate(TransactionId(1), 0), Fate::RolledBack);
+        assert_eq!(newest.fate(TransactionId(2), 0), Fate::Committed(commit(2, 2)));
+    }
+
+    #[test]
+    fn an_open_joint_commit_is_remembered_behind_any_number_of_others() {
+        let mut newest = NewestCommits::default();
+        newest.add(&joint(1));
+        let others =
+            (2..=COMMITS_MAX as u64 + 10).map(|n| TransactionEvent::Committed(commit(n, 1)));
+        others.for_each(|event| newest.add(&event));
+        assert_eq!(newest.fate(TransactionId(1), 0), Fate::Committed(commit(1, 2)));
+        newest.add(&TransactionEvent::Settled(TransactionId(1)));
+        assert_eq!(newest.fate(TransactionId(1), 0), Fate::Forgotten);
+        newest.add(&joint(2_000_000));
+        newest.go_back(VbucketId(0), Seqno(1));
+        assert!(newest.joint().is_empty());
+    }
+
+    #[test]
+    fn commits_that_an_earlier_build_has_stored_are_read() {
+        let mut newest = after((1..=5).map(|n| commit(n, 2)));
+        let whole = postcard::to_stdvec(&newest).unwrap();
+        let earlier = &whole[..whole.len() - postcard::to_stdvec(&newest.joint).unwrap().len()];
+        assert_eq!(postcard::from_bytes::<NewestCommits>(earlier).unwrap(), newest);
+        newest.add(&prepared(6));
+        let whole = postcard::to_stdvec(&newest).unwrap();
+        assert_eq!(postcard::from_bytes::<NewestCommits>(&whole).unwrap(), newest);
     }
 
     #[test]
@@ -152,7 +283,7 @@ mod tests {
         newest.go_back(VbucketId(1), Seqno(3));
         assert_eq!(newest.fate(TransactionId(4), 0), Fate::RolledBack);
         assert_eq!(newest.fate(TransactionId(3), 0), Fate::Committed(commit(3, 2)));
-        newest.add(&commit(6, 2));
+        newest.add(&TransactionEvent::Committed(commit(6, 2)));
         assert_eq!(newest.count(), 6, "numbers are never used twice");
     }
 }

@@ -13,6 +13,7 @@ pub mod history;
 pub mod identity;
 pub mod ids;
 pub mod index;
+pub mod joint;
 pub mod left_out;
 pub mod moves;
 pub mod node;

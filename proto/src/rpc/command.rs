@@ -245,6 +245,13 @@ pub enum Command {
         /// The change.
         change: CopiesChange,
     },
+    /// [`Command::PromoteEpochs`] with commits that several buckets have in common.
+    PromoteJoined {
+        /// The timestamps.
+        promotions: Vec<Promotion>,
+        /// Sets of buckets: either each bucket of a set gets its timestamp, or none.
+        joined: Vec<Vec<BucketId>>,
+    },
 }
 
 /// A new stability timestamp of one bucket.

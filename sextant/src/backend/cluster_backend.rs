@@ -287,27 +287,33 @@ impl Backend for ClusterBackend {
         Ok(Box::new(Pin(self.calls.router.pin_bucket(bucket, timeout_ms).await?)))
     }
 
-    fn begin(&self, bucket: &Arc<BucketInfo>, owner: &str) -> Arc<dyn BucketTransaction> {
-        let calls = self.calls.clone();
-        Arc::new(ClusterTransaction::new(calls, &self.env, Arc::clone(bucket), owner))
+    fn begin(
+        &self,
+        bucket: &Arc<BucketInfo>,
+        owner: &str,
+        id: Option<TransactionId>,
+    ) -> Arc<dyn BucketTransaction> {
+        let (calls, bucket) = (self.calls.clone(), Arc::clone(bucket));
+        Arc::new(ClusterTransaction::new(calls, &self.env, bucket, (owner, id)))
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
         Ok(open_transactions(&self.calls).await.into_iter().map(|(_, status)| status).collect())
     }
 
-    async fn committed(&self, transaction: TransactionId) -> Result<Option<WriteReply>> {
+    async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
         find_commit(&self.calls, transaction).await
     }
 
     async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool> {
+        let mut is_found = false;
         for (source, status) in open_transactions(&self.calls).await {
             if status.transaction == transaction {
                 source.abort(status.bucket, transaction).await?;
-                return Ok(true);
+                is_found = true;
             }
         }
-        Ok(false)
+        Ok(is_found)
     }
 
     async fn get_in(

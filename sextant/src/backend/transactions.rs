@@ -12,10 +12,10 @@ use futures::future::join_all;
 use proto::env::{Env, Task};
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::{Epoch, TransactionId, TransactionPlace};
+use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::model::node::Role;
 use proto::rpc::api::{
-    CheckedWrites, OWNER_BYTES_MAX, ProjectorApi, TRANSACTION_KEPT_MS, TransactionCommit,
+    CheckedWrites, Decision, OWNER_BYTES_MAX, ProjectorApi, TRANSACTION_KEPT_MS, TransactionCommit,
     TransactionStatus, TransactionWrite, WriteReply,
 };
 use proto::rpc::scan::OwnView;
@@ -86,27 +86,26 @@ fn in_doubt(error: Error) -> Error {
     Error::new(ErrorCode::InDoubt, message).with_hint("look at the data before you write again")
 }
 
-/// What the commit of a transaction wrote. An error if it is not found and a projector does not answer.
+/// What the commit of a transaction wrote in its buckets. An error if none is found and a projector does not answer.
 pub(super) async fn find_commit(
     calls: &SourceCalls,
     transaction: TransactionId,
-) -> Result<Option<WriteReply>> {
+) -> Result<Vec<WriteReply>> {
     let catalog = calls.router.catalog();
     let projectors = catalog.nodes.values().filter(|node| node.role == Role::Projector);
     let asked = projectors.map(|node| {
         let source = calls.directory.projector(node);
         async move { (node.id, timeout(LIST_WAIT, source.committed(transaction)).await) }
     });
-    let mut silent = None;
+    let (mut silent, mut found) = (None, Vec::new());
     for (node, answer) in join_all(asked).await {
         match answer {
-            Ok(Ok(Some(reply))) => return Ok(Some(reply)),
-            Ok(Ok(None)) => {}
+            Ok(Ok(replies)) => found.extend(replies),
             Ok(Err(_)) | Err(_) => silent = Some(node),
         }
     }
-    match silent {
-        None => Ok(None),
+    match silent.filter(|_| found.is_empty()) {
+        None => Ok(found),
         Some(node) => Err(Error::unavailable(format!(
             "projector {node} does not answer, and may know transaction {transaction}"
         ))),
@@ -132,8 +131,14 @@ pub(super) struct ClusterTransaction {
 
 impl ClusterTransaction {
     /// A transaction of which the projector knows nothing yet.
-    pub fn new(calls: SourceCalls, env: &Env, bucket: Arc<BucketInfo>, owner: &str) -> Self {
-        let id = TransactionId(env.random.next_u64() >> (u64::BITS - ID_BITS));
+    pub fn new(
+        calls: SourceCalls,
+        env: &Env,
+        bucket: Arc<BucketInfo>,
+        (owner, id): (&str, Option<TransactionId>),
+    ) -> Self {
+        let draw = || TransactionId(env.random.next_u64() >> (u64::BITS - ID_BITS));
+        let id = id.unwrap_or_else(draw);
         let mut owner = format!("{owner}, router {}", calls.router.node());
         while owner.len() > OWNER_BYTES_MAX {
             owner.pop();
@@ -169,12 +174,26 @@ impl ClusterTransaction {
         *keeper = Some(self.env.spawn_request("open transaction", keep));
     }
 
-    /// Asks for the commit until there is an answer: a commit whose answer was lost has the same answer again.
-    async fn ask_to_commit(&self, request: TransactionCommit) -> Result<WriteReply> {
+    fn commit_of(&self, snapshot: Option<Epoch>, participants: &[BucketId]) -> TransactionCommit {
+        TransactionCommit {
+            bucket: self.bucket.id,
+            transaction: self.id,
+            place: self.place(),
+            snapshot,
+            behind: self.behind.load(Ordering::Relaxed),
+            participants: participants.to_vec(),
+        }
+    }
+
+    /// Asks for a step of a commit until there is an answer: one whose answer was lost has the same answer again.
+    async fn ask<T, F: Future<Output = Result<T>>>(
+        &self,
+        step: impl Fn(Arc<dyn ProjectorApi>) -> F,
+    ) -> Result<T> {
         let deadline = Instant::now() + COMMIT_WAIT;
         let mut first: Option<Error> = None;
         loop {
-            let asked = async { self.calls.source(&self.bucket)?.commit(request.clone()).await };
+            let asked = async { step(self.calls.source(&self.bucket)?).await };
             let answer = timeout_at(deadline + ANSWER_WAIT, asked).await;
             let error = match answer.unwrap_or_else(|_| Err(silent())) {
                 Err(error) if asks_again(&error) => error,
@@ -258,18 +277,46 @@ impl BucketTransaction for ClusterTransaction {
         Ok(())
     }
 
-    async fn commit(&self, snapshot: Option<Epoch>) -> Result<WriteReply> {
-        let request = TransactionCommit {
-            bucket: self.bucket.id,
-            transaction: self.id,
-            place: self.place(),
-            snapshot,
-            behind: self.behind.load(Ordering::Relaxed),
+    async fn commit(
+        &self,
+        snapshot: Option<Epoch>,
+        participants: &[BucketId],
+    ) -> Result<WriteReply> {
+        let request = self.commit_of(snapshot, participants);
+        let commit = |source: Arc<dyn ProjectorApi>| {
+            let request = request.clone();
+            async move { source.commit(request).await }
         };
-        let committed = self.calls.counted(self.ask_to_commit(request)).await;
+        let committed = self.calls.counted(self.ask(commit)).await;
         // Whatever the outcome: a commit that is refused has rolled the transaction back.
         self.end();
         committed
+    }
+
+    async fn prepare(
+        &self,
+        snapshot: Option<Epoch>,
+        joint: TransactionId,
+        participants: &[BucketId],
+    ) -> Result<u64> {
+        let request = self.commit_of(snapshot, participants);
+        let prepare = |source: Arc<dyn ProjectorApi>| {
+            let request = request.clone();
+            async move { source.prepare(joint, request).await }
+        };
+        let prepared = self.ask(prepare).await;
+        // What is prepared has an end of its own.
+        self.end();
+        prepared
+    }
+
+    async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply> {
+        let bucket = self.bucket.id;
+        let decide = |source: Arc<dyn ProjectorApi>| {
+            let decision = decision.clone();
+            async move { source.decide(bucket, joint, decision).await }
+        };
+        self.calls.counted(self.ask(decide)).await
     }
 }
 

@@ -8,6 +8,7 @@ use projector::inspect::{
     ItemContent, ItemInfo as ChangeInfo, describe_changes, describe_checkpoint,
 };
 use proto::env::Env;
+use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use storage::fragment::{self, BlockInfo, FragmentInfo};
@@ -226,12 +227,34 @@ fn change_line(item: &ChangeInfo) -> String {
             format!("{documents} copied documents of vbucket {vbucket}")
         }
         ItemContent::Purge { points } => format!("{} vbuckets are purged", points.len()),
-        ItemContent::Committed { transaction, affected } => {
-            format!("transaction {transaction} is committed, {affected} documents")
+        ItemContent::Committed { transaction, affected, participants } => {
+            let beside = match &participants[..] {
+                [] => String::new(),
+                all => format!(" here, with buckets {}", joined(all)),
+            };
+            format!("transaction {transaction} is committed, {affected} documents{beside}")
+        }
+        ItemContent::Prepared { transaction, documents, participants } => {
+            let all = joined(&participants);
+            format!(
+                "transaction {transaction} is prepared, {documents} documents, with buckets {all}"
+            )
+        }
+        ItemContent::RolledBack { transaction } => {
+            format!("transaction {transaction} is rolled back")
+        }
+        ItemContent::Settled { transaction } => {
+            format!("an epoch has transaction {transaction} in all its buckets")
         }
         ItemContent::Damaged { what } => format!("damaged: {what}"),
     };
     format!("LSN {lsn}, group at {group_offset}: {what}, {bytes} bytes\n")
+}
+
+/// Numbers of buckets, for people.
+fn joined(buckets: &[BucketId]) -> String {
+    let numbers: Vec<_> = buckets.iter().map(BucketId::to_string).collect();
+    numbers.join(", ")
 }
 
 fn inspect_checkpoint(env: &Env, args: &FileArgs) -> Result<()> {

@@ -135,7 +135,7 @@ impl OpenTransaction {
             state.end_with::<()>(&Err(error.clone()));
             return Err(error);
         }
-        let committed = open.changes.commit(open.snapshot()).await;
+        let committed = open.changes.commit(open.snapshot(), &[]).await;
         *state = match &committed {
             Ok(reply) => State::Committed(reply.clone()),
             Err(error) => State::Ended(error.clone()),

@@ -23,7 +23,7 @@ pub(super) fn status(error: Error) -> Status {
         (ErrorCode::Exists | ErrorCode::DuplicateId, _) => Code::AlreadyExists,
         (ErrorCode::Unsupported, _) => Code::Unimplemented,
         (ErrorCode::OverLimit | ErrorCode::TooComplex, _) => Code::ResourceExhausted,
-        (ErrorCode::SnapshotTooOld | ErrorCode::Conflict, _) => Code::Aborted,
+        (ErrorCode::SnapshotTooOld | ErrorCode::Conflict | ErrorCode::Held, _) => Code::Aborted,
         (ErrorCode::InDoubt, _) => Code::Unknown,
         (ErrorCode::Cancelled, _) => Code::DeadlineExceeded,
         (ErrorCode::OutOfOrder, _) => Code::FailedPrecondition,

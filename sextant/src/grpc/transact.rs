@@ -50,7 +50,7 @@ impl Transact {
         }
         let principal = self.backend.principal();
         let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
-        let changes = self.backend.begin(&bucket, &format!("{principal}, gRPC{from}"));
+        let changes = self.backend.begin(&bucket, &format!("{principal}, gRPC{from}"), None);
         let begun = self.transactions.begin(principal, changes, bucket, idle_max)?;
         let epoch = match request.snapshot {
             true => Some(self.pinned(&begun).await?.0),

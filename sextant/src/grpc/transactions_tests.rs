@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use proto::model::bucket::SourceKind;
 use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, Epoch, NodeId, TransactionPlace};
-use proto::rpc::api::{CheckedWrites, Write, WriteKind, WriteReply};
+use proto::rpc::api::{CheckedWrites, Decision, Write, WriteKind, WriteReply};
 use proto::rpc::scan::OwnView;
 
 use super::*;
@@ -68,11 +68,19 @@ impl BucketTransaction for Scripted {
         Ok(())
     }
 
-    async fn commit(&self, _: Option<Epoch>) -> Result<WriteReply> {
+    async fn commit(&self, _: Option<Epoch>, _: &[BucketId]) -> Result<WriteReply> {
         tokio::task::yield_now().await;
         self.told.commits.fetch_add(1, Ordering::Relaxed);
         let position = WritePosition { bucket: self.bucket.id, positions: Vec::new() };
         Ok(WriteReply { affected: lock(&self.place).0, position })
+    }
+
+    async fn prepare(&self, _: Option<Epoch>, _: TransactionId, _: &[BucketId]) -> Result<u64> {
+        Ok(lock(&self.place).0)
+    }
+
+    async fn decide(&self, _: TransactionId, _: Decision) -> Result<WriteReply> {
+        self.commit(None, &[]).await
     }
 }
 

@@ -79,20 +79,24 @@ async fn transaction(backend: &dyn Backend, id: TransactionId) -> Result<Vec<Vec
     };
     let row = |bucket: BucketId, state: &str, rest: [Datum; 2]| {
         let [affected, position] = rest;
-        vec![vec![Datum::int(id.0 as i64), named(bucket), Datum::text(state), affected, position]]
+        vec![Datum::int(id.0 as i64), named(bucket), Datum::text(state), affected, position]
     };
     // Order matters: a transaction that is not open any more has its commit already.
     let open = backend.transactions().await?;
-    if let Some(open) = open.into_iter().find(|open| open.transaction == id) {
-        return Ok(row(open.bucket, state_of(&open), [Datum::NULL, Datum::NULL]));
+    let open: Vec<_> = open.into_iter().filter(|open| open.transaction == id).collect();
+    if !open.is_empty() {
+        let open = open.iter();
+        return Ok(open
+            .map(|open| row(open.bucket, state_of(open), [Datum::NULL, Datum::NULL]))
+            .collect());
     }
-    Ok(match backend.committed(id).await? {
-        None => Vec::new(),
-        Some(WriteReply { affected, position }) => {
+    let committed = backend.committed(id).await?.into_iter();
+    Ok(committed
+        .map(|WriteReply { affected, position }| {
             let rest = [Datum::int(affected as i64), Datum::text(position.to_string())];
             row(position.bucket, "committed", rest)
-        }
-    })
+        })
+        .collect())
 }
 
 fn state_of(open: &TransactionStatus) -> &'static str {

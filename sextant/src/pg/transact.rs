@@ -21,11 +21,15 @@ use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Savepoint, Transaction, Writing};
 use crate::sql::ast::{Statement, TransactionModes};
 use crate::sql::backend::{EpochPin, TransactionView};
+use crate::sql::commit::commit_all;
 use crate::sql::error::unsupported;
 use crate::sql::plan::IndexPlan;
 
 /// Maximum of savepoints; each takes a copy of the settings.
 const SAVEPOINTS_MAX: usize = 1_000;
+
+/// Maximum of buckets that a transaction changes.
+const BUCKETS_MAX: usize = 64;
 
 impl SessionState {
     /// Refuses all statements but those that end a failed transaction or go back in it.
@@ -113,21 +117,21 @@ impl SessionState {
 
     async fn commit(&mut self) -> Result<&'static str> {
         self.warn_unless_open();
-        let changes = match &self.transaction {
+        let parts = match &self.transaction {
             Transaction::Failed(_) => {
                 self.end_transaction(false);
                 return Ok("ROLLBACK");
             }
-            Transaction::Open(open) => open.changes.clone(),
-            Transaction::None => None,
+            Transaction::Open(open) => open.parts(),
+            Transaction::None => Vec::new(),
         };
-        if let Some(changes) = changes {
-            let snapshot = self.snapshot(changes.bucket().id);
+        if !parts.is_empty() {
             // If the wait is interrupted, the outcome is unknown, and no savepoint leads back.
             self.forget_savepoints();
-            let committed = changes.commit(snapshot).await;
-            match committed {
-                Ok(reply) => self.settings.written.add(reply.position),
+            match commit_all(parts).await {
+                Ok(replies) => {
+                    replies.into_iter().for_each(|reply| self.settings.written.add(reply.position));
+                }
                 Err(error) => {
                     self.end_transaction(false);
                     return Err(error);
@@ -154,8 +158,8 @@ impl SessionState {
             let hint = "RELEASE those that are not needed any more";
             return Err(Error::new(ErrorCode::OverLimit, what).with_hint(hint));
         }
-        let place = open.place();
-        open.savepoints.push(Savepoint { name: name.to_owned(), place, settings });
+        let places = open.places();
+        open.savepoints.push(Savepoint { name: name.to_owned(), places, settings });
         Ok("SAVEPOINT")
     }
 
@@ -164,13 +168,17 @@ impl SessionState {
             return Err(no_transaction("ROLLBACK TO"));
         };
         let at = open.savepoint(name)?;
-        let place = open.savepoints[at].place;
-        match open.changes.clone() {
-            // Another transaction takes the place of the changes, so that none of them comes back late.
-            Some(_) if place == TransactionPlace(0) => open.changes = None,
-            // A failed statement may have left changes of which the session knows nothing.
-            Some(changes) => changes.back_to(place).await?,
-            None => {}
+        for (bucket, changes) in open.changes.clone() {
+            let place = open.savepoints[at].places.get(&bucket).copied().unwrap_or_default();
+            match place {
+                // Another transaction takes the place of the changes, so that none of them comes back late.
+                TransactionPlace(0) => {
+                    open.changes.remove(&bucket);
+                    open.id = None;
+                }
+                // A failed statement may have left changes of which the session knows nothing.
+                place => changes.back_to(place).await?,
+            }
         }
         open.savepoints.truncate(at + 1);
         self.settings.back_to(&open.savepoints[at].settings);
@@ -201,23 +209,20 @@ impl SessionState {
     /// The changes of the open transaction in a bucket, to which a statement adds; `None` outside of a transaction.
     pub(super) fn writing(&mut self, bucket: &Arc<BucketInfo>) -> Result<Option<Writing>> {
         let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
-        let changes = match &open.changes {
-            Some(changes) if changes.bucket().id == bucket.id => Arc::clone(changes),
-            Some(changes) => {
-                let (one, other) = (&changes.bucket().name, &bucket.name);
-                let what = format!(
-                    "the transaction writes documents of bucket {one}, and cannot write those of {other}"
-                );
-                return Err(unsupported(
-                    what,
-                    "write the documents of each bucket in a transaction of its own",
-                ));
+        let changes = match open.changes.get(&bucket.id) {
+            Some(changes) => Arc::clone(changes),
+            None if open.changes.len() >= BUCKETS_MAX => {
+                let what =
+                    format!("a transaction writes documents of at most {BUCKETS_MAX} buckets");
+                return Err(Error::new(ErrorCode::OverLimit, what));
             }
             None => {
                 let owner = format!("user {}, session {}", self.user, self.process);
-                let begun = self.backend.begin(bucket, &owner);
+                let begun = self.backend.begin(bucket, &owner, open.id);
+                open.id = Some(begun.id());
                 self.settings.transaction = Some(begun.id());
-                Arc::clone(open.changes.insert(begun))
+                open.changes.insert(bucket.id, Arc::clone(&begun));
+                begun
             }
         };
         Ok(Some((changes, open.snapshot(bucket.id))))
@@ -256,7 +261,7 @@ impl SessionState {
 
     fn known_view(&self, bucket: BucketId) -> Result<Option<TransactionView>> {
         let Transaction::Open(open) = &self.transaction else { return Ok(None) };
-        let changes = open.changes.as_ref().filter(|changes| changes.bucket().id == bucket);
+        let changes = open.changes.get(&bucket);
         changes.map_or(Ok(()), |changes| changes.check())?;
         let own = changes.and_then(|changes| changes.own());
         Ok(Some(TransactionView { snapshot: open.snapshot(bucket), own }))

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::model::ids::{BucketId, Epoch, TransactionPlace};
+use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::{Error, ErrorCode, Result};
 
 use super::settings::SavedSettings;
 use crate::sql::backend::{BucketTransaction, EpochPin};
+use crate::sql::commit::Part;
 
 /// The transaction state of a session.
 pub(super) enum Transaction {
@@ -24,15 +25,17 @@ pub(super) enum Transaction {
 pub(super) struct OpenTransaction {
     /// The epochs that its reads see.
     pub(super) pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
-    /// Its changes, after the first.
-    pub(super) changes: Option<Arc<dyn BucketTransaction>>,
+    /// Its number, after the first change.
+    pub(super) id: Option<TransactionId>,
+    /// Its changes in each bucket, after the first one there.
+    pub(super) changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
     pub(super) savepoints: Vec<Savepoint>,
 }
 
-/// A place to which a transaction can go back.
+/// A place in each bucket to which a transaction can go back.
 pub(super) struct Savepoint {
     pub(super) name: String,
-    pub(super) place: TransactionPlace,
+    pub(super) places: BTreeMap<BucketId, TransactionPlace>,
     pub(super) settings: SavedSettings,
 }
 
@@ -45,10 +48,20 @@ impl OpenTransaction {
         self.pins.get(&bucket).map(|pin| pin.epoch())
     }
 
-    /// The place of its changes.
-    pub(super) fn place(&self) -> TransactionPlace {
-        let own = self.changes.as_ref().and_then(|changes| changes.own());
-        own.map(|own| own.place).unwrap_or_default()
+    /// The place of its changes in each bucket.
+    pub(super) fn places(&self) -> BTreeMap<BucketId, TransactionPlace> {
+        let own = |changes: &Arc<dyn BucketTransaction>| changes.own().map(|own| own.place);
+        let places = self.changes.iter();
+        places.map(|(bucket, changes)| (*bucket, own(changes).unwrap_or_default())).collect()
+    }
+
+    /// The changes in each bucket, with the epochs that were read there.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let part = |(bucket, changes): (&BucketId, &Arc<dyn BucketTransaction>)| Part {
+            changes: Arc::clone(changes),
+            snapshot: self.snapshot(*bucket),
+        };
+        self.changes.iter().map(part).collect()
     }
 
     /// The index of the newest savepoint with a name.

@@ -9,7 +9,9 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId, TransactionPlace};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
-use proto::rpc::api::{CheckedWrites, CoordinatorStatus, TransactionStatus, Write, WriteReply};
+use proto::rpc::api::{
+    CheckedWrites, CoordinatorStatus, Decision, TransactionStatus, Write, WriteReply,
+};
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::scan::{Consistency, OwnView, ScanRequest};
 use router::ScanBatch;
@@ -78,14 +80,20 @@ pub trait Backend: Send + Sync + 'static {
     /// Leases an epoch of a bucket that covers everything acknowledged before, for a transaction that may write.
     async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>>;
 
-    /// Begins a transaction that writes documents of a bucket. Nothing is sent before its first write. `owner` tells people whose it is.
-    fn begin(&self, bucket: &Arc<BucketInfo>, owner: &str) -> Arc<dyn BucketTransaction>;
+    /// Begins a transaction that writes documents of a bucket, under a number that it has in other buckets already, or a new one.
+    /// Nothing is sent before its first write. `owner` tells people whose it is.
+    fn begin(
+        &self,
+        bucket: &Arc<BucketInfo>,
+        owner: &str,
+        id: Option<TransactionId>,
+    ) -> Arc<dyn BucketTransaction>;
 
     /// Returns the open transactions that have changes, of all buckets. A projector that does not answer is left out.
     async fn transactions(&self) -> Result<Vec<TransactionStatus>>;
 
-    /// Returns what the commit of a transaction wrote, if its bucket remembers it.
-    async fn committed(&self, transaction: TransactionId) -> Result<Option<WriteReply>>;
+    /// Returns what the commit of a transaction wrote in its buckets, as far as they remember it.
+    async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>>;
 
     /// Rolls back the open transaction with a number; false if there is none.
     async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool>;
@@ -135,8 +143,24 @@ pub trait BucketTransaction: Send + Sync {
     /// Takes back the changes behind a place.
     async fn back_to(&self, place: TransactionPlace) -> Result<()>;
 
-    /// Commits all changes, durably, or none of them.
-    async fn commit(&self, snapshot: Option<Epoch>) -> Result<WriteReply>;
+    /// Commits all changes, durably, or none of them. With participants, its bucket decides, and the others are prepared.
+    async fn commit(
+        &self,
+        snapshot: Option<Epoch>,
+        participants: &[BucketId],
+    ) -> Result<WriteReply>;
+
+    /// Prepares the changes for a commit over several buckets, under the number that the transaction has in the deciding one. Returns the
+    /// number of documents.
+    async fn prepare(
+        &self,
+        snapshot: Option<Epoch>,
+        joint: TransactionId,
+        participants: &[BucketId],
+    ) -> Result<u64>;
+
+    /// Ends what is prepared.
+    async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply>;
 }
 
 /// A lease on an epoch, which stays readable until the lease is dropped.

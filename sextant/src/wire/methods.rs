@@ -20,11 +20,11 @@ pub(super) use proto::model::ids::{
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Documents,
-    DocumentsRequest, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi,
-    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport, TransactionCommit,
-    TransactionStatus, TransactionWrite, TransactionWritten, WatchMessage, Watched, WriteReply,
-    WriteRequest,
+    CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Decision,
+    Documents, DocumentsRequest, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply,
+    IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport,
+    TransactionCommit, TransactionFate, TransactionStatus, TransactionWrite, TransactionWritten,
+    WatchMessage, Watched, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -86,7 +86,12 @@ macro_rules! projector_methods {
                 ) -> Vec<TransactionId>;
                 23 get_in(request: DocumentsRequest) -> Documents;
                 24 transactions() -> Vec<TransactionStatus>;
-                26 committed(transaction: TransactionId) -> Option<WriteReply>;
+                30 prepare(joint: TransactionId, request: TransactionCommit) -> u64;
+                31 decide(
+                    bucket: BucketId, transaction: TransactionId, decision: Decision
+                ) -> WriteReply;
+                32 fate(bucket: BucketId, transaction: TransactionId) -> TransactionFate;
+                26 committed(transaction: TransactionId) -> Vec<WriteReply>;
             }
             streams {
                 1 subscribe(request: SubscribeRequest) -> StreamMessage;

@@ -8,7 +8,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId};
-use proto::rpc::api::Heartbeat;
+use proto::rpc::api::{BucketReport, Heartbeat};
 use proto::rpc::command::{CommandRequest, Outcome, RequestId};
 use proto::rpc::mutation::StreamMessage;
 use proto::rpc::scan::AppliedReport;
@@ -354,7 +354,7 @@ impl World {
     fn sync(&mut self, cut: &Cut) {
         self.each_leader(|world, at| {
             let Some((leading, replica, now_ms)) = world.leading(at) else { return };
-            let report = (BUCKET, VbucketSet::all(cut.vbuckets()), cut.clone());
+            let report = BucketReport::new(BUCKET, VbucketSet::all(cut.vbuckets()), cut.clone());
             let told = leading.leader.sync(&replica.view().state, SOURCE, report, now_ms);
             told.expect("the source has as many vbuckets as its bucket");
             world.wake(at, 1);

@@ -84,7 +84,10 @@ impl CoordinatorApi for RemoteCoordinator {
         let (bytes, network, to) = (size(&report), &self.network, self.to.node);
         let run = |member: Arc<Coordinator>| async move {
             if network.leads(to) {
-                report.buckets.iter().for_each(|(id, _, cut)| network.observer.sync(*id, cut));
+                report
+                    .buckets
+                    .iter()
+                    .for_each(|report| network.observer.sync(report.bucket, &report.cut));
             }
             member.sync(report).await
         };

@@ -25,8 +25,9 @@ use proto::model::index::IndexState;
 use proto::model::left_out::LeftOut;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
-    CopyAnswer, CopyRequest, Directory, HandOverPiece, HandOverRequest, Heartbeat, ProjectorApi,
-    PushReply, PushRequest, ResultStream, SyncReply, Watched, WriteReply, WriteRequest,
+    BucketReport, CopyAnswer, CopyRequest, Directory, HandOverPiece, HandOverRequest, Heartbeat,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, Watched, WriteReply,
+    WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -270,8 +271,10 @@ impl Reporter for LightProjector {
         lock(&self.buckets).keys().copied().collect()
     }
 
-    fn durable(&self, bucket: BucketId) -> Option<(VbucketSet, Cut)> {
-        self.with(bucket, |source| (source.all(), source.durable.clone())).ok()
+    fn durable(&self, bucket: BucketId) -> Option<BucketReport> {
+        let report =
+            |source: &Source| BucketReport::new(bucket, source.all(), source.durable.clone());
+        self.with(bucket, report).ok()
     }
 
     fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)> {

@@ -107,7 +107,10 @@ async fn act(member: &Member) -> Result<Option<u64>> {
         let next_ms = next_ms.map_or(NEWS_EVERY_MS, |at_ms| at_ms.saturating_sub(now_ms).max(1));
         return Ok(Some(next_ms.min(NEWS_EVERY_MS)));
     }
-    let promotes = commands.iter().any(|command| matches!(command, Command::PromoteEpochs(_)));
+    let is_promotion = |command: &Command| {
+        matches!(command, Command::PromoteEpochs(_) | Command::PromoteJoined { .. })
+    };
+    let promotes = commands.iter().any(is_promotion);
     let proposals = commands.into_iter().map(|command| propose(member, command));
     let results = future::join_all(proposals).await;
     if promotes && let Some(leader) = member.leader().as_mut() {

@@ -123,7 +123,7 @@ impl Encoder {
             begin = *end;
             match item {
                 Draft::Run(run) => parts.push(&group.runs()[*run as usize].mutations),
-                Draft::Record(body) | Draft::Documents(_, body) | Draft::Committed(body) => {
+                Draft::Record(body) | Draft::Documents(_, body) | Draft::Transaction(_, body) => {
                     parts.push(body);
                 }
                 _ => {}
@@ -146,8 +146,8 @@ impl Encoder {
             Draft::Record(body) => {
                 return Ok(self.rest((ItemKind::Record, VbucketId(0)), place, body));
             }
-            Draft::Committed(body) => {
-                return Ok(self.rest((ItemKind::Committed, VbucketId(0)), place, body));
+            Draft::Transaction(kind, body) => {
+                return Ok(self.rest((*kind, VbucketId(0)), place, body));
             }
             Draft::Documents(vbucket, body) => {
                 stage.of(*vbucket)?;

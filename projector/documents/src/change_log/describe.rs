@@ -4,14 +4,14 @@ use std::path::Path;
 
 use proto::Result;
 use proto::env::FileSystem;
-use proto::model::ids::{Seqno, TransactionId, VbucketId};
+use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use serde::Serialize;
 use storage::log::{
     Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan, segment_log_id,
 };
 
 use super::item::{Item, LogEvent, items};
-use proto::model::commits::Committed;
+use proto::model::commits::{Committed, TransactionEvent};
 
 /// A part of a group, or of a damaged place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -67,6 +67,27 @@ pub enum ItemContent {
         transaction: TransactionId,
         /// The number of documents that it has changed.
         affected: u64,
+        /// All buckets that it has changed; empty if it is this one only.
+        participants: Vec<BucketId>,
+    },
+    /// A transaction is prepared.
+    Prepared {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The number of documents that it holds.
+        documents: u64,
+        /// All buckets that it has changed.
+        participants: Vec<BucketId>,
+    },
+    /// A prepared transaction is rolled back.
+    RolledBack {
+        /// The transaction.
+        transaction: TransactionId,
+    },
+    /// An epoch has the commit of a transaction in all its buckets.
+    Settled {
+        /// The transaction.
+        transaction: TransactionId,
     },
     /// The item or the group is damaged.
     Damaged {
@@ -137,8 +158,23 @@ fn content(item: &Item<'_>) -> Result<ItemContent> {
             ItemContent::Documents { vbucket, documents: documents.len() as u64 }
         }
         LogEvent::Purge { points } => ItemContent::Purge { points },
-        LogEvent::Committed(Committed { transaction, affected, .. }) => {
-            ItemContent::Committed { transaction, affected }
-        }
+        LogEvent::Transaction(event) => transaction(event),
     })
+}
+
+fn transaction(event: TransactionEvent) -> ItemContent {
+    let committed = |Committed { transaction, affected, .. }, participants| {
+        ItemContent::Committed { transaction, affected, participants }
+    };
+    match event {
+        TransactionEvent::Committed(alone) => committed(alone, Vec::new()),
+        TransactionEvent::Joint(joint) => committed(joint.committed, joint.participants),
+        TransactionEvent::Prepared(prepared) => ItemContent::Prepared {
+            transaction: prepared.transaction,
+            documents: prepared.changes.len() as u64,
+            participants: prepared.participants.clone(),
+        },
+        TransactionEvent::RolledBack(transaction) => ItemContent::RolledBack { transaction },
+        TransactionEvent::Settled(transaction) => ItemContent::Settled { transaction },
+    }
 }

@@ -24,12 +24,13 @@ pub(super) enum ItemKind {
     Documents = 6,
     Purge = 7,
     Committed = 8,
+    Transaction = 9,
 }
 
 impl ItemKind {
     fn parse(kind: u8) -> Option<Self> {
         use ItemKind::*;
-        [Run, Record, Rewind, Remove, Begin, Documents, Purge, Committed]
+        [Run, Record, Rewind, Remove, Begin, Documents, Purge, Committed, Transaction]
             .into_iter()
             .find(|known| *known as u8 == kind)
     }

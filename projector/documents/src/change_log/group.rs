@@ -1,16 +1,16 @@
 //! Groups under construction.
 
+use proto::model::commits::TransactionEvent;
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::varint::{put_bytes, put_varint};
 use proto::{Error, Result};
 use serde::Serialize;
 
-use super::format::{ITEM_HEADER_BYTES, RUN_HEAD_BYTES};
+use super::format::{ITEM_HEADER_BYTES, ItemKind, RUN_HEAD_BYTES};
 use crate::document_store::StoredDocument;
 use crate::mutation::{Mutation, entry_bytes};
 use crate::record::BucketRecord;
-use proto::model::commits::Committed;
 
 /// Size above which a run ends. A read verifies whole runs, so the size bounds what is read for one mutation.
 const RUN_BYTES_MAX: usize = 64 << 10;
@@ -46,7 +46,7 @@ pub(super) enum Draft {
     Begin(VbucketId, Seqno),
     Documents(VbucketId, Vec<u8>),
     Purge(Vec<(VbucketId, Seqno)>),
-    Committed(Vec<u8>),
+    Transaction(ItemKind, Vec<u8>),
 }
 
 /// A run to be.
@@ -135,9 +135,13 @@ impl GroupBuilder {
         Ok(())
     }
 
-    /// Adds the commit of a transaction, whose mutations are in the group.
-    pub fn committed(&mut self, committed: &Committed) -> Result<()> {
-        self.add(Draft::Committed(encoded(committed)?));
+    /// Adds what becomes of a transaction. If it is committed, its mutations are in the group.
+    pub fn transaction(&mut self, event: &TransactionEvent) -> Result<()> {
+        let item = match event {
+            TransactionEvent::Committed(committed) => (ItemKind::Committed, encoded(committed)?),
+            event => (ItemKind::Transaction, encoded(event)?),
+        };
+        self.add(Draft::Transaction(item.0, item.1));
         Ok(())
     }
 

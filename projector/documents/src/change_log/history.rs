@@ -90,7 +90,7 @@ impl History {
                     };
                     Op::Purge(points.map(point).collect())
                 }
-                12 => Op::Committed(self.below(1000)),
+                12 => Op::Transaction(self.below(1000)),
                 9 => {
                     self.vbuuid += 1;
                     continue;

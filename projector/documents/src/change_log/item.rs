@@ -11,7 +11,7 @@ use super::format::{ItemHeader, ItemKind, PURGE_POINT_BYTES, RunHead, u64_at};
 use super::state::Change;
 use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
-use proto::model::commits::Committed;
+use proto::model::commits::TransactionEvent;
 
 /// The place of a mutation in a change log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,8 +62,8 @@ pub enum LogEvent<'a> {
         /// The last purged mutation of each vbucket.
         points: Vec<(VbucketId, Seqno)>,
     },
-    /// A transaction was committed; its mutations are in the group.
-    Committed(Committed),
+    /// What became of a transaction. If it was committed, its mutations are in the group.
+    Transaction(TransactionEvent),
 }
 
 /// Mutations of one vbucket on one branch, without a gap.
@@ -201,7 +201,10 @@ impl<'a> Item<'a> {
         let vbucket = self.header.vbucket;
         let of_one = |change| Ok(vec![(vbucket, change)]);
         match self.header.kind {
-            ItemKind::Record | ItemKind::Documents | ItemKind::Committed => Ok(Vec::new()),
+            ItemKind::Record
+            | ItemKind::Documents
+            | ItemKind::Committed
+            | ItemKind::Transaction => Ok(Vec::new()),
             ItemKind::Remove => of_one(Change::Remove),
             ItemKind::Begin => {
                 let [purged] = self.words()?;
@@ -253,7 +256,12 @@ impl<'a> Item<'a> {
             ItemKind::Committed => {
                 let committed = postcard::from_bytes(self.body)
                     .map_err(|error| corrupt(&format!("the commit of a transaction: {error}")))?;
-                LogEvent::Committed(committed)
+                LogEvent::Transaction(TransactionEvent::Committed(committed))
+            }
+            ItemKind::Transaction => {
+                let event = postcard::from_bytes(self.body)
+                    .map_err(|error| corrupt(&format!("what became of a transaction: {error}")))?;
+                LogEvent::Transaction(event)
             }
             ItemKind::Rewind => {
                 let [to, _] = self.words()?;

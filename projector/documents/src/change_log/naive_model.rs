@@ -14,7 +14,8 @@ use crate::document_store::StoredDocument;
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::BucketRecord;
-use proto::model::commits::{Committed, NewestCommits};
+use proto::model::commits::{Committed, NewestCommits, TransactionEvent};
+use proto::model::joint::{JointCommit, Prepared, PreparedChange};
 
 pub(super) const VBUCKETS: u16 = 4;
 
@@ -28,7 +29,7 @@ pub(super) enum Op {
     Begin(u16, u64),
     Documents(u16, Vec<(String, u64, Vec<u8>)>),
     Purge(Vec<(u16, u64)>),
-    Committed(u64),
+    Transaction(u64),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,7 +82,7 @@ pub(super) fn apply(model: &mut Model, op: &Op) {
                 of.purged = (*to).min(of.end).max(of.purged);
             }
         }
-        Op::Record(_) | Op::Documents(..) | Op::Committed(_) => {}
+        Op::Record(_) | Op::Documents(..) | Op::Transaction(_) => {}
     }
 }
 
@@ -96,10 +97,22 @@ pub(super) fn record(n: u64) -> BucketRecord {
     }
 }
 
-fn committed(n: u64) -> Committed {
+fn transaction(n: u64) -> TransactionEvent {
     let position = Position { vbuuid: Vbuuid(n), seqno: Seqno(n) };
-    let positions = vec![(VbucketId(1), position)];
-    Committed { transaction: TransactionId(n), affected: n, positions }
+    let (transaction, positions) = (TransactionId(n), vec![(VbucketId(1), position)]);
+    let committed = Committed { transaction, affected: n, positions };
+    let participants = vec![BucketId(n), BucketId(n + 1)];
+    match n % 5 {
+        0 => TransactionEvent::Committed(committed),
+        1 => TransactionEvent::Joint(JointCommit { committed, participants }),
+        2 => {
+            let document = (n % 2 == 0).then(|| Bytes::from(vec![7; n as usize]));
+            let changes = vec![PreparedChange { id: format!("id-{n}").into(), document }];
+            TransactionEvent::Prepared(Arc::new(Prepared { transaction, participants, changes }))
+        }
+        3 => TransactionEvent::RolledBack(transaction),
+        _ => TransactionEvent::Settled(transaction),
+    }
 }
 
 pub(super) fn add(group: &mut GroupBuilder, op: &Op) {
@@ -130,7 +143,7 @@ pub(super) fn add(group: &mut GroupBuilder, op: &Op) {
             let points = points.iter().map(|(vbucket, to)| (VbucketId(*vbucket), Seqno(*to)));
             group.purge(&points.collect::<Vec<_>>());
         }
-        Op::Committed(n) => group.committed(&committed(*n)).unwrap(),
+        Op::Transaction(n) => group.transaction(&transaction(*n)).unwrap(),
     }
 }
 
@@ -163,10 +176,15 @@ pub(super) fn ops_of(event: &LogEvent<'_>) -> Vec<Op> {
             };
             vec![Op::Documents(vbucket.0, documents.iter().map(document).collect())]
         }
-        LogEvent::Committed(found) => {
-            let n = found.transaction.0;
-            assert_eq!(*found, committed(n));
-            vec![Op::Committed(n)]
+        LogEvent::Transaction(found) => {
+            let n = match found {
+                TransactionEvent::Committed(committed) => committed.transaction.0,
+                TransactionEvent::Joint(joint) => joint.committed.transaction.0,
+                TransactionEvent::Prepared(prepared) => prepared.transaction.0,
+                TransactionEvent::RolledBack(id) | TransactionEvent::Settled(id) => id.0,
+            };
+            assert_eq!(*found, transaction(n));
+            vec![Op::Transaction(n)]
         }
         LogEvent::Purge { points } => {
             vec![Op::Purge(points.iter().map(|(vbucket, to)| (vbucket.0, to.0)).collect())]

@@ -11,7 +11,7 @@ use crate::document_store::LogExtent;
 use crate::mutation::{Mutation, entry_bytes};
 use crate::record::BucketRecord;
 use crate::rules::documents_before;
-use proto::model::commits::Committed;
+use proto::model::commits::TransactionEvent;
 
 pub(super) struct Contents {
     pub(super) record: BucketRecord,
@@ -92,7 +92,7 @@ impl Contents {
         if let Some(record) = &changes.record {
             self.record = record.clone();
         }
-        changes.commits.iter().for_each(|committed| self.record.commits.add(committed));
+        changes.commits.iter().for_each(|event| self.record.commits.add(event));
         for mutation in &changes.mutations {
             self.log[usize::from(mutation.vbucket.0)].push(Arc::clone(mutation));
             match mutation.kind {
@@ -110,7 +110,7 @@ impl Contents {
 pub(super) struct Doubtful {
     pub(super) mutations: Vec<Arc<Mutation>>,
     pub(super) record: Option<BucketRecord>,
-    pub(super) commits: Vec<Committed>,
+    pub(super) commits: Vec<TransactionEvent>,
 }
 
 /// The mutations of each vbucket, from seqno 1 on.

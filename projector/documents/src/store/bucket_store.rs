@@ -193,12 +193,12 @@ impl BucketStore {
             let vbuuid = of_vbucket.map(|branches| branch_of(branches, mutation.seqno));
             group.mutation(vbuuid.unwrap_or_default(), mutation);
         }
-        changes.commits.iter().try_for_each(|committed| group.committed(committed))?;
+        changes.commits.iter().try_for_each(|event| group.transaction(event))?;
         let place = self.append(&mut this)?;
         if let Some(next) = &changes.record {
             this.record = next.clone();
         }
-        changes.commits.iter().for_each(|committed| this.record.commits.add(committed));
+        changes.commits.iter().for_each(|event| this.record.commits.add(event));
         this.batches += 1;
         this.is_broken = false;
         Ok(LoggedGroup { place, number: this.batches })
@@ -228,7 +228,7 @@ impl BucketStore {
         if let Some(record) = &changes.record {
             shown.record = record.clone();
         }
-        changes.commits.iter().for_each(|committed| shown.record.commits.add(committed));
+        changes.commits.iter().for_each(|event| shown.record.commits.add(event));
         shown.batches = logged.number;
         shown.is_broken = false;
         Ok(())

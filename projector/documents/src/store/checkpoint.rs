@@ -72,7 +72,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proto::model::bucket::{BucketInfo, SourceKind};
-    use proto::model::commits::Committed;
+    use proto::model::commits::{Committed, TransactionEvent};
     use proto::model::ids::{BucketId, NodeId, TransactionId};
 
     use super::*;
@@ -88,7 +88,8 @@ mod tests {
             commits: Default::default(),
         };
         let transaction = TransactionId(7);
-        record.commits.add(&Committed { transaction, affected: 1, positions: Vec::new() });
+        let committed = Committed { transaction, affected: 1, positions: Vec::new() };
+        record.commits.add(&TransactionEvent::Committed(committed));
         let (log, table) = (LogState::new(1), TableManifest::new(1));
         let checkpoint = Checkpoint { log, record, table };
         let bytes = postcard::to_stdvec(&checkpoint).expect("encodes");

@@ -29,10 +29,11 @@ use crate::rules::no_bucket;
 use crate::table::TableOptions;
 
 /// The content of the data directory's version file. Another number means another layout.
-const VERSION: &str = "sextant documents 5\n";
+const VERSION: &str = "sextant documents 6\n";
 
-/// The layout before, which lacks commits of transactions, and the present one.
-pub(super) const VERSIONS: (&str, &str) = ("sextant documents 4\n", VERSION);
+/// The layouts before and the present one: number 4 lacks commits of transactions, and number 5 those over several buckets.
+pub(super) const VERSIONS: (&[&str], &str) =
+    (&["sextant documents 4\n", "sextant documents 5\n"], VERSION);
 
 /// The remedy for a directory that has the log of another bucket.
 const FOREIGN_LOG_HINT: &str = "put the directories of the buckets back as they were, or restore the data directory from a copy";

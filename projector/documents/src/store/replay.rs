@@ -56,7 +56,7 @@ impl Replay<'_> {
             LogEvent::Documents { documents, .. } if !is_known => {
                 self.table.apply(&copied(&documents, place.item))?;
             }
-            LogEvent::Committed(committed) => self.record.commits.add(&committed),
+            LogEvent::Transaction(event) => self.record.commits.add(&event),
             LogEvent::Rewind { vbucket, to } => self.kill(vbucket, to, place),
             LogEvent::Remove { vbucket } => self.kill(vbucket, Seqno(0), place),
             _ => {}

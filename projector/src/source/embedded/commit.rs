@@ -14,13 +14,15 @@
 
 use std::sync::Arc;
 
-use proto::model::commits::Committed;
+use proto::model::commits::{Committed, TransactionEvent};
 use proto::model::ids::Seqno;
+use proto::model::joint::JointCommit;
 use proto::plant::{self, Plant};
 use proto::rpc::api::WriteReply;
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
+use super::joint::{check_room, check_unheld};
 use super::numbering::Numbered;
 use crate::source::ahead::Ahead;
 use crate::source::bucket::Bucket;
@@ -32,16 +34,50 @@ use crate::transactions::transaction::Changed;
 use documents::document_store::{DocumentStore, LogRange};
 use documents::mutation::Mutation;
 
+/// The remedy for a conflict.
+const BEGIN_AGAIN: &str = "begin the transaction again";
+
 /// Bytes of one read of what others have changed while the documents of a commit were looked up.
 const LOG_READ_BYTES: usize = 1 << 20;
 
-/// Numbers a commit, or refuses it as a whole.
+/// Numbers a commit, or refuses it as a whole. If it has participants, this bucket decides: they are prepared.
 pub(in crate::source) fn commit(
     pending: &mut PendingChanges,
-    (ahead, store): (&mut Ahead, &dyn DocumentStore),
+    store: (&mut Ahead, &dyn DocumentStore),
     committing: &Committing,
 ) -> Result<WriteReply> {
-    let Committing { transaction, changes, snapshot, looked_up, .. } = committing;
+    let Committing { transaction, participants, .. } = committing;
+    if !participants.is_empty() {
+        check_room(pending)?;
+    }
+    let kept = effective(pending, store, committing)?;
+    let mut numbered = Numbered::of(pending, kept.len());
+    for Mutation { id, kind, document, .. } in kept.into_iter().map(Arc::as_ref) {
+        numbered.add(id, *kind, document.clone());
+    }
+    let reply = numbered.reply();
+    let (transaction, affected) = (*transaction, reply.affected);
+    let positions = reply.position.positions.clone();
+    let committed = Committed { transaction, affected, positions };
+    let participants = participants.clone();
+    pending.transaction(match participants.is_empty() {
+        true => TransactionEvent::Committed(committed),
+        false => TransactionEvent::Joint(JointCommit { committed, participants }),
+    });
+    Ok(reply)
+}
+
+/// The changes of a transaction that have an effect. `Conflict` if somebody else has changed one of its documents.
+pub(super) fn effective<'c>(
+    pending: &mut PendingChanges,
+    (ahead, store): (&mut Ahead, &dyn DocumentStore),
+    committing: &'c Committing,
+) -> Result<Vec<&'c Arc<Mutation>>> {
+    let Committing { changes, snapshot, looked_up, .. } = committing;
+    let ids = changes.iter().map(|changed| &*changed.mutation.id);
+    // Whoever holds a document is about to change it.
+    check_unheld(pending, ids)
+        .map_err(|held| Error { code: ErrorCode::Conflict, ..held.with_hint(BEGIN_AGAIN) })?;
     if let Some(snapshot) = snapshot {
         let vbuckets = changes.iter().map(|changed| changed.mutation.vbucket);
         pending.bucket.check_not_purged(store, snapshot, vbuckets)?;
@@ -65,15 +101,7 @@ pub(in crate::source) fn commit(
             kept.push(mutation);
         }
     }
-    let mut numbered = Numbered::of(pending, kept.len());
-    for Mutation { id, kind, document, .. } in kept.into_iter().map(Arc::as_ref) {
-        numbered.add(id, *kind, document.clone());
-    }
-    let reply = numbered.reply();
-    let (transaction, affected) = (*transaction, reply.affected);
-    let positions = reply.position.positions.clone();
-    pending.commit(Committed { transaction, affected, positions });
-    Ok(reply)
+    Ok(kept)
 }
 
 /// Looks up the documents of a commit before its turn. `Conflict` if it is refused for certain.
@@ -186,5 +214,5 @@ fn conflict(bucket: &str, mutation: &Mutation) -> Error {
         "document {:?} of bucket {bucket} was changed by another transaction since this one began to read",
         mutation.id
     );
-    Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again")
+    Error::new(ErrorCode::Conflict, what).with_hint(BEGIN_AGAIN)
 }

@@ -17,6 +17,7 @@ use crate::model::ids::{
     BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo,
 };
 use crate::model::index::IndexInfo;
+use crate::model::joint::JointMark;
 use crate::model::left_out::LeftOut;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::topology::IndexTopology;
@@ -84,15 +85,35 @@ pub struct CoveringEpochs {
     pub newest: Epoch,
 }
 
-/// SYNC for some buckets. A report of a bucket ends at a participant-closed cut: no statement and no
-/// transaction has mutations on both sides of it.
+/// SYNC of a bucket. It ends at a participant-closed cut: no statement and no transaction has mutations on both sides of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketReport {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The vbuckets that the projector owns.
+    pub kept: VbucketSet,
+    /// The end of their durable history.
+    pub cut: Cut,
+    /// The open joint commits: all that are in the cut and in no epoch.
+    pub joint: Vec<JointMark>,
+    /// Earlier closed cuts, ascending, each before an open joint commit: where an epoch can end without it.
+    pub before: Vec<Cut>,
+}
+
+impl BucketReport {
+    /// The report of a bucket without joint commits.
+    pub fn new(bucket: BucketId, kept: VbucketSet, cut: Cut) -> Self {
+        Self { bucket, kept, cut, joint: Vec::new(), before: Vec::new() }
+    }
+}
+
+/// SYNC for some buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncReport {
     /// The projector that reports.
     pub projector: NodeId,
-    /// Durable positions by bucket: absolute values, so that a lost report does no harm. A projector reports the vbuckets that
-    /// it owns.
-    pub buckets: Vec<(BucketId, VbucketSet, Cut)>,
+    /// Durable positions by bucket: absolute values, so that a lost report does no harm.
+    pub buckets: Vec<BucketReport>,
     /// The documents that indexes have left out since the projector started: absolute counts as well.
     pub left_out: Vec<(LocalIndexId, LeftOut)>,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hand_over::HandedDocument;
 use crate::model::assignment::VbucketSet;
-use crate::model::commits::{Committed, NewestCommits};
+use crate::model::commits::{NewestCommits, TransactionEvent};
 use crate::model::cut::{Cut, Position};
 use crate::model::history::SourceHistory;
 use crate::model::ids::{BucketId, NodeId, Seqno, VbucketId};
@@ -113,8 +113,8 @@ pub enum CopyAnswer {
 pub struct CopiedGroup {
     /// Its mutations.
     pub mutations: Vec<CopiedMutation>,
-    /// The transactions whose commits are among them.
-    pub commits: Vec<Committed>,
+    /// What becomes of transactions with them.
+    pub commits: Vec<TransactionEvent>,
 }
 
 /// A mutation on its way to a follower.

@@ -18,9 +18,9 @@ mod writes;
 
 pub use checked::{CheckedWrite, CheckedWrites, check_document, too_long};
 pub use coordinator::{
-    BucketProgress, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs, Heartbeat,
-    HeartbeatReply, LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply,
-    SyncReport, WatchMessage, Watched,
+    BucketProgress, BucketReport, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs,
+    Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress,
+    SyncReply, SyncReport, WatchMessage, Watched,
 };
 pub use copies::{
     COPY_GRACE_MS, COPY_LEASE_MS, CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion,
@@ -34,8 +34,8 @@ pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
 pub use transactions::{
-    Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit, TransactionStatus,
-    TransactionWrite, TransactionWritten,
+    Decision, Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit, TransactionFate,
+    TransactionStatus, TransactionWrite, TransactionWritten,
 };
 pub use writes::{
     PushMutation, PushReply, PushRequest, Write, WriteKind, WriteReply, WriteRequest,

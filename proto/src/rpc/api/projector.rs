@@ -8,8 +8,8 @@ use super::copies::{CopyAnswer, CopyRequest};
 use super::hand_over::{HandOverPiece, HandOverRequest};
 use super::streams::ResultStream;
 use super::transactions::{
-    Documents, DocumentsRequest, TransactionCommit, TransactionStatus, TransactionWrite,
-    TransactionWritten,
+    Decision, Documents, DocumentsRequest, TransactionCommit, TransactionFate, TransactionStatus,
+    TransactionWrite, TransactionWritten,
 };
 use super::writes::{PushReply, PushRequest, WriteReply, WriteRequest};
 use crate::error::{Error, ErrorCode, Result};
@@ -74,6 +74,34 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Err(no_transactions())
     }
 
+    /// Prepares the commit of a transaction over several buckets, in one that does not decide. Returns the number of documents that it
+    /// holds; with zero nothing is prepared, and the bucket takes no part. From then on the transaction has the number `joint`, which it
+    /// has in the deciding bucket, and ends by [`Self::decide`]. The call can be repeated, as [`Self::commit`].
+    async fn prepare(&self, _joint: TransactionId, _request: TransactionCommit) -> Result<u64> {
+        Err(no_transactions())
+    }
+
+    /// Ends a transaction that is prepared; to roll back one that is open is no error either. Can be repeated. `Conflict` if it was to be
+    /// committed and is not prepared here.
+    async fn decide(
+        &self,
+        _bucket: BucketId,
+        _transaction: TransactionId,
+        _decision: Decision,
+    ) -> Result<WriteReply> {
+        Err(no_transactions())
+    }
+
+    /// Returns what became of a transaction in a bucket. If the answer is [`TransactionFate::Unknown`], the bucket does not
+    /// commit it any more.
+    async fn fate(
+        &self,
+        _bucket: BucketId,
+        _transaction: TransactionId,
+    ) -> Result<TransactionFate> {
+        Err(no_transactions())
+    }
+
     /// Rolls a transaction back. One that is not open is no error.
     async fn abort(&self, _bucket: BucketId, _transaction: TransactionId) -> Result<()> {
         Err(no_transactions())
@@ -93,9 +121,9 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Returns what the commit of a transaction wrote, if it is among the last ones of a bucket that this projector leads.
-    async fn committed(&self, _transaction: TransactionId) -> Result<Option<WriteReply>> {
-        Ok(None)
+    /// Returns what the commit of a transaction wrote in each bucket that this projector leads, if it is among the last ones there.
+    async fn committed(&self, _transaction: TransactionId) -> Result<Vec<WriteReply>> {
+        Ok(Vec::new())
     }
 
     /// Returns documents by id, as of a transaction. `SnapshotTooOld` if the documents of its snapshot are not known any more.

@@ -8,11 +8,14 @@
 //! A transaction that has read anything reads one epoch, its *snapshot*. The commit of such a transaction is refused if any
 //! document that it changes was changed by somebody else behind the snapshot: the first committer wins (snapshot isolation). A
 //! transaction without a snapshot has only written, and replaces what is there.
+//!
+//! A transaction that has changed documents of several buckets has the same number in each of them, and commits in two phases
+//! ([`crate::model::joint`]).
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::writes::Write;
+use super::writes::{Write, WriteReply};
 use crate::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use crate::rpc::scan::OwnView;
 
@@ -60,6 +63,40 @@ pub struct TransactionCommit {
     pub snapshot: Option<Epoch>,
     /// [`TransactionWritten::behind`], by which a projector that does not have the transaction open tells what became of it.
     pub behind: u64,
+    /// All buckets whose documents it has changed, ascending, if there are several.
+    pub participants: Vec<BucketId>,
+}
+
+/// The outcome of a transaction that a bucket has prepared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decision {
+    /// The deciding bucket has committed it.
+    Commit {
+        /// All buckets that it has changed.
+        participants: Vec<BucketId>,
+    },
+    /// The deciding bucket has not committed it and never will.
+    RollBack,
+}
+
+/// What a bucket knows of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TransactionFate {
+    /// It is open, or its commit is on its way.
+    Open,
+    /// It is prepared.
+    Prepared,
+    /// It is committed.
+    Committed {
+        /// What it has changed in this bucket.
+        reply: WriteReply,
+        /// All buckets that it has changed; empty if it is this one only.
+        participants: Vec<BucketId>,
+        /// True while no epoch of the bucket has it, and it has changed something there.
+        is_open: bool,
+    },
+    /// Nothing is known of it. It is not committed here from now on.
+    Unknown,
 }
 
 /// An open transaction, as its projector knows it.

@@ -371,7 +371,7 @@ impl Backend for Memory {
         Ok(Vec::new())
     }
 
-    async fn committed(&self, _: TransactionId) -> Result<Option<WriteReply>> {
+    async fn committed(&self, _: TransactionId) -> Result<Vec<WriteReply>> {
         Ok(None)
     }
 
@@ -379,7 +379,12 @@ impl Backend for Memory {
         Ok(false)
     }
 
-    fn begin(&self, bucket: &Arc<BucketInfo>, _: &str) -> Arc<dyn BucketTransaction> {
+    fn begin(
+        &self,
+        bucket: &Arc<BucketInfo>,
+        _: &str,
+        _: Option<TransactionId>,
+    ) -> Arc<dyn BucketTransaction> {
         let id = TransactionId(self.transactions.fetch_add(1, Ordering::Relaxed));
         Arc::new(MemoryTransaction::new(Arc::clone(&self.inner), Arc::clone(bucket), id))
     }

@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Position, WritePosition};
-use proto::model::ids::{Epoch, Seqno, TransactionId, TransactionPlace, VbucketId, Vbuuid};
-use proto::rpc::api::{CheckedWrites, WriteKind, WriteReply};
+use proto::model::ids::{
+    BucketId, Epoch, Seqno, TransactionId, TransactionPlace, VbucketId, Vbuuid,
+};
+use proto::rpc::api::{CheckedWrites, Decision, WriteKind, WriteReply};
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 
@@ -21,6 +23,7 @@ pub(super) struct MemoryTransaction {
     bucket: Arc<BucketInfo>,
     id: TransactionId,
     place: Mutex<TransactionPlace>,
+    prepared: Mutex<Option<Epoch>>,
 }
 
 impl MemoryTransaction {
@@ -29,7 +32,7 @@ impl MemoryTransaction {
         bucket: Arc<BucketInfo>,
         id: TransactionId,
     ) -> Self {
-        Self { state, bucket, id, place: Mutex::default() }
+        Self { state, bucket, id, place: Mutex::default(), prepared: Mutex::default() }
     }
 
     fn remove_behind(&self, place: TransactionPlace) {
@@ -99,7 +102,7 @@ impl BucketTransaction for MemoryTransaction {
         Ok(())
     }
 
-    async fn commit(&self, snapshot: Option<Epoch>) -> Result<WriteReply> {
+    async fn commit(&self, snapshot: Option<Epoch>, _: &[BucketId]) -> Result<WriteReply> {
         let mut state = self.state.lock().unwrap();
         let mine = state.changes.extract_if(.., |(id, _), _| *id == self.id);
         let last: BTreeMap<String, Option<Bytes>> = mine.map(|(_, change)| change).collect();
@@ -124,5 +127,23 @@ impl BucketTransaction for MemoryTransaction {
         let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(epoch) };
         let positions = vec![(VbucketId(0), position)];
         Ok(WriteReply { affected, position: WritePosition { bucket, positions } })
+    }
+
+    async fn prepare(
+        &self,
+        snapshot: Option<Epoch>,
+        _: TransactionId,
+        _: &[BucketId],
+    ) -> Result<u64> {
+        *self.prepared.lock().unwrap() = snapshot;
+        Ok(1)
+    }
+
+    async fn decide(&self, _: TransactionId, decision: Decision) -> Result<WriteReply> {
+        let snapshot = *self.prepared.lock().unwrap();
+        match decision {
+            Decision::Commit { participants } => self.commit(snapshot, &participants).await,
+            Decision::RollBack => Err(Error::new(ErrorCode::Conflict, "rolled back")),
+        }
     }
 }

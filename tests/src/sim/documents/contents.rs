@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::testing::{BucketRecord, LogExtent, Mutation, StoredDocument, entry_bytes};
-use proto::model::commits::Committed;
+use proto::model::commits::TransactionEvent;
 use proto::model::history::{Branches, branch_of};
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
@@ -19,7 +19,7 @@ pub enum Change {
     Commit {
         mutations: Vec<Arc<Mutation>>,
         record: Option<BucketRecord>,
-        commits: Vec<Committed>,
+        commits: Vec<TransactionEvent>,
     },
     Record(BucketRecord),
     Rewind {
@@ -79,7 +79,7 @@ impl Contents {
         match change {
             Change::Commit { mutations, record, commits } => {
                 self.replace_record(record.as_ref());
-                commits.iter().for_each(|committed| self.record.commits.add(committed));
+                commits.iter().for_each(|event| self.record.commits.add(event));
                 mutations.iter().try_for_each(|mutation| self.append(mutation))
             }
             Change::Record(record) => {

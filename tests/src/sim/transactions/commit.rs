@@ -33,7 +33,7 @@ impl Workload {
         let (writes, began) = (writes(&running.left), now());
         let statement = running.statement;
         self.statements.resume(statement, &writes);
-        match timeout(STATEMENT, running.changes.commit(running.epoch())).await {
+        match timeout(STATEMENT, running.changes.commit(running.epoch(), &[])).await {
             Ok(Ok(reply)) => {
                 self.count(|summary| {
                     summary.transactions += 1;

@@ -83,7 +83,7 @@ impl Workload {
     }
 
     fn begin_transaction(&mut self, session: &Session) -> Running {
-        let changes = session.backend.begin(&session.bucket, "the client");
+        let changes = session.backend.begin(&session.bucket, "the client", None);
         let steps = self.random.usize(1..STEPS_MAX);
         Running::new(changes, self.statements.begin(&[]), steps)
     }

@@ -20,7 +20,7 @@ use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::{BucketRecord, StoredId};
 use crate::store::DiskStore;
-use proto::model::commits::{Committed, Fate};
+use proto::model::commits::{Committed, Fate, TransactionEvent};
 use proto::model::identity::UniqueId;
 
 const BUCKET: BucketId = BucketId(7);
@@ -163,7 +163,8 @@ fn commit_of(numbers: &mut Numbers, transaction: u64, id: &str) -> Batch {
     let last = &batch.mutations[0];
     let position = Position { vbuuid: Vbuuid(u64::from(last.vbucket.0) + 1), seqno: last.seqno };
     let (transaction, positions) = (TransactionId(transaction), vec![(last.vbucket, position)]);
-    batch.commits = vec![Committed { transaction, affected: 1, positions }];
+    let committed = Committed { transaction, affected: 1, positions };
+    batch.commits = vec![TransactionEvent::Committed(committed)];
     batch
 }
 
@@ -183,7 +184,7 @@ fn remembers_commits(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
     }
     let check = |store: &dyn DocumentStore, known: [bool; 3]| {
         for (batch, is_known) in batches.iter().zip(known) {
-            let committed = &batch.commits[0];
+            let TransactionEvent::Committed(committed) = &batch.commits[0] else { unreachable!() };
             let expected =
                 if is_known { Fate::Committed(committed.clone()) } else { Fate::RolledBack };
             assert_eq!(fate(store, committed.transaction.0), expected);

@@ -1,0 +1,112 @@
+//! Keeps joint commits whole: an epoch of a bucket has such a commit only if the epochs of its other buckets have it, and those epochs
+//! are promoted in one log entry.
+//!
+//! SYNC names the open joint commits of each bucket ([`proto::model::joint`]). After a cut was chosen for each bucket, a bucket whose cut has a
+//! joint commit that another bucket lacks falls back to its newest closed cut without that commit. So another one may lack a commit in turn, and the
+//! choice is repeated until nothing changes. Cuts only fall, so that ends. A bucket for which no cut is left gets no epoch; its commits are
+//! open until the others have theirs, however long that takes.
+//!
+//! A bucket that was dropped is waited for no longer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::model::cut::Cut;
+use proto::model::ids::BucketId;
+use proto::model::joint::{JointMark, is_in};
+
+use super::stability::Stability;
+use crate::state::StateContext;
+
+/// The cuts at which the next epochs end.
+pub(super) type Chosen = BTreeMap<BucketId, Cut>;
+
+/// Lets cuts fall until no joint commit is split.
+pub(super) fn keep_whole(stability: &Stability, state: &StateContext, chosen: &mut Chosen) {
+    if !stability.has_joint() {
+        return;
+    }
+    let mut is_whole = false;
+    while !is_whole {
+        is_whole = true;
+        let buckets: Vec<_> = chosen.keys().copied().collect();
+        for bucket in buckets {
+            let split: Vec<_> = newly_in(stability, state, chosen, bucket)
+                .filter(|mark| {
+                    mark.others.iter().any(|other| lacks(stability, state, chosen, (*other, mark)))
+                })
+                .collect();
+            if split.is_empty() {
+                continue;
+            }
+            is_whole = false;
+            let has_any = |cut: &Cut| split.iter().any(|mark| is_in(mark.at, cut));
+            let published = published(state, bucket);
+            let older = stability.closed(bucket).rev().find(|cut| !has_any(cut));
+            match older.filter(|cut| published.is_some_and(|published| *cut != published)) {
+                Some(cut) => chosen.insert(bucket, cut.clone()),
+                None => chosen.remove(&bucket),
+            };
+        }
+    }
+}
+
+/// The buckets whose chosen cuts have a joint commit in common that no epoch has: sets of two and more.
+pub(super) fn joined(
+    stability: &Stability,
+    state: &StateContext,
+    chosen: &Chosen,
+) -> Vec<Vec<BucketId>> {
+    let mut sets: Vec<BTreeSet<BucketId>> = Vec::new();
+    if !stability.has_joint() {
+        return Vec::new();
+    }
+    for bucket in chosen.keys() {
+        for mark in newly_in(stability, state, chosen, *bucket) {
+            let others = mark.others.iter().filter(|other| chosen.contains_key(other));
+            let mut set: BTreeSet<_> = others.copied().chain([*bucket]).collect();
+            sets.retain(|known| {
+                let is_apart = known.is_disjoint(&set);
+                if !is_apart {
+                    set.extend(known);
+                }
+                is_apart
+            });
+            sets.push(set);
+        }
+    }
+    sets.into_iter().filter(|set| set.len() > 1).map(|set| set.into_iter().collect()).collect()
+}
+
+fn published(state: &StateContext, bucket: BucketId) -> Option<&Cut> {
+    state.bucket(bucket).map(|bucket| &*bucket.epochs.last().cut)
+}
+
+/// The joint commits of a bucket that its chosen cut has, and its last epoch has not.
+fn newly_in<'s>(
+    stability: &'s Stability,
+    state: &'s StateContext,
+    chosen: &'s Chosen,
+    bucket: BucketId,
+) -> impl Iterator<Item = &'s JointMark> {
+    let (cut, published) = (chosen.get(&bucket), published(state, bucket));
+    stability.joint(bucket).filter(move |mark| {
+        cut.is_some_and(|cut| is_in(mark.at, cut))
+            && published.is_some_and(|published| !is_in(mark.at, published))
+    })
+}
+
+/// True if neither the chosen cut of a bucket nor its last epoch has a joint commit.
+fn lacks(
+    stability: &Stability,
+    state: &StateContext,
+    chosen: &Chosen,
+    (bucket, mark): (BucketId, &JointMark),
+) -> bool {
+    let Some(published) = published(state, bucket) else { return false };
+    let own = stability.find_joint(bucket, mark.transaction);
+    own.is_none_or(|own| !is_in(own.at, chosen.get(&bucket).unwrap_or(published)))
+}
+
+#[cfg(test)]
+#[path = "joint_tests.rs"]
+mod tests;

@@ -1,0 +1,167 @@
+//! Ends joint commits whose session is gone ([`proto::model::joint`] explains them).
+//!
+//! - A transaction that has been prepared for a while asks the bucket that decides. If that bucket was dropped, the others decide together: it
+//!   is committed if all of them have prepared or committed it, since its session may have learned that it was.
+//! - A joint commit that has been open for a while looks after its other buckets: one that has only prepared it is told the outcome, and one
+//!   that has lost its part is waited for no longer.
+//!
+//! Everything here can be repeated, and asks again as long as a bucket does not answer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream;
+use proto::Result;
+use proto::client::source::source_of;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::model::joint::{JointCommit, Prepared};
+use proto::rpc::api::{Decision, ProjectorApi, TransactionFate};
+use tokio::time::timeout;
+
+use crate::projector::Projector;
+use crate::source::bucket::Bucket;
+
+/// The pause between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// A session ends what it has prepared sooner than this.
+const PREPARED_AFTER: Duration = Duration::from_secs(1);
+/// The epoch of a joint commit comes sooner than this.
+const OPEN_AFTER: Duration = Duration::from_secs(2);
+/// The time limit of a question.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
+/// Questions at once.
+const ASKED_MAX: usize = 16;
+
+/// What another bucket tells of a transaction.
+enum Told {
+    /// Its fate there.
+    Fate(TransactionFate),
+    /// The bucket was dropped.
+    Dropped,
+    /// It does not answer.
+    Silent,
+}
+
+/// Looks at the joint commits of all buckets until it is cancelled; safe to cancel at any await.
+pub(crate) async fn end_joint_commits(projector: Arc<Projector>) -> Infallible {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let buckets = projector.bucket_ids().into_iter().filter_map(|id| projector.find(id));
+        for bucket in buckets.filter(|bucket| bucket.has_joint()) {
+            if !bucket.is_led() || bucket.check_open().is_err() {
+                continue;
+            }
+            let (prepared, open) = bucket.old_joint(PREPARED_AFTER, OPEN_AFTER);
+            let (projector, bucket) = (&projector, &bucket);
+            stream::iter(prepared)
+                .for_each_concurrent(ASKED_MAX, |prepared| projector.end_prepared(bucket, prepared))
+                .await;
+            stream::iter(open)
+                .for_each_concurrent(ASKED_MAX, |joint| projector.look_after(bucket, joint))
+                .await;
+        }
+    }
+}
+
+impl Projector {
+    async fn end_prepared(&self, bucket: &Bucket, prepared: Arc<Prepared>) {
+        let transaction = prepared.transaction;
+        let Some(decider) = prepared.decider() else { return };
+        let decision = match self.fate_in(decider, transaction).await {
+            Told::Fate(TransactionFate::Committed { participants, .. }) => {
+                Decision::Commit { participants }
+            }
+            Told::Fate(TransactionFate::Unknown) => Decision::RollBack,
+            Told::Fate(_) | Told::Silent => return,
+            Told::Dropped => match self.without_decider(bucket.info.id, &prepared).await {
+                Some(decision) => decision,
+                None => return,
+            },
+        };
+        let commits = matches!(decision, Decision::Commit { .. });
+        tracing::info!(bucket = %bucket.info.name, %transaction, commits, "a prepared transaction ends without its session");
+        note(bucket, transaction, self.tell(bucket.info.id, transaction, decision).await);
+    }
+
+    /// The outcome of a transaction whose deciding bucket was dropped; `None` while it is not known.
+    async fn without_decider(&self, bucket: BucketId, prepared: &Prepared) -> Option<Decision> {
+        let mut left = vec![bucket];
+        for other in prepared.participants.iter().filter(|other| **other != bucket) {
+            match self.fate_in(*other, prepared.transaction).await {
+                Told::Fate(TransactionFate::Committed { participants, .. }) => {
+                    return Some(Decision::Commit { participants });
+                }
+                Told::Fate(TransactionFate::Prepared) => left.push(*other),
+                Told::Fate(TransactionFate::Unknown) => return Some(Decision::RollBack),
+                Told::Fate(TransactionFate::Open) | Told::Silent => return None,
+                Told::Dropped => {}
+            }
+        }
+        left.sort_unstable();
+        Some(Decision::Commit { participants: left })
+    }
+
+    async fn look_after(&self, bucket: &Bucket, joint: JointCommit) {
+        let transaction = joint.committed.transaction;
+        let mut are_done = true;
+        for other in joint.participants.iter().filter(|other| **other != bucket.info.id) {
+            match self.fate_in(*other, transaction).await {
+                Told::Fate(TransactionFate::Committed { is_open, .. }) => are_done &= !is_open,
+                Told::Fate(TransactionFate::Prepared) => {
+                    are_done = false;
+                    let participants = joint.participants.clone();
+                    let told = self.tell(*other, transaction, Decision::Commit { participants });
+                    note(bucket, transaction, told.await);
+                }
+                // Of a commit that has changed nothing here, an old one may be forgotten.
+                Told::Fate(TransactionFate::Unknown) if joint.at().is_some() => {
+                    bucket.leave_out(transaction, *other);
+                }
+                Told::Fate(TransactionFate::Unknown) | Told::Dropped => {}
+                Told::Fate(TransactionFate::Open) | Told::Silent => are_done = false,
+            }
+        }
+        if are_done && joint.at().is_none() {
+            bucket.settle(transaction);
+        }
+    }
+
+    async fn fate_in(&self, bucket: BucketId, transaction: TransactionId) -> Told {
+        let source = match self.source(bucket) {
+            Some(source) => source,
+            None => return Told::Dropped,
+        };
+        let Ok(source) = source else { return Told::Silent };
+        match timeout(ANSWER_WAIT, source.fate(bucket, transaction)).await {
+            Ok(Ok(fate)) => Told::Fate(fate),
+            Ok(Err(_)) | Err(_) => Told::Silent,
+        }
+    }
+
+    async fn tell(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+        decision: Decision,
+    ) -> Result<()> {
+        let Some(source) = self.source(bucket) else { return Ok(()) };
+        let told = timeout(ANSWER_WAIT, source?.decide(bucket, transaction, decision)).await;
+        told.map_or(Ok(()), |told| told.map(drop))
+    }
+
+    /// The projectors of a bucket; `None` if the catalog does not have it.
+    fn source(&self, bucket: BucketId) -> Option<Result<Arc<dyn ProjectorApi>>> {
+        let catalog = self.catalog.borrow().clone()?;
+        let info = catalog.buckets.get(&bucket)?;
+        Some(source_of(&*self.directory, info, |node| catalog.nodes.get(&node).cloned()))
+    }
+}
+
+fn note(bucket: &Bucket, transaction: TransactionId, ended: Result<()>) {
+    if let Err(error) = ended {
+        let bucket = &bucket.info.name;
+        tracing::warn!(%bucket, %transaction, %error, "a joint commit does not end yet");
+    }
+}

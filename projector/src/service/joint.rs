@@ -1,0 +1,92 @@
+//! The calls of joint commits ([`proto::model::joint`]).
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::commits::Committed;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::rpc::api::{Decision, TransactionCommit, TransactionFate, WriteReply};
+
+use super::transactions::{answer_again, reply_of};
+use crate::projector::Projector;
+use crate::source::bucket::Bucket;
+use crate::source::kind::WriteCall;
+use crate::source::writer::Work;
+
+impl Projector {
+    /// See [`proto::rpc::api::ProjectorApi::prepare`].
+    pub(super) async fn prepare_transaction(
+        &self,
+        joint: TransactionId,
+        request: TransactionCommit,
+    ) -> Result<u64> {
+        let (transaction, behind) = (request.transaction, request.behind);
+        let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
+        let committing = match self.committing(&bucket, request).await {
+            // Another call may have prepared it. A transaction ends when it is prepared.
+            Err(_) if !bucket.transactions.is_open(transaction) => {
+                let prepared = bucket.find_prepared(joint);
+                let again = || answer_again(&bucket, (joint, behind)).map(|reply| reply.affected);
+                let count =
+                    prepared.map_or_else(again, |prepared| Ok(prepared.changes.len() as u64));
+                return bucket.check_open().and(count);
+            }
+            committing => committing?,
+        };
+        let Some(committing) = committing else { return Ok(0) };
+        let bytes = committing.bytes();
+        let work = |reply| Work::Prepare(joint, Box::new(committing), reply);
+        let prepared = self.queue_held(bucket, bytes, work).await;
+        self.transaction_counts.prepare_ended(&prepared);
+        prepared
+    }
+
+    /// See [`proto::rpc::api::ProjectorApi::decide`].
+    pub(super) async fn decide_transaction(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+        decision: Decision,
+    ) -> Result<WriteReply> {
+        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        if decision == Decision::RollBack && bucket.transactions.abort(transaction)? {
+            self.transaction_counts.add_aborted();
+        }
+        let commits = matches!(decision, Decision::Commit { .. });
+        let work = |reply| Work::Decide(transaction, decision, reply);
+        let decided = self.queue_held(bucket, 0, work).await;
+        if commits {
+            self.transaction_counts.commit_ended(&decided);
+        }
+        decided
+    }
+
+    /// See [`proto::rpc::api::ProjectorApi::fate`].
+    pub(super) async fn fate_of_transaction(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+    ) -> Result<TransactionFate> {
+        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        // Order matters: a transaction ends when its outcome is there.
+        let is_open = bucket.transactions.is_open_or_refused(transaction);
+        let (prepared, committed) =
+            (bucket.find_prepared(transaction), bucket.committed(transaction));
+        bucket.check_open()?;
+        Ok(match (is_open, prepared, committed) {
+            (true, ..) => TransactionFate::Open,
+            (_, Some(_), _) => TransactionFate::Prepared,
+            (_, _, Some(committed)) => self.committed_fate(&bucket, committed),
+            _ => TransactionFate::Unknown,
+        })
+    }
+
+    fn committed_fate(&self, bucket: &Arc<Bucket>, committed: Committed) -> TransactionFate {
+        let transaction = committed.transaction;
+        TransactionFate::Committed {
+            reply: reply_of(bucket, committed),
+            participants: bucket.participants(transaction),
+            is_open: bucket.is_open_joint(transaction),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Numbers the steps of joint commits in a bucket that does not decide ([`proto::model::joint`]).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::model::commits::{Committed, TransactionEvent};
+use proto::model::cut::WritePosition;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::model::joint::{
+    JOINT_MAX, JointCommit, PREPARED_BYTES_MAX, PREPARED_MAX, Prepared, PreparedChange,
+};
+use proto::rpc::api::{Decision, WriteReply};
+use proto::rpc::mutation::MutationKind;
+use proto::{Error, ErrorCode, Result};
+
+use super::commit::effective;
+use super::numbering::Numbered;
+use crate::source::ahead::Ahead;
+use crate::source::joint::held;
+use crate::source::pending::PendingChanges;
+use crate::transactions::open::Committing;
+use documents::document_store::DocumentStore;
+
+/// Checks that no prepared transaction holds a document.
+pub(in crate::source) fn check_unheld<'i>(
+    pending: &PendingChanges,
+    mut ids: impl Iterator<Item = &'i str>,
+) -> Result<()> {
+    let joint = pending.commits.joint();
+    if joint.prepared().next().is_none() {
+        return Ok(());
+    }
+    let name = &pending.bucket.info.name;
+    let found = ids.find_map(|id| joint.holder(id).map(|by| held(name, id, by)));
+    found.map_or(Ok(()), Err)
+}
+
+/// Checks that a bucket takes another joint commit.
+pub(super) fn check_room(pending: &PendingChanges) -> Result<()> {
+    let joint = pending.commits.joint();
+    if joint.open().count() + joint.prepared().count() < JOINT_MAX {
+        return Ok(());
+    }
+    let name = &pending.bucket.info.name;
+    let what = format!(
+        "bucket {name} has {JOINT_MAX} commits with other buckets that no epoch has, which is the limit"
+    );
+    Err(Error::new(ErrorCode::TooBusy, what).with_hint(
+        "try again; SHOW NODES shows whether a coordinator leads and every projector answers",
+    ))
+}
+
+/// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds; with zero nothing is prepared.
+pub(in crate::source) fn prepare(
+    pending: &mut PendingChanges,
+    store: (&mut Ahead, &dyn DocumentStore),
+    (transaction, committing): (TransactionId, &Committing),
+) -> Result<u64> {
+    check_room(pending)?;
+    if pending.bucket.transactions.is_refused(transaction) {
+        let what = format!("transaction {transaction} was given up by its other buckets");
+        return Err(Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again"));
+    }
+    let mut changes: Vec<_> = effective(pending, store, committing)?
+        .into_iter()
+        .map(|mutation| PreparedChange {
+            id: Arc::clone(&mutation.id),
+            document: (mutation.kind == MutationKind::Upsert).then(|| mutation.document.clone()),
+        })
+        .collect();
+    if changes.is_empty() {
+        return Ok(0);
+    }
+    changes.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    let count = changes.len() as u64;
+    let participants = committing.participants.clone();
+    let prepared = Prepared { transaction, participants, changes };
+    check_bytes(pending, &prepared)?;
+    pending.transaction(TransactionEvent::Prepared(Arc::new(prepared)));
+    Ok(count)
+}
+
+fn check_bytes(pending: &PendingChanges, prepared: &Prepared) -> Result<()> {
+    let (name, bytes) = (&pending.bucket.info.name, prepared.bytes());
+    if bytes > PREPARED_BYTES_MAX {
+        let what = format!(
+            "transaction {} has {} KiB of changes in bucket {name}, the limit of a commit over several buckets is {} KiB in each",
+            prepared.transaction,
+            bytes.div_ceil(1 << 10),
+            PREPARED_BYTES_MAX >> 10
+        );
+        return Err(Error::new(ErrorCode::OverLimit, what).with_hint("commit smaller transactions"));
+    }
+    let (count, held) = pending
+        .commits
+        .joint()
+        .prepared()
+        .fold((0, 0), |(count, sum), other| (count + 1, sum + other.bytes()));
+    if count < PREPARED_MAX && held + bytes <= PREPARED_BYTES_MAX {
+        return Ok(());
+    }
+    let what = format!("bucket {name} has {count} prepared transactions with {held} bytes");
+    Err(Error::new(ErrorCode::TooBusy, what).with_hint("try again when they have ended"))
+}
+
+/// Ends a prepared transaction.
+pub(in crate::source) fn decide(
+    pending: &mut PendingChanges,
+    transaction: TransactionId,
+    decision: Decision,
+) -> Result<WriteReply> {
+    let bucket = pending.bucket.info.id;
+    let prepared = pending.commits.joint().find_prepared(transaction).cloned();
+    let known = pending.commits.find(transaction).cloned();
+    match (prepared, known, decision) {
+        (Some(prepared), _, Decision::Commit { participants }) => {
+            Ok(finish(pending, &prepared, participants))
+        }
+        (None, Some(committed), Decision::Commit { .. }) => {
+            let Committed { affected, positions, .. } = committed;
+            Ok(WriteReply { affected, position: WritePosition { bucket, positions } })
+        }
+        (None, None, Decision::Commit { .. }) => {
+            let name = &pending.bucket.info.name;
+            let what = format!("bucket {name} has not prepared transaction {transaction}");
+            Err(Error::new(ErrorCode::Conflict, what))
+        }
+        (prepared, _, Decision::RollBack) => {
+            if prepared.is_some() {
+                pending.transaction(TransactionEvent::RolledBack(transaction));
+            }
+            let position = WritePosition { bucket, positions: Vec::new() };
+            Ok(WriteReply { affected: 0, position })
+        }
+    }
+}
+
+fn finish(
+    pending: &mut PendingChanges,
+    prepared: &Prepared,
+    participants: Vec<BucketId>,
+) -> WriteReply {
+    let mut numbered = Numbered::of(pending, prepared.changes.len());
+    for PreparedChange { id, document } in &prepared.changes {
+        match document {
+            Some(document) => numbered.add(id, MutationKind::Upsert, document.clone()),
+            None => numbered.add(id, MutationKind::Deletion, Bytes::new()),
+        }
+    }
+    let reply = numbered.reply();
+    let committed = Committed {
+        transaction: prepared.transaction,
+        affected: reply.affected,
+        positions: reply.position.positions.clone(),
+    };
+    pending.transaction(TransactionEvent::Joint(JointCommit { committed, participants }));
+    reply
+}

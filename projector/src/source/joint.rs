@@ -1,0 +1,272 @@
+//! The joint commits of a bucket, as its readers and SYNC see them ([`proto::model::joint`]).
+//!
+//! SYNC names the joint commits that are *open*: no epoch has them. An epoch may have to end before one, so the bucket also remembers the
+//! closed cuts before the last open ones.
+//!
+//! A joint commit of which another bucket has lost its part would be open forever. Whoever learns of such a loss tells it here
+//! ([`Bucket::leave_out`]), and SYNC names that bucket no longer: the commit is *halved*, and the log of the process says so.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::commits::TransactionEvent;
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::model::joint::{JointCommit, JointMark, Prepared};
+use proto::rpc::api::{BucketReport, TransactionStatus};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use super::bucket::{Bucket, SourceState};
+
+/// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
+const BEFORE_MAX: usize = 4;
+
+/// How long a write waits for the outcome of a prepared transaction that holds one of its documents.
+const HELD_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a reader of the bucket's end waits for the outcome of prepared transactions.
+const DECIDED_WAIT: Duration = Duration::from_secs(30);
+
+/// What a bucket remembers of joint commits in memory.
+#[derive(Default)]
+pub(super) struct JointState {
+    /// The closed cuts before the last open joint commits, ascending.
+    before: VecDeque<(TransactionId, Cut)>,
+    /// For each halved commit, the buckets that have lost their part.
+    left_out: BTreeMap<TransactionId, BTreeSet<BucketId>>,
+    /// Commits that have changed nothing here, and that epochs of all other buckets have.
+    done: BTreeSet<TransactionId>,
+    /// Since when this process knows of prepared transactions and open joint commits.
+    known_since: BTreeMap<TransactionId, Instant>,
+}
+
+impl JointState {
+    /// Notes what is about to be published behind a cut.
+    pub fn note(&mut self, events: &[TransactionEvent], durable: &Cut) {
+        for event in events {
+            match event {
+                TransactionEvent::Joint(joint) => {
+                    let transaction = joint.committed.transaction;
+                    if self.before.back().is_none_or(|(_, cut)| cut != durable) {
+                        self.before.push_back((transaction, durable.clone()));
+                    }
+                    if self.before.len() > BEFORE_MAX {
+                        self.before.pop_front();
+                    }
+                }
+                TransactionEvent::Settled(transaction) => {
+                    self.left_out.remove(transaction);
+                    self.done.remove(transaction);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Forgets cuts of a history that is lost.
+    pub fn forget_cuts(&mut self) {
+        self.before.clear();
+    }
+}
+
+impl SourceState {
+    fn newest_cut(&self) -> Option<&Cut> {
+        self.epochs.back().map(|newest| &*newest.cut)
+    }
+
+    fn is_open(&self, joint: &JointCommit) -> bool {
+        let is_covered = match joint.at() {
+            Some(_) => self.newest_cut().is_some_and(|cut| joint.is_in(cut)),
+            None => self.joint.done.contains(&joint.committed.transaction),
+        };
+        !is_covered
+    }
+
+    fn mark(&self, joint: &JointCommit) -> JointMark {
+        let transaction = joint.committed.transaction;
+        let lost = self.joint.left_out.get(&transaction);
+        let is_other = |other: &&BucketId| {
+            **other != self.bucket && lost.is_none_or(|lost| !lost.contains(other))
+        };
+        let others = joint.participants.iter().filter(is_other).copied().collect();
+        JointMark { transaction, others, at: joint.at() }
+    }
+}
+
+impl Bucket {
+    /// The report for SYNC; `None` if no vbucket is owned.
+    pub fn report(&self) -> Option<BucketReport> {
+        let state = self.state();
+        let kept = state.ownership.owned.clone();
+        if kept.is_empty() {
+            return None;
+        }
+        let open = state.commits.joint().open().filter(|joint| state.is_open(joint));
+        let joint: Vec<_> = open.map(|joint| state.mark(joint)).collect();
+        let is_open = |of: &TransactionId| joint.iter().any(|mark| mark.transaction == *of);
+        let before = state.joint.before.iter().filter(|(of, _)| is_open(of));
+        let before = before.map(|(_, cut)| cut.of(&kept)).collect();
+        let cut = state.durable.of(&kept);
+        Some(BucketReport { bucket: self.info.id, kept, cut, joint, before })
+    }
+
+    /// The joint commits that are open no longer, and that the record still has.
+    pub(super) fn settled(&self) -> Vec<TransactionId> {
+        let state = self.state();
+        let settled = state.commits.joint().open().filter(|joint| !state.is_open(joint));
+        settled.map(|joint| joint.committed.transaction).collect()
+    }
+
+    /// True if a joint commit is open here and has changed something.
+    pub fn is_open_joint(&self, transaction: TransactionId) -> bool {
+        let state = self.state();
+        let found = state.commits.joint().find_open(transaction);
+        found.is_some_and(|joint| joint.at().is_some() && state.is_open(joint))
+    }
+
+    /// True if anything is prepared or open.
+    pub fn has_joint(&self) -> bool {
+        !self.state().commits.joint().is_empty()
+    }
+
+    /// The transactions that have been prepared, and the joint commits that have been open, for longer than these times, as far as this
+    /// process knows.
+    pub fn old_joint(
+        &self,
+        prepared_for: Duration,
+        open_for: Duration,
+    ) -> (Vec<Arc<Prepared>>, Vec<JointCommit>) {
+        let (mut state, now) = (self.state(), Instant::now());
+        let prepared: Vec<_> = state.commits.joint().prepared().cloned().collect();
+        let open = state.commits.joint().open().filter(|joint| state.is_open(joint));
+        let open: Vec<_> = open.cloned().collect();
+        let mut known = std::mem::take(&mut state.joint.known_since);
+        let of_prepared = prepared.iter().map(|prepared| prepared.transaction);
+        let of_open = open.iter().map(|joint| joint.committed.transaction);
+        let since = of_prepared.chain(of_open).map(|id| (id, known.remove(&id).unwrap_or(now)));
+        let since: BTreeMap<_, _> = since.collect();
+        let is_old = |id: &TransactionId, age| now.duration_since(since[id]) >= age;
+        let old_prepared = prepared.into_iter().filter(|p| is_old(&p.transaction, prepared_for));
+        let old_open = open.into_iter().filter(|j| is_old(&j.committed.transaction, open_for));
+        let old = (old_prepared.collect(), old_open.collect());
+        state.joint.known_since = since;
+        old
+    }
+
+    /// The prepared transactions, for people.
+    pub fn list_prepared(&self) -> Vec<TransactionStatus> {
+        let (state, now) = (self.state(), Instant::now());
+        let age = |id: &TransactionId| {
+            let since = state.joint.known_since.get(id);
+            since.map_or(0, |since| now.duration_since(*since).as_millis() as u64)
+        };
+        let status = |prepared: &Arc<Prepared>| TransactionStatus {
+            transaction: prepared.transaction,
+            bucket: self.info.id,
+            owner: format!(
+                "prepared, bucket {} decides",
+                prepared.participants.first().map_or(0, |id| id.0)
+            ),
+            age_ms: age(&prepared.transaction),
+            changes: prepared.changes.len() as u64,
+            bytes: prepared.bytes() as u64,
+            snapshot: None,
+            is_committing: true,
+        };
+        state.commits.joint().prepared().map(status).collect()
+    }
+
+    /// Notes that a bucket has lost its part of a joint commit.
+    pub fn leave_out(&self, transaction: TransactionId, other: BucketId) {
+        let is_new = self.state().joint.left_out.entry(transaction).or_default().insert(other);
+        if is_new {
+            let bucket = &self.info.name;
+            tracing::error!(%transaction, %bucket, lost_in = %other, "a commit is halved: another bucket has lost its part");
+            self.wake();
+        }
+    }
+
+    /// Notes that all other buckets have an epoch with a joint commit that has changed nothing here.
+    pub fn settle(&self, transaction: TransactionId) {
+        self.state().joint.done.insert(transaction);
+    }
+
+    /// A prepared transaction.
+    pub fn find_prepared(&self, transaction: TransactionId) -> Option<Arc<Prepared>> {
+        self.state().commits.joint().find_prepared(transaction).cloned()
+    }
+
+    /// All buckets of a joint commit that the record has still; none of another commit.
+    pub fn participants(&self, transaction: TransactionId) -> Vec<BucketId> {
+        let state = self.state();
+        let found = state.commits.joint().find_open(transaction);
+        found.map(|joint| joint.participants.clone()).unwrap_or_default()
+    }
+
+    fn prepared(&self) -> BTreeSet<TransactionId> {
+        let state = self.state();
+        state.commits.joint().prepared().map(|prepared| prepared.transaction).collect()
+    }
+
+    /// Waits for the outcome of all transactions that are prepared now: they may be committed already, and their writers know it.
+    pub async fn decided(&self) -> Result<()> {
+        let mut waits = self.prepared();
+        if waits.is_empty() {
+            return Ok(());
+        }
+        let mut changed = self.watch();
+        let decided = async {
+            while !waits.is_empty() && !self.is_removed() && changed.changed().await.is_ok() {
+                let now = self.prepared();
+                waits.retain(|transaction| now.contains(transaction));
+            }
+        };
+        tokio::time::timeout(DECIDED_WAIT, decided).await.map_err(|_| {
+            let name = &self.info.name;
+            Error::unavailable(format!(
+                "bucket {name}: a prepared transaction waits for its outcome"
+            ))
+            .with_hint("SHOW TRANSACTIONS names it; the bucket that decides on it does not answer")
+        })
+    }
+
+    /// Waits for the outcome of prepared transactions that hold documents. `Held` if that takes long.
+    pub async fn unheld<'i>(&self, ids: impl Iterator<Item = &'i str> + Clone) -> Result<()> {
+        let held = || {
+            let state = self.state();
+            let joint = state.commits.joint();
+            if joint.prepared().next().is_none() {
+                return None;
+            }
+            let mut ids = ids.clone();
+            ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
+        };
+        let Some(mut error) = held() else { return Ok(()) };
+        let mut changed = self.watch();
+        let until = Instant::now() + HELD_WAIT;
+        while !self.is_removed() {
+            match tokio::time::timeout_at(until, changed.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ok(()),
+                Err(_) => return Err(error),
+            }
+            match held() {
+                Some(now) => error = now,
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error for a document that a prepared transaction holds.
+pub(super) fn held(bucket: &str, id: &str, by: &Prepared) -> Error {
+    let what = format!(
+        "document {id:?} of bucket {bucket} is held by transaction {}, which is being committed",
+        by.transaction
+    );
+    Error::new(ErrorCode::Held, what)
+        .with_hint("try again; SHOW TRANSACTIONS tells how long it takes")
+}

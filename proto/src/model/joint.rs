@@ -1,0 +1,171 @@
+//! Commits of transactions that have changed documents of several buckets: *joint commits*.
+//!
+//! Each bucket has a log of its own, so such a commit takes two phases. The bucket with the lowest number *decides*.
+//!
+//! 1. *Prepare.* Each other bucket checks the changes for conflicts, logs them without numbers, and holds their documents: until the
+//!    outcome is known nobody else changes them.
+//! 2. *Decide.* The deciding bucket checks and logs its own changes as any commit, with the list of the participants. From then on the
+//!    transaction is committed.
+//! 3. *Finish.* Each other bucket numbers and logs the changes that it has prepared.
+//!
+//! A prepared transaction whose session is gone asks the deciding bucket. If that one has not committed it and never will, the
+//! transaction is rolled back (presumed abort).
+//!
+//! A joint commit is *open* in a bucket until the bucket has an epoch with it. Epochs are promoted so that no reader sees a part of a joint
+//! commit, so SYNC names those that are open. A bucket remembers them in its record, like the prepared ones.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::commits::Committed;
+use super::cut::Cut;
+use super::ids::{BucketId, Seqno, TransactionId, VbucketId};
+
+/// Bytes of all prepared changes of a bucket: they are in each of its checkpoints.
+pub const PREPARED_BYTES_MAX: usize = 16 << 20;
+/// Prepared transactions of a bucket. Each write looks for its documents in all of them.
+pub const PREPARED_MAX: usize = 256;
+/// Open joint commits of a bucket: those of a few ticks of the coordinator.
+pub const JOINT_MAX: usize = 1 << 10;
+/// Bytes of a prepared change besides its id and document.
+const CHANGE_OVERHEAD_BYTES: usize = 32;
+
+/// A change that was prepared: it has no number yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedChange {
+    /// The document's id.
+    pub id: Arc<str>,
+    /// The document; `None` for a deletion.
+    pub document: Option<Bytes>,
+}
+
+/// The prepared changes of a transaction in a bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// All buckets whose documents it has changed, ascending. The first one decides.
+    pub participants: Vec<BucketId>,
+    /// The changes, ordered by id, at most one of each document.
+    pub changes: Vec<PreparedChange>,
+}
+
+impl Prepared {
+    /// The bucket that decides.
+    pub fn decider(&self) -> Option<BucketId> {
+        self.participants.first().copied()
+    }
+
+    /// The size of the changes.
+    pub fn bytes(&self) -> usize {
+        let of = |change: &PreparedChange| {
+            CHANGE_OVERHEAD_BYTES + change.id.len() + change.document.as_ref().map_or(0, Bytes::len)
+        };
+        self.changes.iter().map(of).sum()
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.changes.binary_search_by(|change| (*change.id).cmp(id)).is_ok()
+    }
+}
+
+/// A joint commit in one of its buckets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JointCommit {
+    /// What it has changed in this bucket.
+    pub committed: Committed,
+    /// All buckets that it has changed, ascending.
+    pub participants: Vec<BucketId>,
+}
+
+impl JointCommit {
+    /// A position by which a closed cut of the bucket tells if it has the commit: such a cut has all of it or nothing. `None` if
+    /// nothing was changed here.
+    pub fn at(&self) -> Option<(VbucketId, Seqno)> {
+        self.committed.positions.first().map(|(vbucket, position)| (*vbucket, position.seqno))
+    }
+
+    /// True if a closed cut has the commit.
+    pub fn is_in(&self, cut: &Cut) -> bool {
+        is_in(self.at(), cut)
+    }
+}
+
+/// True if a closed cut has the joint commit with this position.
+pub fn is_in(at: Option<(VbucketId, Seqno)>, cut: &Cut) -> bool {
+    at.is_none_or(|(vbucket, seqno)| cut.get(vbucket).seqno >= seqno)
+}
+
+/// An open joint commit, as SYNC names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JointMark {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// The other buckets without which the bucket has no epoch with the commit.
+    pub others: Vec<BucketId>,
+    /// See [`JointCommit::at`].
+    pub at: Option<(VbucketId, Seqno)>,
+}
+
+/// The prepared transactions and the open joint commits of a bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JointCommits {
+    prepared: BTreeMap<TransactionId, Arc<Prepared>>,
+    open: BTreeMap<TransactionId, JointCommit>,
+}
+
+impl JointCommits {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.prepared.is_empty() && self.open.is_empty()
+    }
+
+    /// The prepared transactions, by number.
+    pub fn prepared(&self) -> impl Iterator<Item = &Arc<Prepared>> {
+        self.prepared.values()
+    }
+
+    /// A prepared transaction.
+    pub fn find_prepared(&self, transaction: TransactionId) -> Option<&Arc<Prepared>> {
+        self.prepared.get(&transaction)
+    }
+
+    /// The open joint commits, by number.
+    pub fn open(&self) -> impl Iterator<Item = &JointCommit> {
+        self.open.values()
+    }
+
+    /// An open joint commit.
+    pub fn find_open(&self, transaction: TransactionId) -> Option<&JointCommit> {
+        self.open.get(&transaction)
+    }
+
+    /// The prepared transaction that holds a document.
+    pub fn holder(&self, id: &str) -> Option<&Arc<Prepared>> {
+        self.prepared.values().find(|prepared| prepared.has(id))
+    }
+
+    pub(super) fn prepare(&mut self, prepared: &Arc<Prepared>) {
+        self.prepared.insert(prepared.transaction, Arc::clone(prepared));
+    }
+
+    pub(super) fn roll_back(&mut self, transaction: TransactionId) {
+        self.prepared.remove(&transaction);
+    }
+
+    pub(super) fn commit(&mut self, joint: &JointCommit) {
+        self.prepared.remove(&joint.committed.transaction);
+        self.open.insert(joint.committed.transaction, joint.clone());
+    }
+
+    pub(super) fn settle(&mut self, transaction: TransactionId) {
+        self.open.remove(&transaction);
+    }
+
+    pub(super) fn go_back(&mut self, vbucket: VbucketId, to: Seqno) {
+        self.open.retain(|_, joint| !joint.committed.reaches_behind(vbucket, to));
+    }
+}
