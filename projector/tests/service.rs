@@ -7,6 +7,8 @@ mod copies;
 mod damaged;
 #[path = "service/hand_over.rs"]
 mod hand_over;
+#[path = "service/joint_commits.rs"]
+mod joint_commits;
 #[path = "service/large_commits.rs"]
 mod large_commits;
 #[path = "service/openings.rs"]

@@ -3,14 +3,13 @@
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
 use proto::model::cut::Position;
-use proto::model::history::FailoverLogs;
 use proto::model::ids::{NodeId, Seqno, TransactionId, VbucketId, Vbuuid};
 use proto::rpc::api::BucketReport;
 use proto::rpc::command::{Command, Promotion};
 
 use super::*;
 use crate::leader::{Leader, MoveSettings};
-use crate::state::tests::{apply, with_bucket};
+use crate::state::tests::{apply, create_bucket_of, one_branch, with_bucket};
 
 const A: BucketId = BucketId(1);
 const B: BucketId = BucketId(2);
@@ -39,17 +38,9 @@ struct World {
 impl World {
     fn new() -> Self {
         let (mut state, leader) = (with_bucket(), Leader::new(1, 0, 20, MoveSettings::default()));
-        for name in ["second", "third"] {
-            let (vbuckets, source) = (2, SourceKind::Embedded);
-            let (name, if_not_exists) = (name.to_owned(), false);
-            let create =
-                Command::CreateBucket { name, vbuckets, source, projectors: None, if_not_exists };
-            apply(&mut state, create);
-        }
-        for bucket in [B, C] {
-            let of = state.buckets.get_mut(&bucket).unwrap();
-            let branches = vec![vec![(Vbuuid(7), 0)]; 2];
-            of.logs = FailoverLogs::new(branches).into();
+        for (bucket, name) in [(B, "second"), (C, "third")] {
+            apply(&mut state, create_bucket_of(name, SourceKind::Embedded));
+            one_branch(&mut state, bucket, 7);
         }
         Self { leader, state, now_ms: 0 }
     }
@@ -127,7 +118,7 @@ fn a_commit_that_has_changed_nothing_in_its_deciding_bucket_joins_the_others() {
     assert_eq!(world.tick().0, vec![(B, 2), (C, 2)], "the deciding bucket has said nothing yet");
     let decided = JointMark { at: None, ..mark(1, &[B, C], 0) };
     world.sync(A, 1, &[decided], &[]);
-    assert_eq!(world.tick(), (vec![(A, 1), (B, 3), (C, 3)], vec![vec![B, C]]));
+    assert_eq!(world.tick(), (vec![(A, 1), (B, 3), (C, 3)], vec![vec![A, B, C]]));
 }
 
 #[test]
@@ -135,7 +126,8 @@ fn nobody_waits_for_a_bucket_that_was_dropped() {
     let mut world = World::new();
     world.sync(A, 5, &[mark(1, &[B], 5)], &[]);
     assert_eq!(world.tick(), Default::default());
-    apply(&mut world.state, Command::DropBucket { name: "second".into(), if_exists: false });
+    let (name, if_exists, restrict) = ("second".to_owned(), false, false);
+    apply(&mut world.state, Command::DropBucket { name, if_exists, restrict });
     assert_eq!(world.tick().0, [(A, 5)]);
 }
 

@@ -44,7 +44,7 @@ pub const SLICES: u16 = 4;
 #[derive(Clone)]
 pub struct Script {
     messages: watch::Sender<Vec<WatchMessage>>,
-    pub synced: Arc<Mutex<BTreeMap<BucketId, Cut>>>,
+    pub synced: Arc<Mutex<BTreeMap<BucketId, BucketReport>>>,
     /// All proposals except registrations.
     pub proposed: Arc<Mutex<Vec<Command>>>,
     projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
@@ -168,7 +168,7 @@ impl CoordinatorApi for Script {
         Ok(Outcome::Done)
     }
     async fn sync(&self, report: SyncReport) -> Result<SyncReply> {
-        let told = report.buckets.into_iter().map(|report| (report.bucket, report.cut));
+        let told = report.buckets.into_iter().map(|report| (report.bucket, report));
         self.synced.lock().unwrap().extend(told);
         Ok(SyncReply::default())
     }
@@ -265,6 +265,19 @@ impl ProjectorApi for Reached {
     }
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
         self.target()?.hand_over(request).await
+    }
+    async fn decide(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+        decision: Decision,
+    ) -> Result<WriteReply> {
+        self.script.check_reached(self.node)?;
+        self.target()?.decide(bucket, transaction, decision).await
+    }
+    async fn fate(&self, bucket: BucketId, transaction: TransactionId) -> Result<TransactionFate> {
+        self.script.check_reached(self.node)?;
+        self.target()?.fate(bucket, transaction).await
     }
     async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer> {
         self.script.check_reached(self.node)?;

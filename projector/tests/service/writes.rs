@@ -102,7 +102,15 @@ async fn many_writers_share_syncs_and_leave_no_gap() {
     let end = world.projector().positions(BUCKET).await.expect("positions");
     assert_eq!(end.distance_from(&Cut::zero(VBUCKETS)), 400);
     follower.reach(&end).await;
-    let synced = || world.script.synced.lock().expect("not poisoned").get(&BUCKET).cloned();
+    let synced = || {
+        world
+            .script
+            .synced
+            .lock()
+            .expect("not poisoned")
+            .get(&BUCKET)
+            .map(|report| report.cut.clone())
+    };
     while synced().as_ref() != Some(&end) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -136,7 +144,8 @@ async fn nothing_of_a_write_leaves_before_its_sync() {
     let before = world.projector().positions(BUCKET).await.expect("positions");
     let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
     follower.reach(&before).await;
-    let reported = || world.script.synced.lock().unwrap().get(&BUCKET).cloned();
+    let reported =
+        || world.script.synced.lock().unwrap().get(&BUCKET).map(|report| report.cut.clone());
     while reported().as_ref() != Some(&before) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

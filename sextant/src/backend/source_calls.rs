@@ -75,6 +75,12 @@ impl SourceCalls {
                 Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
+                // Nothing was written. The projector has waited for the outcome, or it came a moment too late for that.
+                Err(error)
+                    if error.code == ErrorCode::Held && began.elapsed() < NOT_HOME_WAIT =>
+                {
+                    tokio::time::sleep(NOT_HOME_PAUSE).await;
+                }
                 // Nothing was written, and another copy may take over.
                 Err(error)
                     if error.code == ErrorCode::Unavailable

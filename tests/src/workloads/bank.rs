@@ -1,5 +1,5 @@
-//! Transfers between accounts, some of which are closed and opened again. The sum of all balances never changes, whichever index shows
-//! it, and by id; in each transaction all ways show the same accounts.
+//! Transfers between accounts, some of which are closed and opened again. The accounts are spread over two buckets. The sum of all balances
+//! never changes, whichever index shows it, and by id; in each transaction all ways show the same accounts.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,6 +13,8 @@ use crate::harness::{connect, eventually, sql};
 /// Accounts; few, so that transfers meet.
 const ACCOUNTS: u32 = 16;
 const BRANCHES: u32 = 4;
+/// The buckets; an account is in one by the parity of its number.
+const BUCKETS: [&str; 2] = ["bank", "savings"];
 /// What is on each account at first.
 const BALANCE: i64 = 100;
 const TOTAL: i64 = ACCOUNTS as i64 * BALANCE;
@@ -35,20 +37,27 @@ impl Bank {
     pub async fn create(address: SocketAddr, replicas: u32, faults: Faults, seed: u64) -> Self {
         let client = connect(address).await;
         let with = format!("WITH (slices = 4, replicas = {replicas})");
-        let statements = format!(
-            "CREATE BUCKET bank;
-             CREATE INDEX by_balance ON bank (balance::int8) {with};
-             CREATE INDEX by_branch ON bank (branch::int8, balance::int8) PARTITION BY HASH (branch) {with}"
-        );
-        sql::run(&client, &statements).await;
-        let all: Vec<_> = (0..ACCOUNTS).map(|id| values(id, BALANCE)).collect();
-        sql::run(&client, &format!("INSERT INTO bank (id, doc) VALUES {}", all.join(","))).await;
+        for (n, bucket) in (0..).zip(BUCKETS) {
+            let statements = format!(
+                "CREATE BUCKET {bucket};
+                 CREATE INDEX by_balance_{bucket} ON {bucket} (balance::int8) {with};
+                 CREATE INDEX by_branch_{bucket} ON {bucket} (branch::int8, balance::int8)
+                   PARTITION BY HASH (branch) {with}"
+            );
+            sql::run(&client, &statements).await;
+            let all: Vec<_> = (n..ACCOUNTS).step_by(2).map(|id| values(id, BALANCE)).collect();
+            let insert = format!("INSERT INTO {bucket} (id, doc) VALUES {}", all.join(","));
+            sql::run(&client, &insert).await;
+        }
         // A read-only transaction of the default consistency may read an epoch of which nobody was told anything yet.
         let client = &client;
         eventually("each index shows the accounts by default", || async move {
-            for index in ["by_balance", "by_branch"] {
-                let count = sql::value(client, &format!("SELECT count(*) FROM {index}")).await;
-                (count == ACCOUNTS.to_string()).then_some(())?;
+            for bucket in BUCKETS {
+                for index in ["by_balance", "by_branch"] {
+                    let select = format!("SELECT count(*) FROM {index}_{bucket}");
+                    let count = sql::value(client, &select).await;
+                    (count == (ACCOUNTS / 2).to_string()).then_some(())?;
+                }
             }
             Some(())
         })
@@ -102,6 +111,11 @@ impl Bank {
     }
 }
 
+/// The bucket of an account.
+fn bucket_of(id: u32) -> &'static str {
+    BUCKETS[id as usize % BUCKETS.len()]
+}
+
 /// An account as a row of an INSERT.
 fn values(id: u32, balance: i64) -> String {
     let branch = id % BRANCHES;
@@ -119,11 +133,11 @@ async fn transfer(client: &Client, random: &mut fastrand::Rng) -> Result<(), Err
     let to = (from + random.u32(1..ACCOUNTS)) % ACCOUNTS;
     let amount = random.i64(1..=accounts[&from]);
     let taken = match accounts[&from] - amount {
-        0 => format!("DELETE FROM bank WHERE id = '{from}'"),
+        0 => format!("DELETE FROM {} WHERE id = '{from}'", bucket_of(from)),
         left => replace(from, left),
     };
     let given = match accounts.get(&to) {
-        None => format!("INSERT INTO bank (id, doc) VALUES {}", values(to, amount)),
+        None => format!("INSERT INTO {} (id, doc) VALUES {}", bucket_of(to), values(to, amount)),
         Some(balance) => replace(to, balance + amount),
     };
     client.batch_execute(&taken).await?;
@@ -139,9 +153,9 @@ async fn transfer(client: &Client, random: &mut fastrand::Rng) -> Result<(), Err
 }
 
 fn replace(id: u32, balance: i64) -> String {
-    let values = values(id, balance);
+    let (values, bucket) = (values(id, balance), bucket_of(id));
     format!(
-        "INSERT INTO bank (id, doc) VALUES {values} ON CONFLICT (id) DO UPDATE SET doc = excluded.doc"
+        "INSERT INTO {bucket} (id, doc) VALUES {values} ON CONFLICT (id) DO UPDATE SET doc = excluded.doc"
     )
 }
 
@@ -156,9 +170,13 @@ async fn check_sums(client: &Client, random: &mut fastrand::Rng) -> Result<Accou
             1 => by_index(client, "by_balance").await?,
             2 => by_index(client, "by_branch").await?,
             _ => {
-                let sums = "SELECT sum(balance) FROM by_balance";
-                let sum = sql::simple(client, sums).await?;
-                assert_eq!(sum[0][0], Some(TOTAL.to_string()), "{sums}");
+                let mut sum = 0;
+                for bucket in BUCKETS {
+                    let select = format!("SELECT sum(balance) FROM by_balance_{bucket}");
+                    let found = sql::simple(client, &select).await?.remove(0).remove(0);
+                    sum += found.map_or(0, |found| found.parse::<i64>().expect("a sum"));
+                }
+                assert_eq!(sum, TOTAL, "ways {ways:?}");
                 continue;
             }
         };
@@ -170,18 +188,27 @@ async fn check_sums(client: &Client, random: &mut fastrand::Rng) -> Result<Accou
 }
 
 async fn by_id(client: &Client) -> Result<Accounts, Error> {
-    let ids: Vec<_> = (0..ACCOUNTS).map(|id| format!("'{id}'")).collect();
-    let select = format!("SELECT id, doc FROM bank WHERE id IN ({})", ids.join(","));
     let balance = |text: &str| {
         let document: serde_json::Value = serde_json::from_str(text).expect("JSON");
         document["balance"].as_i64().expect("a balance")
     };
-    accounts(client, &select, balance).await
+    let mut all = Accounts::new();
+    for (n, bucket) in (0..).zip(BUCKETS) {
+        let ids: Vec<_> = (n..ACCOUNTS).step_by(2).map(|id| format!("'{id}'")).collect();
+        let select = format!("SELECT id, doc FROM {bucket} WHERE id IN ({})", ids.join(","));
+        all.extend(accounts(client, &select, balance).await?);
+    }
+    Ok(all)
 }
 
 async fn by_index(client: &Client, index: &str) -> Result<Accounts, Error> {
     let balance = |text: &str| text.parse().expect("a balance");
-    accounts(client, &format!("SELECT id, balance FROM {index}"), balance).await
+    let mut all = Accounts::new();
+    for bucket in BUCKETS {
+        let select = format!("SELECT id, balance FROM {index}_{bucket}");
+        all.extend(accounts(client, &select, balance).await?);
+    }
+    Ok(all)
 }
 
 async fn accounts(

@@ -24,6 +24,8 @@ const VALUES_MAX: Value = 1_000_000;
 pub struct Lists {
     address: SocketAddr,
     faults: Faults,
+    /// The buckets over which the documents are spread.
+    buckets: Key,
     /// False to leave out BEGIN and COMMIT.
     has_transactions: bool,
     seed: u64,
@@ -45,12 +47,17 @@ pub struct Ended {
 }
 
 impl Lists {
-    /// The workload of a cluster, on a bucket and indexes that this creates.
-    pub async fn create(address: SocketAddr, replicas: u32, faults: Faults, seed: u64) -> Self {
-        create(&connect(address).await, replicas).await;
+    /// The workload of a cluster, on buckets and indexes that this creates.
+    pub async fn create(
+        address: SocketAddr,
+        (buckets, replicas): (u32, u32),
+        faults: Faults,
+        seed: u64,
+    ) -> Self {
+        create(&connect(address).await, buckets, replicas).await;
         let (moments, is_stopped) = (AtomicU64::new(0), AtomicBool::new(false));
         let (has_transactions, history) = (true, Mutex::default());
-        Self { address, faults, has_transactions, seed, moments, is_stopped, history }
+        Self { address, faults, buckets, has_transactions, seed, moments, is_stopped, history }
     }
 
     /// The same statements without transactions around them. Their history has anomalies, which shows that the workload provokes them.
@@ -93,8 +100,9 @@ impl Lists {
 
     /// One scan outside of a transaction.
     async fn statement(&self, client: &Client, random: &mut fastrand::Rng) {
-        let (begun, mut session) = (self.moment(), Session::new(client, KEYS));
-        let scanned = session.scan(INDEXES[random.usize(0..INDEXES.len())]).await;
+        let (begun, mut session) = (self.moment(), Session::new(client, (KEYS, self.buckets)));
+        let index = INDEXES[random.usize(0..INDEXES.len())];
+        let scanned = session.scan_one(index, random.u32(0..self.buckets)).await;
         if let Err(error) = scanned {
             self.faults.check(&sql::state_of(&error), "a scan");
         }
@@ -103,13 +111,13 @@ impl Lists {
 
     /// A read-only transaction, which may read what is not the newest.
     async fn read_only(&self, client: &Client, random: &mut fastrand::Rng) {
-        let (begun, mut session) = (self.moment(), Session::new(client, KEYS));
+        let (begun, mut session) = (self.moment(), Session::new(client, (KEYS, self.buckets)));
         sql::run(client, "BEGIN READ ONLY").await;
         // A first read by id is of the present.
         let scans_first = random.bool();
         let read = async {
             if scans_first {
-                session.scan(INDEXES[random.usize(0..INDEXES.len())]).await?;
+                session.scan(INDEXES[random.usize(0..INDEXES.len())], random.u32(0..2)).await?;
             }
             for _ in 0..random.usize(1..3) {
                 self.read(&mut session, random).await?;
@@ -135,13 +143,13 @@ impl Lists {
                 session.read(&[one, (one + random.u32(1..KEYS)) % KEYS]).await
             }
             2 => session.scan_group(random.u32(0..GROUPS)).await,
-            _ => session.scan(INDEXES[random.usize(0..INDEXES.len())]).await,
+            _ => session.scan(INDEXES[random.usize(0..INDEXES.len())], random.u32(0..2)).await,
         }
     }
 
     /// A transaction that writes.
     async fn transaction(&self, client: &Client, random: &mut fastrand::Rng, value: &mut Value) {
-        let (begun, mut session) = (self.moment(), Session::new(client, KEYS));
+        let (begun, mut session) = (self.moment(), Session::new(client, (KEYS, self.buckets)));
         if self.has_transactions {
             sql::run(client, "BEGIN").await;
         }
@@ -195,7 +203,11 @@ impl Lists {
                 match random.u8(0..3) {
                     0 => session.read(&[key]).await?,
                     1 => session.scan_group(key % GROUPS).await?,
-                    _ => session.scan(INDEXES[random.usize(0..INDEXES.len())]).await?,
+                    _ => {
+                        session
+                            .scan(INDEXES[random.usize(0..INDEXES.len())], random.u32(0..2))
+                            .await?
+                    }
                 }
                 *value += 1;
                 session.append(key, *value).await?;
@@ -209,11 +221,11 @@ impl Lists {
         let client = connect(self.address).await;
         sql::run(&client, "SET consistency = 'request_plus'").await;
         let all: Vec<Key> = (0..KEYS).collect();
-        let (begun, mut session) = (self.moment(), Session::new(&client, KEYS));
+        let (begun, mut session) = (self.moment(), Session::new(&client, (KEYS, self.buckets)));
         sql::run(&client, "BEGIN").await;
         session.read(&all).await.expect("all documents");
         for index in INDEXES {
-            session.scan(index).await.expect("all entries");
+            session.scan(index, 0).await.expect("all entries");
         }
         sql::run(&client, "COMMIT").await;
         self.record(begun, true, session, Outcome::Committed);

@@ -10,60 +10,92 @@ use crate::history::{Key, List, Operation, Value};
 /// The indexes of the documents; each has the whole list of each document.
 pub(super) const INDEXES: [&str; 3] = ["by_last", "by_length", "by_group"];
 
-/// Creates the bucket and its indexes. With each write of a document its entries go to other places, and in one index to other slices.
-pub(super) async fn create(client: &Client, replicas: u32) {
+/// Creates the buckets and their indexes. With each write of a document its entries go to other places, and in one index to other slices.
+pub(super) async fn create(client: &Client, buckets: Key, replicas: u32) {
     let with = |slices: u32| format!("WITH (slices = {slices}, replicas = {replicas})");
     let (one, other) = (with(5), with(3));
-    let statements = format!(
-        "CREATE BUCKET lists;
-         CREATE INDEX by_last ON lists (last::int8) INCLUDE (list) PARTITION BY HASH (last) {one};
-         CREATE INDEX by_length ON lists (length::int8 DESC) INCLUDE (list) {other};
-         CREATE INDEX by_group ON lists (grp::int8, length::int8) INCLUDE (list) {other}"
-    );
-    sql::run(client, &statements).await;
+    for n in 0..buckets {
+        let statements = format!(
+            "CREATE BUCKET lists{n};
+             CREATE INDEX by_last{n} ON lists{n} (last::int8) INCLUDE (list)
+               PARTITION BY HASH (last) {one};
+             CREATE INDEX by_length{n} ON lists{n} (length::int8 DESC) INCLUDE (list) {other};
+             CREATE INDEX by_group{n} ON lists{n} (grp::int8, length::int8) INCLUDE (list) {other}"
+        );
+        sql::run(client, &statements).await;
+    }
 }
 
 /// A transaction of a client, as far as it has come.
 pub(super) struct Session<'c> {
     client: &'c Client,
     keys: Key,
+    /// The documents are spread over so many buckets.
+    buckets: Key,
     pub(super) operations: Vec<Operation>,
     /// For each savepoint, the number of operations before it.
     saved: Vec<usize>,
 }
 
 impl<'c> Session<'c> {
-    pub(super) fn new(client: &'c Client, keys: Key) -> Self {
-        Self { client, keys, operations: Vec::new(), saved: Vec::new() }
+    pub(super) fn new(client: &'c Client, (keys, buckets): (Key, Key)) -> Self {
+        Self { client, keys, buckets, operations: Vec::new(), saved: Vec::new() }
     }
 
     /// Reads documents by id.
     pub(super) async fn read(&mut self, keys: &[Key]) -> Result<(), Error> {
-        let ids: Vec<_> = keys.iter().map(|key| format!("'{key}'")).collect();
-        let read = format!("SELECT id, doc FROM lists WHERE id IN ({})", ids.join(","));
         let field = |document: &str| {
             let document: serde_json::Value = serde_json::from_str(document).expect("JSON");
             document["list"].as_str().expect("a list").to_owned()
         };
-        let found = self.found(&read, field).await?;
-        self.note_reads(keys, &found);
+        for n in self.in_turn(keys) {
+            let keys: Vec<_> = keys.iter().copied().filter(|key| key % self.buckets == n).collect();
+            let ids: Vec<_> = keys.iter().map(|key| format!("'{key}'")).collect();
+            let read = format!("SELECT id, doc FROM lists{n} WHERE id IN ({})", ids.join(","));
+            let found = self.found(&read, &field).await?;
+            self.note_reads(&keys, &found);
+        }
         Ok(())
     }
 
-    /// Reads all documents by an index.
-    pub(super) async fn scan(&mut self, index: &str) -> Result<(), Error> {
-        let found = self.found(&format!("SELECT id, list FROM {index}"), str::to_owned).await?;
-        let keys: Vec<Key> = (0..self.keys).collect();
-        self.note_reads(&keys, &found);
+    /// The buckets of some documents, in the order of these.
+    fn in_turn(&self, keys: &[Key]) -> Vec<Key> {
+        let mut buckets: Vec<Key> = Vec::new();
+        for n in keys.iter().map(|key| key % self.buckets) {
+            if !buckets.contains(&n) {
+                buckets.push(n);
+            }
+        }
+        buckets
+    }
+
+    /// Reads all documents of a bucket by an index.
+    pub(super) async fn scan_one(&mut self, index: &str, bucket: Key) -> Result<(), Error> {
+        let select = format!("SELECT id, list FROM {index}{bucket}");
+        let found = self.found(&select, str::to_owned).await?;
+        let keys = (0..self.keys).filter(|key| key % self.buckets == bucket);
+        self.note_reads(&keys.collect::<Vec<_>>(), &found);
+        Ok(())
+    }
+
+    /// Reads all documents by an index, bucket by bucket from a given one on.
+    pub(super) async fn scan(&mut self, index: &str, first: Key) -> Result<(), Error> {
+        for n in 0..self.buckets {
+            self.scan_one(index, (first + n) % self.buckets).await?;
+        }
         Ok(())
     }
 
     /// Reads some of the documents by a range of an index.
     pub(super) async fn scan_group(&mut self, group: Key) -> Result<(), Error> {
-        let select = format!("SELECT id, list FROM by_group WHERE grp = {group} ORDER BY length");
-        let found = self.found(&select, str::to_owned).await?;
-        let keys: Vec<Key> = (0..self.keys).filter(|key| key % GROUPS == group).collect();
-        self.note_reads(&keys, &found);
+        for n in 0..self.buckets {
+            let select =
+                format!("SELECT id, list FROM by_group{n} WHERE grp = {group} ORDER BY length");
+            let found = self.found(&select, str::to_owned).await?;
+            let is_wanted = |key: &Key| key % GROUPS == group && key % self.buckets == n;
+            let keys: Vec<Key> = (0..self.keys).filter(is_wanted).collect();
+            self.note_reads(&keys, &found);
+        }
         Ok(())
     }
 
@@ -107,8 +139,9 @@ impl<'c> Session<'c> {
         let mut list = self.last_read(key);
         list.push(value);
         let insert = format!(
-            "INSERT INTO lists (id, doc) VALUES ('{key}', '{}')
+            "INSERT INTO lists{} (id, doc) VALUES ('{key}', '{}')
              ON CONFLICT (id) DO UPDATE SET doc = excluded.doc",
+            key % self.buckets,
             document(key, &list)
         );
         self.client.batch_execute(&insert).await?;
@@ -123,8 +156,11 @@ impl<'c> Session<'c> {
             return Ok(());
         }
         self.client.batch_execute("SAVEPOINT again").await?;
-        let insert =
-            format!("INSERT INTO lists (id, doc) VALUES ('{key}', '{}')", document(key, &list));
+        let insert = format!(
+            "INSERT INTO lists{} (id, doc) VALUES ('{key}', '{}')",
+            key % self.buckets,
+            document(key, &list)
+        );
         match self.client.batch_execute(&insert).await {
             Ok(()) => panic!("document {key} was read, and is inserted again"),
             Err(error) if sql::state_of(&error) == "23505" => {}

@@ -33,7 +33,7 @@ fn run_time(seconds: u64) -> Duration {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_on_lists_have_snapshot_isolation() {
     let cluster = TestCluster::start(1, 3).await;
-    let lists = Lists::create(cluster.sql_address(), 0, Faults::None, seed()).await;
+    let lists = Lists::create(cluster.sql_address(), (2, 0), Faults::None, seed()).await;
     let stop = async {
         tokio::time::sleep(run_time(3)).await;
         lists.stop();
@@ -47,7 +47,7 @@ async fn transactions_on_lists_have_snapshot_isolation() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_statements_without_transactions_have_anomalies() {
     let cluster = TestCluster::start(1, 3).await;
-    let lists = Lists::create(cluster.sql_address(), 0, Faults::None, seed()).await;
+    let lists = Lists::create(cluster.sql_address(), (1, 0), Faults::None, seed()).await;
     let lists = lists.without_transactions();
     let stop = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -78,7 +78,7 @@ async fn transfers_keep_the_sums_that_each_index_shows() {
 async fn transactions_keep_snapshot_isolation_while_an_indexer_dies_and_returns() {
     let mut cluster = TestCluster::start(1, 3).await;
     let address = cluster.sql_address();
-    let lists = Lists::create(address, 1, Faults::Restarts, seed()).await;
+    let lists = Lists::create(address, (2, 1), Faults::Restarts, seed()).await;
     let bank = Bank::create(address, 1, Faults::Restarts, seed()).await;
     let part = run_time(4) / 4;
     let faults = async {

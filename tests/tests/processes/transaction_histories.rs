@@ -45,7 +45,7 @@ fn kill_in_turns(mut processes: Processes, time: Duration) -> Processes {
 async fn transactions_keep_snapshot_isolation_while_members_are_killed() {
     let processes = Processes::start_with(&[COORDINATOR], &INDEXERS).await;
     let (address, seed) = (processes.sql_address(), number_from_env("SEXTANT_HISTORY_SEED", 1));
-    let lists = Lists::create(address, 1, Faults::Restarts, seed).await;
+    let lists = Lists::create(address, (2, 1), Faults::Restarts, seed).await;
     let bank = Bank::create(address, 1, Faults::Restarts, seed).await;
     let seconds = number_from_env("SEXTANT_HISTORY_SECONDS", 4);
     let time = Duration::from_secs(seconds);
