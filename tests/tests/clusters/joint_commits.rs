@@ -148,6 +148,7 @@ async fn readers_see_a_commit_in_all_its_buckets_or_in_none() {
     });
     let readers = (0..2).map(|reader| async move {
         let client = connect(address).await;
+        sql::run(&client, "SET consistency = 'request_plus'").await;
         for round in 0..60 {
             let order = if (reader + round) % 2 == 0 { ["one", "two"] } else { ["two", "one"] };
             let begin = if round % 3 == 0 { "BEGIN READ ONLY" } else { "BEGIN" };

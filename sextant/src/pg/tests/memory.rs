@@ -372,7 +372,7 @@ impl Backend for Memory {
     }
 
     async fn committed(&self, _: TransactionId) -> Result<Vec<WriteReply>> {
-        Ok(None)
+        Ok(Vec::new())
     }
 
     async fn cancel_transaction(&self, _: TransactionId) -> Result<bool> {
