@@ -1,6 +1,6 @@
 //! Plans the next epochs and their horizons.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::ids::{BucketId, Epoch};
 use proto::model::index::IndexState;
@@ -8,6 +8,7 @@ use proto::rpc::command::{Command, Promotion};
 
 use super::heartbeats::Heartbeats;
 use super::horizon::{self, LEASE_MS, Published};
+use super::leases::{in_force, leased_indexes};
 use super::plan::Plan;
 use super::stability::{Choice, Stability};
 use crate::state::epoch_history::advance;
@@ -51,6 +52,7 @@ impl Promotions {
         let tick_ms = self.tick_ms.max(2 * self.promotion_took_ms).min(TICK_MS_MAX);
         let due_ms = self.promoted_ms.map_or(now_ms, |at_ms| at_ms + tick_ms);
         let mut promotions = Vec::new();
+        let mut moments = None;
         let mut now = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
             self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
@@ -76,7 +78,8 @@ impl Promotions {
                     cut
                 }
             };
-            let horizon = self.horizon(state, heartbeats, bucket, now_ms);
+            let moments = moments.get_or_insert_with(|| leased_indexes(state, heartbeats, now_ms));
+            let horizon = self.horizon(state, heartbeats, bucket, moments, now_ms);
             promotions.push(Promotion { bucket: id, changes: advance(published, &cut), horizon });
         }
         if promotions.is_empty() {
@@ -94,6 +97,7 @@ impl Promotions {
         state: &StateContext,
         heartbeats: &Heartbeats,
         bucket: &BucketState,
+        moments: &BTreeSet<u64>,
         now_ms: u64,
     ) -> Epoch {
         let id = bucket.info.id;
@@ -108,6 +112,7 @@ impl Promotions {
             .map(|record| &record.info)
             .filter(|index| index.bucket == id && index.state == IndexState::Maintenance)
             .map(|index| heartbeats.servable(index));
-        horizon::horizon(&bucket.epochs, published, now_ms, leases, servable)
+        let in_force = in_force(state, id, moments);
+        horizon::horizon(&bucket.epochs, published, now_ms, leases, in_force, servable)
     }
 }

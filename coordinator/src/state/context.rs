@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::BucketState;
 use super::index_record::IndexRecord;
+use super::moments::EpochMoments;
 use super::requests::Requests;
 use super::skipped::Skips;
 
@@ -61,6 +62,8 @@ pub struct StateContext {
     pub(super) skips: Skips,
     /// The copies of the embedded buckets. Snapshots before version 10 end before this field.
     pub(super) copies: BTreeMap<BucketId, Copies>,
+    /// When the epochs of each bucket were published. Snapshots before version 11 end before this field.
+    pub(super) moments: BTreeMap<BucketId, EpochMoments>,
 }
 
 impl StateContext {

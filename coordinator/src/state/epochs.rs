@@ -32,6 +32,7 @@ impl StateContext {
     pub(super) fn thin_epochs(&mut self) {
         let epochs_max = self.epochs_max();
         self.buckets.values_mut().for_each(|bucket| bucket.epochs.thin(epochs_max));
+        self.thin_moments();
     }
 
     pub(super) fn promote_epochs(&mut self, promotions: &[Promotion]) -> Change {
@@ -49,7 +50,9 @@ impl StateContext {
                 continue;
             }
             let mark = bucket.epochs.promote(promotion, self.steady_ms, epochs_max);
-            effects.extend(mark.cloned().map(Effect::EpochPublished));
+            let Some(mark) = mark.cloned() else { continue };
+            effects.push(Effect::EpochPublished(mark));
+            self.note_published(promotion.bucket);
         }
         Ok((Outcome::Done, effects))
     }

@@ -44,6 +44,7 @@ mod indexes;
 mod invariants;
 pub(crate) mod limits;
 mod lookup;
+pub mod moments;
 mod moves;
 pub(crate) mod nodes;
 mod open_source;

@@ -13,9 +13,9 @@ use proto::model::ids::{BucketId, TransactionId, TransactionPlace, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
     CheckedWrites, CopyAnswer, CopyRequest, Documents, DocumentsRequest, HandOverPiece,
-    HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, TransactionCommit,
-    TransactionStatus, TransactionWrite, TransactionWritten, Write, WriteKind, WriteReply,
-    WriteRequest,
+    HandOverRequest, KnownPlace, Places, ProjectorApi, PushReply, PushRequest, ResultStream,
+    TransactionCommit, TransactionStatus, TransactionWrite, TransactionWritten, Write, WriteKind,
+    WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -162,18 +162,22 @@ impl ProjectorApi for Projector {
     }
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
-        let bucket = self.bucket(bucket).await?;
-        let ownership = bucket.ownership();
-        let SourceHistory { durable, logs, mut kept } = bucket.history();
-        // Another copy may have led before this was read.
-        bucket.check_open()?;
-        if ownership.released.is_empty() {
-            return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
+        self.bucket(bucket).await?.place()
+    }
+
+    /// A bucket that is not served is not waited for, since it would hold up all others.
+    async fn places(&self, known: Vec<KnownPlace>) -> Result<Places> {
+        let mut places = Places::default();
+        let has_catalog = self.catalog.borrow().is_some();
+        for KnownPlace { bucket, fingerprint } in known {
+            match self.find(bucket) {
+                Some(found) => places.add(bucket, fingerprint, found.place()),
+                // Nothing was written in a bucket that this projector has yet to make.
+                None if has_catalog && self.may_be_new(bucket) => {}
+                None => places.unanswered.push(bucket),
+            }
         }
-        // A released vbucket may be written elsewhere already.
-        ownership.released.iter().for_each(|vbucket| kept.remove(vbucket));
-        let (durable, history) = (durable.of(&kept), logs.of(&kept).fingerprint());
-        Ok(SourcePlace { durable, history, kept })
+        Ok(places)
     }
 
     async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {

@@ -14,6 +14,7 @@ pub mod identity;
 pub mod ids;
 pub mod index;
 pub mod left_out;
+pub mod moment;
 pub mod moves;
 pub mod node;
 pub mod rollback;

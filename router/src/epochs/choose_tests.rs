@@ -11,6 +11,7 @@ use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{IndexId, NodeId, SliceId, TopologyNo, Vbuuid};
 use proto::model::index::{IndexSpec, IndexState};
+use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::rollback::DeadEpochs;
@@ -64,6 +65,12 @@ impl CoordinatorApi for Script {
         Err(Error::unavailable("not here"))
     }
     async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn moment(&self, _: BucketId, _: Epoch, _: u64) -> Result<FixedMoment> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn epoch_at(&self, _: BucketId, _: Moment) -> Result<Epoch> {
         Err(Error::unavailable("not here"))
     }
     async fn epoch_mark(&self, _: BucketId, _: Epoch) -> Result<Option<EpochMark>> {

@@ -1,8 +1,8 @@
 //! The transaction of a session.
 //!
-//! A transaction has snapshot isolation. In each bucket it reads one epoch, which it chooses and leases with its first read there, and
-//! its own changes so far. A transaction that may write reads an epoch that covers everything acknowledged before; a read-only one
-//! reads what the session's consistency asks for, if its first read of a bucket is a scan. Changes go to the projector of their bucket at once, and from there to the indexers,
+//! A transaction has snapshot isolation. Its first read fixes a *moment*, and leases it; in each bucket it reads the epoch in force at that
+//! moment, and its own changes so far. The moment of a transaction that may write covers everything acknowledged before; a read-only one
+//! reads what the session's consistency asks for, if its first read is a scan and the session has not written. Changes go to the projector of their bucket at once, and from there to the indexers,
 //! where scans of this session see them and nobody else does. COMMIT makes all of them durable, or none. A document that somebody else
 //! has changed behind the epoch makes COMMIT fail with 40001.
 //!
@@ -227,21 +227,25 @@ impl SessionState {
     pub(super) async fn view(&mut self, bucket: BucketId) -> Result<Option<TransactionView>> {
         let Transaction::Open(open) = &self.transaction else { return Ok(None) };
         if open.snapshot(bucket).is_none() {
-            let pin = self.backend.pin_bucket(bucket, SERVE_TIMEOUT_MS).await?;
+            // All pins of a transaction are of one moment.
+            let pin = match open.pins.values().next() {
+                Some(pin) => pin.pin_at(bucket, SERVE_TIMEOUT_MS).await?,
+                None => self.backend.pin_bucket(bucket, SERVE_TIMEOUT_MS).await?,
+            };
             self.keep_pin(bucket, pin);
         }
         self.known_view(bucket)
     }
 
-    /// The same for a bucket that it reads through an index. A read-only transaction needs no newer epoch than its session asks for.
+    /// The same for a bucket that it reads through an index. A read-only transaction needs no newer moment than its session asks for, unless
+    /// the session has written: then what it has written must be there in all buckets.
     pub(super) async fn scan_view(&mut self, plan: &IndexPlan) -> Result<Option<TransactionView>> {
         let bucket = plan.index.bucket;
-        let is_fixed = self.snapshot(bucket).is_some();
-        if !is_fixed
+        let is_first = matches!(&self.transaction, Transaction::Open(open) if open.pins.is_empty());
+        if is_first
             && self.settings.is_read_only()
-            && matches!(self.transaction, Transaction::Open(_))
+            && let Some(consistency) = self.settings.consistency_at_first(bucket)
         {
-            let consistency = self.settings.consistency(bucket);
             let pin = self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
             self.keep_pin(bucket, pin);
         }

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::leader::{CopyCheck, Leader};
 use crate::raft::{RaftHandle, not_leader};
 use crate::replica::{Replica, encode_record};
+use crate::service::rounds::Rounds;
 
 /// A coordinator member.
 pub(crate) struct Member {
@@ -29,6 +30,8 @@ pub(crate) struct Member {
     pub(crate) leader: Mutex<Option<Leader>>,
     /// Wakes the leader's loop.
     pub(crate) wake: Notify,
+    /// The rounds of questions that fix moments.
+    pub(crate) rounds: Rounds,
     /// Wakes the task that queries sources.
     pub(crate) suspect_found: Notify,
     /// The queue of checks from the leader's loop to their task.
