@@ -184,21 +184,26 @@ impl<'a> Asked<'a> {
 
     /// Forgets the places that need no more waiting. A bucket that is being rolled back is held.
     fn look(&mut self, held: &mut BTreeSet<BucketId>) {
-        let mut suspects = BTreeSet::new();
-        {
+        let progress: Vec<_> = {
             let view = self.member.replica.view();
-            self.wanted.retain(|(wanted, _)| match wanted.progress(&view.state) {
-                WantedProgress::Covered => false,
-                WantedProgress::Waits => true,
-                WantedProgress::WaitsForHistory => {
-                    suspects.insert(wanted.bucket);
-                    true
-                }
+            self.wanted.iter().map(|(wanted, _)| wanted.progress(&view.state)).collect()
+        };
+        let mut suspects = BTreeSet::new();
+        // A waiter that ends locks the leader's memory, which is never done under the state's lock.
+        for (waiting, progress) in std::mem::take(&mut self.wanted).into_iter().zip(progress) {
+            let bucket = waiting.0.bucket;
+            match progress {
+                WantedProgress::Covered => continue,
                 WantedProgress::Frozen => {
-                    held.insert(wanted.bucket);
-                    false
+                    held.insert(bucket);
+                    continue;
                 }
-            });
+                WantedProgress::WaitsForHistory => {
+                    suspects.insert(bucket);
+                }
+                WantedProgress::Waits => {}
+            }
+            self.wanted.push(waiting);
         }
         if let Some(leader) = self.member.leader().as_mut()
             && !suspects.is_empty()

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
@@ -35,6 +36,10 @@ pub trait Reporter: Send + Sync + 'static {
     fn take_changed(&self) -> BTreeSet<BucketId>;
     /// All buckets.
     fn bucket_ids(&self) -> BTreeSet<BucketId>;
+    /// Reads several buckets at one moment, with those that have changed until then.
+    fn at_once<T>(&self, read: impl FnOnce() -> T) -> T {
+        read()
+    }
     /// The vbuckets of a bucket that the projector owns, and the end of their durable history; `None` if there is nothing to report.
     fn durable(&self, bucket: BucketId) -> Option<(VbucketSet, Cut)>;
     /// The documents that indexes have left out.
@@ -67,9 +72,11 @@ pub async fn report_changes(projector: &impl Reporter) -> Infallible {
                 due.extend(projector.bucket_ids());
             }
         }
-        due.append(&mut projector.take_changed());
         let durable = |id: &BucketId| projector.durable(*id).map(|(kept, cut)| (*id, kept, cut));
-        let buckets: Vec<_> = due.iter().filter_map(durable).collect();
+        let buckets: Vec<_> = projector.at_once(|| {
+            due.append(&mut projector.take_changed());
+            due.iter().filter_map(durable).collect()
+        });
         if buckets.is_empty() {
             due.clear();
             continue;
@@ -112,6 +119,11 @@ impl Reporter for Projector {
 
     fn bucket_ids(&self) -> BTreeSet<BucketId> {
         Self::bucket_ids(self)
+    }
+
+    fn at_once<T>(&self, read: impl FnOnce() -> T) -> T {
+        let _showing = lock(&self.writer.showing);
+        read()
     }
 
     fn durable(&self, bucket: BucketId) -> Option<(VbucketSet, Cut)> {

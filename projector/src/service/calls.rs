@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::flow::byte_channel;
+use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
@@ -169,6 +170,7 @@ impl ProjectorApi for Projector {
     async fn places(&self, known: Vec<KnownPlace>) -> Result<Places> {
         let mut places = Places::default();
         let has_catalog = self.catalog.borrow().is_some();
+        let _showing = lock(&self.writer.showing);
         for KnownPlace { bucket, fingerprint } in known {
             match self.find(bucket) {
                 Some(found) => places.add(bucket, fingerprint, found.place()),

@@ -2,7 +2,7 @@
 //!
 //! A transaction fixes its moment with its first read. One that may write asks the coordinator, whose moment covers everything that was
 //! acknowledged before, in all buckets. One that reads at any epoch asks nobody: it names its moment by the epoch that it has chosen and
-//! by the moment of the last heartbeat, and the coordinator translates that when a second bucket is read. The lease of the moment keeps
+//! by the moment that it has heard of last, and the coordinator translates that when a second bucket is read. The lease of the moment keeps
 //! the epochs of all buckets readable meanwhile.
 //!
 //! A transaction that may write needs the newest moment. Otherwise a transaction that reads what its session has committed before, and
@@ -65,7 +65,10 @@ impl PinnedEpoch {
         let epoch = loop {
             let coordinator = self.context.directory.coordinator();
             match timeout_at(deadline, coordinator.epoch_at(bucket, moment)).await {
-                Ok(Err(error)) if error.is_retry() => self.pause(deadline, error).await?,
+                // What a member does not keep, no later answer has.
+                Ok(Err(error)) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
+                    self.pause(deadline, error).await?;
+                }
                 Ok(found) => break found?,
                 Err(_) => return Err(no_epoch(bucket)),
             }
@@ -100,7 +103,10 @@ async fn moment_of_now(
         let fixed = coordinator.moment(bucket, known.unwrap_or_default(), left).await;
         let from = readable_from(&context.catalog.load(), bucket);
         match (fixed, from) {
-            (Ok(fixed), Some(from)) if fixed.epoch >= from => return Ok(fixed),
+            (Ok(fixed), Some(from)) if fixed.epoch >= from => {
+                context.moment.fetch_max(fixed.at, Ordering::Relaxed);
+                return Ok(fixed);
+            }
             (Err(error), _) if !error.is_retry() => return Err(error),
             // There is no leader at present, or a rollback is on its way.
             _ => sleep(context.config.retry).await,

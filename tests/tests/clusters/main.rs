@@ -9,6 +9,7 @@ mod failover;
 mod grpc_transactions;
 mod ingest;
 mod model;
+mod moments;
 mod overload;
 mod pages;
 mod psql;
