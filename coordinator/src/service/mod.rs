@@ -16,7 +16,6 @@ mod data_dir;
 mod moments;
 mod peers;
 mod reports;
-pub(crate) mod rounds;
 mod skip;
 mod watch;
 

@@ -20,8 +20,8 @@ use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::covering::EpochWaiter;
-use super::rounds::RoundEnd;
 use crate::leader::driver::member::Member;
+use crate::leader::driver::rounds::RoundEnd;
 use crate::leader::moment_round::{WantedPlace, WantedProgress, is_whole, known_places};
 use crate::raft::not_leader;
 

@@ -14,8 +14,8 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
 use super::bucket::BucketState;
+use super::epoch_moments::EpochMoments;
 use super::index_record::IndexRecord;
-use super::moments::EpochMoments;
 use super::requests::Requests;
 use super::skipped::Skips;
 

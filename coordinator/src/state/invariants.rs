@@ -39,9 +39,9 @@ use proto::model::topology::TopologyProvider;
 use super::bucket::BucketState;
 use super::context::StateContext;
 use super::copies::MEMBERS_MAX;
+use super::epoch_moments::EpochMoments;
 use super::index_record::IndexRecord;
 use super::limits::{DROPPED_BUCKETS_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
-use super::moments::EpochMoments;
 
 type Checked = Result<(), String>;
 

@@ -9,7 +9,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 
 use super::context::StateContext;
-use super::moments::EpochMoments;
+use super::epoch_moments::EpochMoments;
 use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.

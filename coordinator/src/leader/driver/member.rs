@@ -13,11 +13,11 @@ use proto::rpc::command::{CommandRequest, Outcome};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::rounds::Rounds;
 use crate::config::Config;
 use crate::leader::{CopyCheck, Leader};
 use crate::raft::{RaftHandle, not_leader};
 use crate::replica::{Replica, encode_record};
-use crate::service::rounds::Rounds;
 
 /// A coordinator member.
 pub(crate) struct Member {

@@ -58,7 +58,7 @@ impl Rounds {
     }
 
     /// Waits until somebody wants a round, and begins it. Returns its number, for [`Rounds::end`].
-    pub(super) async fn begin(&self) -> u64 {
+    pub(crate) async fn begin(&self) -> u64 {
         loop {
             {
                 let mut numbers = lock(&self.numbers);
@@ -72,7 +72,7 @@ impl Rounds {
     }
 
     /// Ends a round.
-    pub(super) fn end(&self, number: u64, result: Result<RoundEnd>) {
+    pub(crate) fn end(&self, number: u64, result: Result<RoundEnd>) {
         drop(self.ended.send_replace((number, result)));
     }
 }
