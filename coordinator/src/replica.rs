@@ -20,8 +20,10 @@ use crate::state::limits::STATE_BYTES_MAX;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
-const RECORD_VERSION: u8 = 7;
-/// The version before: it lacks the commands about copies of buckets.
+const RECORD_VERSION: u8 = 8;
+/// The version before: its build knows no moments.
+const BEFORE_MOMENTS: u8 = 7;
+/// The version before that: it lacks the commands about copies of buckets.
 const BEFORE_COPIES: u8 = 6;
 /// The version before that: it lacks further commands.
 const BEFORE_SKIPS: u8 = 5;
@@ -47,11 +49,8 @@ pub fn encode_record(unix_ms: u64, request: CommandRequest) -> Result<Bytes> {
 
 fn decode_record(bytes: &[u8]) -> Result<Record> {
     match bytes.split_first() {
-        Some((&(BEFORE_SKIPS | BEFORE_COPIES | RECORD_VERSION), body)) => {
-            postcard::from_bytes(body).map_err(|error| {
-                Error::new(ErrorCode::Corrupt, format!("decode a command: {error}"))
-            })
-        }
+        Some((&(BEFORE_SKIPS..=RECORD_VERSION), body)) => postcard::from_bytes(body)
+            .map_err(|error| Error::new(ErrorCode::Corrupt, format!("decode a command: {error}"))),
         version => Err(Error::new(
             ErrorCode::Version,
             format!(
@@ -131,6 +130,10 @@ impl StateMachine for Machine {
             // The build of the record knows no copies, and a snapshot of that build has none.
             view.state.reset_copies();
         }
+        if data.first().is_some_and(|version| *version <= BEFORE_MOMENTS) {
+            // The same: a member that continues from a snapshot of that build knows no moment before it.
+            view.state.begin_moments();
+        }
         let of_catalog = effects.contains(&Effect::CatalogChanged);
         if of_catalog {
             view.catalog = Arc::new(view.state.catalog());
@@ -172,7 +175,7 @@ mod tests {
     fn a_record_that_this_build_cannot_read_stops_the_member() {
         let mut machine = Machine(Replica::new());
         assert_eq!(machine.apply(1, &record()).unwrap(), Outcome::Done);
-        for version in [BEFORE_COPIES, BEFORE_SKIPS] {
+        for version in [BEFORE_MOMENTS, BEFORE_COPIES, BEFORE_SKIPS] {
             let mut older = record().to_vec();
             older[0] = version;
             assert_eq!(machine.apply(2, &older).unwrap(), Outcome::Done);

@@ -343,7 +343,7 @@ impl Projector {
     }
 
     /// True if the bucket may be newer than the catalog that this projector has carried out: numbers of buckets only grow.
-    fn may_be_new(&self, bucket: BucketId) -> bool {
+    pub(crate) fn may_be_new(&self, bucket: BucketId) -> bool {
         let catalog = self.catalog.borrow();
         let newest = catalog.as_ref().and_then(|catalog| catalog.buckets.keys().next_back());
         newest.is_none_or(|newest| bucket > *newest)

@@ -31,6 +31,8 @@ pub(crate) struct RouterContext {
     /// The nodes that the coordinator's leader does not hear of.
     pub silent: watch::Sender<BTreeSet<NodeId>>,
     pub leases: Leases,
+    /// The moment of the coordinator's last answer to a heartbeat; zero before the first.
+    pub moment: Arc<AtomicU64>,
     pub topologies: Topologies,
     pub views: ReadViews,
     pub admission: Admission,
@@ -76,6 +78,7 @@ pub(crate) mod tests {
             applied: Default::default(),
             silent: Default::default(),
             leases: Default::default(),
+            moment: Default::default(),
             topologies: Default::default(),
             views: Default::default(),
             resumed: Arc::default(),

@@ -13,7 +13,7 @@ mod service;
 mod slice_router;
 
 pub use config::Config;
-pub use epochs::leases::EpochLease;
+pub use epochs::pinned::PinnedEpoch;
 pub use scan::stream::{ScanBatch, ScanStream};
 pub use scan::token::{Token, VirtualScan};
 pub use scan::virtual_scan;

@@ -21,9 +21,9 @@ use crate::catalog_watch::CatalogWatch;
 use crate::config::Config;
 use crate::context::RouterContext;
 use crate::epochs::applied::AppliedEpochs;
-use crate::epochs::bucket_source::BucketSource;
 use crate::epochs::choose::EpochChooser;
-use crate::epochs::leases::{EpochLease, Leases};
+use crate::epochs::leases::Leases;
+use crate::epochs::pinned::PinnedEpoch;
 use crate::epochs::read_view::ReadViews;
 use crate::epochs::topologies::Topologies;
 use crate::scan::open::open_scan;
@@ -54,6 +54,7 @@ impl Router {
             applied: AppliedEpochs::default(),
             silent: watch::Sender::default(),
             leases: Leases::default(),
+            moment: Arc::default(),
             topologies: Topologies::default(),
             views: ReadViews::default(),
             resumed: Arc::default(),
@@ -99,22 +100,28 @@ impl Router {
         }
     }
 
-    /// Chooses and leases the epoch that the scans of a transaction read in an index's bucket.
+    /// Chooses and leases the epoch that the scans of a transaction read in an index's bucket, and the moment at which it reads other
+    /// buckets.
     pub async fn pin(
         &self,
         index: IndexId,
         consistency: &Consistency,
         timeout_ms: u64,
-    ) -> Result<EpochLease> {
+    ) -> Result<PinnedEpoch> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let index = self.index(index)?;
-        EpochChooser::new(&self.context, &index, deadline).choose(consistency).await
+        if self.context.moment.load(Ordering::Relaxed) == 0 {
+            // Before the first answer to a heartbeat the router can name no moment.
+            return PinnedEpoch::of_now(&self.context, index.bucket, deadline).await;
+        }
+        let chooser = EpochChooser::new(&self.context, &index, deadline);
+        Ok(PinnedEpoch::of_lease(&self.context, chooser.choose(consistency).await?))
     }
 
-    /// Leases an epoch of a bucket that covers everything acknowledged before, for a transaction that may write.
-    pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<EpochLease> {
+    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one at it.
+    pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<PinnedEpoch> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        BucketSource::new(&self.context, bucket).pin(deadline).await
+        PinnedEpoch::of_now(&self.context, bucket, deadline).await
     }
 
     /// Begins a scan, or continues the scan that a token names.
@@ -162,8 +169,9 @@ async fn report_leases(context: RouterContext) -> Infallible {
         identity: None,
         when_forgotten: WhenForgotten::RegisterAtOnce,
     };
-    let membership =
-        Membership::new(Arc::clone(&context.directory), config).with_silent(context.silent.clone());
+    let membership = Membership::new(Arc::clone(&context.directory), config)
+        .with_silent(context.silent.clone())
+        .with_moment(Arc::clone(&context.moment));
     let report = move || {
         let now = Instant::now();
         context.leases.note_published(context.applied.newest_published(), now);
@@ -173,6 +181,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
             slices: Vec::new(),
             moves: Vec::new(),
             leases: context.leases.for_heartbeat(now),
+            moments: context.leases.moments_for_heartbeat(now),
             scans: Some(context.admission.status()),
             proof: None,
             catalog_cas: context.catalog.load().cas,

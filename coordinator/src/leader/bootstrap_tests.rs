@@ -35,6 +35,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         slices: slices.iter().map(progress).collect(),
         moves: vec![],
         leases: vec![],
+        moments: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,

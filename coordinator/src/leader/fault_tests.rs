@@ -166,6 +166,7 @@ impl World {
             slices: self.read.iter().filter(|(n, _)| *n == node).map(|(_, s)| slice(*s)).collect(),
             moves: info.moves.iter().filter(|m| m.to == Some(node)).map(progress).collect(),
             leases: vec![],
+            moments: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

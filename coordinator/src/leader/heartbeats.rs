@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
+use proto::model::moment::Moment;
 use proto::model::moves::MoveProgress;
 use proto::model::node::Role;
 pub(super) use proto::rpc::api::SILENT_MS_MAX;
@@ -187,6 +188,15 @@ impl Heartbeats {
             .flat_map(|last| &last.heartbeat.leases)
             .filter(move |(leased, _)| *leased == bucket)
             .map(|(_, epoch)| *epoch)
+    }
+
+    /// The moments that transactions read, ascending.
+    pub(super) fn moments(&self, now_ms: u64) -> BTreeSet<Moment> {
+        self.nodes
+            .values()
+            .filter(|last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
+            .flat_map(|last| last.heartbeat.moments.iter().copied())
+            .collect()
     }
 
     /// The progress of the live indexers in a bucket.

@@ -1,7 +1,7 @@
 //! The horizon: no scan asks for an epoch below it, and compaction may drop versions that only older epochs need.
 //!
 //! The horizon follows the newest epoch at a distance of [`KEEP_WHOLE_MS`]. The lease of a running scan holds it
-//! back, but not for ever. An index also holds it back while one of its slices is behind on all copies, so that the
+//! back, but not for ever. The lease of a moment holds back the horizon of each bucket at the epoch that is in force there. An index also holds it back while one of its slices is behind on all copies, so that the
 //! index cannot serve a newer epoch as a whole. The horizon never goes back. A new leader does not know the leases,
 //! so it leaves the horizon unchanged until every router had time to renew its leases.
 
@@ -47,13 +47,14 @@ impl Published {
     }
 }
 
-/// Returns the next horizon of a bucket. `leases` are the epochs that running scans read. `servable` has for each
-/// index the newest epoch that the index can serve as a whole.
+/// Returns the next horizon of a bucket. `leases` are the epochs that running scans read. `moments` has, ascending, the epochs in force at
+/// leased moments. `servable` has for each index the newest epoch that the index can serve as a whole.
 pub fn horizon(
     history: &EpochHistory,
     published: &Published,
     now_ms: u64,
     leases: impl Iterator<Item = Epoch>,
+    mut moments: impl Iterator<Item = Epoch>,
     servable: impl Iterator<Item = Epoch>,
 ) -> Epoch {
     let reached = history.last().horizon;
@@ -66,7 +67,8 @@ pub fn horizon(
         *epoch >= reached
             && superseded.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) <= LEASE_AGE_MS_MAX)
     };
-    let bound = leases.filter(holds).chain(servable).min().unwrap_or(present);
+    let of_moments = moments.find(holds);
+    let bound = leases.filter(holds).chain(of_moments).chain(servable).min().unwrap_or(present);
     present.min(bound).max(reached)
 }
 
@@ -91,7 +93,7 @@ mod tests {
         leases: impl Iterator<Item = Epoch>,
         servable: impl Iterator<Item = Epoch>,
     ) -> Epoch {
-        super::horizon(of(state), published, now_ms, leases, servable)
+        super::horizon(of(state), published, now_ms, leases, empty(), servable)
     }
 
     fn promote(history: &mut History, seqno: u64, now_ms: u64, horizon: Epoch) {
@@ -136,6 +138,20 @@ mod tests {
         let at_last = 3_000 + LEASE_AGE_MS_MAX;
         assert_eq!(horizon(&state, at_last, once(Epoch(3)), empty()), Epoch(3));
         assert_eq!(horizon(&state, at_last + 1, once(Epoch(3)), empty()), Epoch(11));
+    }
+
+    #[test]
+    fn the_oldest_leased_moment_that_still_counts_holds_the_horizon() {
+        let History(state, published) = &history();
+        let of_moments = |now_ms, epochs: &[u64]| {
+            let moments = epochs.iter().copied().map(Epoch);
+            super::horizon(of(state), published, now_ms, empty(), moments, empty())
+        };
+        assert_eq!(of_moments(10_000, &[3, 5]), Epoch(3));
+        assert_eq!(of_moments(10_000, &[8, 9]), Epoch(6), "those are younger than the distance");
+        let at_last = 3_000 + LEASE_AGE_MS_MAX;
+        assert_eq!(of_moments(at_last, &[3, 5]), Epoch(3));
+        assert_eq!(of_moments(at_last + 1, &[3, 5]), Epoch(5), "the older one has lapsed");
     }
 
     #[test]

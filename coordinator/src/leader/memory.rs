@@ -238,6 +238,11 @@ impl Leader {
         self.sources.has_suspects()
     }
 
+    /// Has sources queried that are ahead of what is known of them.
+    pub fn suspect(&mut self, buckets: impl IntoIterator<Item = BucketId>) {
+        self.sources.suspects.extend(buckets);
+    }
+
     /// The buckets whose sources are due for a query.
     pub fn queries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
         self.sources.queries_due(state, now_ms)

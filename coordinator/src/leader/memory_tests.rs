@@ -3,6 +3,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, Position};
 use proto::model::identity::ClusterId;
 use proto::model::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
+use proto::model::moment::Moment;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{BucketProgress, SliceProgress};
 use proto::rpc::command::{Command, Outcome, Promotion};
@@ -11,7 +12,7 @@ use super::*;
 use crate::leader::heartbeats::SILENT_MS_MAX;
 use crate::leader::promotions::TICK_MS_MAX;
 use crate::leader::sources::SYNC_SILENCE_MS;
-use crate::state::tests::{apply, create_index, spec, with_bucket};
+use crate::state::tests::{apply, create_bucket, create_index, one_branch, spec, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);
 const TICK_MS: u64 = 20;
@@ -37,6 +38,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
         slices: vec![],
         moves: vec![],
         leases: vec![],
+        moments: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,
@@ -193,6 +195,36 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
     assert_eq!(promote(13_000, &[applied(20, 11), lease]), 7);
     assert_eq!(promote(22_000, &[applied(20, 9)]), 7, "the lease holds for ten seconds");
     assert_eq!(promote(24_000, &[]), 9, "then node 20, which is at 9, holds it");
+}
+
+#[test]
+fn the_lease_of_a_moment_holds_the_horizons_of_all_buckets() {
+    let mut state = with_bucket();
+    apply(&mut state, create_bucket("two"));
+    let buckets = [BUCKET, BucketId(2)];
+    one_branch(&mut state, buckets[1], 7);
+    let mut leader = of_term(1);
+    // The second bucket is promoted with every second promotion of the first.
+    let mut promote = |second: u64, moments: &[Moment]| {
+        let now_ms = second * 1_000;
+        leader.record_heartbeat(Heartbeat { moments: moments.to_vec(), ..heartbeat(30) }, now_ms);
+        for bucket in &buckets[..1 + usize::from(second.is_multiple_of(2))] {
+            leader.sync(&state, NodeId(10), all(*bucket, cut(second)), now_ms).unwrap();
+        }
+        run(&mut leader, &mut state, now_ms);
+        let horizon = |bucket| state.bucket(bucket).unwrap().epochs.last().horizon.0;
+        (state.position(), buckets.map(horizon))
+    };
+    let positions: Vec<u64> = (1..=11).map(|second| promote(second, &[]).0).collect();
+    // Between the tenth and the eleventh promotion, epochs 11 and 6 are in force.
+    let moment = Moment::at(positions[10] - 1);
+    let horizons: Vec<_> = (12..=30).map(|second| promote(second, &[moment]).1).collect();
+    assert_eq!(horizons.last(), Some(&[11, 6]), "{horizons:?}");
+    let own = Moment { at: 0, of: Some((buckets[1], Epoch(6))) };
+    let horizons: Vec<_> = (31..=60).map(|second| promote(second, &[own]).1).collect();
+    assert_eq!(horizons.last(), Some(&[11, 6]), "the moment at which epoch 6 was published");
+    let freed: Vec<_> = (61..=80).map(|second| promote(second, &[]).1).collect();
+    assert!(freed.last().is_some_and(|[one, two]| *one > 60 && *two > 30), "{freed:?}");
 }
 
 #[test]

@@ -30,6 +30,7 @@ use super::admission::{admitted, source_of};
 use super::check::{Checksum, CopyCheck};
 use super::heartbeats::Heartbeats;
 use super::horizon::{LEASE_AGE_MS_MAX, LEASE_MS};
+use super::leases::{in_force, leased_indexes};
 use super::move_settings::MoveSettings;
 use super::plan::Plan;
 use crate::state::StateContext;
@@ -215,7 +216,7 @@ impl Moves {
         // have begun before the move. A lease may be renewed again and again, but no scan lives longer than this.
         let over = bucket.epochs.last().horizon > m.epoch
             || done_ms >= LEASE_AGE_MS_MAX
-            || !is_leased(heartbeats, info.bucket, m.epoch, now_ms);
+            || !is_leased(state, heartbeats, (info.bucket, m.epoch), now_ms);
         let keep = self.settings.keep_sources;
         if keep && (done_ms < DONE_MS_MIN || !over) {
             return NextStep::Wait;
@@ -287,10 +288,18 @@ fn check(
     )
 }
 
-/// True if a scan may read this epoch of a bucket, or an older one.
-fn is_leased(heartbeats: &Heartbeats, bucket: BucketId, epoch: Epoch, now_ms: u64) -> bool {
-    let term_ms = heartbeats.term_ms(now_ms);
-    term_ms < LEASE_MS || heartbeats.leases(bucket, now_ms).any(|leased| leased <= epoch)
+/// True if a scan may read this epoch of a bucket, or an older one. A transaction that has not read the bucket yet may do so at its
+/// moment.
+fn is_leased(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    (bucket, epoch): (BucketId, Epoch),
+    now_ms: u64,
+) -> bool {
+    let moments = leased_indexes(state, heartbeats, now_ms);
+    let in_force = in_force(state, bucket, &moments);
+    let mut leases = heartbeats.leases(bucket, now_ms).chain(in_force);
+    heartbeats.term_ms(now_ms) < LEASE_MS || leases.any(|leased| leased <= epoch)
 }
 
 impl TrackedMove {

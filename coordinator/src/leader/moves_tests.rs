@@ -1,5 +1,6 @@
 use proto::model::cut::Cut;
 use proto::model::ids::{Generation, LocalIndexId, SliceNo};
+use proto::model::moment::Moment;
 use proto::model::moves::PlannedMove;
 use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
 use proto::rpc::command::CommandRequest;
@@ -399,6 +400,16 @@ fn a_source_is_kept_until_no_scan_can_ask_for_it() {
     world.alive.insert(NodeId(30), router(3));
     world.pass(SECOND);
     assert_eq!(world.stages(), [], "later ones go by the new topology");
+
+    let mut world = just_done();
+    let of = |moment| Heartbeat { moments: vec![moment], ..heartbeat(30) };
+    world.alive.insert(NodeId(30), of(Moment::at(world.state.position())));
+    (0..60).for_each(|_| drop(world.pass(SECOND)));
+    assert_eq!(world.stages(), [MoveStage::Done], "a transaction may read at its moment");
+    world.publish(2, 1);
+    world.alive.insert(NodeId(30), of(Moment::at(world.state.position())));
+    world.pass(SECOND);
+    assert_eq!(world.stages(), [], "a later one goes by the new topology");
 
     let mut world = just_done();
     world.alive.insert(NodeId(30), router(2));

@@ -1,6 +1,6 @@
 //! Plans the next epochs and their horizons.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, Epoch};
@@ -10,6 +10,7 @@ use proto::rpc::command::{Command, Promotion};
 use super::heartbeats::Heartbeats;
 use super::horizon::{self, LEASE_MS, Published};
 use super::joint::{Chosen, joined, keep_whole};
+use super::leases::{in_force, leased_indexes};
 use super::plan::Plan;
 use super::stability::{Choice, Stability};
 use crate::state::epoch_history::advance;
@@ -89,7 +90,9 @@ impl Promotions {
             return;
         }
         let joined = joined(stability, state, &chosen);
-        let promotion = |(id, cut)| self.promotion(state, heartbeats, (id, &cut), now_ms);
+        let moments = leased_indexes(state, heartbeats, now_ms);
+        let promotion =
+            |(id, cut)| self.promotion(state, heartbeats, (id, &cut), (&moments, now_ms));
         let promotions: Vec<_> = chosen.into_iter().filter_map(promotion).collect();
         plan.commands.push(match joined.is_empty() {
             true => Command::PromoteEpochs(promotions),
@@ -102,10 +105,10 @@ impl Promotions {
         state: &StateContext,
         heartbeats: &Heartbeats,
         (id, cut): (BucketId, &Cut),
-        now_ms: u64,
+        (moments, now_ms): (&BTreeSet<u64>, u64),
     ) -> Option<Promotion> {
         let bucket = state.bucket(id)?;
-        let horizon = self.horizon(state, heartbeats, bucket, now_ms);
+        let horizon = self.horizon(state, heartbeats, bucket, moments, now_ms);
         Some(Promotion { bucket: id, changes: advance(&bucket.epochs.last().cut, cut), horizon })
     }
 
@@ -114,6 +117,7 @@ impl Promotions {
         state: &StateContext,
         heartbeats: &Heartbeats,
         bucket: &BucketState,
+        moments: &BTreeSet<u64>,
         now_ms: u64,
     ) -> Epoch {
         let id = bucket.info.id;
@@ -128,6 +132,7 @@ impl Promotions {
             .map(|record| &record.info)
             .filter(|index| index.bucket == id && index.state == IndexState::Maintenance)
             .map(|index| heartbeats.servable(index));
-        horizon::horizon(&bucket.epochs, published, now_ms, leases, servable)
+        let in_force = in_force(state, id, moments);
+        horizon::horizon(&bucket.epochs, published, now_ms, leases, in_force, servable)
     }
 }

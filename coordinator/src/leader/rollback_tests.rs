@@ -105,6 +105,7 @@ impl World {
             slices: vec![],
             moves: vec![],
             leases: vec![],
+            moments: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -22,6 +22,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {
             slices: vec![],
             moves: vec![],
             leases: vec![],
+            moments: vec![],
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -8,18 +8,20 @@ use bytes::Bytes;
 use proto::model::copies::CopiesChange;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::{BucketId, Epoch, IndexId, TopologyNo};
+use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, CoveringEpochs, Heartbeat, HeartbeatReply, ResultStream,
-    SyncReply, SyncReport, WatchMessage, Watched,
+    CoordinatorApi, CoordinatorStatus, CoveringEpochs, FixedMoment, Heartbeat, HeartbeatReply,
+    ResultStream, SyncReply, SyncReport, WatchMessage, Watched,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
 
 use super::coordinator::Coordinator;
 use super::covering::wait_for_epoch;
+use super::moments::{epoch_at, fix_moment};
 use super::reports::{heartbeat, sync};
 use super::watch::watch;
 use crate::leader::Leader;
@@ -236,6 +238,19 @@ impl CoordinatorApi for Coordinator {
             return Err(Error::unavailable(what));
         }
         Ok(epochs.and_then(|epochs| epochs.mark(epoch)).cloned())
+    }
+
+    async fn moment(
+        &self,
+        bucket: BucketId,
+        at_least: Epoch,
+        timeout_ms: u64,
+    ) -> Result<FixedMoment> {
+        fix_moment(&self.member, bucket, at_least, timeout_ms).await
+    }
+
+    async fn epoch_at(&self, bucket: BucketId, moment: Moment) -> Result<Epoch> {
+        epoch_at(&self.member, bucket, moment).await
     }
 
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {

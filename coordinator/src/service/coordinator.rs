@@ -14,10 +14,12 @@ use tokio::time::Instant;
 
 use super::alive::send_heartbeats;
 use super::data_dir::{keep_cluster, open_data_dir};
+use super::moments::run_rounds;
 use super::peers::Peers;
 use super::skip::skip_epochs;
 use crate::config::Config;
 use crate::leader::driver::member::Member;
+use crate::leader::driver::rounds::Rounds;
 use crate::leader::driver::{checks, lead, queries};
 use crate::raft::RaftService;
 use crate::replica::{Machine, Replica};
@@ -63,6 +65,7 @@ impl Coordinator {
             replica,
             leader: Mutex::new(None),
             wake: Notify::new(),
+            rounds: Rounds::default(),
             suspect_found: Notify::new(),
             checks: async_channel::bounded(CHECKS_MAX),
             started: Instant::now(),
@@ -80,6 +83,7 @@ impl Coordinator {
         let keep = keep_cluster(env.clone(), Arc::clone(&identity), member.replica.clone());
         tasks.push(env.spawn_service("coordinator-identity", keep));
         tasks.push(env.spawn_service("coordinator-leader", lead::run(member.clone())));
+        tasks.push(env.spawn_service("coordinator-moments", run_rounds(member.clone())));
         let enquiries = queries::query_sources(member.clone());
         tasks.push(env.spawn_service("coordinator-enquiries", enquiries));
         tasks.push(env.spawn_service("coordinator-checks", checks::compare_copies(member.clone())));

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const DOUBT_LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Removes the waiter from the leader when the call ends, however it ends.
-struct EpochWaiter<'a>(&'a Member, u64);
+pub(super) struct EpochWaiter<'a>(pub(super) &'a Member, pub(super) u64);
 
 impl Drop for EpochWaiter<'_> {
     fn drop(&mut self) {

@@ -52,7 +52,7 @@ pub(super) async fn heartbeat(member: &Member, mut heartbeat: Heartbeat) -> Resu
         }
         let news = leader.record_heartbeat(heartbeat, now_ms);
         let silent = leader.silent_nodes(&view.state, now_ms);
-        Ok((news, HeartbeatReply { silent }))
+        Ok((news, HeartbeatReply { silent, moment: view.state.position() }))
     })?;
     if news {
         member.wake.notify_one();

@@ -15,12 +15,14 @@ use proto::model::ids::{
     TopologyNo, Vbuuid,
 };
 use proto::model::index::IndexState;
+use proto::model::moment::Moment;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
-    BucketProgress, BucketReport, CoordinatorApi, CopyAnswer, CopyRequest, HandOverPiece,
-    HandOverRequest, Heartbeat, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
-    SliceProgress, SyncReport, WatchMessage, Watched, WriteReply, WriteRequest,
+    BucketProgress, BucketReport, CoordinatorApi, CopyAnswer, CopyRequest, FixedMoment,
+    HandOverPiece, HandOverRequest, Heartbeat, IndexerApi, MOMENT_HOLD_MS, ProjectorApi, PushReply,
+    PushRequest, ResultStream, SliceProgress, SyncReport, WatchMessage, Watched, WriteReply,
+    WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -38,6 +40,10 @@ use crate::state::tests::{create_bucket, create_index, node, spec};
 struct Cluster {
     members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
     positions: Mutex<u64>,
+    /// The position of all buckets but the first.
+    elsewhere: Mutex<u64>,
+    /// A projector that does not answer.
+    silent: Mutex<Option<NodeId>>,
     /// An indexer whose copies have a different checksum.
     differs: Mutex<Option<NodeId>>,
 }
@@ -56,8 +62,8 @@ impl Directory for Local {
         }
     }
 
-    fn projector(&self, _node: &NodeInfo) -> Arc<dyn ProjectorApi> {
-        Arc::new(Projector(self.0.clone()))
+    fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        Arc::new(Projector(self.0.clone(), node.id))
     }
 
     fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
@@ -66,7 +72,15 @@ impl Directory for Local {
 }
 
 /// A projector that only knows its positions.
-struct Projector(Arc<Cluster>);
+struct Projector(Arc<Cluster>, NodeId);
+
+impl Projector {
+    async fn check_answers(&self) {
+        if *self.0.silent.lock().unwrap() == Some(self.1) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
 
 fn no<T>() -> Result<T> {
     Err(Error::internal("not in this test"))
@@ -86,13 +100,16 @@ impl ProjectorApi for Projector {
         no()
     }
 
-    async fn place(&self, _: BucketId) -> Result<SourcePlace> {
-        no()
+    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
+        let SourceHistory { durable, logs, kept } = self.history(bucket).await?;
+        Ok(SourcePlace { durable, history: logs.fingerprint(), kept })
     }
 
-    async fn history(&self, _: BucketId) -> Result<SourceHistory> {
+    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
+        self.check_answers().await;
         let logs = Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]));
-        let durable = cut(*self.0.positions.lock().unwrap());
+        let at = if bucket == BucketId(1) { &self.0.positions } else { &self.0.elsewhere };
+        let durable = cut(*at.lock().unwrap());
         Ok(SourceHistory { durable, logs, kept: VbucketSet::all(2) })
     }
 
@@ -249,6 +266,7 @@ fn indexer_says(
         slices,
         moves,
         leases: vec![],
+        moments: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,
@@ -396,6 +414,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
         slices: vec![],
         moves: vec![],
         leases: vec![],
+        moments: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,
@@ -580,4 +599,62 @@ async fn a_panic_in_the_log_of_a_member_ends_its_process() {
     }
     let end = end.expect("the process ends");
     assert!(end.starts_with("task \"coordinator-log-write\" panicked: simulated"), "{end}");
+}
+
+/// The seqno that an epoch of a bucket covers.
+fn covered(member: &Coordinator, bucket: BucketId, epoch: Epoch) -> u64 {
+    let view = member.member.replica.view();
+    let mark = view.state.bucket(bucket).unwrap().epochs.mark(epoch).unwrap();
+    mark.cut.get(proto::model::ids::VbucketId(0)).seqno.0
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
+    const ONE: BucketId = BucketId(1);
+    const TWO: BucketId = BucketId(2);
+    let mut world = World::with_bucket().await;
+    world.propose(Command::RegisterNode(node(11, Role::Projector))).await;
+    assert_eq!(world.propose(create_bucket("two")).await, Outcome::Bucket(TWO));
+    let (_, leader) = world.leader().await;
+    let follower = world.follower().await;
+    let tell = |one: u64, two: u64| {
+        *world.cluster.positions.lock().unwrap() = one;
+        *world.cluster.elsewhere.lock().unwrap() = two;
+    };
+    let both = |moment: FixedMoment| {
+        let (leader, follower) = (&leader, &follower);
+        async move {
+            let two = follower.epoch_at(TWO, Moment::at(moment.at)).await.unwrap();
+            (covered(leader, ONE, moment.epoch), covered(leader, TWO, two))
+        }
+    };
+
+    tell(5, 3);
+    let asked = (0..20).map(|_| follower.moment(ONE, Epoch(0), 5_000));
+    for moment in futures::future::join_all(asked).await {
+        assert_eq!(both(moment.unwrap()).await, (5, 3));
+    }
+
+    // It has been heard of, so it is waited for.
+    let alive = indexer_says((11, Generation(1)), [], Vec::new());
+    leader.heartbeat(Heartbeat { buckets: Vec::new(), ..alive }).await.unwrap();
+    *world.cluster.silent.lock().unwrap() = Some(NodeId(11));
+    tell(6, 9);
+    let began = Instant::now();
+    let moment = follower.moment(ONE, Epoch(0), 5_000).await.unwrap();
+    assert_eq!(both(moment).await, (6, 3), "the silent one keeps its epoch");
+    let (took, hold) = (began.elapsed(), Duration::from_millis(MOMENT_HOLD_MS));
+    assert!(took >= hold && took < 4 * hold, "{took:?}");
+    tell(7, 9);
+    let began = Instant::now();
+    let moment = follower.moment(ONE, Epoch(0), 5_000).await.unwrap();
+    assert_eq!(both(moment).await, (7, 3));
+    assert!(began.elapsed() < hold, "later rounds do not wait for it: {:?}", began.elapsed());
+    let refused = follower.moment(TWO, Epoch(0), 700).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    assert!(refused.message.contains("no epoch covers its end"), "{refused}");
+
+    *world.cluster.silent.lock().unwrap() = None;
+    let moment = follower.moment(TWO, Epoch(0), 5_000).await.unwrap();
+    assert_eq!(covered(&leader, TWO, moment.epoch), 9, "it answers again");
 }

@@ -46,6 +46,7 @@ impl StateContext {
         let first = epochs.last().clone();
         self.copies.extend(first_copies(&info).map(|copies| (id, copies)));
         self.buckets.insert(id, BucketState { info: Arc::new(info), epochs, logs: Arc::default() });
+        self.note_published(id);
         self.thin_epochs();
         Ok((Outcome::Bucket(id), vec![Effect::CatalogChanged, Effect::EpochPublished(first)]))
     }
@@ -61,6 +62,7 @@ impl StateContext {
         self.remember_dropped(id);
         self.buckets.remove(&id);
         self.skips.epochs.remove(&id);
+        self.moments.remove(&id);
         self.bucket_ids.remove(&id);
         self.copies.remove(&id);
         self.indexes.retain(|_, index| index.info.bucket != id);

@@ -14,6 +14,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
 use super::bucket::BucketState;
+use super::epoch_moments::EpochMoments;
 use super::index_record::IndexRecord;
 use super::requests::Requests;
 use super::skipped::Skips;
@@ -61,6 +62,8 @@ pub struct StateContext {
     pub(super) skips: Skips,
     /// The copies of the embedded buckets. Snapshots before version 10 end before this field.
     pub(super) copies: BTreeMap<BucketId, Copies>,
+    /// When the epochs of each bucket were published. Snapshots before version 11 end before this field.
+    pub(super) moments: BTreeMap<BucketId, EpochMoments>,
 }
 
 impl StateContext {

@@ -45,6 +45,11 @@ impl EpochHistory {
         &self.marks[self.marks.len() - 1].0
     }
 
+    /// The oldest retained epoch.
+    pub(super) fn oldest(&self) -> Epoch {
+        self.marks[0].0.epoch
+    }
+
     /// The retained epoch before the newest one.
     pub(super) fn before_last(&self) -> Option<Epoch> {
         self.marks.iter().nth_back(1).map(|(mark, _)| mark.epoch)

@@ -34,6 +34,7 @@ impl StateContext {
     pub(super) fn thin_epochs(&mut self) {
         let epochs_max = self.epochs_max();
         self.buckets.values_mut().for_each(|bucket| bucket.epochs.thin(epochs_max));
+        self.thin_moments();
     }
 
     /// Promotes buckets; of each set of `joined` ones either all that exist or none.
@@ -57,7 +58,9 @@ impl StateContext {
             // The bucket may have been dropped meanwhile.
             let Some(bucket) = self.buckets.get_mut(&promotion.bucket) else { continue };
             let mark = bucket.epochs.promote(promotion, self.steady_ms, epochs_max);
-            effects.extend(mark.cloned().map(Effect::EpochPublished));
+            let Some(mark) = mark.cloned() else { continue };
+            effects.push(Effect::EpochPublished(mark));
+            self.note_published(promotion.bucket);
         }
         Ok((Outcome::Done, effects))
     }

@@ -40,7 +40,7 @@ fn promote_all(state: &mut StateContext, bucket: u64, n: u64) {
         horizon: Epoch(1),
     };
     let command = Command::PromoteEpochs(vec![promotion]);
-    state.apply(1_000 + n, n, &CommandRequest { request: None, command });
+    state.apply(state.position + 1, n, &CommandRequest { request: None, command });
 }
 
 fn positions_kept(state: &StateContext) -> usize {

@@ -8,6 +8,7 @@
 //! - Every slice has at least one copy. The copies of a slice are on distinct registered indexers.
 //! - The newest kept topology of an index is its current one, and the numbers of topologies grow.
 //! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
+//! - The moments of a bucket's epochs grow, and end with its newest epoch.
 //! - A rollback has the data that its stage needs.
 //! - Indexes, nodes, moves and remembered drops are within the limits of the state.
 //!
@@ -38,6 +39,7 @@ use proto::model::topology::TopologyProvider;
 use super::bucket::BucketState;
 use super::context::StateContext;
 use super::copies::MEMBERS_MAX;
+use super::epoch_moments::EpochMoments;
 use super::index_record::IndexRecord;
 use super::limits::{DROPPED_BUCKETS_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
 
@@ -58,6 +60,7 @@ impl StateContext {
             self.vbuckets_are_on_projectors(bucket)?;
             self.copies_fit(bucket)?;
             epochs_grow(bucket)?;
+            self.moments_fit(bucket)?;
             no_dead_epoch_is_kept(bucket)?;
             rollback_is_prepared(bucket)?;
         }
@@ -98,7 +101,8 @@ impl StateContext {
             let newest = record.info.moves.iter().map(|m| m.id.0).max().unwrap_or(0);
             require(newest <= self.last_move, || format!("move {newest} was never started"))?;
         }
-        Ok(())
+        let of_none = self.moments.keys().find(|id| !self.buckets.contains_key(id));
+        require(of_none.is_none(), || format!("moments of {of_none:?}, which is no bucket"))
     }
 
     fn names_are_unique(&self) -> Checked {
@@ -128,6 +132,14 @@ impl StateContext {
             assignment.projectors().into_iter().chain(targets).all(|node| self.is_projector(node));
         let name = &bucket.info.name;
         require(all_are, || format!("a vbucket of bucket {name:?} is not on a projector"))
+    }
+
+    fn moments_fit(&self, bucket: &BucketState) -> Checked {
+        let (id, newest) = (bucket.info.id, bucket.epochs.last().epoch);
+        let fits = |moments: &EpochMoments| moments.fits(newest, self.position);
+        require(self.moments.get(&id).is_some_and(fits), || {
+            format!("bucket {id}: its moments do not grow up to epoch {newest}")
+        })
     }
 
     fn copies_fit(&self, bucket: &BucketState) -> Checked {
@@ -301,5 +313,7 @@ mod tests {
         assert!(pending.contains("not in maintenance"), "{pending}");
         let number = broken(|state| state.last_move = 0);
         assert!(number.contains("never started"), "{number}");
+        let moments = broken(|state| drop(state.moments.pop_first()));
+        assert!(moments.contains("do not grow up to epoch 1"), "{moments}");
     }
 }

@@ -7,9 +7,16 @@ use proto::model::history::BRANCHES_MAX;
 use proto::model::rollback::DEAD_MAX;
 use serde::Serialize;
 
-/// The limit of positions in the retained cuts of all buckets: 12 MiB of memory. A position takes at most 20 bytes of
-/// a snapshot, so this is a quarter of the largest message between processes. Rollback points may add a quarter.
-pub(super) const POSITIONS_MAX: usize = 3 << 18;
+/// The limit of positions in the retained cuts of all buckets: 11 MiB of memory. A position takes at most 20 bytes of
+/// a snapshot, so this is less than a quarter of the largest message between processes. Rollback points may add a quarter.
+pub(super) const POSITIONS_MAX: usize = 11 << 16;
+/// The limit of the moments of epochs of all buckets. There are at most as many buckets as vbuckets, and each may have
+/// [`MOMENTS_EACH_MIN`].
+pub(super) const MOMENTS_MAX: usize = MOMENTS_EACH_MIN * VBUCKETS_IN_ALL_MAX;
+/// The number of epochs of a bucket whose moments are kept in any case: the two oldest and the newest.
+pub(super) const MOMENTS_EACH_MIN: usize = 3;
+/// The encoded size limit of the moment of an epoch: an epoch and a log index, which only count and stay below 2^56.
+const MOMENT_BYTES_MAX: usize = 16;
 /// The limit of vbuckets in all buckets. Besides the cuts, a snapshot has for each vbucket its branches, its position
 /// in each range of dead epochs, and two positions during a rollback, each of at most 20 bytes.
 pub(super) const VBUCKETS_IN_ALL_MAX: usize = 32 << 10;
@@ -72,6 +79,7 @@ const CLIENT_BYTES_MAX: usize = 48;
 /// The largest snapshot: the sum of the limits above. The last term is for the counters.
 pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + VBUCKETS_IN_ALL_MAX * (ASSIGNMENT_BYTES_MAX + COPIES_BYTES_MAX)
+    + MOMENTS_MAX * MOMENT_BYTES_MAX
     + DEFINITION_BYTES_IN_ALL_MAX
     + INDEXES_MAX * (RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX)
     + 2 * PLACES_IN_ALL_MAX * PLACE_BYTES_MAX

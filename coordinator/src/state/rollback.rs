@@ -66,6 +66,7 @@ impl StateContext {
                 let skips_to = self.skips.epochs.get(&bucket).copied();
                 let mark = known.roll_back(skips_to, self.steady_ms)?;
                 self.skips.epochs.remove(&bucket);
+                self.note_published(bucket);
                 Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::EpochPublished(mark)]))
             }
             (RollbackStep::End { resumed }, Some(RollbackStage::Rollback)) => {

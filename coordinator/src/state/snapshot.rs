@@ -9,11 +9,14 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 
 use super::context::StateContext;
+use super::epoch_moments::EpochMoments;
 use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 10;
+const SNAPSHOT_VERSION: u8 = 11;
 /// The version before: it lacks the last field.
+const BEFORE_MOMENTS: u8 = 10;
+/// The version before that: it lacks one more field.
 const BEFORE_COPIES: u8 = 9;
 /// The version before that: it lacks three more fields.
 const BEFORE_SKIPS: u8 = 8;
@@ -23,9 +26,14 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
 }
 
-/// The field that a snapshot of version 9 lacks.
+/// The field that a snapshot of version 10 lacks.
+fn no_moments() -> Result<Vec<u8>> {
+    encoded(&BTreeMap::<BucketId, EpochMoments>::new())
+}
+
+/// The fields that a snapshot of version 9 lacks.
 fn no_copies() -> Result<Vec<u8>> {
-    encoded(&BTreeMap::<BucketId, Copies>::new())
+    Ok([encoded(&BTreeMap::<BucketId, Copies>::new())?, no_moments()?].concat())
 }
 
 /// The fields that a snapshot of version 8 lacks besides.
@@ -35,10 +43,16 @@ fn no_skips() -> Result<Vec<u8>> {
     encoded(&(ids, dropped, Skips::default()))
 }
 
+/// Adds what is known of the moments of an earlier build's epochs.
+fn with_moments(mut state: StateContext) -> StateContext {
+    state.begin_moments();
+    state
+}
+
 /// Adds the copies that each embedded bucket of an earlier build has: one.
 fn with_copies(mut state: StateContext) -> StateContext {
     state.reset_copies();
-    state
+    with_moments(state)
 }
 
 fn decoded(body: &[u8]) -> Result<StateContext> {
@@ -58,6 +72,9 @@ impl StateContext {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => decoded(body),
+            Some((&BEFORE_MOMENTS, body)) => {
+                decoded(&[body, &no_moments()?].concat()).map(with_moments)
+            }
             Some((&BEFORE_COPIES, body)) => {
                 decoded(&[body, &no_copies()?].concat()).map(with_copies)
             }
@@ -80,13 +97,18 @@ impl StateContext {
 impl StateContext {
     /// The state as version 8 encodes it.
     pub(crate) fn to_bytes_before_skips(&self) -> Vec<u8> {
-        let Self { bucket_ids, dropped_buckets, skips, copies, .. } = self;
-        self.without(&(bucket_ids, dropped_buckets, skips, copies), BEFORE_SKIPS)
+        let Self { bucket_ids, dropped_buckets, skips, copies, moments, .. } = self;
+        self.without(&(bucket_ids, dropped_buckets, skips, copies, moments), BEFORE_SKIPS)
     }
 
     /// The state as version 9 encodes it.
     pub(crate) fn to_bytes_before_copies(&self) -> Vec<u8> {
-        self.without(&self.copies, BEFORE_COPIES)
+        self.without(&(&self.copies, &self.moments), BEFORE_COPIES)
+    }
+
+    /// The state as version 10 encodes it.
+    pub(crate) fn to_bytes_before_moments(&self) -> Vec<u8> {
+        self.without(&self.moments, BEFORE_MOMENTS)
     }
 
     fn without(&self, last_fields: &impl Serialize, version: u8) -> Vec<u8> {
@@ -107,13 +129,17 @@ mod tests {
     use crate::state::tests::{serving, with_bucket_of};
 
     #[test]
-    fn snapshots_of_two_versions_before_are_read_and_others_are_refused_by_name() {
+    fn snapshots_of_three_versions_before_are_read_and_others_are_refused_by_name() {
         let state = serving(1);
         let bytes = state.to_bytes().unwrap();
         assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
-        assert_eq!(StateContext::from_bytes(&state.to_bytes_before_copies()).unwrap(), state);
+        // Of the moments it is known only that the newest epochs are published.
+        let mut known = state.clone();
+        known.begin_moments();
+        assert_eq!(StateContext::from_bytes(&state.to_bytes_before_moments()).unwrap(), known);
+        assert_eq!(StateContext::from_bytes(&state.to_bytes_before_copies()).unwrap(), known);
         let mut bytes = state.to_bytes_before_skips();
-        assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
+        assert_eq!(StateContext::from_bytes(&bytes).unwrap(), known);
         bytes[0] = BEFORE_SKIPS - 1;
         let error = StateContext::from_bytes(&bytes).unwrap_err();
         assert_eq!(error.code, ErrorCode::Version);
@@ -126,7 +152,9 @@ mod tests {
         for bytes in [state.to_bytes_before_copies(), state.to_bytes_before_skips()] {
             let read = StateContext::from_bytes(&bytes).unwrap();
             assert_eq!(read.copies(BucketId(1)), Some(&Copies::single(NodeId(10))));
-            assert_eq!(read, state);
+            let mut known = state.clone();
+            known.begin_moments();
+            assert_eq!(read, known);
             read.check().unwrap();
         }
     }

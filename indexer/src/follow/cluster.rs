@@ -13,14 +13,15 @@ use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TopologyNo};
 use proto::model::index::IndexInfo;
+use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Directory,
-    HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi, ProjectorApi, PushReply,
-    PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage, Watched, WriteReply,
-    WriteRequest,
+    FixedMoment, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage,
+    Watched, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{CommandRequest, Outcome};
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -122,6 +123,12 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
         })))
     }
     async fn status(&self) -> Result<CoordinatorStatus> {
+        no()
+    }
+    async fn moment(&self, _: BucketId, _: Epoch, _: u64) -> Result<FixedMoment> {
+        no()
+    }
+    async fn epoch_at(&self, _: BucketId, _: Moment) -> Result<Epoch> {
         no()
     }
     async fn epoch_mark(&self, _: BucketId, _: Epoch) -> Result<Option<EpochMark>> {

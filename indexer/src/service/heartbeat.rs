@@ -68,6 +68,7 @@ pub(super) async fn report(
         slices: slice_progress(&context, &incoming),
         moves: incoming.progress(),
         leases: Vec::new(),
+        moments: Vec::new(),
         scans: Some(scans.status()),
         proof: None,
         catalog_cas: context.catalog.load().cas,

@@ -34,6 +34,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         slices: Vec::new(),
         moves: Vec::new(),
         leases: Vec::new(),
+        moments: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: reporter.newest_catalog(),

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::lock::lock;
 use proto::model::ids::{BucketId, LocalIndexId, NodeId};
 use proto::model::left_out::LeftOut;
 use proto::rpc::api::{BucketReport, Directory, SyncReply, SyncReport};
@@ -32,6 +33,10 @@ pub trait Reporter: Send + Sync + 'static {
     fn take_changed(&self) -> BTreeSet<BucketId>;
     /// All buckets.
     fn bucket_ids(&self) -> BTreeSet<BucketId>;
+    /// Reads several buckets at one moment, with those that have changed until then.
+    fn at_once<T>(&self, read: impl FnOnce() -> T) -> T {
+        read()
+    }
     /// The report of a bucket; `None` if there is nothing to report.
     fn durable(&self, bucket: BucketId) -> Option<BucketReport>;
     /// The documents that indexes have left out.
@@ -64,8 +69,10 @@ pub async fn report_changes(projector: &impl Reporter) -> Infallible {
                 due.extend(projector.bucket_ids());
             }
         }
-        due.append(&mut projector.take_changed());
-        let buckets: Vec<_> = due.iter().filter_map(|id| projector.durable(*id)).collect();
+        let buckets: Vec<_> = projector.at_once(|| {
+            due.append(&mut projector.take_changed());
+            due.iter().filter_map(|id| projector.durable(*id)).collect()
+        });
         if buckets.is_empty() {
             due.clear();
             continue;
@@ -108,6 +115,11 @@ impl Reporter for Projector {
 
     fn bucket_ids(&self) -> BTreeSet<BucketId> {
         Self::bucket_ids(self)
+    }
+
+    fn at_once<T>(&self, read: impl FnOnce() -> T) -> T {
+        let _showing = lock(&self.writer.showing);
+        read()
     }
 
     fn durable(&self, bucket: BucketId) -> Option<BucketReport> {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::join_all;
 use proto::flow::byte_channel;
+use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
@@ -13,9 +15,9 @@ use proto::model::ids::{BucketId, TransactionId, TransactionPlace, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
     CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, HandOverPiece,
-    HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, TransactionCommit,
-    TransactionFate, TransactionStatus, TransactionWrite, TransactionWritten, Write, WriteKind,
-    WriteReply, WriteRequest,
+    HandOverRequest, KnownPlace, MOMENT_HOLD_MS, Places, ProjectorApi, PushReply, PushRequest,
+    ResultStream, TransactionCommit, TransactionFate, TransactionStatus, TransactionWrite,
+    TransactionWritten, Write, WriteKind, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -36,6 +38,10 @@ use crate::source::writer::{Work, Writer};
 
 /// How long a writer waits for the next stability timestamp: an election, and some more.
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
+/// How long a reader of one bucket's end waits for the outcome of prepared transactions.
+const DECIDED_WAIT: Duration = Duration::from_secs(30);
+/// The same for the ends of all buckets: less than the caller's patience, since one bucket holds up all.
+const PLACES_WAIT: Duration = Duration::from_millis(MOMENT_HOLD_MS / 2);
 /// Bytes of documents that are checked on the caller's thread, which may serve connections as well: less than a
 /// millisecond.
 pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
@@ -190,18 +196,31 @@ impl ProjectorApi for Projector {
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
         let bucket = self.bucket(bucket).await?;
-        bucket.decided().await?;
-        let ownership = bucket.ownership();
-        let SourceHistory { durable, logs, mut kept } = bucket.history();
-        // Another copy may have led before this was read.
-        bucket.check_open()?;
-        if ownership.released.is_empty() {
-            return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
+        bucket.decided(DECIDED_WAIT).await?;
+        bucket.place()
+    }
+
+    /// A bucket that is not served is not waited for, since it would hold up all others.
+    async fn places(&self, known: Vec<KnownPlace>) -> Result<Places> {
+        let mut places = Places::default();
+        let has_catalog = self.catalog.borrow().is_some();
+        // What is prepared may be committed already, and its writer may know it.
+        let buckets: Vec<_> = known.iter().map(|known| self.find(known.bucket)).collect();
+        let decided = buckets.iter().map(async |bucket| match bucket {
+            Some(bucket) => bucket.decided(PLACES_WAIT).await.is_ok(),
+            None => true,
+        });
+        let decided = join_all(decided).await;
+        let _showing = lock(&self.writer.showing);
+        for ((known, found), is_decided) in known.into_iter().zip(buckets).zip(decided) {
+            match found {
+                Some(found) if is_decided => places.add(known, found.place_with_report()),
+                // Nothing was written in a bucket that this projector has yet to make.
+                None if has_catalog && self.may_be_new(known.bucket) => {}
+                _ => places.unanswered.push(known.bucket),
+            }
         }
-        // A released vbucket may be written elsewhere already.
-        ownership.released.iter().for_each(|vbucket| kept.remove(vbucket));
-        let (durable, history) = (durable.of(&kept), logs.of(&kept).fingerprint());
-        Ok(SourcePlace { durable, history, kept })
+        Ok(places)
     }
 
     async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {

@@ -26,9 +26,6 @@ const BEFORE_MAX: usize = 4;
 /// How long a write waits for the outcome of a prepared transaction that holds one of its documents.
 const HELD_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a reader of the bucket's end waits for the outcome of prepared transactions.
-const DECIDED_WAIT: Duration = Duration::from_secs(30);
-
 /// What a bucket remembers of joint commits in memory.
 #[derive(Default)]
 pub(super) struct JointState {
@@ -211,7 +208,7 @@ impl Bucket {
     }
 
     /// Waits for the outcome of all transactions that are prepared now: they may be committed already, and their writers know it.
-    pub async fn decided(&self) -> Result<()> {
+    pub async fn decided(&self, wait: Duration) -> Result<()> {
         let mut waits = self.prepared();
         if waits.is_empty() {
             return Ok(());
@@ -223,7 +220,7 @@ impl Bucket {
                 waits.retain(|transaction| now.contains(transaction));
             }
         };
-        tokio::time::timeout(DECIDED_WAIT, decided).await.map_err(|_| {
+        tokio::time::timeout(wait, decided).await.map_err(|_| {
             let name = &self.info.name;
             Error::unavailable(format!(
                 "bucket {name}: a prepared transaction waits for its outcome"

@@ -16,12 +16,13 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_channel::Receiver;
 use proto::env::{Env, TaskPolicy};
 use proto::flow::Reservation;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{CheckedWrites, Decision, PushReply, WriteReply};
@@ -100,6 +101,9 @@ pub struct Writer {
     pub store: Arc<dyn DocumentStore>,
     /// Notified when the store has failed. It accepts no more until it is opened again.
     pub failed: Arc<Notify>,
+    /// Held while a group becomes visible, and while the positions of several buckets are read, so that these are of one moment: a write
+    /// that was acknowledged before another one began is not missing where the other is there.
+    pub showing: Mutex<()>,
     /// Called for each bucket that has changed.
     pub on_change: Box<dyn Fn(BucketId) + Send + Sync>,
 }
@@ -227,6 +231,7 @@ impl Writer {
             Ok(()) if fate == Fate::Abandoned => return Err(bucket.in_doubt()),
             Ok(()) => {
                 let branches = batch.record.as_ref().map(|record| record.branches.clone());
+                let _showing = lock(&self.showing);
                 bucket.publish(batch.mutations.clone(), branches, &batch.commits);
                 (self.on_change)(bucket.info.id);
             }

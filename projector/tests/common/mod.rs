@@ -17,6 +17,7 @@ use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::*;
 use proto::model::index::*;
+use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::*;
 use proto::model::topology::*;
@@ -203,6 +204,12 @@ impl CoordinatorApi for Script {
         Err(Error::unavailable("not here"))
     }
     async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn moment(&self, _: BucketId, _: Epoch, _: u64) -> Result<FixedMoment> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn epoch_at(&self, _: BucketId, _: Moment) -> Result<Epoch> {
         Err(Error::unavailable("not here"))
     }
     async fn epoch_mark(&self, _: BucketId, epoch: Epoch) -> Result<Option<EpochMark>> {

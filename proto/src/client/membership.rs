@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -58,17 +59,24 @@ pub struct Membership {
     config: MembershipConfig,
     registrations: u64,
     silent: watch::Sender<BTreeSet<NodeId>>,
+    moment: Arc<AtomicU64>,
 }
 
 impl Membership {
     /// A membership that has not begun; [`Self::run`] begins it.
     pub fn new(directory: Arc<dyn Directory>, config: MembershipConfig) -> Self {
-        Self { directory, config, registrations: 0, silent: watch::Sender::default() }
+        let (silent, moment) = (watch::Sender::default(), Arc::default());
+        Self { directory, config, registrations: 0, silent, moment }
     }
 
     /// Passes on which nodes are silent, as the leader's last answer says. After a failed heartbeat nothing is known.
     pub fn with_silent(self, silent: watch::Sender<BTreeSet<NodeId>>) -> Self {
         Self { silent, ..self }
+    }
+
+    /// Passes on the moment of the leader's last answer ([`crate::model::moment`]).
+    pub fn with_moment(self, moment: Arc<AtomicU64>) -> Self {
+        Self { moment, ..self }
     }
 
     fn note_silent(&self, nodes: BTreeSet<NodeId>) {
@@ -95,6 +103,7 @@ impl Membership {
             heartbeat.proof = self.config.identity.as_ref().map(|identity| identity.proof());
             match self.directory.coordinator().heartbeat(heartbeat).await {
                 Ok(reply) => {
+                    self.moment.store(reply.moment, Ordering::Relaxed);
                     self.note_silent(reply.silent.into_iter().collect());
                     self.config.retry.reset();
                     self.wait_for_next(&mut changed).await;

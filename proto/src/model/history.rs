@@ -139,6 +139,23 @@ pub struct SourcePlace {
     pub kept: VbucketSet,
 }
 
+impl SourcePlace {
+    /// Identifies the place: the vbuckets, the history and the end of the durable mutations. A vbucket without mutations is at its
+    /// beginning, whatever its branch.
+    pub fn fingerprint(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(8 + self.kept.len() * 18);
+        bytes.extend(self.history.to_le_bytes());
+        for vbucket in self.kept.iter() {
+            let Position { vbuuid, seqno } = self.durable.get(vbucket);
+            let branch = if seqno.0 == 0 { 0 } else { vbuuid.0 };
+            bytes.extend(vbucket.0.to_le_bytes());
+            bytes.extend(branch.to_le_bytes());
+            bytes.extend(seqno.0.to_le_bytes());
+        }
+        xxhash_rust::xxh3::xxh3_64(&bytes)
+    }
+}
+
 /// A source's durable end and its whole history, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceHistory {

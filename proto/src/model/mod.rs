@@ -15,6 +15,7 @@ pub mod ids;
 pub mod index;
 pub mod joint;
 pub mod left_out;
+pub mod moment;
 pub mod moves;
 pub mod node;
 pub mod rollback;

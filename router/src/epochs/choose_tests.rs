@@ -1,4 +1,4 @@
-//! The choice of an epoch against a coordinator whose answers are given.
+//! The choice of an epoch, and pins at a moment, against a coordinator whose answers are given.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -11,6 +11,7 @@ use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{IndexId, NodeId, SliceId, TopologyNo, Vbuuid};
 use proto::model::index::{IndexSpec, IndexState};
+use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::rollback::DeadEpochs;
@@ -21,14 +22,20 @@ use proto::rpc::scan::AppliedReport;
 
 use super::*;
 use crate::context::tests::context_of;
+use crate::epochs::pinned::PinnedEpoch;
 
 const BUCKET: BucketId = BucketId(1);
 const INDEXER: NodeId = NodeId(1);
 
 /// A coordinator that gives each of its answers once, and remembers the epochs that the router knew.
+#[derive(Default)]
 struct Script {
     answers: Mutex<VecDeque<CoveringEpochs>>,
     known: Mutex<Vec<u64>>,
+    fixed: Mutex<VecDeque<Result<FixedMoment>>>,
+    in_force: Mutex<VecDeque<Result<Epoch>>>,
+    /// The moments that were asked for.
+    asked: Mutex<Vec<Moment>>,
 }
 
 #[async_trait]
@@ -65,6 +72,16 @@ impl CoordinatorApi for Script {
     }
     async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
         Err(Error::unavailable("not here"))
+    }
+    async fn moment(&self, _: BucketId, at_least: Epoch, _: u64) -> Result<FixedMoment> {
+        self.known.lock().unwrap().push(at_least.0);
+        let answer = self.fixed.lock().unwrap().pop_front();
+        answer.unwrap_or_else(|| Err(Error::internal("the router asked too often")))
+    }
+    async fn epoch_at(&self, _: BucketId, moment: Moment) -> Result<Epoch> {
+        self.asked.lock().unwrap().push(moment);
+        let answer = self.in_force.lock().unwrap().pop_front();
+        answer.unwrap_or_else(|| Err(Error::internal("the router asked too often")))
     }
     async fn epoch_mark(&self, _: BucketId, _: Epoch) -> Result<Option<EpochMark>> {
         Err(Error::unavailable("not here"))
@@ -106,7 +123,7 @@ impl World {
             newest: Epoch(*newest),
         };
         let answers = Mutex::new(answers.iter().map(answer).collect());
-        let coordinator = Arc::new(Script { answers, known: Mutex::default() });
+        let coordinator = Arc::new(Script { answers, ..Script::default() });
         let spec = IndexSpec { slices: 1, ..IndexSpec::new("i", "b") };
         let index = IndexInfo::new(IndexId(1), BUCKET, spec, vec![vec![INDEXER]]);
         let context = context_of(1, Arc::new(Played(Arc::clone(&coordinator))));
@@ -197,4 +214,67 @@ async fn an_answer_does_not_age_while_the_scan_waits_for_a_copy() {
     };
     let (chosen, ()) = tokio::join!(world.choose(), returns);
     assert_eq!(chosen.unwrap(), 119);
+}
+
+const OTHER: BucketId = BucketId(2);
+
+#[tokio::test(start_paused = true)]
+async fn a_moment_is_asked_for_again_while_nobody_leads_and_is_leased_with_the_pin() {
+    let world = World::new(&[]);
+    world.applied(1, 6);
+    let fixed = |at, epoch| Ok(FixedMoment { at, epoch: Epoch(epoch) });
+    let unavailable = || Error::unavailable("nobody leads");
+    world.coordinator.fixed.lock().unwrap().extend([Err(unavailable()), fixed(40, 7)]);
+    let context = Arc::new(world.context.clone());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let pin = PinnedEpoch::of_now(&context, BUCKET, deadline).await.unwrap();
+    assert_eq!((pin.epoch(), world.known()), (Epoch(7), vec![6, 6]), "it knows epoch 6");
+
+    let gone = Error::new(ErrorCode::SnapshotTooOld, "gone");
+    let answers = [Err(unavailable()), Ok(Epoch(3)), Err(gone)];
+    world.coordinator.in_force.lock().unwrap().extend(answers);
+    let other = pin.pin_at(OTHER, 10_000).await.unwrap();
+    assert_eq!(other.epoch(), Epoch(3));
+    assert_eq!(*world.coordinator.asked.lock().unwrap(), [Moment::at(40); 2]);
+    let error = pin.pin_at(OTHER, 10_000).await.err().unwrap();
+    assert_eq!(error.code, ErrorCode::SnapshotTooOld, "no later answer is another one");
+    let told = || {
+        let (leases, now) = (&world.context.leases, Instant::now());
+        (leases.for_heartbeat(now), leases.moments_for_heartbeat(now))
+    };
+    let both = vec![(BUCKET, Epoch(7)), (OTHER, Epoch(3))];
+    assert_eq!(told(), (both, vec![Moment::at(40)]));
+    drop(pin);
+    assert_eq!(told(), (vec![(OTHER, Epoch(3))], vec![Moment::at(40)]));
+    drop(other);
+    assert_eq!(told(), (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_epoch_that_the_router_has_chosen_names_its_moment_without_the_coordinator() {
+    let world = World::new(&[]);
+    world.context.moment.store(30, std::sync::atomic::Ordering::Relaxed);
+    let lease = world.context.leases.take(BUCKET, Epoch(7));
+    let pin = PinnedEpoch::of_lease(&Arc::new(world.context.clone()), lease);
+    let moment = Moment { at: 30, of: Some((BUCKET, Epoch(7))) };
+    assert_eq!(world.context.leases.moments_for_heartbeat(Instant::now()), [moment]);
+    world.coordinator.in_force.lock().unwrap().push_back(Ok(Epoch(3)));
+    assert_eq!(pin.pin_at(OTHER, 10_000).await.unwrap().epoch(), Epoch(3));
+    assert_eq!(*world.coordinator.asked.lock().unwrap(), [moment]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_epoch_from_before_a_rollback_is_not_pinned() {
+    let world = World::new(&[]);
+    world.rolled_back(Some(DeadEpochs { point: None, to: Epoch(9) }));
+    let fixed = |epoch| Ok(FixedMoment { at: epoch, epoch: Epoch(epoch) });
+    world.coordinator.fixed.lock().unwrap().extend([fixed(8), fixed(10)]);
+    let context = Arc::new(world.context.clone());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let pin = PinnedEpoch::of_now(&context, BUCKET, deadline).await.unwrap();
+    assert_eq!(pin.epoch(), Epoch(10), "the coordinator that was asked first is behind");
+    world.coordinator.in_force.lock().unwrap().push_back(Ok(Epoch(8)));
+    let error = pin.pin_at(BUCKET, 10_000).await.err().unwrap();
+    assert_eq!(error.code, ErrorCode::SnapshotTooOld);
+    assert!(error.message.contains("rolled back after the moment"), "{error}");
 }

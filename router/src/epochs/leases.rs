@@ -1,5 +1,6 @@
 //! Leases keep epochs readable: the epochs that running scans and transactions read, and the epochs that continuation
-//! tokens name. The router reports them in its heartbeats, and the coordinator keeps the horizon below them.
+//! tokens name. The lease of a moment keeps the epoch readable that is in force at it in each bucket, also in those that its transaction
+//! has yet to read. The router reports them in its heartbeats, and the coordinator keeps the horizon below them.
 //!
 //! Nobody knows whether a token will be used, so it holds its epoch for a fixed time (`TOKEN_KEPT`). Tokens of the
 //! same epoch share a lease.
@@ -8,7 +9,8 @@
 //! for a bounded number of leases, so the router leaves out those that the leader ignores anyway. To the router an
 //! epoch is superseded when it sees a newer one, which is never before the leader publishes it; so it leaves out
 //! nothing that the leader still counts. A new leader counts the age from its election. It would hold such an old
-//! lease a little longer, but the heartbeats no longer name it.
+//! lease a little longer, but the heartbeats no longer name it. The lease of a moment ends for the leader when the router has told it for
+//! that time, since nobody but the leader knows when the epochs of all buckets were superseded.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use proto::lock::lock;
 use proto::model::ids::{BucketId, Epoch};
+use proto::model::moment::Moment;
 use proto::rpc::api::LEASE_AGE_MS_MAX;
 use tokio::time::Instant;
 
@@ -26,6 +29,8 @@ const TOKEN_EPOCHS_MAX: usize = 1024;
 
 /// Maximum of epochs of one bucket in a heartbeat.
 const HEARTBEAT_LEASES_MAX: usize = 256;
+/// Maximum of moments in a heartbeat. The oldest hold the horizon for the others.
+const HEARTBEAT_MOMENTS_MAX: usize = 256;
 
 /// Distance between two published epochs that are remembered; it makes some hundreds for each bucket.
 const SEEN_EVERY: Duration = Duration::from_secs(1);
@@ -40,6 +45,8 @@ struct LeaseTable {
     running: BTreeMap<(BucketId, Epoch), usize>,
     /// When the tokens of each epoch expire.
     tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
+    /// The moments that transactions read: how many hold each, and since when it is leased.
+    moments: BTreeMap<Moment, (usize, Instant)>,
     /// The published epochs of each bucket that has leases.
     published: BTreeMap<BucketId, PublishedEpochs>,
 }
@@ -74,6 +81,12 @@ pub struct EpochLease {
     epoch: Epoch,
 }
 
+/// The lease of a moment: keeps the epochs in force at it readable until it is dropped.
+pub(crate) struct MomentLease {
+    leases: Leases,
+    moment: Moment,
+}
+
 impl Leases {
     fn lock(&self) -> MutexGuard<'_, LeaseTable> {
         lock(&self.0)
@@ -85,6 +98,20 @@ impl Leases {
         EpochLease { leases: self.clone(), bucket, epoch }
     }
 
+    /// Leases a moment.
+    pub(crate) fn take_moment(&self, moment: Moment, now: Instant) -> MomentLease {
+        self.lock().moments.entry(moment).or_insert((0, now)).0 += 1;
+        MomentLease { leases: self.clone(), moment }
+    }
+
+    /// Returns the moments for a heartbeat: ascending, at most [`HEARTBEAT_MOMENTS_MAX`].
+    pub(crate) fn moments_for_heartbeat(&self, now: Instant) -> Vec<Moment> {
+        let age_max = Duration::from_millis(LEASE_AGE_MS_MAX);
+        let held = self.lock();
+        let counts = held.moments.iter().filter(|(_, (_, since))| now <= *since + age_max);
+        counts.map(|(moment, _)| *moment).take(HEARTBEAT_MOMENTS_MAX).collect()
+    }
+
     /// Notes the newest epochs that are known to be published.
     pub fn note_published(
         &self,
@@ -92,7 +119,7 @@ impl Leases {
         now: Instant,
     ) {
         let mut held = self.lock();
-        let LeaseTable { running, tokens, published } = &mut *held;
+        let LeaseTable { running, tokens, published, .. } = &mut *held;
         let is_leased = |bucket: BucketId| {
             let all = (bucket, Epoch(0))..=(bucket, Epoch(u64::MAX));
             tokens.contains_key(&bucket) || running.range(all).next().is_some()
@@ -165,9 +192,56 @@ impl Drop for EpochLease {
     }
 }
 
+impl MomentLease {
+    /// The leased moment.
+    pub(crate) fn moment(&self) -> Moment {
+        self.moment
+    }
+}
+
+impl Drop for MomentLease {
+    fn drop(&mut self) {
+        let mut held = self.leases.lock();
+        if let Some((holders, _)) = held.moments.get_mut(&self.moment) {
+            *holders -= 1;
+            if *holders == 0 {
+                held.moments.remove(&self.moment);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_is_told_until_its_last_holder_goes_and_for_no_longer_than_a_lease_counts() {
+        let (leases, start) = (Leases::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        let own = Moment { at: 3, of: Some((BucketId(1), Epoch(5))) };
+        let first = leases.take_moment(Moment::at(7), start);
+        let again = leases.take_moment(Moment::at(7), start + second);
+        let _older = leases.take_moment(own, start + second);
+        let told = |now| leases.moments_for_heartbeat(now);
+        assert_eq!(told(start + second), [own, Moment::at(7)], "the oldest first");
+        drop(first);
+        let last = start + Duration::from_millis(LEASE_AGE_MS_MAX);
+        assert_eq!(told(last), [own, Moment::at(7)]);
+        assert_eq!(told(last + second), [own], "its first holder took it a second before");
+        assert!(told(last + 2 * second).is_empty());
+        drop(again);
+        assert_eq!(told(start), [own]);
+    }
+
+    #[test]
+    fn of_too_many_moments_the_oldest_are_told() {
+        let (leases, now) = (Leases::default(), Instant::now());
+        let taken = (1..=HEARTBEAT_MOMENTS_MAX as u64 + 1).rev();
+        let _taken: Vec<_> = taken.map(|at| leases.take_moment(Moment::at(at), now)).collect();
+        let told = leases.moments_for_heartbeat(now);
+        assert_eq!((told[0], told.len()), (Moment::at(1), HEARTBEAT_MOMENTS_MAX));
+    }
 
     #[test]
     fn an_epoch_is_held_until_its_last_holder_goes() {

@@ -1,12 +1,13 @@
 //! Epochs as the router sees them: which of them each indexer can answer ([`applied`]), which of them scans hold
-//! (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`) and for a
-//! transaction (`bucket_source`), and slices that no node can answer
+//! (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`, with
+//! `bucket_source`) and for a transaction (`pinned`), and slices that no node can answer
 //! (`reachable`).
 
 pub mod applied;
 pub(crate) mod bucket_source;
 pub(crate) mod choose;
 pub(crate) mod leases;
+pub(crate) mod pinned;
 pub(crate) mod reachable;
 pub(crate) mod read_view;
 pub(crate) mod topologies;

@@ -23,7 +23,7 @@ use proto::rpc::api::{
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
-use router::{EpochLease, Router, ScanBatch, ScanStream};
+use router::{PinnedEpoch, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
@@ -376,11 +376,16 @@ fn copies_of<'a>(catalog: &'a Catalog, bucket: &str) -> Option<&'a Copies> {
     catalog.copies.get(&catalog.bucket(bucket)?.id)
 }
 
-struct Pin(EpochLease);
+struct Pin(PinnedEpoch);
 
+#[async_trait]
 impl EpochPin for Pin {
     fn epoch(&self) -> Epoch {
         self.0.epoch()
+    }
+
+    async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
+        Ok(Box::new(Pin(self.0.pin_at(bucket, timeout_ms).await?)))
     }
 }
 

@@ -76,9 +76,7 @@ impl SourceCalls {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
                 // Nothing was written. The projector has waited for the outcome, or it came a moment too late for that.
-                Err(error)
-                    if error.code == ErrorCode::Held && began.elapsed() < NOT_HOME_WAIT =>
-                {
+                Err(error) if error.code == ErrorCode::Held && began.elapsed() < NOT_HOME_WAIT => {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
                 // Nothing was written, and another copy may take over.

@@ -276,6 +276,14 @@ impl Settings {
         }
     }
 
+    /// What the first scan of a read-only transaction must see, in all buckets; `None` if that takes the newest moment: the session asks for
+    /// it, has written, or has positions of other buckets.
+    pub(super) fn consistency_at_first(&self, bucket: BucketId) -> Option<Consistency> {
+        let has_others = self.now.at_plus.0.keys().any(|of| *of != bucket);
+        let needs_newest = self.now.request_plus || !self.written.0.is_empty() || has_others;
+        (!needs_newest).then(|| self.consistency(bucket))
+    }
+
     /// Returns the time-out of statements, if there is one.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         match self.now.statement_timeout_ms {

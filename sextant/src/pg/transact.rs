@@ -1,8 +1,8 @@
 //! The transaction of a session.
 //!
-//! A transaction has snapshot isolation. In each bucket it reads one epoch, which it chooses and leases with its first read there, and
-//! its own changes so far. A transaction that may write reads an epoch that covers everything acknowledged before; a read-only one
-//! reads what the session's consistency asks for, if its first read of a bucket is a scan. Changes go to the projector of their bucket at once, and from there to the indexers,
+//! A transaction has snapshot isolation. Its first read fixes a *moment*, and leases it; in each bucket it reads the epoch in force at that
+//! moment, and its own changes so far. The moment of a transaction that may write covers everything acknowledged before; a read-only one
+//! reads what the session's consistency asks for, if its first read is a scan and the session has not written. Changes go to the projector of their bucket at once, and from there to the indexers,
 //! where scans of this session see them and nobody else does. COMMIT makes all of them durable, or none. A document that somebody else
 //! has changed behind the epoch makes COMMIT fail with 40001.
 //!
@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::{BucketId, Epoch, TransactionPlace};
+use proto::model::ids::{BucketId, TransactionPlace};
 use proto::{Error, ErrorCode, Result};
 
 use super::error::{Notice, WireError, WireResult};
@@ -115,8 +115,26 @@ impl SessionState {
         self.settings.end(commit);
     }
 
+    /// Chooses the epochs of buckets that the transaction has changed and not read, if it has a moment: who has changed one of its
+    /// documents since then committed first.
+    async fn pin_changed(&mut self) -> Result<()> {
+        let Transaction::Open(open) = &self.transaction else { return Ok(()) };
+        if open.pins.is_empty() {
+            return Ok(());
+        }
+        let changed: Vec<_> = open.changes.keys().copied().collect();
+        for bucket in changed {
+            self.view(bucket).await?;
+        }
+        Ok(())
+    }
+
     async fn commit(&mut self) -> Result<&'static str> {
         self.warn_unless_open();
+        if let Err(error) = self.pin_changed().await {
+            self.end_transaction(false);
+            return Err(error);
+        }
         let parts = match &self.transaction {
             Transaction::Failed(_) => {
                 self.end_transaction(false);
@@ -198,14 +216,6 @@ impl SessionState {
         Ok("RELEASE")
     }
 
-    /// The epoch that the transaction has chosen in a bucket.
-    fn snapshot(&self, bucket: BucketId) -> Option<Epoch> {
-        match &self.transaction {
-            Transaction::Open(open) => open.snapshot(bucket),
-            _ => None,
-        }
-    }
-
     /// The changes of the open transaction in a bucket, to which a statement adds; `None` outside of a transaction.
     pub(super) fn writing(&mut self, bucket: &Arc<BucketInfo>) -> Result<Option<Writing>> {
         let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
@@ -232,21 +242,25 @@ impl SessionState {
     pub(super) async fn view(&mut self, bucket: BucketId) -> Result<Option<TransactionView>> {
         let Transaction::Open(open) = &self.transaction else { return Ok(None) };
         if open.snapshot(bucket).is_none() {
-            let pin = self.backend.pin_bucket(bucket, SERVE_TIMEOUT_MS).await?;
+            // All pins of a transaction are of one moment.
+            let pin = match open.pins.values().next() {
+                Some(pin) => pin.pin_at(bucket, SERVE_TIMEOUT_MS).await?,
+                None => self.backend.pin_bucket(bucket, SERVE_TIMEOUT_MS).await?,
+            };
             self.keep_pin(bucket, pin);
         }
         self.known_view(bucket)
     }
 
-    /// The same for a bucket that it reads through an index. A read-only transaction needs no newer epoch than its session asks for.
+    /// The same for a bucket that it reads through an index. A read-only transaction needs no newer moment than its session asks for, unless
+    /// the session has written: then what it has written must be there in all buckets.
     pub(super) async fn scan_view(&mut self, plan: &IndexPlan) -> Result<Option<TransactionView>> {
         let bucket = plan.index.bucket;
-        let is_fixed = self.snapshot(bucket).is_some();
-        if !is_fixed
+        let is_first = matches!(&self.transaction, Transaction::Open(open) if open.pins.is_empty());
+        if is_first
             && self.settings.is_read_only()
-            && matches!(self.transaction, Transaction::Open(_))
+            && let Some(consistency) = self.settings.consistency_at_first(bucket)
         {
-            let consistency = self.settings.consistency(bucket);
             let pin = self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
             self.keep_pin(bucket, pin);
         }

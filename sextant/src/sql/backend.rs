@@ -69,7 +69,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns some documents of a bucket, from its projectors.
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>>;
 
-    /// Chooses and leases the epoch that the scans of a transaction read in an index's bucket.
+    /// Chooses and leases the epoch that a transaction reads in the bucket of an index, with its moment. For the first read of a transaction
+    /// that may read what is a moment old.
     async fn pin(
         &self,
         index: IndexId,
@@ -77,7 +78,8 @@ pub trait Backend: Send + Sync + 'static {
         timeout_ms: u64,
     ) -> Result<Box<dyn EpochPin>>;
 
-    /// Leases an epoch of a bucket that covers everything acknowledged before, for a transaction that may write.
+    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one at it. For the first read of a
+    /// transaction that may write.
     async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>>;
 
     /// Begins a transaction that writes documents of a bucket, under a number that it has in other buckets already, or a new one.
@@ -163,10 +165,14 @@ pub trait BucketTransaction: Send + Sync {
     async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply>;
 }
 
-/// A lease on an epoch, which stays readable until the lease is dropped.
+/// A lease on an epoch and on its moment, which stay readable until the lease is dropped.
+#[async_trait]
 pub trait EpochPin: Send + Sync {
     /// The epoch.
     fn epoch(&self) -> Epoch;
+
+    /// Leases the epoch of another bucket at the same moment.
+    async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>>;
 }
 
 /// The batches of a scan. Dropping it ends the scan.

@@ -17,14 +17,15 @@ pub(super) use proto::model::history::{SourceHistory, SourcePlace};
 pub(super) use proto::model::ids::{
     BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, TransactionId, TransactionPlace,
 };
+pub(super) use proto::model::moment::Moment;
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Decision,
-    Documents, DocumentsRequest, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply,
-    IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport,
-    TransactionCommit, TransactionFate, TransactionStatus, TransactionWrite, TransactionWritten,
-    WatchMessage, Watched, WriteReply, WriteRequest,
+    Documents, DocumentsRequest, FixedMoment, HandOverPiece, HandOverRequest, Heartbeat,
+    HeartbeatReply, IndexerApi, KnownPlace, Places, ProjectorApi, PushReply, PushRequest,
+    ResultStream, SyncReply, SyncReport, TransactionCommit, TransactionFate, TransactionStatus,
+    TransactionWrite, TransactionWritten, WatchMessage, Watched, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -54,6 +55,8 @@ macro_rules! coordinator_methods {
                 13 rebalance(request: RebalanceRequest) -> RebalancePlan, via any_member;
                 14 topology(index: IndexId, number: TopologyNo) -> Arc<IndexTopology>, via any_member;
                 25 epoch_mark(bucket: BucketId, epoch: Epoch) -> Option<EpochMark>, via any_member;
+                30 moment(bucket: BucketId, at_least: Epoch, timeout_ms: u64) -> FixedMoment, via any_member;
+                31 epoch_at(bucket: BucketId, moment: Moment) -> Epoch, via any_member;
             }
             streams {
                 0 watch(wanted: Watched) -> WatchMessage, via any_member;
@@ -86,12 +89,13 @@ macro_rules! projector_methods {
                 ) -> Vec<TransactionId>;
                 23 get_in(request: DocumentsRequest) -> Documents;
                 24 transactions() -> Vec<TransactionStatus>;
-                30 prepare(joint: TransactionId, request: TransactionCommit) -> u64;
-                31 decide(
+                33 prepare(joint: TransactionId, request: TransactionCommit) -> u64;
+                34 decide(
                     bucket: BucketId, transaction: TransactionId, decision: Decision
                 ) -> WriteReply;
-                32 fate(bucket: BucketId, transaction: TransactionId) -> TransactionFate;
+                35 fate(bucket: BucketId, transaction: TransactionId) -> TransactionFate;
                 26 committed(transaction: TransactionId) -> Vec<WriteReply>;
+                32 places(known: Vec<KnownPlace>) -> Places;
             }
             streams {
                 1 subscribe(request: SubscribeRequest) -> StreamMessage;

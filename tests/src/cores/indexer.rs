@@ -188,6 +188,7 @@ impl Indexer {
             slices: self.copies.iter().map(slice).collect(),
             moves: self.incoming.iter().map(of_move).collect(),
             leases: Vec::new(),
+            moments: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -70,6 +70,7 @@ impl RouterModel {
             slices: Vec::new(),
             moves: Vec::new(),
             leases,
+            moments: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -11,12 +11,13 @@ use futures::StreamExt;
 use proto::Result;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TopologyNo};
+use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::Role;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, CoveringEpochs, Directory, Heartbeat, HeartbeatReply,
-    ResultStream, SyncReply, SyncReport, WatchMessage, Watched,
+    CoordinatorApi, CoordinatorStatus, CoveringEpochs, Directory, FixedMoment, Heartbeat,
+    HeartbeatReply, ResultStream, SyncReply, SyncReport, WatchMessage, Watched,
 };
 use proto::rpc::command::{CommandRequest, Outcome};
 
@@ -145,6 +146,25 @@ impl CoordinatorApi for RemoteCoordinator {
     async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
         let bytes = size(&(index, number));
         let run = |member: Arc<Coordinator>| async move { member.topology(index, number).await };
+        self.call(REQUEST, bytes, run).await
+    }
+
+    async fn moment(
+        &self,
+        bucket: BucketId,
+        at_least: Epoch,
+        timeout_ms: u64,
+    ) -> Result<FixedMoment> {
+        let bytes = size(&(bucket, at_least, timeout_ms));
+        let run = |member: Arc<Coordinator>| async move {
+            member.moment(bucket, at_least, timeout_ms).await
+        };
+        self.call(REQUEST, bytes, run).await
+    }
+
+    async fn epoch_at(&self, bucket: BucketId, moment: Moment) -> Result<Epoch> {
+        let bytes = size(&(bucket, moment));
+        let run = |member: Arc<Coordinator>| async move { member.epoch_at(bucket, moment).await };
         self.call(REQUEST, bytes, run).await
     }
 

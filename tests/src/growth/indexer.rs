@@ -160,6 +160,7 @@ impl LightIndexer {
             slices,
             moves: Vec::new(),
             leases: Vec::new(),
+            moments: Vec::new(),
             scans: Some(AdmissionStatus::default()),
             proof: None,
             catalog_cas: catalog.cas,

@@ -124,6 +124,7 @@ impl LightProjector {
                 slices: Vec::new(),
                 moves: Vec::new(),
                 leases: Vec::new(),
+                moments: Vec::new(),
                 scans: None,
                 proof: None,
                 catalog_cas: self.catalog_cas.load(Ordering::Relaxed),

@@ -15,7 +15,8 @@ async fn two_buckets() -> (TestCluster, Client, Client) {
     let cluster = TestCluster::start(1, 3).await;
     let (client, other) = (cluster.sql().await, cluster.sql().await);
     for bucket in ["one", "two"] {
-        let create = format!("CREATE BUCKET {bucket}; CREATE INDEX n_{bucket} ON {bucket} (n::int8)");
+        let create =
+            format!("CREATE BUCKET {bucket}; CREATE INDEX n_{bucket} ON {bucket} (n::int8)");
         sql::run(&client, &create).await;
     }
     for session in [&client, &other] {
@@ -56,7 +57,10 @@ async fn changes_of_two_buckets_are_committed_together_or_not_at_all() {
     // A conflict in one bucket takes back the changes in the other.
     for conflict in ["one", "two"] {
         sql::run(&client, "BEGIN").await;
-        assert_eq!((sum(&client, "one").await, sum(&client, "two").await), ("15".into(), "15".into()));
+        assert_eq!(
+            (sum(&client, "one").await, sum(&client, "two").await),
+            ("15".into(), "15".into())
+        );
         sql::run(&other, &upsert(conflict, "a", 20)).await;
         for bucket in ["one", "two"] {
             sql::run(&client, &upsert(bucket, "a", 99)).await;
@@ -140,7 +144,10 @@ async fn readers_see_a_commit_in_all_its_buckets_or_in_none() {
                 break;
             }
             let amount = amount % 50;
-            let (one, two) = (upsert("one", &id.to_string(), 100 - amount), upsert("two", &id.to_string(), 100 + amount));
+            let (one, two) = (
+                upsert("one", &id.to_string(), 100 - amount),
+                upsert("two", &id.to_string(), 100 + amount),
+            );
             sql::run(&client, &format!("BEGIN; {one}; {two}; COMMIT")).await;
             commits += 1;
         }
@@ -163,9 +170,7 @@ async fn readers_see_a_commit_in_all_its_buckets_or_in_none() {
         }
         is_stopped.store(true, Ordering::Relaxed);
     });
-    let (commits, _) = futures::join!(
-        futures::future::join_all(writers),
-        futures::future::join_all(readers)
-    );
+    let (commits, _) =
+        futures::join!(futures::future::join_all(writers), futures::future::join_all(readers));
     assert!(commits.iter().sum::<u32>() > 20, "{commits:?}");
 }

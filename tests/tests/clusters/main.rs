@@ -10,6 +10,7 @@ mod grpc_transactions;
 mod ingest;
 mod joint_commits;
 mod model;
+mod moments;
 mod overload;
 mod pages;
 mod psql;

@@ -13,6 +13,7 @@ use proto::rpc::command::{CommandRequest, Outcome};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::rounds::Rounds;
 use crate::config::Config;
 use crate::leader::{CopyCheck, Leader};
 use crate::raft::{RaftHandle, not_leader};
@@ -29,6 +30,8 @@ pub(crate) struct Member {
     pub(crate) leader: Mutex<Option<Leader>>,
     /// Wakes the leader's loop.
     pub(crate) wake: Notify,
+    /// The rounds of questions that fix moments.
+    pub(crate) rounds: Rounds,
     /// Wakes the task that queries sources.
     pub(crate) suspect_found: Notify,
     /// The queue of checks from the leader's loop to their task.

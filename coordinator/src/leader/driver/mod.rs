@@ -5,9 +5,11 @@
 //! | [`member`] | the state that the tasks share |
 //! | [`lead`] | the loop: plan, propose, sleep |
 //! | [`queries`] | asks sources for their histories |
+//! | [`rounds`] | the rounds of questions that moments share |
 //! | [`checks`] | compares the two ends of moves |
 
 pub(crate) mod checks;
 pub(crate) mod lead;
 pub(crate) mod member;
 pub(crate) mod queries;
+pub(crate) mod rounds;

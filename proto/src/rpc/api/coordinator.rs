@@ -19,6 +19,7 @@ use crate::model::ids::{
 use crate::model::index::IndexInfo;
 use crate::model::joint::JointMark;
 use crate::model::left_out::LeftOut;
+use crate::model::moment::Moment;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::topology::IndexTopology;
 use crate::rpc::command::{CommandRequest, Outcome};
@@ -71,6 +72,21 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     /// it is not, or was undone by a rollback.
     async fn epoch_mark(&self, bucket: BucketId, epoch: Epoch) -> Result<Option<EpochMark>>;
 
+    /// Fixes a moment that covers everything that was acknowledged before the call, in all buckets, and returns it with the epoch in
+    /// force in one bucket. The leader asks all projectors, and promotes at once what no epoch covers; all callers that wait at the same
+    /// time share one round of questions. A bucket that does not answer within [`MOMENT_HOLD_MS`], or is being rolled back, keeps the epoch
+    /// that it has, unless it is the asked one: that is waited for until `timeout_ms` (`Unavailable`). The epoch is `at_least` a known one.
+    async fn moment(
+        &self,
+        bucket: BucketId,
+        at_least: Epoch,
+        timeout_ms: u64,
+    ) -> Result<FixedMoment>;
+
+    /// Returns the epoch in force in a bucket at a moment. A member that has not come to the moment asks the leader.
+    /// `SnapshotTooOld` if it is not retained, or the bucket is younger than the moment; the error says which.
+    async fn epoch_at(&self, bucket: BucketId, moment: Moment) -> Result<Epoch>;
+
     /// Raft's messages from another member, unreliable; packed by the coordinator crate.
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
 }
@@ -83,6 +99,18 @@ pub struct CoveringEpochs {
     /// The newest epoch. All epochs from the oldest to this one cover the cut. A later one may not: a rollback that this
     /// member has not heard of may have undone the oldest.
     pub newest: Epoch,
+}
+
+/// How long a moment waits for a bucket whose projector does not answer. It is longer than a call and a commit of a busy disk.
+pub const MOMENT_HOLD_MS: u64 = 500;
+
+/// A moment that the leader has fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixedMoment {
+    /// The index of the coordinators' log.
+    pub at: u64,
+    /// The epoch in force in the asked bucket.
+    pub epoch: Epoch,
 }
 
 /// SYNC of a bucket. It ends at a participant-closed cut: no statement and no transaction has mutations on both sides of it.
@@ -144,6 +172,9 @@ pub struct Heartbeat {
     /// A router's leases: the epochs that running scans and tokens read, by bucket, the oldest first; a
     /// bounded number of them, and none that has been superseded for [`LEASE_AGE_MS_MAX`] as far as it knows.
     pub leases: Vec<(BucketId, Epoch)>,
+    /// The moments that a router's transactions read, the oldest first; a bounded number of them. Each holds the epoch that is in force at
+    /// it in every bucket, and none is told for longer than [`LEASE_AGE_MS_MAX`].
+    pub moments: Vec<Moment>,
     /// Scans of a router, shard scans of an indexer.
     pub scans: Option<AdmissionStatus>,
     /// Proves that the process is the one that joined as this node; `None` for a process without a data directory.
@@ -163,6 +194,8 @@ pub const SILENT_MS_MAX: u64 = 5_000;
 pub struct HeartbeatReply {
     /// The nodes that have been silent for [`SILENT_MS_MAX`], by number.
     pub silent: Vec<NodeId>,
+    /// The index of the log that the leader has applied: a moment that is past.
+    pub moment: u64,
 }
 
 /// The progress of an indexer in one bucket.

@@ -11,6 +11,7 @@ mod copies;
 mod directory;
 mod hand_over;
 mod indexer;
+mod places;
 mod projector;
 mod streams;
 mod transactions;
@@ -19,8 +20,8 @@ mod writes;
 pub use checked::{CheckedWrite, CheckedWrites, check_document, too_long};
 pub use coordinator::{
     BucketProgress, BucketReport, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs,
-    Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX, NodeStatus, SILENT_MS_MAX, SliceProgress,
-    SyncReply, SyncReport, WatchMessage, Watched,
+    FixedMoment, Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX, MOMENT_HOLD_MS, NodeStatus,
+    SILENT_MS_MAX, SliceProgress, SyncReply, SyncReport, WatchMessage, Watched,
 };
 pub use copies::{
     COPY_GRACE_MS, COPY_LEASE_MS, CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion,
@@ -31,6 +32,7 @@ pub use hand_over::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
 };
 pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
+pub use places::{KnownPlace, Places};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
 pub use transactions::{

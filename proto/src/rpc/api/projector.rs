@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::checked::CheckedWrites;
 use super::copies::{CopyAnswer, CopyRequest};
 use super::hand_over::{HandOverPiece, HandOverRequest};
+use super::places::{KnownPlace, Places};
 use super::streams::ResultStream;
 use super::transactions::{
     Decision, Documents, DocumentsRequest, TransactionCommit, TransactionFate, TransactionStatus,
@@ -143,6 +144,17 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// Returns the end of a bucket's durable history: a participant-closed cut.
     async fn positions(&self, bucket: BucketId) -> Result<Cut> {
         Ok(self.place(bucket).await?.durable)
+    }
+
+    /// Compares the ends of several buckets' durable histories with the places that the leading coordinator knows, and returns those
+    /// that differ. All of them are read after the call has come, so a write that was acknowledged before is in them.
+    async fn places(&self, known: Vec<KnownPlace>) -> Result<Places> {
+        let mut places = Places::default();
+        for known in known {
+            let place = self.place(known.bucket).await;
+            places.add(known, place.map(|place| place.without_joint_commits(known.bucket)));
+        }
+        Ok(places)
     }
 
     /// Returns the failover logs of a bucket and the end of its durable history, at one moment.

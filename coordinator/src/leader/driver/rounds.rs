@@ -1,0 +1,130 @@
+//! The rounds of questions that moments share: a caller that comes during a round waits for the next one, since the round may have asked
+//! its projector before the caller's write.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use proto::lock::lock;
+use proto::model::ids::BucketId;
+use proto::{Error, Result};
+use tokio::sync::{Notify, watch};
+
+/// The end of a round.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RoundEnd {
+    /// The moment: an index of the log.
+    pub(crate) at: u64,
+    /// The buckets that keep an older epoch at the moment than what may be acknowledged.
+    pub(crate) held: BTreeSet<BucketId>,
+}
+
+/// The number of rounds that have begun, and the number of the newest round that somebody waits for.
+#[derive(Default)]
+struct Numbers {
+    begun: u64,
+    wanted: u64,
+}
+
+/// The number of a round, and its result.
+type Ended = (u64, Result<RoundEnd>);
+
+/// The rounds of a member.
+pub(crate) struct Rounds {
+    numbers: Mutex<Numbers>,
+    wake: Notify,
+    ended: watch::Sender<Ended>,
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        let ended = watch::Sender::new((0, Ok(RoundEnd::default())));
+        Self { numbers: Mutex::default(), wake: Notify::new(), ended }
+    }
+}
+
+impl Rounds {
+    /// Waits for the end of a round that begins from now on.
+    pub(crate) async fn next(&self) -> Result<RoundEnd> {
+        let mut ended = self.ended.subscribe();
+        let number = {
+            let mut numbers = lock(&self.numbers);
+            numbers.wanted = numbers.begun + 1;
+            numbers.wanted
+        };
+        self.wake.notify_one();
+        let stopped = |_| Error::unavailable("this coordinator member has stopped");
+        let end = ended.wait_for(|(last, _)| *last >= number).await.map_err(stopped)?;
+        end.1.clone()
+    }
+
+    /// Waits until somebody wants a round, and begins it. Returns its number, for [`Rounds::end`].
+    pub(crate) async fn begin(&self) -> u64 {
+        loop {
+            {
+                let mut numbers = lock(&self.numbers);
+                if numbers.wanted > numbers.begun {
+                    numbers.begun += 1;
+                    return numbers.begun;
+                }
+            }
+            self.wake.notified().await;
+        }
+    }
+
+    /// Ends a round.
+    pub(crate) fn end(&self, number: u64, result: Result<RoundEnd>) {
+        drop(self.ended.send_replace((number, result)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    /// Callers that count their answers by the round that answered.
+    fn call(rounds: &Arc<Rounds>, answered: &Arc<[AtomicU64; 4]>) {
+        let (rounds, answered) = (Arc::clone(rounds), Arc::clone(answered));
+        tokio::spawn(async move {
+            let at = rounds.next().await.unwrap().at;
+            answered[at as usize].fetch_add(1, Ordering::Relaxed);
+        });
+    }
+
+    async fn settle() {
+        for _ in 0..10 {
+            yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn callers_share_a_round_and_those_that_come_during_it_join_the_next() {
+        let (rounds, answered) = (Arc::new(Rounds::default()), Arc::<[AtomicU64; 4]>::default());
+        let end = |number| {
+            rounds.end(number, Ok(RoundEnd { at: number, held: BTreeSet::new() }));
+        };
+        let counts = || answered.each_ref().map(|count| count.load(Ordering::Relaxed));
+        (0..3).for_each(|_| call(&rounds, &answered));
+        settle().await;
+        assert_eq!(rounds.begin().await, 1);
+        (0..2).for_each(|_| call(&rounds, &answered));
+        settle().await;
+        end(1);
+        settle().await;
+        assert_eq!(
+            counts(),
+            [0, 3, 0, 0],
+            "late callers wait for a round that asks after they came"
+        );
+        assert_eq!(rounds.begin().await, 2);
+        end(2);
+        settle().await;
+        assert_eq!(counts(), [0, 3, 2, 0]);
+        let idle = tokio::time::timeout(std::time::Duration::from_millis(20), rounds.begin());
+        assert!(idle.await.is_err(), "nobody wants a third round");
+    }
+}

@@ -1,0 +1,271 @@
+//! Fixes moments ([`proto::model::moment`]), and tells the epochs in force at them.
+//!
+//! A round asks all projectors for the places of their buckets, hands what is new to the leader's plans as SYNC does, with a waiter for
+//! each, and ends when epochs cover all of it. The index that the leader has applied then is the moment. The places themselves prove that
+//! it covers what was acknowledged, so a leader that was deposed meanwhile gives no wrong answer.
+//!
+//! A bucket that does not answer in time is *held*: it keeps its epoch, and later rounds do not wait for it before it answers again. So a
+//! damaged bucket or a lost projector delays one round and not every transaction.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future;
+use proto::model::ids::{BucketId, Epoch, NodeId};
+use proto::model::moment::Moment;
+use proto::rpc::api::{FixedMoment, KnownPlace, MOMENT_HOLD_MS, Places};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::covering::EpochWaiter;
+use crate::leader::driver::member::Member;
+use crate::leader::driver::rounds::RoundEnd;
+use crate::leader::moment_round::{WantedPlace, WantedProgress, is_whole, known_places};
+use crate::raft::not_leader;
+
+/// How long a round waits for the answer of a projector all of whose buckets are held.
+const HELD_WAIT: Duration = Duration::from_millis(20);
+/// The pause before a projector is asked again for the buckets that it could not answer for.
+const ASK_PAUSE: Duration = Duration::from_millis(20);
+/// How long a round waits for epochs that cover the answers: longer than an election.
+const COVER_WAIT: Duration = Duration::from_secs(5);
+/// The time between two looks at places that no epoch covers.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// How long a member waits until it has applied a moment that another one has told.
+const APPLY_WAIT: Duration = Duration::from_secs(2);
+
+/// Runs the rounds that callers want.
+pub(super) async fn run_rounds(member: Arc<Member>) -> Infallible {
+    let mut held = BTreeSet::new();
+    loop {
+        let number = member.rounds.begin().await;
+        let ended = run_round(&member, &held).await;
+        if let Ok(end) = &ended {
+            for bucket in end.held.difference(&held) {
+                tracing::warn!(%bucket, "transactions read an older epoch of a bucket that does not answer");
+            }
+            held.clone_from(&end.held);
+        }
+        member.rounds.end(number, ended);
+    }
+}
+
+async fn run_round(member: &Member, held: &BTreeSet<BucketId>) -> Result<RoundEnd> {
+    let now_ms = member.now_ms();
+    let (known, silent) = member.as_leader(|leader| {
+        let view = member.replica.view();
+        Ok((known_places(&view.state), leader.silent_nodes(&view.state, now_ms)))
+    })?;
+    let give_up = Instant::now() + Duration::from_millis(MOMENT_HOLD_MS);
+    let of_each = known.into_iter().map(|(projector, open)| {
+        let is_silent = silent.contains(&projector);
+        let awaited = |known: &&KnownPlace| !is_silent && !held.contains(&known.bucket);
+        let awaited = open.iter().filter(awaited).map(|known| known.bucket).collect();
+        let asked = Asked { member, projector, open, awaited, wanted: Vec::new() };
+        asked.finish(give_up)
+    });
+    let held = future::try_join_all(of_each).await?.into_iter().flatten().collect();
+    Ok(RoundEnd { at: member.replica.view().state.position(), held })
+}
+
+/// The questions of a round to one projector.
+struct Asked<'a> {
+    member: &'a Member,
+    projector: NodeId,
+    /// The buckets without an answer.
+    open: Vec<KnownPlace>,
+    /// The buckets that are waited for.
+    awaited: BTreeSet<BucketId>,
+    /// The places that epochs must cover, with the waiters at the leader.
+    wanted: Vec<(WantedPlace, EpochWaiter<'a>)>,
+}
+
+impl<'a> Asked<'a> {
+    /// Asks until all awaited buckets have answered, and waits until epochs cover the answers. Returns the buckets that are held.
+    async fn finish(mut self, give_up: Instant) -> Result<BTreeSet<BucketId>> {
+        self.ask(give_up).await?;
+        let unanswered = self.open.iter().map(|known| known.bucket).collect::<Vec<_>>();
+        let mut held = self.wait_covered(Instant::now() + COVER_WAIT).await?;
+        held.extend(unanswered);
+        Ok(held)
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.open.iter().any(|known| self.awaited.contains(&known.bucket))
+    }
+
+    async fn ask(&mut self, give_up: Instant) -> Result<()> {
+        let Some(node) = self.member.replica.view().state.node(self.projector).cloned() else {
+            return Ok(());
+        };
+        let projector = self.member.directory.projector(&node);
+        loop {
+            let until = if self.is_awaited() { give_up } else { Instant::now() + HELD_WAIT };
+            match timeout_at(until, projector.places(self.open.clone())).await {
+                Ok(Ok(places)) => self.record(places)?,
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, node = %self.projector, "a projector told no places");
+                }
+                Err(_) => return Ok(()),
+            }
+            if !self.is_awaited() || Instant::now() + ASK_PAUSE >= give_up {
+                return Ok(());
+            }
+            sleep(ASK_PAUSE).await;
+        }
+    }
+
+    /// Hands what is new to the leader's plans.
+    fn record(&mut self, places: Places) -> Result<()> {
+        let Places { changed, unanswered } = places;
+        let now_ms = self.member.now_ms();
+        let member = self.member;
+        member.as_leader(|leader| {
+            let view = member.replica.view();
+            let mut open: BTreeSet<BucketId> = unanswered.into_iter().collect();
+            for (place, report) in changed {
+                let bucket = report.bucket;
+                if !is_whole(&view.state, self.projector, (bucket, &place.kept)) {
+                    open.insert(bucket);
+                }
+                let wanted = WantedPlace::new(&view.state, bucket, place);
+                // A SYNC may have overtaken the answer, and a place behind the newest epoch would look like a loss.
+                if wanted.progress(&view.state) == WantedProgress::Covered {
+                    continue;
+                }
+                let cut = wanted.place.durable.clone();
+                let waiter = leader.stability.add_waiter(bucket, cut);
+                if let Err(error) = leader.sync(&view.state, self.projector, report, now_ms) {
+                    tracing::debug!(%bucket, %error, "a place does not fit");
+                }
+                self.wanted.push((wanted, EpochWaiter(member, waiter)));
+            }
+            self.open.retain(|known| open.contains(&known.bucket));
+            if leader.has_suspects() {
+                member.suspect_found.notify_one();
+            }
+            Ok(())
+        })?;
+        member.wake.notify_one();
+        Ok(())
+    }
+
+    /// Waits until epochs cover all places. Returns the buckets that are held.
+    async fn wait_covered(&mut self, until: Instant) -> Result<BTreeSet<BucketId>> {
+        let member = self.member;
+        let mut changes = member.replica.changes();
+        let mut role = member.raft.role();
+        let mut held = BTreeSet::new();
+        loop {
+            changes.mark_unchanged();
+            role.mark_unchanged();
+            self.look(&mut held);
+            if self.wanted.is_empty() {
+                return Ok(held);
+            }
+            if member.leader().is_none() {
+                return Err(not_leader(None));
+            }
+            if Instant::now() >= until {
+                held.extend(self.wanted.iter().map(|(wanted, _)| wanted.bucket));
+                return Ok(held);
+            }
+            tokio::select! {
+                biased;
+                _ = changes.changed() => {}
+                _ = role.changed() => {}
+                () = sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    /// Forgets the places that need no more waiting. A bucket that is being rolled back is held.
+    fn look(&mut self, held: &mut BTreeSet<BucketId>) {
+        let progress: Vec<_> = {
+            let view = self.member.replica.view();
+            self.wanted.iter().map(|(wanted, _)| wanted.progress(&view.state)).collect()
+        };
+        let mut suspects = BTreeSet::new();
+        // A waiter that ends locks the leader's memory, which is never done under the state's lock.
+        for (waiting, progress) in std::mem::take(&mut self.wanted).into_iter().zip(progress) {
+            let bucket = waiting.0.bucket;
+            match progress {
+                WantedProgress::Covered => continue,
+                WantedProgress::Frozen => {
+                    held.insert(bucket);
+                    continue;
+                }
+                WantedProgress::WaitsForHistory => {
+                    suspects.insert(bucket);
+                }
+                WantedProgress::Waits => {}
+            }
+            self.wanted.push(waiting);
+        }
+        if let Some(leader) = self.member.leader().as_mut()
+            && !suspects.is_empty()
+        {
+            leader.suspect(suspects);
+            self.member.suspect_found.notify_one();
+        }
+    }
+}
+
+/// Fixes a moment, and returns it with the epoch in force in a bucket.
+pub(super) async fn fix_moment(
+    member: &Member,
+    bucket: BucketId,
+    at_least: Epoch,
+    timeout_ms: u64,
+) -> Result<FixedMoment> {
+    let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+    loop {
+        if let Some(leader) = member.forward_to()? {
+            let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+            return leader.moment(bucket, at_least, left_ms).await;
+        }
+        member.as_leader(|leader| leader.check_lasting(&member.replica.view().state))?;
+        let ended = timeout_at(deadline, member.rounds.next()).await;
+        let RoundEnd { at, held } = ended.map_err(|_| no_moment(bucket))??;
+        if !held.contains(&bucket) && !member.is_doubted() {
+            let found = member.replica.view().state.epoch_at(bucket, &Moment::at(at))?;
+            if let Some(epoch) = found.filter(|epoch| at_least <= *epoch) {
+                return Ok(FixedMoment { at, epoch });
+            }
+        }
+        if Instant::now() + ASK_PAUSE >= deadline {
+            return Err(no_moment(bucket));
+        }
+        sleep(ASK_PAUSE).await;
+    }
+}
+
+fn no_moment(bucket: BucketId) -> Error {
+    Error::unavailable(format!("bucket {bucket}: no epoch covers its end within the time-out"))
+        .with_hint("the source or its projector may be behind; try again")
+}
+
+/// The epoch in force in a bucket at a moment.
+pub(super) async fn epoch_at(member: &Member, bucket: BucketId, moment: Moment) -> Result<Epoch> {
+    let deadline = Instant::now() + APPLY_WAIT;
+    let mut changes = member.replica.changes();
+    loop {
+        changes.mark_unchanged();
+        let found = member.replica.view().state.epoch_at(bucket, &moment);
+        match (found, member.forward_to()) {
+            (Ok(Some(epoch)), _) => return Ok(epoch),
+            (Err(error), _) if error.code != ErrorCode::Unknown => return Err(error),
+            // A member that is behind may not know a new bucket.
+            (_, Ok(Some(leader))) => return leader.epoch_at(bucket, moment).await,
+            (Err(error), _) => return Err(error),
+            (_, Err(error)) => return Err(error),
+            (Ok(None), Ok(None)) => {}
+        }
+        if !matches!(timeout_at(deadline, changes.changed()).await, Ok(Ok(()))) {
+            let what = format!("bucket {bucket}: the moment is ahead of the leading coordinator");
+            return Err(Error::unavailable(what).with_hint("try again"));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The places of several buckets, for a moment ([`crate::model::moment`]).
+//!
+//! The leading coordinator tells what it knows of each bucket in a few bytes, so that the answer has only the buckets that are further.
+//! A projector keeps nothing between two questions, and so a restart, a lost answer and a new leader are no special cases.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::model::history::SourcePlace;
+use crate::model::ids::BucketId;
+use crate::rpc::api::BucketReport;
+
+/// The place of a bucket that a caller knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownPlace {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// [`SourcePlace::fingerprint`] of the place, in the vbuckets of the asked projector.
+    pub fingerprint: u64,
+}
+
+/// The answer to such a question.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Places {
+    /// The buckets that stand at another place. Their reports are those of SYNC, up to the places.
+    pub changed: Vec<(SourcePlace, BucketReport)>,
+    /// The buckets that the projector cannot answer for at present.
+    pub unanswered: Vec<BucketId>,
+}
+
+impl SourcePlace {
+    /// The place with the report of a bucket that has no open joint commits.
+    pub fn without_joint_commits(self, bucket: BucketId) -> (Self, BucketReport) {
+        let report = BucketReport::new(bucket, self.kept.clone(), self.durable.clone());
+        (self, report)
+    }
+}
+
+impl Places {
+    /// Adds a bucket, given the fingerprint that the caller knows, the place where it stands, and its report.
+    pub fn add(
+        &mut self,
+        KnownPlace { bucket, fingerprint }: KnownPlace,
+        place: Result<(SourcePlace, BucketReport)>,
+    ) {
+        match place {
+            Ok((place, _)) if place.fingerprint() == fingerprint => {}
+            Ok(told) => self.changed.push(told),
+            Err(_) => self.unanswered.push(bucket),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a transaction reads: an epoch in a bucket, and the moment at which it reads the other buckets.
+//!
+//! A transaction fixes its moment with its first read. One that may write asks the coordinator, whose moment covers everything that was
+//! acknowledged before, in all buckets. One that reads at any epoch asks nobody: it names its moment by the epoch that it has chosen and
+//! by the moment that it has heard of last, and the coordinator translates that when a second bucket is read. The lease of the moment keeps
+//! the epochs of all buckets readable meanwhile.
+//!
+//! A transaction that may write needs the newest moment. Otherwise a transaction that reads what its session has committed before, and
+//! writes it back, would conflict with that commit, at each try again. The epoch belongs to the bucket: documents are read as of its cut,
+//! also while no index has applied it, and a scan waits until its slices have.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use proto::model::ids::{BucketId, Epoch};
+use proto::model::moment::Moment;
+use proto::rpc::api::FixedMoment;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::applied::readable_from;
+use super::leases::{EpochLease, MomentLease};
+use crate::context::RouterContext;
+
+/// The epoch that a transaction reads in a bucket. Both it and the moment stay readable until it is dropped.
+pub struct PinnedEpoch {
+    context: Arc<RouterContext>,
+    lease: EpochLease,
+    moment: Arc<MomentLease>,
+}
+
+impl PinnedEpoch {
+    /// The epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.lease.epoch()
+    }
+
+    /// Pins an epoch that this router has chosen by itself.
+    pub(crate) fn of_lease(context: &Arc<RouterContext>, lease: EpochLease) -> Self {
+        let at = context.moment.load(Ordering::Relaxed);
+        let moment = Moment { at, of: Some((lease.bucket(), lease.epoch())) };
+        let moment = Arc::new(context.leases.take_moment(moment, Instant::now()));
+        Self { context: Arc::clone(context), lease, moment }
+    }
+
+    /// Fixes a moment that covers everything acknowledged before, and pins a bucket at it.
+    pub(crate) async fn of_now(
+        context: &Arc<RouterContext>,
+        bucket: BucketId,
+        deadline: Instant,
+    ) -> Result<Self> {
+        let fixed = timeout_at(deadline, moment_of_now(context, bucket, deadline)).await;
+        let FixedMoment { at, epoch } = fixed.map_err(|_| no_epoch(bucket))??;
+        let moment = Arc::new(context.leases.take_moment(Moment::at(at), Instant::now()));
+        let lease = context.leases.take(bucket, epoch);
+        Ok(Self { context: Arc::clone(context), lease, moment })
+    }
+
+    /// Pins another bucket at the same moment. `SnapshotTooOld` if the epoch in force there is not readable any more, or the bucket is
+    /// younger than the moment.
+    pub async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Self> {
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        let moment = self.moment.moment();
+        let epoch = loop {
+            let coordinator = self.context.directory.coordinator();
+            match timeout_at(deadline, coordinator.epoch_at(bucket, moment)).await {
+                // What a member does not keep, no later answer has.
+                Ok(Err(error)) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
+                    self.pause(deadline, error).await?;
+                }
+                Ok(found) => break found?,
+                Err(_) => return Err(no_epoch(bucket)),
+            }
+        };
+        check_readable(&self.context, bucket, epoch)?;
+        let lease = self.context.leases.take(bucket, epoch);
+        let (context, moment) = (Arc::clone(&self.context), Arc::clone(&self.moment));
+        Ok(Self { context, lease, moment })
+    }
+
+    async fn pause(&self, deadline: Instant, error: Error) -> Result<()> {
+        let pause = self.context.config.retry;
+        if Instant::now() + pause >= deadline {
+            return Err(error);
+        }
+        sleep(pause).await;
+        Ok(())
+    }
+}
+
+/// Asks until an epoch is found that this router may read.
+async fn moment_of_now(
+    context: &RouterContext,
+    bucket: BucketId,
+    deadline: Instant,
+) -> Result<FixedMoment> {
+    loop {
+        // A member of the coordinator that lacks what a node has applied is behind.
+        let known = context.applied.newest_published().get(&bucket).copied();
+        let left = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let coordinator = context.directory.coordinator();
+        let fixed = coordinator.moment(bucket, known.unwrap_or_default(), left).await;
+        let from = readable_from(&context.catalog.load(), bucket);
+        match (fixed, from) {
+            (Ok(fixed), Some(from)) if fixed.epoch >= from => {
+                context.moment.fetch_max(fixed.at, Ordering::Relaxed);
+                return Ok(fixed);
+            }
+            (Err(error), _) if !error.is_retry() => return Err(error),
+            // There is no leader at present, or a rollback is on its way.
+            _ => sleep(context.config.retry).await,
+        }
+    }
+}
+
+/// Refuses an epoch that a rollback has taken back, as far as this router knows.
+fn check_readable(context: &RouterContext, bucket: BucketId, epoch: Epoch) -> Result<()> {
+    let catalog = context.catalog.load();
+    let from = readable_from(&catalog, bucket);
+    // A catalog that does not have the bucket yet knows of no rollback either.
+    if !catalog.buckets.contains_key(&bucket) || from.is_some_and(|from| from <= epoch) {
+        return Ok(());
+    }
+    let what = format!("bucket {bucket} was rolled back after the moment that is read");
+    Err(Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the transaction again"))
+}
+
+fn no_epoch(bucket: BucketId) -> Error {
+    Error::unavailable(format!("bucket {bucket}: no epoch covers its end within the time-out"))
+        .with_hint("SHOW NODES shows whether a coordinator leads")
+}
