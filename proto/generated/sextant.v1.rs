@@ -86,6 +86,9 @@ pub struct MutationsRequest {
     pub transaction: u64,
     #[prost(message, repeated, tag = "2")]
     pub writes: ::prost::alloc::vec::Vec<DocumentWrite>,
+    /// The bucket of these documents; that of Begin if it is empty. The commit is seen in all buckets or in none.
+    #[prost(string, tag = "3")]
+    pub bucket: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MutationsReply {
@@ -107,7 +110,7 @@ pub struct CommitReply {
     /// Documents made, replaced or removed.
     #[prost(uint64, tag = "1")]
     pub affected: u64,
-    /// For at_plus: an epoch at or after it shows the transaction.
+    /// For at_plus: an epoch at or after it shows the transaction. With several buckets, a position of each, separated by spaces.
     #[prost(string, tag = "2")]
     pub write_position: ::prost::alloc::string::String,
 }

@@ -4,27 +4,36 @@
 //! cut off, or whose answer was lost, leaves the transaction *in doubt*: the next call takes it back to the place before that write, so
 //! that nothing of it is in. The first write of a transaction has no place before it that a late write could not pass, so the
 //! transaction ends with it.
+//!
+//! A transaction begins in one bucket and may read and write others.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::{Epoch, TransactionId};
+use proto::model::ids::{BucketId, Epoch, TransactionId};
 use proto::rpc::api::{CheckedWrites, WriteReply};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 use crate::principal::Principal;
 use crate::sql::backend::{Backend, BucketTransaction, EpochPin, TransactionView};
+use crate::sql::commit::{Part, commit_all};
 
 /// How long a transaction waits for its epoch.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
+
+/// Maximum of buckets that a transaction changes.
+const BUCKETS_MAX: usize = 64;
 
 /// A transaction of gRPC clients.
 pub(super) struct OpenTransaction {
     number: TransactionId,
     principal: Principal,
+    /// Whose it is, for people.
+    owner: String,
     bucket: Arc<BucketInfo>,
     idle_max: Duration,
     used_at: Mutex<Instant>,
@@ -33,17 +42,20 @@ pub(super) struct OpenTransaction {
 
 enum State {
     Open(Open),
-    Committed(WriteReply),
+    Committed(Vec<WriteReply>),
     /// It was rolled back, or nobody knows whether it was committed; the error says so.
     Ended(Error),
 }
 
 struct Open {
-    changes: Arc<dyn BucketTransaction>,
-    pin: Option<Box<dyn EpochPin>>,
+    /// Its changes in each bucket.
+    changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
+    /// The epochs that it reads, all of one moment.
+    pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
     /// The number of documents that it has written.
     written: u64,
-    is_in_doubt: bool,
+    /// The bucket of a write whose outcome is unknown.
+    in_doubt: Option<BucketId>,
 }
 
 /// The result of a write.
@@ -58,20 +70,26 @@ pub(super) struct Written {
 impl OpenTransaction {
     /// A transaction that begins.
     pub(super) fn new(
-        principal: Principal,
+        (principal, owner): (Principal, String),
         changes: Arc<dyn BucketTransaction>,
         bucket: Arc<BucketInfo>,
         idle_max: Duration,
     ) -> Self {
         let number = changes.id();
-        let open = Open { changes, pin: None, written: 0, is_in_doubt: false };
+        let changes = BTreeMap::from([(bucket.id, changes)]);
+        let open = Open { changes, pins: BTreeMap::new(), written: 0, in_doubt: None };
         let (used_at, state) = (Mutex::new(Instant::now()), State::Open(open).into());
-        Self { number, principal, bucket, idle_max, used_at, state }
+        Self { number, principal, owner, bucket, idle_max, used_at, state }
     }
 
     /// Its number.
     pub(super) fn number(&self) -> TransactionId {
         self.number
+    }
+
+    /// Whose it is, for people.
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
     }
 
     /// True if a principal may use it.
@@ -87,20 +105,25 @@ impl OpenTransaction {
     /// Leases the epoch that it reads, unless it has one.
     pub(super) async fn pin(&self, backend: &dyn Backend) -> Result<Epoch> {
         let mut state = self.enter().await;
-        let epoch = state.open(self.number)?.pin(backend, &self.bucket).await?;
+        let epoch = state.open(self.number)?.pin(backend, self.bucket.id).await?;
         self.touch();
         Ok(epoch)
     }
 
-    /// What it sees of its bucket now.
-    pub(super) async fn view(&self, backend: &dyn Backend) -> Result<TransactionView> {
+    /// What it sees of a bucket now.
+    pub(super) async fn view(
+        &self,
+        backend: &dyn Backend,
+        bucket: BucketId,
+    ) -> Result<TransactionView> {
         let mut state = self.enter().await;
         let viewed = async {
             let open = state.open(self.number)?;
             open.settle().await?;
-            open.changes.check()?;
-            let snapshot = Some(open.pin(backend, &self.bucket).await?);
-            Ok(TransactionView { snapshot, own: open.changes.own() })
+            let changes = open.changes.get(&bucket).cloned();
+            changes.as_ref().map_or(Ok(()), |changes| changes.check())?;
+            let snapshot = Some(open.pin(backend, bucket).await?);
+            Ok(TransactionView { snapshot, own: changes.and_then(|changes| changes.own()) })
         };
         let viewed = viewed.await;
         state.end_with(&viewed);
@@ -108,16 +131,23 @@ impl OpenTransaction {
         viewed
     }
 
-    /// The bucket.
-    pub(super) fn bucket(&self) -> &BucketInfo {
-        &self.bucket
+    /// Writes documents of the bucket in which it began: all of them or none.
+    pub(super) async fn write(&self, writes: CheckedWrites) -> Result<Written> {
+        let begun = || Err(Error::internal("a transaction has no changes in its first bucket"));
+        self.write_to(self.bucket.id, begun, writes).await
     }
 
-    /// Writes documents: all of them or none.
-    pub(super) async fn write(&self, writes: CheckedWrites) -> Result<Written> {
+    /// Writes documents of a bucket: all of them or none. `begin` begins the transaction there, under its number.
+    pub(super) async fn write_to(
+        &self,
+        bucket: BucketId,
+        begin: impl FnOnce() -> Result<Arc<dyn BucketTransaction>>,
+        writes: CheckedWrites,
+    ) -> Result<Written> {
         let mut state = self.enter().await;
         let open = state.open(self.number)?;
-        let written = open.write(writes).await;
+        open.begin_in(bucket, begin)?;
+        let written = open.write(bucket, writes).await;
         state.end_with(&written);
         self.touch();
         written
@@ -125,19 +155,23 @@ impl OpenTransaction {
 
     /// Commits all changes, or none of them. A commit that is asked for again has the same answer. The call must not be dropped in its
     /// midst, because its outcome would be unknown.
-    pub(super) async fn commit(&self) -> Result<WriteReply> {
+    pub(super) async fn commit(&self) -> Result<Vec<WriteReply>> {
         let mut state = self.enter().await;
-        if let State::Committed(reply) = &*state {
-            return Ok(reply.clone());
+        if let State::Committed(replies) = &*state {
+            return Ok(replies.clone());
         }
         let open = state.open(self.number)?;
-        if let Err(error) = open.settle().await {
+        let settled = async {
+            open.settle().await?;
+            open.pin_changed().await
+        };
+        if let Err(error) = settled.await {
             state.end_with::<()>(&Err(error.clone()));
             return Err(error);
         }
-        let committed = open.changes.commit(open.snapshot(), &[]).await;
+        let committed = commit_all(open.parts()).await;
         *state = match &committed {
-            Ok(reply) => State::Committed(reply.clone()),
+            Ok(replies) => State::Committed(replies.clone()),
             Err(error) => State::Ended(error.clone()),
         };
         committed
@@ -200,28 +234,71 @@ impl State {
 }
 
 impl Open {
-    fn snapshot(&self) -> Option<Epoch> {
-        self.pin.as_ref().map(|pin| pin.epoch())
+    fn snapshot(&self, bucket: BucketId) -> Option<Epoch> {
+        self.pins.get(&bucket).map(|pin| pin.epoch())
     }
 
-    async fn pin(&mut self, backend: &dyn Backend, bucket: &BucketInfo) -> Result<Epoch> {
-        if let Some(epoch) = self.snapshot() {
+    /// The epoch that it reads in a bucket, of the moment of its first read.
+    async fn pin(&mut self, backend: &dyn Backend, bucket: BucketId) -> Result<Epoch> {
+        if let Some(epoch) = self.snapshot(bucket) {
             return Ok(epoch);
         }
-        let pin = backend.pin_bucket(bucket.id, SERVE_TIMEOUT_MS).await?;
+        let pin = match self.pins.values().next() {
+            Some(first) => first.pin_at(bucket, SERVE_TIMEOUT_MS).await?,
+            None => backend.pin_bucket(bucket, SERVE_TIMEOUT_MS).await?,
+        };
         let epoch = pin.epoch();
-        self.pin = Some(pin);
+        self.pins.insert(bucket, pin);
         Ok(epoch)
     }
 
-    async fn write(&mut self, writes: CheckedWrites) -> Result<Written> {
+    /// Chooses the epochs of buckets that it has changed and not read, if it has a moment.
+    async fn pin_changed(&mut self) -> Result<()> {
+        let changed: Vec<_> = self.changes.keys().copied().collect();
+        for bucket in changed {
+            if let (None, Some(first)) = (self.snapshot(bucket), self.pins.values().next()) {
+                let pin = first.pin_at(bucket, SERVE_TIMEOUT_MS).await?;
+                self.pins.insert(bucket, pin);
+            }
+        }
+        Ok(())
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let part = |(bucket, changes): (&BucketId, &Arc<dyn BucketTransaction>)| Part {
+            changes: Arc::clone(changes),
+            snapshot: self.snapshot(*bucket),
+        };
+        self.changes.iter().map(part).collect()
+    }
+
+    fn begin_in(
+        &mut self,
+        bucket: BucketId,
+        begin: impl FnOnce() -> Result<Arc<dyn BucketTransaction>>,
+    ) -> Result<()> {
+        if self.changes.contains_key(&bucket) {
+            return Ok(());
+        }
+        if self.changes.len() >= BUCKETS_MAX {
+            let what = format!("a transaction writes documents of at most {BUCKETS_MAX} buckets");
+            return Err(Error::new(ErrorCode::OverLimit, what));
+        }
+        self.changes.insert(bucket, begin()?);
+        Ok(())
+    }
+
+    async fn write(&mut self, bucket: BucketId, writes: CheckedWrites) -> Result<Written> {
         self.settle().await?;
         let mut affected = 0;
-        if !writes.is_empty() {
-            let snapshot = self.snapshot();
-            self.is_in_doubt = true;
-            let written = self.changes.write(snapshot, writes).await;
-            self.is_in_doubt = written.as_ref().is_err_and(|error| !is_refusal(error));
+        let changes = self.changes.get(&bucket).cloned();
+        if let (Some(changes), false) = (changes, writes.is_empty()) {
+            let snapshot = self.snapshot(bucket);
+            self.in_doubt = Some(bucket);
+            let written = changes.write(snapshot, writes).await;
+            if written.as_ref().map_or_else(is_refusal, |_| true) {
+                self.in_doubt = None;
+            }
             affected = written?;
             self.written += affected;
         }
@@ -230,18 +307,18 @@ impl Open {
 
     /// Takes back what a write may have left whose outcome is unknown.
     async fn settle(&mut self) -> Result<()> {
-        if !self.is_in_doubt {
+        let Some(changes) = self.in_doubt.and_then(|bucket| self.changes.get(&bucket)) else {
             return Ok(());
-        }
-        let Some(own) = self.changes.own() else {
-            let number = self.changes.id();
+        };
+        let Some(own) = changes.own() else {
+            let (number, bucket) = (changes.id(), &changes.bucket().name);
             let what = format!(
-                "transaction {number} was rolled back: it is unknown whether its first write was carried out"
+                "transaction {number} was rolled back: it is unknown whether its first write in bucket {bucket} was carried out"
             );
             return Err(begin_again(what));
         };
-        self.changes.back_to(own.place).await?;
-        self.is_in_doubt = false;
+        changes.back_to(own.place).await?;
+        self.in_doubt = None;
         Ok(())
     }
 }

@@ -126,14 +126,7 @@ impl QueryService {
         }
         let number = TransactionId(request.transaction);
         let transaction = self.transactions.find(number, backend.principal())?;
-        let bucket = transaction.bucket();
-        if bucket.id != plan.index.bucket {
-            let (index, bucket) = (&request.index, &bucket.name);
-            return Err(refuse(format!(
-                "transaction {number} reads bucket {bucket}, and index {index:?} is of another bucket"
-            )));
-        }
-        let viewed = transaction.view(backend).await;
+        let viewed = transaction.view(backend, plan.index.bucket).await;
         self.transactions.note_end(&transaction);
         let TransactionView { snapshot, own } = viewed?;
         plan.request.own = own;
@@ -146,10 +139,12 @@ impl QueryService {
 
 fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
     if !request.at_plus.is_empty() {
-        let position: WritePosition = request.at_plus.parse()?;
-        if position.bucket != plan.index.bucket {
+        let positions = request.at_plus.split_whitespace().map(str::parse::<WritePosition>);
+        let positions = positions.collect::<Result<Vec<_>>>()?;
+        let of_bucket = positions.into_iter().find(|of| of.bucket == plan.index.bucket);
+        let Some(position) = of_bucket else {
             return Err(refuse("at_plus names a position in another bucket"));
-        }
+        };
         return Ok(Consistency::AtPlus(position.positions));
     }
     match &request.consistency[..] {

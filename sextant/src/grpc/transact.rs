@@ -7,7 +7,7 @@ use proto::grpc::{
     AbortReply, AbortRequest, BeginReply, BeginRequest, CommitReply, CommitRequest, MutationsReply,
     MutationsRequest,
 };
-use proto::model::bucket::SourceKind;
+use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::TransactionId;
 use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use proto::value::DOCUMENT_BYTES_MAX;
@@ -37,21 +37,12 @@ impl Transact {
         from: Option<SocketAddr>,
     ) -> Result<BeginReply> {
         let idle_max = idle_timeout(request.idle_timeout_ms)?;
-        let bucket = self.backend.bucket(&request.bucket).await?;
-        if bucket.source != SourceKind::Embedded {
-            let what = format!(
-                "bucket {} is {}, and has no transactions",
-                bucket.name,
-                bucket.source.name()
-            );
-            return Err(
-                Error::new(ErrorCode::Unsupported, what).with_hint("send its mutations with Push")
-            );
-        }
+        let bucket = embedded(&self.backend, &request.bucket).await?;
         let principal = self.backend.principal();
         let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
-        let changes = self.backend.begin(&bucket, &format!("{principal}, gRPC{from}"), None);
-        let begun = self.transactions.begin(principal, changes, bucket, idle_max)?;
+        let owner = format!("{principal}, gRPC{from}");
+        let changes = self.backend.begin(&bucket, &owner, None);
+        let begun = self.transactions.begin((principal, owner), changes, bucket, idle_max)?;
         let epoch = match request.snapshot {
             true => Some(self.pinned(&begun).await?.0),
             false => None,
@@ -86,10 +77,11 @@ impl Transact {
         };
         // A client that goes away does not leave the outcome unknown.
         self.backend.env().spawn_request("commit", commit).detach();
-        let reply =
+        let replies =
             outcome.await.map_err(|_| Error::internal("the task of a commit has failed"))??;
-        let write_position = reply.position.to_string();
-        Ok(CommitReply { affected: reply.affected, write_position })
+        let positions: Vec<_> = replies.iter().map(|reply| reply.position.to_string()).collect();
+        let affected = replies.iter().map(|reply| reply.affected).sum();
+        Ok(CommitReply { affected, write_position: positions.join(" ") })
     }
 
     /// Rolls a transaction back.
@@ -99,6 +91,16 @@ impl Transact {
         self.transactions.note_end(&transaction);
         aborted.map(|()| AbortReply {})
     }
+}
+
+/// A bucket whose documents a transaction may change.
+async fn embedded(backend: &ClusterBackend, name: &str) -> Result<Arc<BucketInfo>> {
+    let bucket = backend.bucket(name).await?;
+    if bucket.source == SourceKind::Embedded {
+        return Ok(bucket);
+    }
+    let what = format!("bucket {name} is {}, and has no transactions", bucket.source.name());
+    Err(Error::new(ErrorCode::Unsupported, what).with_hint("send its mutations with Push"))
 }
 
 /// Answers a stream of mutations.
@@ -144,7 +146,15 @@ impl AsyncAnswer<MutationsRequest, MutationsReply> for Mutations {
         let transaction = self.transaction(backend, request.transaction)?;
         let writes = request.writes.into_iter().map(decode_write).collect::<Result<Vec<_>>>()?;
         let writes = checked(backend, writes).await?;
-        let written = transaction.write(writes).await;
+        let written = match &request.bucket[..] {
+            "" => transaction.write(writes).await,
+            name => {
+                let bucket = embedded(backend, name).await?;
+                let begin =
+                    || Ok(backend.begin(&bucket, transaction.owner(), Some(transaction.number())));
+                transaction.write_to(bucket.id, begin, writes).await
+            }
+        };
         self.transactions.note_end(&transaction);
         let written = written?;
         Ok(MutationsReply { affected: written.affected, place: written.place })

@@ -61,10 +61,10 @@ impl Transactions {
         Self { known, _sweeper: env.spawn_restarted("idle transactions", sweep) }
     }
 
-    /// Remembers a transaction that begins.
+    /// Remembers a transaction that begins, of a principal and, for people, an owner.
     pub(super) fn begin(
         &self,
-        principal: Principal,
+        principal: (Principal, String),
         changes: Arc<dyn BucketTransaction>,
         bucket: Arc<BucketInfo>,
         idle_max: Duration,

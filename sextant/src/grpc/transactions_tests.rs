@@ -103,7 +103,7 @@ impl Begun {
         let fails = Mutex::new(fails.iter().copied().collect());
         let (told, place) = (Arc::clone(&self.told), Mutex::default());
         let changes = Arc::new(Scripted { id, bucket: Arc::clone(&bucket), told, place, fails });
-        self.transactions.begin(Principal::LocalSuperuser, changes, bucket, MINUTE)
+        self.transactions.begin((Principal::LocalSuperuser, String::new()), changes, bucket, MINUTE)
     }
 
     fn find(&self, begun: &OpenTransaction) -> Result<Arc<OpenTransaction>> {
@@ -192,7 +192,7 @@ async fn a_repeated_commit_has_the_answer_of_the_first_one() {
     transaction.write(one()).await.expect("written");
     let (first, second) = tokio::join!(transaction.commit(), transaction.commit());
     assert_eq!(first, second);
-    assert_eq!(first.expect("committed").affected, 1);
+    assert_eq!(first.expect("committed")[0].affected, 1);
     assert_eq!(begun.told.commits.load(Ordering::Relaxed), 1);
     assert_eq!(code(transaction.write(one()).await), ErrorCode::TransactionState);
     assert_eq!(code(transaction.abort().await), ErrorCode::TransactionState);

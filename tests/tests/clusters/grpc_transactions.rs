@@ -50,7 +50,7 @@ impl Transactions {
         transaction: u64,
         writes: Vec<DocumentWrite>,
     ) -> Result<MutationsReply, Status> {
-        let replies = self.stream(vec![MutationsRequest { transaction, writes }]).await;
+        let replies = self.stream(vec![request(transaction, "", writes)]).await;
         let [only] = &replies[..] else { panic!("one reply: {replies:?}") };
         only.clone()
     }
@@ -98,6 +98,11 @@ async fn indexed() -> (TestCluster, Transactions, Client) {
     (cluster, transactions, client)
 }
 
+/// A request that writes in a bucket; in that of Begin without a name.
+fn request(transaction: u64, bucket: &str, writes: Vec<DocumentWrite>) -> MutationsRequest {
+    MutationsRequest { transaction, writes, bucket: bucket.to_owned() }
+}
+
 fn upsert(id: &str, n: i64) -> DocumentWrite {
     let document = Bytes::from(format!("{{\"n\":{n}}}"));
     DocumentWrite { id: id.into(), kind: Some(Kind::Upsert(document)) }
@@ -124,7 +129,7 @@ async fn a_commit_is_visible_as_a_whole_at_its_position_and_an_abort_leaves_noth
     let number = transactions.begun(false).await;
     assert_eq!(open(&client).await, 0, "it has no changes yet");
     // Several requests before the first reply; only the first one names the transaction.
-    let request = |transaction, writes| MutationsRequest { transaction, writes };
+    let request = |transaction, writes| request(transaction, "", writes);
     let requests = vec![
         request(number, vec![upsert("a", 2), upsert("b", 1)]),
         request(0, vec![delete("old"), delete("never")]),
@@ -201,7 +206,7 @@ async fn the_first_committer_wins_and_a_failed_request_leaves_nothing() {
     transactions.commit(number).await.expect("committed");
     // A request that fails is in the transaction as little as in the bucket; those before and behind it are.
     let number = transactions.begun(true).await;
-    let request = |writes| MutationsRequest { transaction: number, writes };
+    let request = |writes| request(number, "", writes);
     let replies = transactions
         .stream(vec![
             request(vec![upsert("b", 8)]),
@@ -245,8 +250,6 @@ async fn transactions_that_are_not_open_here_are_told_from_each_other() {
     refused(transactions.write(0, vec![]).await, Code::InvalidArgument, "22023", "must name");
 
     let number = transactions.begun(true).await;
-    let other = ScanRequest { transaction: number, ..all("other") };
-    refused(scan(&transactions.0, other).await, Code::InvalidArgument, "22023", "bucket b");
     for request in [
         ScanRequest { page_rows: 1, ..all("by_n") },
         ScanRequest { consistency: "any".into(), ..all("by_n") },
@@ -270,4 +273,37 @@ async fn transactions_that_are_not_open_here_are_told_from_each_other() {
     .await;
     refused(transactions.commit(idle).await, Code::Aborted, "40001", "no call came for 300 ms");
     assert_eq!(sql::value(&client, "SELECT count(*) FROM by_n").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_reads_and_writes_several_buckets_and_commits_them_together() {
+    let (_cluster, transactions, client) = indexed().await;
+    let number = transactions.begun(true).await;
+    let requests =
+        vec![request(number, "c", vec![upsert("x", 1)]), request(number, "", vec![upsert("a", 1)])];
+    let replies = transactions.stream(requests).await;
+    let places: Vec<_> = replies.into_iter().map(|reply| reply.expect("written").place).collect();
+    assert_eq!(places, [1, 2]);
+    let seen = ScanRequest { transaction: number, ..all("other") };
+    assert_eq!(ids(&scan(&transactions.0, seen.clone()).await.expect("rows")), ["x"]);
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM other").await, "0");
+    let committed = transactions.commit(number).await.expect("committed");
+    assert_eq!(committed.affected, 2);
+    assert_eq!(transactions.shown_at(&committed.write_position).await, ["a"]);
+    let at = ScanRequest { at_plus: committed.write_position.clone(), ..all("other") };
+    assert_eq!(ids(&scan(&transactions.0, at).await.expect("rows")), ["x"]);
+    assert_eq!(transactions.commit(number).await.expect("the same answer"), committed);
+
+    // Somebody else changes a document of one bucket behind the moment.
+    let number = transactions.begun(true).await;
+    sql::run(&client, "INSERT INTO c (id, doc) VALUES ('y', '{}')").await;
+    let requests =
+        vec![request(number, "c", vec![upsert("y", 1)]), request(number, "", vec![upsert("b", 1)])];
+    assert!(transactions.stream(requests).await.iter().all(Result::is_ok));
+    let refused = transactions.commit(number).await.expect_err("a conflict");
+    assert_eq!(refused.code(), Code::Aborted, "{refused}");
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM by_n").await, "1", "nothing of it");
+    let number = transactions.begun(false).await;
+    let pushed = transactions.stream(vec![request(number, "p", vec![upsert("a", 1)])]).await;
+    assert_eq!(pushed[0].as_ref().expect_err("pushed").code(), Code::Unimplemented);
 }
