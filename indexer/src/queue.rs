@@ -144,7 +144,7 @@ impl MutationQueue {
         self.staged.retain(|_, frames| !frames.is_empty());
         self.applied_cut = Cut::clone(&mark.cut);
         self.applied = mark.epoch;
-        Some(EpochBatch { mark, pieces })
+        Some(EpochBatch { mark, pieces, commits: Vec::new() })
     }
 }
 

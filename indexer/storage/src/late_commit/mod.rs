@@ -51,6 +51,11 @@
 //! | aborted kv-tuples are collected | a transaction that ends, or goes back, drops its rows and files at once |
 
 mod buckets;
+mod changed_documents;
+mod commit_order;
+mod commit_writer;
+mod committed;
+pub(crate) mod enter;
 pub(crate) mod own_view;
 mod part;
 mod piece;
@@ -62,6 +67,8 @@ mod usage;
 
 #[cfg(test)]
 mod checking;
+#[cfg(test)]
+mod commit_model_tests;
 #[cfg(test)]
 mod limit_tests;
 #[cfg(test)]

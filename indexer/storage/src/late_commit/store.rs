@@ -30,7 +30,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 /// The open transactions of a node. The stream of each bucket changes those of the bucket, one message after another.
 pub struct LateCommitStore {
     usage: Arc<Usage>,
-    buckets: Arc<Buckets>,
+    pub(super) buckets: Arc<Buckets>,
     pub(super) spiller: Arc<Spiller>,
     /// Bytes that the cursors of one walk over spilled pieces may hold.
     walk_bytes: usize,
@@ -123,7 +123,7 @@ impl LateCommitStore {
             let mut buckets = self.buckets.lock();
             let of = buckets.entry(bucket).or_default();
             of.indexes.clear();
-            std::mem::take(&mut of.open)
+            (std::mem::take(&mut of.open), std::mem::take(&mut of.committed))
         };
         self.spiller.dispose(forgotten);
     }
@@ -153,7 +153,7 @@ impl LateCommitStore {
             let mut buckets = self.buckets.lock();
             let Some(of) = buckets.get_mut(&bucket) else { return };
             of.indexes.remove(&index);
-            of.open.values().cloned().collect()
+            of.open.values().chain(of.committed.values()).cloned().collect()
         };
         let parts: Vec<_> =
             open.iter().filter_map(|transaction| transaction.leave(index)).collect();

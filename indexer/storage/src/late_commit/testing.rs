@@ -130,7 +130,7 @@ fn mark(epoch: u64) -> EpochMark {
 pub fn epoch(epoch: u64, body: Bytes) -> EpochBatch {
     let base = Seqno(epoch * 100 - 100);
     let piece = Piece { body, base, after: base, to: Seqno(epoch * 100) };
-    EpochBatch { mark: mark(epoch), pieces: vec![piece] }
+    EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() }
 }
 
 /// A store with both indexes, empty at epoch 1, whose stream carries both.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::commit_marker::CommitMarker;
 use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, EpochMark, Position};
 use crate::model::history::FailoverLogs;
@@ -118,7 +119,10 @@ pub enum StreamMessage {
         /// The place.
         to: TransactionPlace,
     },
-    /// Transactions have ended, by a commit, whose mutations frames carry, or by a rollback.
+    /// A large transaction was committed, and this stream has sent all of its changes as bodies. The frames behind this message cover
+    /// its mutations without carrying them.
+    Committed(CommitMarker),
+    /// Transactions have ended, by a commit or by a rollback. What a commit has changed is in the frames, or in its marker.
     TransactionsEnded(Vec<TransactionId>),
 }
 
@@ -154,6 +158,7 @@ impl StreamMessage {
             Self::Epoch(mark) => cut(&mark.cut),
             Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
             Self::Bodies(bodies) => bodies.iter().map(TransactionBodies::bytes).sum(),
+            Self::Committed(marker) => marker.bytes(),
             Self::TransactionsEnded(ended) => size_of_val(&ended[..]),
             Self::IndexLeave { .. }
             | Self::StreamBegin { .. }

@@ -15,9 +15,11 @@
 //! entry    := slice  len(key) key  len(include) include
 //! ```
 
+mod commit_marker;
 mod key_versions;
 mod messages;
 
+pub use commit_marker::{BodiesDigest, CommitMarker, CommitRange};
 pub use key_versions::{
     EntryKeys, IndexKeys, KeyVersions, KeyVersionsReader, KeyVersionsWriter, MutationKind,
 };
