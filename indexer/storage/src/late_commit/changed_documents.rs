@@ -48,9 +48,25 @@ impl ChangedDocuments {
 
     /// The next document; `None` behind the last.
     pub fn next(&mut self) -> Result<Option<ChangedDocument>> {
-        let (mut id, newest) = (Vec::new(), &mut self.newest);
+        let mut id = Vec::new();
+        while self.look(&mut id)? {
+            // All changes of a document may be among those that were rolled back.
+            if self.newest.is_empty() {
+                continue;
+            }
+            let states = std::mem::take(&mut self.newest).into_iter();
+            let states = states.map(|(slice, (_, state))| (slice, state));
+            let states = states.filter(|(_, state)| !state.is_empty()).collect();
+            return Ok(Some(ChangedDocument { id, states }));
+        }
+        Ok(None)
+    }
+
+    /// Takes the states of the next document; false behind the last.
+    fn look(&mut self, id: &mut Vec<u8>) -> Result<bool> {
+        let newest = &mut self.newest;
         newest.clear();
-        let found = self.merge.next_versions(&mut id, |cursor| {
+        self.merge.next_versions(id, |cursor| {
             let (block, row) = cursor.place();
             let place = block.epoch(row);
             let of = newest.entry(cursor.rows_of()).or_insert_with(|| (Epoch(0), Vec::new()));
@@ -60,12 +76,6 @@ impl ChangedDocuments {
                 of.1.clear();
                 block.put_value(row, &mut of.1);
             }
-        })?;
-        if !found {
-            return Ok(None);
-        }
-        let states = std::mem::take(newest).into_iter();
-        let states = states.map(|(slice, (_, state))| (slice, state));
-        Ok(Some(ChangedDocument { id, states: states.filter(|of| !of.1.is_empty()).collect() }))
+        })
     }
 }
