@@ -61,7 +61,12 @@ impl Service {
             Box::new(move |bucket| changed_buckets.add(bucket))
         };
         let failed = Arc::new(Notify::new());
-        let writer = Writer { store: Arc::clone(&store), failed: Arc::clone(&failed), on_change };
+        let writer = Writer {
+            store: Arc::clone(&store),
+            failed: Arc::clone(&failed),
+            large_commit_changes: config.large_commit_changes,
+            on_change,
+        };
         let projector = Arc::new(Projector {
             streams: Arc::new(StreamContext {
                 env: env.clone(),

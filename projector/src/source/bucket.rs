@@ -24,6 +24,7 @@ use super::ahead::Positions;
 use super::backlog::Unpublished;
 use super::gate::Gate;
 use super::head::{Head, HeadPosition};
+use super::large_commits::{LargeCommit, LargeCommits};
 use super::links::Links;
 use super::serving::Serving;
 use crate::transactions::open::Transactions;
@@ -62,6 +63,7 @@ pub(super) struct SourceState {
     joined_at: JoinedAt,
     given_up: BTreeMap<VbucketId, Branches>,
     commits: NewestCommits,
+    large_commits: LargeCommits,
     /// Counts the losses of history.
     losses: u64,
     head: Head,
@@ -100,6 +102,7 @@ impl Bucket {
             joined_at: BTreeMap::new(),
             given_up,
             commits,
+            large_commits: LargeCommits::default(),
             losses: 0,
             head: Head::new(head_bytes_max),
             epochs: VecDeque::new(),
@@ -194,6 +197,11 @@ impl Bucket {
         self.state().commits.count()
     }
 
+    /// The large commits behind the first `count`, as far as they are known, and the number of all.
+    pub fn large_commits_after(&self, count: u64) -> (Vec<Arc<LargeCommit>>, u64) {
+        self.state().large_commits.after(count)
+    }
+
     /// The commit of a transaction, if it is remembered.
     pub fn committed(&self, transaction: TransactionId) -> Option<Committed> {
         self.state().commits.find(transaction).cloned()
@@ -274,7 +282,7 @@ impl Bucket {
         &self,
         mutations: Vec<Arc<Mutation>>,
         branches: Option<Vec<Branches>>,
-        commits: &[Committed],
+        (commits, large): (&[Committed], Vec<Arc<LargeCommit>>),
     ) {
         let bytes = mutations.iter().map(|mutation| mutation.bytes()).sum();
         let last = mutations.last().map(|mutation| (mutation.vbucket, mutation.seqno));
@@ -292,6 +300,7 @@ impl Bucket {
             state.head.push(mutation);
         }
         commits.iter().for_each(|committed| state.commits.add(committed));
+        state.large_commits.add(large);
         state.head.trim();
         drop(state);
         self.changed.send_modify(|count| *count += 1);
@@ -307,6 +316,7 @@ impl Bucket {
             state.commits.go_back(*vbucket, *seqno);
         }
         state.losses += 1;
+        state.large_commits.clear();
         state.head.clear();
         drop(state);
         self.wake();

@@ -32,6 +32,7 @@ use tokio::sync::{Notify, oneshot};
 use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
 use super::embedded::{commit, numbering};
+use super::large_commits::LargeCommit;
 use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
@@ -96,6 +97,8 @@ pub struct Writer {
     pub store: Arc<dyn DocumentStore>,
     /// Notified when the store has failed. It accepts no more until it is opened again.
     pub failed: Arc<Notify>,
+    /// Documents that a large commit changes at least: streams send a marker instead of its mutations.
+    pub large_commit_changes: u64,
     /// Called for each bucket that has changed.
     pub on_change: Box<dyn Fn(BucketId) + Send + Sync>,
 }
@@ -182,12 +185,13 @@ impl Writer {
         let mut turn = bucket.gate.log();
         let behind = turn.take(|| bucket.published());
         let pending = PendingChanges::new(Arc::clone(bucket), behind);
-        let mut group = Group { store: &*self.store, ahead: &mut turn, pending };
+        let large_changes = self.large_commit_changes;
+        let mut group = Group { store: &*self.store, ahead: &mut turn, pending, large_changes };
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
             answers.push((group.stage(job.work), job.room));
         }
-        let PendingChanges { changes, next, branches, commits, .. } = group.pending;
+        let PendingChanges { changes, next, branches, commits, large, .. } = group.pending;
         turn.put(Positions { next, branches, commits });
         let (batch, is_shown) = (Arc::new(changes), Arc::new(AtomicBool::new(false)));
         let has_changes = !batch.is_empty();
@@ -202,7 +206,7 @@ impl Writer {
         turn.push(Arc::clone(&batch), Arc::clone(&is_shown));
         let (writer, at) = (Arc::clone(self), Arc::clone(bucket));
         let show = move |fate| {
-            let shown = |logged| writer.show_group((&at, fate), logged, &batch);
+            let shown = |logged| writer.show_group((&at, fate), logged, (&batch, large));
             let committed = logged.map_or(Ok(()), shown);
             is_shown.store(true, Ordering::Release);
             Box::new(move || answer_all(answers, &committed)) as Answers
@@ -215,14 +219,14 @@ impl Writer {
         &self,
         (bucket, fate): (&Bucket, Fate),
         logged: Result<ShowBatch>,
-        batch: &Batch,
+        (batch, large): (&Batch, Vec<Arc<LargeCommit>>),
     ) -> Result<()> {
         let shown = logged.and_then(|show| show());
         match &shown {
             Ok(()) if fate == Fate::Abandoned => return Err(bucket.in_doubt()),
             Ok(()) => {
                 let branches = batch.record.as_ref().map(|record| record.branches.clone());
-                bucket.publish(batch.mutations.clone(), branches, &batch.commits);
+                bucket.publish(batch.mutations.clone(), branches, (&batch.commits, large));
                 (self.on_change)(bucket.info.id);
             }
             Err(error) => {
@@ -295,11 +299,13 @@ struct Group<'s> {
     store: &'s dyn DocumentStore,
     ahead: &'s mut Ahead,
     pending: PendingChanges,
+    /// Changes of the smallest large commit.
+    large_changes: u64,
 }
 
 impl Group<'_> {
     fn stage(&mut self, work: Work) -> Answer {
-        let Self { store, ahead, pending } = self;
+        let Self { store, ahead, pending, large_changes } = self;
         let bucket = Arc::clone(&pending.bucket);
         let removed = bucket.refusal();
         match work {
@@ -319,7 +325,17 @@ impl Group<'_> {
             Work::Commit(committing, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
-                    None => commit::commit(pending, (&mut **ahead, *store), &committing),
+                    None => {
+                        let is_large = committing.changes.len() as u64 >= *large_changes;
+                        let before = is_large.then(|| pending.next.clone());
+                        let numbered =
+                            commit::commit(pending, (&mut **ahead, *store), &committing);
+                        if let (Some(before), Ok(reply)) = (before, &numbered) {
+                            let large = LargeCommit::new(&committing, &before, reply);
+                            pending.large.push(Arc::new(large));
+                        }
+                        numbered
+                    }
                 };
                 let answered = answer(reply, outcome);
                 Box::new(move |committed| {

@@ -43,6 +43,7 @@ impl World {
         let writer = Arc::new(Writer {
             store: Arc::clone(&store) as Arc<dyn DocumentStore>,
             failed: Arc::default(),
+            large_commit_changes: u64::MAX,
             on_change: Box::new(|_| ()),
         });
         Self { store, bucket, writer }
