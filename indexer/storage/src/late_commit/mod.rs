@@ -70,6 +70,8 @@ mod checking;
 #[cfg(test)]
 mod commit_model_tests;
 #[cfg(test)]
+mod large_commit_tests;
+#[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
 mod model_tests;
