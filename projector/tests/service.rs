@@ -1,8 +1,8 @@
 //! The projector's service interface.
 
-mod common;
 #[path = "service/commit_markers.rs"]
 mod commit_markers;
+mod common;
 #[path = "service/copies.rs"]
 mod copies;
 #[path = "service/damaged.rs"]

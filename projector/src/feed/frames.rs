@@ -68,7 +68,8 @@ impl Packing {
             let (from, to, writer) =
                 open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
             if mutation.seqno.0 != to.0 + 1 {
-                let what = format!("another projector owned vbucket {} meanwhile", mutation.vbucket);
+                let what =
+                    format!("another projector owned vbucket {} meanwhile", mutation.vbucket);
                 return Err(Error::unavailable(what));
             }
             *to = mutation.seqno;

@@ -87,7 +87,8 @@ impl Projector {
         };
         let of = Arc::clone(&bucket.transactions);
         let large_changes = self.config.large_commit_changes;
-        let begin = move || of.commit((transaction, place), snapshot, (Instant::now(), large_changes));
+        let begin =
+            move || of.commit((transaction, place), snapshot, (Instant::now(), large_changes));
         let committing = match place.0 > INLINE_CHANGES_MAX {
             true => self.env.blocking(begin).await,
             false => begin(),

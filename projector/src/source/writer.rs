@@ -32,8 +32,8 @@ use tokio::sync::{Notify, oneshot};
 use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
 use super::embedded::{commit, numbering};
-use super::large_commits::LargeCommit;
 use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
+use super::large_commits::LargeCommit;
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
@@ -328,8 +328,7 @@ impl Group<'_> {
                     None => {
                         let is_large = committing.changes.len() as u64 >= *large_changes;
                         let before = is_large.then(|| pending.next.clone());
-                        let numbered =
-                            commit::commit(pending, (&mut **ahead, *store), &committing);
+                        let numbered = commit::commit(pending, (&mut **ahead, *store), &committing);
                         if let (Some(before), Ok(reply)) = (before, &numbered) {
                             let large = LargeCommit::new(&committing, &before, reply);
                             pending.large.push(Arc::new(large));

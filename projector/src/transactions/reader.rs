@@ -112,14 +112,10 @@ impl TransactionReader {
     }
 
     /// Lets the retained transactions go that the stream does not want any more, and returns them.
-    pub fn let_go(
-        &mut self,
-        is_wanted: impl Fn(TransactionId, u64) -> bool,
-    ) -> Vec<TransactionId> {
+    pub fn let_go(&mut self, is_wanted: impl Fn(TransactionId, u64) -> bool) -> Vec<TransactionId> {
         let known = &mut self.known;
-        let is_gone = |id: &TransactionId| {
-            !known.get(id).is_some_and(|known| is_wanted(*id, known.number))
-        };
+        let is_gone =
+            |id: &TransactionId| !known.get(id).is_some_and(|known| is_wanted(*id, known.number));
         let gone: Vec<_> = self.retained.iter().copied().filter(is_gone).collect();
         for id in &gone {
             self.retained.remove(id);

@@ -6,7 +6,7 @@ use proto::ErrorCode;
 use proto::model::cut::Cut;
 use proto::model::ids::*;
 use proto::model::index::PartitionBy;
-use proto::rpc::api::{Write, WatchMessage};
+use proto::rpc::api::{WatchMessage, Write};
 use proto::value::Value;
 
 use crate::common::*;

@@ -350,6 +350,10 @@ impl Host {
                 let purging = self.purges.clone().serve(env.clone(), Arc::clone(&store));
                 let purging = env.spawn_request("purges", purging);
                 let mut config = projector::Config::new(self.info.clone());
+                if self.seed % 2 == 0 {
+                    // So that the commits of the short histories here enter the indexes from the late-commit store.
+                    config.large_commit_changes = 2;
+                }
                 if self.has_short_logs {
                     config.log_bytes_max = CHANGE_LOG_BYTES;
                 }

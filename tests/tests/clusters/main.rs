@@ -8,6 +8,7 @@ mod drivers;
 mod failover;
 mod grpc_transactions;
 mod ingest;
+mod large_commits;
 mod model;
 mod overload;
 mod pages;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proto::ErrorCode;
-use proto::env::sim::{self, SimFs};
 use proto::env::Env;
+use proto::env::sim::{self, SimFs};
 use proto::model::ids::{
     Epoch, NodeId, Seqno, SliceNo, TransactionId, TransactionPlace, VbucketId,
 };
@@ -162,7 +162,7 @@ impl Model {
         let ended: Vec<_> = batch.commits.iter().map(|marker| marker.transaction).collect();
         let applied = self.store().apply(batch).await;
         if self.fs.is_crashed() {
-            self.reopen().await;
+            self.reopen(dice.roll(2) == 0).await;
         } else if let Err(error) = applied {
             self.fs.forget_faults();
             self.has_failed = true;
@@ -185,7 +185,7 @@ impl Model {
         let changes = &self.changes[n as usize - 2];
         let packed = body((1..).zip(changes).map(|(at, (id, state))| (at, id.as_str(), state)));
         if self.store().apply(epoch(n, packed)).await.is_err() {
-            self.reopen().await;
+            self.reopen(false).await;
         }
     }
 
@@ -196,8 +196,9 @@ impl Model {
         open.into_iter().for_each(|transaction| self.send(transaction, 0));
     }
 
-    /// Crashes, unless that has happened, and starts again.
-    async fn reopen(&mut self) {
+    /// Crashes, unless that has happened, and starts again. The source may have lost the epochs that the store has lost: then nothing of
+    /// them may be left.
+    async fn reopen(&mut self, has_lost: bool) {
         let durable = self.store().counters(BUCKET).durable;
         self.held.clear();
         if !self.fs.is_crashed() {
@@ -213,6 +214,10 @@ impl Model {
         assert!(applied >= durable, "{applied} {durable}");
         self.store = Some(store);
         self.has_failed = false;
+        if has_lost {
+            self.epochs.truncate(applied.0 as usize);
+            self.changes.truncate(applied.0 as usize - 1);
+        }
         for n in applied.0 + 1..=self.epochs.len() as u64 {
             self.apply_again(n).await;
         }
@@ -255,7 +260,8 @@ impl Model {
             }
         }
         let progress = self.store().progress();
-        let found = progress.iter().map(|of| ((of.slice.local_index(), of.slice.slice), of.entries));
+        let found =
+            progress.iter().map(|of| ((of.slice.local_index(), of.slice.slice), of.entries));
         assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
     }
 
@@ -267,7 +273,11 @@ impl Model {
         let open: Vec<_> = self.open.keys().map(|id| TransactionId(*id)).collect();
         self.store().late_commit().end(BUCKET, &open);
         let late = self.store().late_commit();
-        assert_eq!((late.open(), late.bytes(), late.disk_bytes()), (0, 0, 0), "everything is freed");
+        assert_eq!(
+            (late.open(), late.bytes(), late.disk_bytes()),
+            (0, 0, 0),
+            "everything is freed"
+        );
         if !self.has_failed {
             assert_drained(self.store());
         }

@@ -126,7 +126,8 @@ impl<'a> CommitWriter<'a> {
         }
         let queries = documents.iter().enumerate().zip(&asked).flat_map(|((n, of), slices)| {
             let (hash, id) = (xxh3_64(&of.id), &of.id[..]);
-            let query = move |slice: &SliceNo| StateQuery { document: n as u32, hash, slice: *slice, id };
+            let query =
+                move |slice: &SliceNo| StateQuery { document: n as u32, hash, slice: *slice, id };
             slices.iter().map(query)
         });
         let (mut found, mut states) = (Vec::new(), Vec::new());
@@ -181,7 +182,8 @@ impl<'a> CommitWriter<'a> {
             (std::mem::take(&mut self.back), std::mem::take(&mut self.tombstones));
         if !back.is_empty() {
             let options = (info.spec.compression, Some(back.len() as u64));
-            self.written.extend(files.write(&[Columns::BACK], options, |out| back.write(epoch, out))?);
+            self.written
+                .extend(files.write(&[Columns::BACK], options, |out| back.write(epoch, out))?);
         }
         if !tombstones.is_empty() {
             let options = (info.spec.compression, None);

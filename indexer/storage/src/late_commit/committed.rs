@@ -5,6 +5,7 @@
 //! the transaction is given up before its epoch.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::mutation::CommitMarker;
@@ -51,6 +52,7 @@ impl LateCommitStore {
             let Some(of) = buckets.get_mut(&bucket) else { return };
             markers.iter().filter_map(|marker| of.committed.remove(&marker.transaction)).collect()
         };
+        self.usage.entered.fetch_add(gone.len() as u64, Ordering::Relaxed);
         self.spiller.dispose(gone);
     }
 }

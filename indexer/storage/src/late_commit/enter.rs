@@ -17,11 +17,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::Error;
 use proto::Result;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, SliceNo};
-use proto::Error;
 
 use crate::apply::apply_epoch::leaves_gap;
 use crate::apply::delta::{EpochDelta, Remembered};
@@ -97,7 +97,11 @@ impl Entry<'_> {
         self.install(written)
     }
 
-    fn write(&self, order: &CommitOrder<'_>, documents: &EpochDocuments<'_>) -> Result<Written<'_>> {
+    fn write(
+        &self,
+        order: &CommitOrder<'_>,
+        documents: &EpochDocuments<'_>,
+    ) -> Result<Written<'_>> {
         let Self { index, mark, files, bytes_max, .. } = *self;
         let version = index.version.load_full();
         let grouping = lock(&index.fragment_lists).manifest.grouping();
@@ -139,7 +143,8 @@ impl Entry<'_> {
         for NewFragment { file, columns, table } in written.iter() {
             // Rows of a slice that was dropped meanwhile are in no list.
             let slices = table.index.sections().iter().map(|section| section.slice);
-            let slices: Vec<_> = slices.filter(|slice| manifest.slices.contains_key(slice)).collect();
+            let slices: Vec<_> =
+                slices.filter(|slice| manifest.slices.contains_key(slice)).collect();
             let epochs = EpochRange::from_stats(&table.stats);
             manifest.add(*file, &slices, *columns, epochs, Place::Newest)?;
         }

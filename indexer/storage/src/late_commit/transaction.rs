@@ -227,7 +227,9 @@ impl OpenTransaction {
         let is_whole = (state.place, state.digest) == (marker.place, marker.digest);
         match &state.parts {
             Ok(parts) if is_whole => Ok(parts.clone()),
-            Ok(_) => Err(gap(self.id, state.place, format!("and it was committed at {}", marker.place))),
+            Ok(_) => {
+                Err(gap(self.id, state.place, format!("and it was committed at {}", marker.place)))
+            }
             Err(why) => Err(gap(self.id, state.place, format!("but were given up ({why:?})"))),
         }
     }
