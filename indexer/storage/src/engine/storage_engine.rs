@@ -33,7 +33,7 @@ use crate::log_record::Record;
 use crate::maintain::compaction::compact_everything;
 use crate::maintain::flush::flush;
 use crate::maintain::release::release_log;
-use crate::maintain::upkeep::{after_epoch, wait_for_room};
+use crate::maintain::upkeep::{after_commits, after_epoch, wait_for_room};
 use crate::manifest::index_manifest::IndexManifest;
 use crate::node::context::EngineContext;
 use crate::node::durability::{counters, wait_durable};
@@ -211,7 +211,10 @@ impl SliceStore for StorageEngine {
         let lsn = self.log_epoch(&batch).await?;
         let state = Arc::clone(&context.state);
         context.env.blocking(move || apply_epoch(&state, &batch, lsn)).await?;
-        self.late_commit.entered(bucket, &commits);
+        if !commits.is_empty() {
+            self.late_commit.entered(bucket, &commits);
+            after_commits(context);
+        }
         after_epoch(context, bucket);
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use proto::env::Env;
+use proto::env::{Env, sim};
 use proto::model::ids::{Epoch, Seqno, SliceNo, TransactionId, TransactionPlace, VbucketId};
 use proto::rpc::mutation::{BodiesDigest, CommitMarker, CommitRange};
 use proto::rpc::scan::KeyRange;
@@ -96,6 +96,27 @@ async fn send(store: &StorageEngine) -> BodiesDigest {
         store.late_commit().bodies(BUCKET, &message).unwrap();
     }
     digest
+}
+
+/// Nothing else makes them shorter if little is written otherwise.
+#[tokio::test]
+async fn lists_stay_short_however_many_commits_come() {
+    let (env, _, _) = sim::world(1);
+    let store = built(&env, StoreOptions::default(), Grouping::Together).await;
+    for n in 2..60 {
+        let message = bodies(n, 0, 50, body_of(0..50, n % 3));
+        let digest = BodiesDigest::default().with_bodies(&message);
+        store.late_commit().bodies(BUCKET, &message).unwrap();
+        let (transaction, place) = (TransactionId(n), TransactionPlace(50));
+        let marker = CommitMarker { transaction, place, digest, ranges: Vec::new() };
+        store.late_commit().keep_committed(BUCKET, &marker).unwrap();
+        let batch = EpochBatch { commits: vec![marker], ..large_epoch(n, Default::default()) };
+        store.apply(batch).await.unwrap();
+    }
+    for index in store.context.state.indexes() {
+        let longest = index.longest_list.load(Ordering::Relaxed);
+        assert!(longest < 16, "{longest} fragments");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
