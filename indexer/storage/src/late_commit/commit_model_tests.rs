@@ -160,12 +160,14 @@ impl Model {
             _ => {}
         }
         let ended: Vec<_> = batch.commits.iter().map(|marker| marker.transaction).collect();
+        let struck = self.fs.struck().failed;
         let applied = self.store().apply(batch).await;
+        // It may have struck a compaction behind the commit.
+        self.has_failed |= self.fs.struck().failed > struck;
         if self.fs.is_crashed() {
             self.reopen(dice.roll(2) == 0).await;
         } else if let Err(error) = applied {
             self.fs.forget_faults();
-            self.has_failed = true;
             // Indexes that have the epoch already do not show it.
             for index in [BY_ID, BY_EXPR] {
                 let snapshot = self.store().snapshot(index, Epoch(n - 1)).unwrap();
