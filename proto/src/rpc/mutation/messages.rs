@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::bodies::TransactionBodies;
 use super::commit_marker::CommitMarker;
 use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, EpochMark, Position};
@@ -30,20 +31,6 @@ pub struct Frame {
     /// Its last seqno, which becomes the node's watermark.
     pub to: Seqno,
     /// Packed key-versions, seqnos relative to `from`.
-    pub body: Bytes,
-}
-
-/// Changes of documents that a transaction has made and not committed, for one node. Nobody but the transaction sees them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TransactionBodies {
-    /// The transaction.
-    pub transaction: TransactionId,
-    /// The place before the first change. The node's place in the transaction must stand here; zero begins the transaction anew, and
-    /// the node forgets what it had of it.
-    pub from: TransactionPlace,
-    /// The place of the last change, which becomes the node's place. The range has gaps where changes were rolled back.
-    pub to: TransactionPlace,
-    /// Packed key-versions, whose seqnos are places relative to `from`.
     pub body: Bytes,
 }
 
@@ -134,13 +121,6 @@ const POSITION_BYTES: usize = 16;
 const INDEX_BYTES: usize = 2 << 10;
 
 impl Frame {
-    /// Bytes in memory, about.
-    pub fn bytes(&self) -> usize {
-        self.body.len() + FRAME_BYTES
-    }
-}
-
-impl TransactionBodies {
     /// Bytes in memory, about.
     pub fn bytes(&self) -> usize {
         self.body.len() + FRAME_BYTES
