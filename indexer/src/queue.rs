@@ -121,11 +121,8 @@ impl MutationQueue {
         let is_reached = |marker: &CommitMarker| {
             marker.ranges.iter().any(|range| cut.get(range.vbucket).seqno > range.after)
         };
-        let mut reached = Vec::new();
-        while let Some(marker) = self.commits.pop_front_if(|marker| is_reached(marker)) {
-            reached.push(marker);
-        }
-        reached
+        let reached = self.commits.iter().take_while(|marker| is_reached(marker)).count();
+        self.commits.drain(..reached).collect()
     }
 
     /// Adds a stability timestamp; one that is not newer than the last is ignored. Waiting timestamps that the new one does not

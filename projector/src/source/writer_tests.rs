@@ -177,7 +177,8 @@ fn commit_job(
     };
     transactions.write(&world.bucket.info, request, &limits, now).expect("written");
     let at = (TransactionId(id), TransactionPlace(1));
-    let committing = transactions.commit(at, snapshot, now).expect("open").expect("changes");
+    let committing =
+        transactions.commit(at, snapshot, (now, u64::MAX)).expect("open").expect("changes");
     let (reply, answer) = oneshot::channel();
     (Job { bytes: 1, work: Work::Commit(Box::new(committing), reply), room: None }, answer)
 }

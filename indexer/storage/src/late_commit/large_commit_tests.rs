@@ -1,4 +1,8 @@
 //! A commit that is larger than the memory of its node.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a thread of the test looks at the memory all the time"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
