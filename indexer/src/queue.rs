@@ -4,13 +4,17 @@
 //! A frame is accepted only at the vbucket's watermark. An older one is ignored; a newer one means a hole, and the caller opens
 //! a new stream from the watermarks. Epochs are applied in order, each when the watermarks cover its cut, so that vbuckets
 //! and slices without changes advance with the others.
+//!
+//! The mutations of a large commit are not in the frames that cover them: a marker stands for them, and the late-commit store has
+//! them. A marker goes with the first epoch that reaches its seqnos, as a whole. Frames that a marker has emptied are worth nothing
+//! without it, so a queue that has markers does not outlive its stream.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{Epoch, Seqno, VbucketId};
 use proto::plant::{self, Plant};
-use proto::rpc::mutation::Frame;
+use proto::rpc::mutation::{CommitMarker, Frame};
 
 use storage::{EpochBatch, Piece};
 
@@ -24,6 +28,8 @@ pub struct MutationQueue {
     staged: BTreeMap<VbucketId, VecDeque<Frame>>,
     staged_bytes: usize,
     epochs: VecDeque<EpochMark>,
+    /// Commits that wait for their epoch, in the order of the log.
+    commits: VecDeque<CommitMarker>,
 }
 
 /// A hole: a frame begins behind the watermark.
@@ -47,6 +53,7 @@ impl MutationQueue {
             staged: BTreeMap::new(),
             staged_bytes: 0,
             epochs: VecDeque::new(),
+            commits: VecDeque::new(),
         }
     }
 
@@ -99,6 +106,25 @@ impl MutationQueue {
         Ok(())
     }
 
+    /// Adds the marker of a commit, whose frames come behind it.
+    pub fn commit(&mut self, marker: CommitMarker) {
+        self.commits.push_back(marker);
+    }
+
+    /// True if a commit waits for its epoch.
+    pub fn has_commits(&self) -> bool {
+        !self.commits.is_empty()
+    }
+
+    /// The waiting commits that an epoch of this cut has.
+    fn commits_of(&mut self, cut: &Cut) -> Vec<CommitMarker> {
+        let is_reached = |marker: &CommitMarker| {
+            marker.ranges.iter().any(|range| cut.get(range.vbucket).seqno > range.after)
+        };
+        let reached = self.commits.iter().take_while(|marker| is_reached(marker)).count();
+        self.commits.drain(..reached).collect()
+    }
+
     /// Adds a stability timestamp; one that is not newer than the last is ignored. Waiting timestamps that the new one does not
     /// follow are removed: a rollback undid them before they were applied, and a mutation that they wait for may be lost.
     pub fn epoch(&mut self, mark: EpochMark) {
@@ -144,7 +170,8 @@ impl MutationQueue {
         self.staged.retain(|_, frames| !frames.is_empty());
         self.applied_cut = Cut::clone(&mark.cut);
         self.applied = mark.epoch;
-        Some(EpochBatch { mark, pieces })
+        let commits = self.commits_of(&mark.cut);
+        Some(EpochBatch { mark, pieces, commits })
     }
 }
 
@@ -152,7 +179,8 @@ impl MutationQueue {
 mod tests {
     use std::sync::Arc;
 
-    use proto::model::ids::{BucketId, Vbuuid};
+    use proto::model::ids::{BucketId, TransactionId, TransactionPlace, Vbuuid};
+    use proto::rpc::mutation::{BodiesDigest, CommitRange};
 
     use super::*;
 
@@ -212,6 +240,37 @@ mod tests {
         queue.epoch(mark(2, [1, 0]));
         assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(3)));
         assert!(queue.next_ready().is_none(), "an older epoch does not come after a newer one");
+    }
+
+    #[test]
+    fn a_commit_goes_with_the_first_epoch_that_reaches_it() {
+        let range = |vbucket, after, to| CommitRange {
+            vbucket: VbucketId(vbucket),
+            after: Seqno(after),
+            to: Seqno(to),
+        };
+        let marker = |n: u64, ranges: &[CommitRange]| CommitMarker {
+            transaction: TransactionId(n),
+            place: TransactionPlace(1),
+            digest: BodiesDigest::default(),
+            ranges: ranges.to_vec(),
+        };
+        let mut queue = MutationQueue::new(Cut::zero(2), Epoch(0));
+        queue.frame(frame(0, 0, 2)).unwrap();
+        queue.commit(marker(1, &[range(0, 2, 5), range(1, 0, 3)]));
+        queue.commit(marker(2, &[range(1, 3, 4)]));
+        let empty = |frame: Frame| Frame { body: Default::default(), ..frame };
+        queue.frame(empty(frame(0, 2, 5))).unwrap();
+        queue.frame(empty(frame(1, 0, 4))).unwrap();
+        let mut commits_at = |epoch, seqnos| {
+            queue.epoch(mark(epoch, seqnos));
+            let batch = queue.next_ready().expect("covered");
+            batch.commits.iter().map(|marker| marker.transaction.0).collect::<Vec<_>>()
+        };
+        assert_eq!(commits_at(1, [2, 0]), [0; 0]);
+        assert_eq!(commits_at(2, [5, 3]), [1]);
+        assert_eq!(commits_at(3, [5, 4]), [2]);
+        assert!(!queue.has_commits());
     }
 
     #[test]

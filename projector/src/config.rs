@@ -11,6 +11,9 @@ use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 /// Memory of all open transactions by default.
 const TRANSACTIONS_BYTES_MAX: usize = 256 << 20;
 
+/// A smaller commit is cheaper as one table in memory: each index flushes for a large one, and writes a few files.
+const LARGE_COMMIT_CHANGES: u64 = 100_001;
+
 /// The part of the memory of all transactions that one may take: a quarter is left to the others.
 fn share_of_one(bytes: usize) -> usize {
     bytes / 4 * 3
@@ -36,6 +39,8 @@ pub struct Config {
     pub copied_transaction_bytes_max: usize,
     /// The limit of the changes of all open transactions, in bytes: they are in memory.
     pub transactions_bytes_max: usize,
+    /// Documents that a large commit changes at least: its changes enter the indexes from where they wait as bodies.
+    pub large_commit_changes: u64,
     /// The limit of open transactions of a bucket.
     pub transactions_max: usize,
     /// The time after which a transaction for which nobody asks is rolled back.
@@ -68,6 +73,7 @@ impl Config {
             transaction_bytes_max: share_of_one(TRANSACTIONS_BYTES_MAX),
             copied_transaction_bytes_max: 16 << 20,
             transactions_bytes_max: TRANSACTIONS_BYTES_MAX,
+            large_commit_changes: LARGE_COMMIT_CHANGES,
             // As many as there may be sessions.
             transactions_max: 1000,
             transaction_kept: Duration::from_millis(TRANSACTION_KEPT_MS),

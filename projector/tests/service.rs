@@ -1,5 +1,7 @@
 //! The projector's service interface.
 
+#[path = "service/commit_markers.rs"]
+mod commit_markers;
 mod common;
 #[path = "service/copies.rs"]
 mod copies;

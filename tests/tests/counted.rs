@@ -220,6 +220,8 @@ impl Counted {
             indexers: 3,
             log_bytes_max: None,
             scans_max: None,
+            memory_bytes: None,
+            large_commit_changes: None,
             recovery: Default::default(),
         };
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");

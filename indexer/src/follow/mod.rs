@@ -35,6 +35,8 @@ mod abandoned_tests;
 #[cfg(test)]
 mod cluster;
 #[cfg(test)]
+mod commit_marker_tests;
+#[cfg(test)]
 mod failing_store_tests;
 #[cfg(test)]
 mod played;

@@ -243,7 +243,10 @@ pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     store.begin_backfill(INDEX).await.unwrap();
     store.backfill(INDEX, documents(0, to)).await.unwrap();
     let mark = mark(1, 0, cut([to, 0]));
-    store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await.unwrap();
+    store
+        .apply(EpochBatch { mark: mark.clone(), pieces: Vec::new(), commits: Vec::new() })
+        .await
+        .unwrap();
     store.finish_build(INDEX, &mark).await.unwrap();
     let shown = store.snapshot(INDEX, Epoch(1)).unwrap();
     SLICES.map(|slice| shown.checksum(slice.slice).unwrap()).to_vec()

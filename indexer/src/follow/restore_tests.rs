@@ -193,7 +193,7 @@ async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) ->
         let (base, after, body) = (Seqno(from), Seqno(from), documents(from, to - from));
         let pieces = vec![Piece { body, base, after, to: Seqno(to) }];
         let mark = mark(epoch, epoch - 1, cut([to, 0]));
-        store.apply(EpochBatch { mark: mark.clone(), pieces }).await.unwrap();
+        store.apply(EpochBatch { mark: mark.clone(), pieces, commits: Vec::new() }).await.unwrap();
         if epoch == 1 {
             store.finish_build(INDEX, &mark).await.unwrap();
         }

@@ -10,7 +10,7 @@ use proto::model::cut::Cut;
 use proto::model::ids::BucketId;
 use proto::model::index::IndexInfo;
 use proto::rpc::api::ResultStream;
-use proto::rpc::mutation::{StreamMessage, SubscribeRequest};
+use proto::rpc::mutation::{CommitMarker, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
@@ -92,6 +92,10 @@ impl Follower {
         self.resync_unplaced();
         self.drop_stale_rebuilds().await?;
         self.history = None;
+        if self.queue.as_ref().is_some_and(MutationQueue::has_commits) {
+            // The transactions go with their stream. The next one brings their commits as mutations, from the applied cut on.
+            self.forget_received();
+        }
         if let Some(queue) = &mut self.queue {
             queue.forget_epochs();
         }
@@ -203,6 +207,7 @@ impl Follower {
             StreamMessage::TransactionBack { transaction, to } => {
                 self.transactions.back_to(transaction, to).await?;
             }
+            StreamMessage::Committed(marker) => self.committed(marker)?,
             StreamMessage::TransactionsEnded(ended) => self.transactions.end(&ended),
             StreamMessage::StreamBegin { vbucket, .. }
             | StreamMessage::StreamEnd { vbucket, .. } => {
@@ -210,6 +215,18 @@ impl Follower {
                 return Err(Error::unavailable(format!("vbucket {vbucket} has another owner now")));
             }
         }
+        Ok(())
+    }
+
+    /// Takes the marker of a commit, if the node has all of the transaction. Otherwise another stream brings its mutations. So it does
+    /// during a resync, whose corrections go before all mutations.
+    fn committed(&mut self, marker: CommitMarker) -> Result<()> {
+        if self.resync.is_some() {
+            let text = format!("bucket {}: a commit during a resync", self.bucket);
+            return Err(Error::new(ErrorCode::DropData, text));
+        }
+        self.transactions.keep_committed(&marker)?;
+        self.queue()?.commit(marker);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use proto::Result;
 use proto::env::Env;
 use proto::model::ids::{BucketId, LocalIndexId, SliceNo, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
-use proto::rpc::mutation::TransactionBodies;
+use proto::rpc::mutation::{CommitMarker, TransactionBodies};
 use storage::LateCommitStore;
 
 use crate::context::NodeContext;
@@ -59,6 +59,11 @@ impl OpenTransactions {
         let (store, bucket) = (Arc::clone(&self.store), self.bucket);
         // The rest of the transaction is written anew, and may be large.
         self.env.blocking(move || store.back_to(bucket, id, to)).await
+    }
+
+    /// Keeps a transaction that was committed until its epoch is applied. `DropData` unless the node has all of it.
+    pub(super) fn keep_committed(&self, marker: &CommitMarker) -> Result<()> {
+        self.store.keep_committed(self.bucket, marker)
     }
 
     /// Drops transactions that have ended.

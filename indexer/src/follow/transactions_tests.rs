@@ -17,12 +17,12 @@ use super::cluster::{BUCKET, node};
 use super::played::{INDEX, SLICES, Script, cut, documents, fresh, history, index, mark, shown};
 use crate::{Config, Indexer};
 
-const NODE: NodeId = NodeId(7);
+pub(super) const NODE: NodeId = NodeId(7);
 /// Documents at epoch 1: those behind seqno 0.
 const DOCUMENTS: u64 = 10;
 
 /// Changes of a transaction: the documents behind seqno 8, two of which are there at epoch 1.
-fn bodies(transaction: u64, from: u64, to: u64) -> StreamMessage {
+pub(super) fn bodies(transaction: u64, from: u64, to: u64) -> StreamMessage {
     let body = documents(8 + from, to - from);
     let (from, to) = (TransactionPlace(from), TransactionPlace(to));
     let transaction = TransactionId(transaction);
@@ -69,7 +69,7 @@ async fn rows(indexer: &Indexer, scan: ShardScan) -> Result<u32> {
     }
 }
 
-async fn started(dir: &tempfile::TempDir) -> (Script, Indexer) {
+pub(super) async fn started(dir: &tempfile::TempDir) -> (Script, Indexer) {
     started_with(dir, StoreOptions::default()).await
 }
 

@@ -65,7 +65,7 @@ fn epoch(epoch: u64, documents: std::ops::Range<u64>, written: bool) -> EpochBat
     }
     let base = Seqno((epoch - 1) * DOCUMENTS);
     let piece = Piece { body: writer.finish(), base, after: base, to: Seqno(epoch * DOCUMENTS) };
-    EpochBatch { mark: mark(epoch), pieces: vec![piece] }
+    EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() }
 }
 
 /// A store with a readable index, empty at epoch 1, all documents at epoch 2.

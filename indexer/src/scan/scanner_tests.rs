@@ -73,7 +73,7 @@ fn mark(epoch: u64, seqno: u64) -> EpochMark {
 
 fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
     let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
-    EpochBatch { mark: mark(epoch, to), pieces: vec![piece] }
+    EpochBatch { mark: mark(epoch, to), pieces: vec![piece], commits: Vec::new() }
 }
 
 /// A store with an index that shows epoch 1.
@@ -250,7 +250,10 @@ async fn with_ends(dir: &tempfile::TempDir, descending: bool) -> StorageEngine {
     }
     let piece =
         Piece { body: writer.finish(), base: Seqno(3000), after: Seqno(3000), to: Seqno(6000) };
-    store.apply(EpochBatch { mark: mark(2, 6000), pieces: vec![piece] }).await.unwrap();
+    store
+        .apply(EpochBatch { mark: mark(2, 6000), pieces: vec![piece], commits: Vec::new() })
+        .await
+        .unwrap();
     store
 }
 
@@ -367,7 +370,10 @@ async fn a_scan_that_is_parked_between_two_slices_shows_an_entry_once() {
     }
     let piece =
         Piece { body: writer.finish(), base: Seqno(6000), after: Seqno(6000), to: Seqno(7000) };
-    store.apply(EpochBatch { mark: mark(3, 7000), pieces: vec![piece] }).await.unwrap();
+    store
+        .apply(EpochBatch { mark: mark(3, 7000), pieces: vec![piece], commits: Vec::new() })
+        .await
+        .unwrap();
     let both = vec![SliceNo(0), SliceNo(1)];
     let filter = Expr::IsNull { expr: Box::new(Expr::Column(0)), negated: true };
     for (reverse, filter, rows) in

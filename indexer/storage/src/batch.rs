@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use proto::model::cut::EpochMark;
 use proto::model::ids::Seqno;
+use proto::rpc::mutation::CommitMarker;
 
 /// All changes of one epoch on this node.
 #[derive(Clone, Debug)]
@@ -11,6 +12,9 @@ pub struct EpochBatch {
     pub mark: EpochMark,
     /// The mutations of the epoch, in the order of their seqnos within each vbucket.
     pub pieces: Vec<Piece>,
+    /// The commits of the epoch whose mutations are in the late-commit store instead, in the order of the log. The commit log does not
+    /// have them: before the epoch is logged, the fragments have what they have changed.
+    pub commits: Vec<CommitMarker>,
 }
 
 /// Packed key-versions of one vbucket; only the seqnos in `(after, to]` count.

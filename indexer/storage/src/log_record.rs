@@ -39,7 +39,7 @@ impl Record {
     /// Encodes the record.
     pub fn encode(&self) -> Result<Vec<u8>> {
         match self {
-            Self::Epoch(EpochBatch { mark, pieces }) => {
+            Self::Epoch(EpochBatch { mark, pieces, .. }) => {
                 let of =
                     |piece: &Piece| (piece.base, piece.after, piece.to, piece.body.len() as u64);
                 let header =
@@ -73,7 +73,7 @@ impl Record {
                     rest = tail;
                     read.push(Piece { body: Bytes::copy_from_slice(body), base, after, to });
                 }
-                Ok(Self::Epoch(EpochBatch { mark, pieces: read }))
+                Ok(Self::Epoch(EpochBatch { mark, pieces: read, commits: Vec::new() }))
             }
             TRUNCATE => postcard::from_bytes(header)
                 .map(|(mark, to)| Self::Truncate(mark, to))

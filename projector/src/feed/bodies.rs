@@ -6,19 +6,23 @@
 //! from place zero.
 //!
 //! Changes that were read are sent before anything later is read. So a rollback follows the changes that it takes back.
+//!
+//! A transaction that ends by a large commit is sent to its end if the stream still comes to the commit (`markers`).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use proto::Result;
 use proto::expr::Fields;
-use proto::model::ids::{NodeId, TransactionPlace};
+use proto::model::ids::{NodeId, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
-use proto::rpc::mutation::{KeyVersionsWriter, StreamMessage, TransactionBodies};
+use proto::rpc::mutation::{BodiesDigest, KeyVersionsWriter, StreamMessage, TransactionBodies};
 
 use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
+use super::markers::{Markers, Sent};
 use crate::keys::{KeyMaker, LeftOutCounters};
 use crate::source::Mutation;
+use crate::source::large_commits::LargeCommit;
 use crate::transactions::open::Transactions;
 use crate::transactions::reader::{NewChanges, News, TransactionReader};
 
@@ -31,6 +35,8 @@ pub(super) struct Bodies {
     reader: TransactionReader,
     /// Changes that were read and are not sent yet.
     unsent: VecDeque<NewChanges>,
+    /// The digests of what was sent, by transaction.
+    digests: BTreeMap<TransactionId, BodiesDigest>,
     /// True if the last message cost too much for the stream's own thread.
     is_costly: bool,
     /// Documents are counted when they are committed.
@@ -60,9 +66,41 @@ impl Bodies {
         }
         let News { ended, backs, changes } = self.reader.next(transactions, READ_BYTES);
         self.unsent = changes.into();
+        for id in &ended {
+            self.digests.remove(id);
+        }
+        for (id, to) in &backs {
+            let digest = self.digests.entry(*id).or_default();
+            *digest = digest.with_back(*to);
+        }
         let ended = (!ended.is_empty()).then_some(StreamMessage::TransactionsEnded(ended));
         let back = |(transaction, to)| StreamMessage::TransactionBack { transaction, to };
         ended.into_iter().chain(backs.into_iter().map(back)).collect()
+    }
+
+    /// The message about transactions that have ended and that no marker awaits any more.
+    pub fn let_go(&mut self, markers: &Markers) -> Option<StreamMessage> {
+        if !self.unsent.is_empty() {
+            return None;
+        }
+        let gone = self.reader.let_go(|id, number| markers.awaits(id, number));
+        for id in &gone {
+            self.digests.remove(id);
+        }
+        (!gone.is_empty()).then_some(StreamMessage::TransactionsEnded(gone))
+    }
+
+    /// How much of a commit was sent.
+    pub fn sent(&self, commit: &LargeCommit) -> Sent {
+        let LargeCommit { transaction, number, place, .. } = commit;
+        let Some(read_to) = self.reader.place_of(*transaction, *number) else {
+            return Sent::Lost;
+        };
+        let is_unsent = self.unsent.iter().any(|changes| changes.transaction == *transaction);
+        match self.digests.get(transaction) {
+            Some(digest) if read_to == *place && !is_unsent => Sent::Whole(*digest),
+            _ => Sent::Partly,
+        }
     }
 
     /// The next message; `None` if there is nothing to send. It is packed here while the expressions of the indexes are cheap, up to
@@ -91,7 +129,12 @@ impl Bodies {
         }
         self.unsent = unsent;
         self.is_costly = spent >= inline_cost;
-        packed.map(|packed| Some(StreamMessage::Bodies(packed)))
+        let packed = packed?;
+        for bodies in &packed {
+            let digest = self.digests.entry(bodies.transaction).or_default();
+            *digest = digest.with_bodies(bodies);
+        }
+        Ok(Some(StreamMessage::Bodies(packed)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Packs mutations into frames.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::expr::Fields;
@@ -23,6 +23,8 @@ pub(super) struct Packing {
     pub indexes: Vec<Arc<IndexInfo>>,
     pub fields: Arc<Fields>,
     pub logs: Arc<FailoverLogs>,
+    /// Mutations before which the stream stops: the first ones of large commits.
+    pub stops: BTreeSet<(VbucketId, Seqno)>,
 }
 
 impl Packing {
@@ -40,46 +42,59 @@ impl Packing {
             fields: &self.fields,
             spent: Default::default(),
         };
-        let frames = frames(&maker, &self.indexes, batch, place, &self.logs, cost_max);
+        let frames = self.frames(&maker, batch, place, cost_max);
         (frames, maker.spent.get())
     }
-}
-
-/// Packs a batch into one frame per vbucket, from the stream's position on, until a message is full or the expressions of
-/// the indexes have cost `cost_max`. An index may have many entries for a small document, and a costly expression.
-fn frames(
-    maker: &KeyMaker<'_>,
-    indexes: &[Arc<IndexInfo>],
-    batch: &mut std::vec::IntoIter<Arc<Mutation>>,
-    (at, vbuckets): (&Cut, &VbucketSet),
-    logs: &FailoverLogs,
-    cost_max: u64,
-) -> Result<Vec<Frame>> {
-    let mut open: BTreeMap<VbucketId, (Seqno, Seqno, KeyVersionsWriter)> = BTreeMap::new();
-    let mut bytes = 0;
-    while bytes < MESSAGE_BYTES
-        && maker.spent.get() < cost_max
-        && let Some(mutation) = batch.next()
-    {
-        let from = at.get(mutation.vbucket).seqno;
-        // The head also has mutations of vbuckets that were owned before, or that the stream no longer carries.
-        if !vbuckets.contains(mutation.vbucket) || mutation.seqno <= from {
-            continue;
+    /// Packs a batch into one frame per vbucket, from the stream's position on, until a message is full or the expressions of
+    /// the indexes have cost `cost_max`. An index may have many entries for a small document, and a costly expression.
+    fn frames(
+        &self,
+        maker: &KeyMaker<'_>,
+        batch: &mut std::vec::IntoIter<Arc<Mutation>>,
+        (at, vbuckets): (&Cut, &VbucketSet),
+        cost_max: u64,
+    ) -> Result<Vec<Frame>> {
+        let mut open: BTreeMap<VbucketId, (Seqno, Seqno, KeyVersionsWriter)> = BTreeMap::new();
+        let mut bytes = 0;
+        while bytes < MESSAGE_BYTES
+            && maker.spent.get() < cost_max
+            && let Some(mutation) = self.take(batch, at)
+        {
+            let from = at.get(mutation.vbucket).seqno;
+            // The head also has mutations of vbuckets that were owned before, or that the stream no longer carries.
+            if !vbuckets.contains(mutation.vbucket) || mutation.seqno <= from {
+                continue;
+            }
+            let (from, to, writer) =
+                open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
+            if mutation.seqno.0 != to.0 + 1 {
+                let what =
+                    format!("another projector owned vbucket {} meanwhile", mutation.vbucket);
+                return Err(Error::unavailable(what));
+            }
+            *to = mutation.seqno;
+            let before = writer.len();
+            maker.mutation(&self.indexes, &mutation, mutation.seqno.0 - from.0, writer)?;
+            bytes += writer.len() - before;
         }
-        let (from, to, writer) =
-            open.entry(mutation.vbucket).or_insert((from, from, KeyVersionsWriter::default()));
-        if mutation.seqno.0 != to.0 + 1 {
-            let what = format!("another projector owned vbucket {} meanwhile", mutation.vbucket);
-            return Err(Error::unavailable(what));
-        }
-        *to = mutation.seqno;
-        let before = writer.len();
-        maker.mutation(indexes, &mutation, mutation.seqno.0 - from.0, writer)?;
-        bytes += writer.len() - before;
+        let frames = open.into_iter().map(|(vbucket, (from, to, mut writer))| {
+            let vbuuid = self.logs.branch_of(vbucket, to);
+            Frame { vbucket, vbuuid, from, to, body: writer.finish() }
+        });
+        Ok(frames.collect())
     }
-    let frames = open.into_iter().map(|(vbucket, (from, to, mut writer))| {
-        let vbuuid = logs.branch_of(vbucket, to);
-        Frame { vbucket, vbuuid, from, to, body: writer.finish() }
-    });
-    Ok(frames.collect())
+
+    /// The next mutation, unless the stream stops before it.
+    fn take(
+        &self,
+        batch: &mut std::vec::IntoIter<Arc<Mutation>>,
+        at: &Cut,
+    ) -> Option<Arc<Mutation>> {
+        let next = batch.as_slice().first().filter(|_| !self.stops.is_empty());
+        let is_stop = next.is_some_and(|next| {
+            let is_ahead = next.seqno > at.get(next.vbucket).seqno;
+            is_ahead && self.stops.contains(&(next.vbucket, next.seqno))
+        });
+        if is_stop { None } else { batch.next() }
+    }
 }

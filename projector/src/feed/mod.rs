@@ -8,6 +8,7 @@ mod frames;
 mod frames_ahead;
 mod indexes;
 mod log_reader;
+mod markers;
 mod reader;
 mod stream;
 mod task_stream;

@@ -11,7 +11,8 @@
 //! A few mutations are not sent at once: they gather for [`GATHER`], because no node needs them before a timestamp covers them, and a
 //! frame for each small write would cost more than the write. A timestamp sends them on their way at once.
 //!
-//! The changes of open transactions go beside the frames (`bodies`).
+//! The changes of open transactions go beside the frames (`bodies`). If a large commit needs no mutations, because the node has them so,
+//! a marker stands for them (`markers`).
 //!
 //! One task per stream writes into a channel that is bounded in bytes and waits there for its reader. A slow reader
 //! delays nobody else: the head moves on, and the stream then reads the log. The bytes of frames beyond the last
@@ -38,6 +39,7 @@ use super::frames::Packing;
 use super::frames_ahead::FramesAhead;
 use super::indexes::{IndexChanges, StreamIndexes};
 use super::log_reader;
+use super::markers::{self, Markers};
 use super::reader::{ReadFrom, Reader};
 use crate::source::Mutation;
 use crate::source::bucket::{Bucket, JoinedAt};
@@ -86,6 +88,7 @@ pub struct MaintenanceStream {
     last_epoch: Epoch,
     ahead: FramesAhead,
     bodies: Bodies,
+    markers: Markers,
 }
 
 /// The reason why a stream ends.
@@ -161,6 +164,7 @@ impl MaintenanceStream {
             last_epoch,
             ahead: FramesAhead::new(announced),
             bodies: Bodies::default(),
+            markers: Markers::default(),
         })
     }
 
@@ -289,7 +293,7 @@ impl MaintenanceStream {
     }
 
     async fn send_index_changes(&mut self) -> Sent<()> {
-        if !self.indexes.is_older_than(&self.catalog) {
+        if !self.indexes.is_older_than(&self.catalog) || self.markers.is_passing() {
             return Ok(());
         }
         let IndexChanges { left, joined } = self.indexes.follow(&mut self.catalog);
@@ -326,8 +330,11 @@ impl MaintenanceStream {
     /// Sends what is new of open transactions, one message of their changes; false if there is nothing.
     async fn send_bodies(&mut self) -> Sent<bool> {
         let about = self.bodies.read(&self.bucket.transactions);
-        let has_news = !about.is_empty();
-        for message in about {
+        // Only now: what has ended by a commit is published.
+        self.markers.follow(&self.bucket, &self.at);
+        let gone = self.bodies.let_go(&self.markers);
+        let has_news = !about.is_empty() || gone.is_some();
+        for message in about.into_iter().chain(gone) {
             self.send(message).await?;
         }
         let receiver = || Receiver {
@@ -345,8 +352,11 @@ impl MaintenanceStream {
 
     /// Sends the next frames; false if there are none.
     async fn send_frames(&mut self) -> Sent<bool> {
+        let has_passed = self.pass_commits().await?;
         if self.batch.as_slice().is_empty() {
             self.batch = self.reader.next(&self.at, &self.vbuckets).await?.into_iter();
+            // A commit whose mutations were read is published.
+            self.markers.follow(&self.bucket, &self.at);
             let bytes: usize = self.batch.as_slice().iter().map(|m| m.bytes()).sum();
             if bytes > 0 {
                 // Only behind few mutations nothing is left to read. A stream that waited behind others would miss the rest.
@@ -356,13 +366,58 @@ impl MaintenanceStream {
             }
         }
         if self.batch.as_slice().is_empty() {
-            return Ok(false);
+            return Ok(has_passed);
         }
         // These checks come after the read. So no mutation or label is from a lost history, and a vbucket that was
         // taken over meanwhile is complete.
         self.send_vbucket_changes().await?;
         self.send_history().await?;
+        let before = self.batch.len();
         let frames = self.next_frames().await?;
+        // The stream may stand before a commit.
+        let goes_on = self.batch.len() < before;
+        self.send_all_of(frames).await?;
+        self.send_ends().await?;
+        Ok(goes_on || has_passed)
+    }
+
+    /// Decides on the large commits that the stream has come to, and passes the mutations of those that it has marked; false if it has
+    /// passed none.
+    async fn pass_commits(&mut self) -> Sent<bool> {
+        if self.markers.is_empty() {
+            return Ok(false);
+        }
+        self.send_vbucket_changes().await?;
+        self.send_history().await?;
+        while let Some(commit) = self.markers.undecided(&self.at) {
+            match self.bodies.sent(&commit) {
+                markers::Sent::Whole(digest) => {
+                    let marker = self.markers.mark(&commit, digest);
+                    self.send(StreamMessage::Committed(marker)).await?;
+                }
+                markers::Sent::Partly => break,
+                markers::Sent::Lost => self.markers.send_mutations(&commit),
+            }
+        }
+        let mut has_passed = false;
+        loop {
+            let logs = self.logs.clone().unwrap_or_default();
+            let empty = |(vbucket, from, to)| {
+                let vbuuid = logs.branch_of(vbucket, to);
+                Frame { vbucket, vbuuid, from, to, body: Default::default() }
+            };
+            let frames: Vec<_> = self.markers.to_pass(&self.at).into_iter().map(empty).collect();
+            if frames.is_empty() {
+                break;
+            }
+            self.send_all_of(frames).await?;
+            has_passed = true;
+        }
+        self.markers.forget_passed(&self.at);
+        Ok(has_passed)
+    }
+
+    async fn send_all_of(&mut self, frames: Vec<Frame>) -> Sent<()> {
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             self.at.set(frame.vbucket, position);
@@ -371,8 +426,7 @@ impl MaintenanceStream {
         if !frames.is_empty() {
             self.send(StreamMessage::Frames(frames)).await?;
         }
-        self.send_ends().await?;
-        Ok(true)
+        Ok(())
     }
 
     /// Packs the next frames of the batch: here while the expressions of the indexes are cheap, else on a blocking thread.
@@ -383,6 +437,7 @@ impl MaintenanceStream {
             indexes: self.indexes.all(),
             fields: self.indexes.fields(),
             logs: self.logs.clone().unwrap_or_default(),
+            stops: self.markers.stops(),
         };
         let mut batch = std::mem::take(&mut self.batch);
         let (frames, spent);

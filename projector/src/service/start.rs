@@ -61,9 +61,13 @@ impl Service {
             Box::new(move |bucket| changed_buckets.add(bucket))
         };
         let failed = Arc::new(Notify::new());
-        let (store_of, failed_of) = (Arc::clone(&store), Arc::clone(&failed));
-        let showing = Mutex::default();
-        let writer = Writer { store: store_of, failed: failed_of, showing, on_change };
+        let writer = Writer {
+            store: Arc::clone(&store),
+            failed: Arc::clone(&failed),
+            showing: Mutex::default(),
+            large_commit_changes: config.large_commit_changes,
+            on_change,
+        };
         let projector = Arc::new(Projector {
             streams: Arc::new(StreamContext {
                 env: env.clone(),

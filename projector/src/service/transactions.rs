@@ -114,7 +114,9 @@ impl Projector {
             Err(error) => (None, Some(error)),
         };
         let of = Arc::clone(&bucket.transactions);
-        let begin = move || of.commit((transaction, place), snapshot, Instant::now());
+        let large_changes = self.config.large_commit_changes;
+        let begin =
+            move || of.commit((transaction, place), snapshot, (Instant::now(), large_changes));
         let committing = match place.0 > INLINE_CHANGES_MAX {
             true => self.env.blocking(begin).await,
             false => begin(),

@@ -25,6 +25,7 @@ use super::backlog::Unpublished;
 use super::gate::Gate;
 use super::head::{Head, HeadPosition};
 use super::joint::JointState;
+use super::large_commits::{LargeCommit, LargeCommits};
 use super::links::Links;
 use super::serving::Serving;
 use crate::transactions::open::Transactions;
@@ -65,6 +66,7 @@ pub(super) struct SourceState {
     given_up: BTreeMap<VbucketId, Branches>,
     pub(super) commits: NewestCommits,
     pub(super) joint: JointState,
+    large_commits: LargeCommits,
     /// Counts the losses of history.
     losses: u64,
     head: Head,
@@ -105,6 +107,7 @@ impl Bucket {
             given_up,
             commits,
             joint: JointState::default(),
+            large_commits: LargeCommits::default(),
             losses: 0,
             head: Head::new(head_bytes_max),
             epochs: VecDeque::new(),
@@ -199,6 +202,11 @@ impl Bucket {
         self.state().commits.count()
     }
 
+    /// The large commits behind the first `count`, as far as they are known, and the number of all.
+    pub fn large_commits_after(&self, count: u64) -> (Vec<Arc<LargeCommit>>, u64) {
+        self.state().large_commits.after(count)
+    }
+
     /// The commit of a transaction, if it is remembered.
     pub fn committed(&self, transaction: TransactionId) -> Option<Committed> {
         self.state().commits.find(transaction).cloned()
@@ -279,7 +287,7 @@ impl Bucket {
         &self,
         mutations: Vec<Arc<Mutation>>,
         branches: Option<Vec<Branches>>,
-        commits: &[TransactionEvent],
+        (commits, large): (&[TransactionEvent], Vec<Arc<LargeCommit>>),
     ) {
         let bytes = mutations.iter().map(|mutation| mutation.bytes()).sum();
         let last = mutations.last().map(|mutation| (mutation.vbucket, mutation.seqno));
@@ -299,6 +307,7 @@ impl Bucket {
             state.head.push(mutation);
         }
         commits.iter().for_each(|event| state.commits.add(event));
+        state.large_commits.add(large);
         state.head.trim();
         drop(state);
         self.changed.send_modify(|count| *count += 1);
@@ -315,6 +324,7 @@ impl Bucket {
         }
         state.losses += 1;
         state.joint.forget_cuts();
+        state.large_commits.clear();
         state.head.clear();
         drop(state);
         self.wake();

@@ -40,7 +40,7 @@ fn the_head_is_bounded_and_reports_dropped_positions() {
         *next += 1;
         let (document, kind) = (Bytes::from_static(b"1"), MutationKind::Upsert);
         let mutation = Mutation::new((vbucket, Seqno(*next)), id.into(), kind, document);
-        bucket.publish(vec![Arc::new(mutation)], None, &[]);
+        bucket.publish(vec![Arc::new(mutation)], None, (&[], Vec::new()));
     };
     publish("first");
     let (found, next) = bucket.read_head(begin, 10).expect("nothing was forgotten");

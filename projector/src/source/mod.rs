@@ -32,6 +32,7 @@ pub mod gate;
 pub mod head;
 pub(crate) mod joint;
 pub mod kind;
+pub mod large_commits;
 pub mod links;
 mod pending;
 mod place;

@@ -8,6 +8,7 @@ use proto::model::history::Branches;
 
 use super::ahead::{Newest, Positions};
 use super::bucket::Bucket;
+use super::large_commits::LargeCommit;
 use documents::document_store::Batch;
 use documents::mutation::Mutation;
 use documents::ownership::Ownership;
@@ -20,6 +21,8 @@ pub(super) struct PendingChanges {
     pub(super) commits: NewestCommits,
     pub(super) ownership: Arc<Ownership>,
     pub(super) changes: Batch,
+    /// The large commits of the group.
+    pub(super) large: Vec<Arc<LargeCommit>>,
     newest: Newest,
 }
 
@@ -27,9 +30,9 @@ impl PendingChanges {
     /// Changes behind everything that was numbered.
     pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
         let Positions { next, branches, commits } = behind;
-        let (changes, newest) = (Batch::default(), Newest::default());
+        let (changes, newest, large) = (Batch::default(), Newest::default(), Vec::new());
         let ownership = bucket.ownership();
-        Self { next, branches, commits, ownership, changes, newest, bucket }
+        Self { next, branches, commits, ownership, changes, large, newest, bucket }
     }
 
     pub(super) fn add(&mut self, mutation: Mutation) {

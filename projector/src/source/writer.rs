@@ -34,6 +34,7 @@ use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
 use super::embedded::{commit, joint, numbering};
 use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
+use super::large_commits::LargeCommit;
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::order;
@@ -104,6 +105,8 @@ pub struct Writer {
     /// Held while a group becomes visible, and while the positions of several buckets are read, so that these are of one moment: a write
     /// that was acknowledged before another one began is not missing where the other is there.
     pub showing: Mutex<()>,
+    /// Documents that a large commit changes at least: streams send a marker instead of its mutations.
+    pub large_commit_changes: u64,
     /// Called for each bucket that has changed.
     pub on_change: Box<dyn Fn(BucketId) + Send + Sync>,
 }
@@ -190,13 +193,14 @@ impl Writer {
         let mut turn = bucket.gate.log();
         let behind = turn.take(|| bucket.published());
         let pending = PendingChanges::new(Arc::clone(bucket), behind);
-        let mut group = Group { store: &*self.store, ahead: &mut turn, pending };
+        let large_changes = self.large_commit_changes;
+        let mut group = Group { store: &*self.store, ahead: &mut turn, pending, large_changes };
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
             answers.push((group.stage(job.work), job.room));
         }
         group.pending.settle();
-        let PendingChanges { changes, next, branches, commits, .. } = group.pending;
+        let PendingChanges { changes, next, branches, commits, large, .. } = group.pending;
         turn.put(Positions { next, branches, commits });
         let (batch, is_shown) = (Arc::new(changes), Arc::new(AtomicBool::new(false)));
         let has_changes = !batch.is_empty();
@@ -211,7 +215,7 @@ impl Writer {
         turn.push(Arc::clone(&batch), Arc::clone(&is_shown));
         let (writer, at) = (Arc::clone(self), Arc::clone(bucket));
         let show = move |fate| {
-            let shown = |logged| writer.show_group((&at, fate), logged, &batch);
+            let shown = |logged| writer.show_group((&at, fate), logged, (&batch, large));
             let committed = logged.map_or(Ok(()), shown);
             is_shown.store(true, Ordering::Release);
             Box::new(move || answer_all(answers, &committed)) as Answers
@@ -224,7 +228,7 @@ impl Writer {
         &self,
         (bucket, fate): (&Bucket, Fate),
         logged: Result<ShowBatch>,
-        batch: &Batch,
+        (batch, large): (&Batch, Vec<Arc<LargeCommit>>),
     ) -> Result<()> {
         let shown = logged.and_then(|show| show());
         match &shown {
@@ -232,7 +236,7 @@ impl Writer {
             Ok(()) => {
                 let branches = batch.record.as_ref().map(|record| record.branches.clone());
                 let _showing = lock(&self.showing);
-                bucket.publish(batch.mutations.clone(), branches, &batch.commits);
+                bucket.publish(batch.mutations.clone(), branches, (&batch.commits, large));
                 (self.on_change)(bucket.info.id);
             }
             Err(error) => {
@@ -311,11 +315,13 @@ struct Group<'s> {
     store: &'s dyn DocumentStore,
     ahead: &'s mut Ahead,
     pending: PendingChanges,
+    /// Changes of the smallest large commit.
+    large_changes: u64,
 }
 
 impl Group<'_> {
     fn stage(&mut self, work: Work) -> Answer {
-        let Self { store, ahead, pending } = self;
+        let Self { store, ahead, pending, large_changes } = self;
         let bucket = Arc::clone(&pending.bucket);
         let removed = bucket.refusal();
         match work {
@@ -337,7 +343,16 @@ impl Group<'_> {
             Work::Commit(committing, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
-                    None => commit::commit(pending, (&mut **ahead, *store), &committing),
+                    None => {
+                        let is_large = committing.changes.len() as u64 >= *large_changes;
+                        let before = is_large.then(|| pending.next.clone());
+                        let numbered = commit::commit(pending, (&mut **ahead, *store), &committing);
+                        if let (Some(before), Ok(reply)) = (before, &numbered) {
+                            let large = LargeCommit::new(&committing, &before, reply);
+                            pending.large.push(Arc::new(large));
+                        }
+                        numbered
+                    }
                 };
                 ended(committing, answer(reply, outcome))
             }

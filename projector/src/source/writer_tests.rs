@@ -44,6 +44,7 @@ impl World {
             store: Arc::clone(&store) as Arc<dyn DocumentStore>,
             failed: Arc::default(),
             showing: Mutex::default(),
+            large_commit_changes: u64::MAX,
             on_change: Box::new(|_| ()),
         });
         Self { store, bucket, writer }
@@ -177,7 +178,8 @@ fn commit_job(
     };
     transactions.write(&world.bucket.info, request, &limits, now).expect("written");
     let at = (TransactionId(id), TransactionPlace(1));
-    let committing = transactions.commit(at, snapshot, now).expect("open").expect("changes");
+    let committing =
+        transactions.commit(at, snapshot, (now, u64::MAX)).expect("open").expect("changes");
     let (reply, answer) = oneshot::channel();
     (Job { bytes: 1, work: Work::Commit(Box::new(committing), reply), room: None }, answer)
 }

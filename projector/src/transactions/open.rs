@@ -48,6 +48,8 @@ pub type OwnDocuments = Vec<Option<Option<Bytes>>>;
 pub struct Committing {
     /// The transaction.
     pub transaction: TransactionId,
+    /// Its last place.
+    pub place: TransactionPlace,
     /// The last change of each document, in the order of the changes.
     pub changes: Vec<Changed>,
     /// The moment that the transaction has read.
@@ -81,6 +83,11 @@ impl Committing {
         self.is_in_doubt = true;
         let what = format!("{}; transaction {} may be committed", error.message, self.transaction);
         Error::new(ErrorCode::Interrupted, what)
+    }
+
+    /// Its number among those of the bucket.
+    pub fn number(&self) -> u64 {
+        self.of.1
     }
 
     /// The size of the request, about.
@@ -296,12 +303,12 @@ impl Transactions {
     }
 
     /// Begins the commit of a transaction. `None` if it never began: then it has changed nothing. `Unavailable` if its commit is on its
-    /// way already, so that the caller asks again.
+    /// way already, so that the caller asks again. A commit of at least `large_changes` may be large.
     pub fn commit(
         self: &Arc<Self>,
         (id, place): (TransactionId, TransactionPlace),
         snapshot: Option<Snapshot>,
-        now: Instant,
+        (now, large_changes): (Instant, u64),
     ) -> Result<Option<Committing>> {
         let mut state = self.state();
         if state.open.get(&id).is_some_and(|open| open.is_committing) {
@@ -312,11 +319,19 @@ impl Transactions {
         open.is_committing = true;
         let (all, of) = (open.all(), (id, open.number));
         let snapshot = snapshot.or_else(|| open.snapshot.clone());
-        drop(state);
+        open.is_large = open.changes() >= large_changes;
+        if open.is_large {
+            state.changed(id);
+            drop(state);
+            self.wake();
+        } else {
+            drop(state);
+        }
         let transactions = Arc::clone(self);
         let changes = all.collapsed();
         Ok(Some(Committing {
             transaction: id,
+            place,
             changes,
             snapshot,
             looked_up: None,

@@ -2,14 +2,17 @@
 //!
 //! For each transaction a reader has a place. It takes the changes behind that place, and moves it. A rollback to before the place is told
 //! first, and takes the reader's place back with it. The reader looks only at transactions that have changed since its last look.
+//!
+//! The reader takes the changes of a large commit along when the commit begins. So it can go on with them when the transaction has ended,
+//! for as long as its stream wants them: it *retains* the transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::model::ids::{TransactionId, TransactionPlace};
 
 use super::open::Transactions;
-use super::transaction::Transaction;
+use super::transaction::{History, Transaction};
 use documents::mutation::Mutation;
 
 /// The state of a stream among the open transactions of a bucket.
@@ -20,6 +23,8 @@ pub struct TransactionReader {
     version: u64,
     /// The transactions that had ended then.
     ended: u64,
+    /// Transactions that have ended, and that the stream may still want.
+    retained: BTreeSet<TransactionId>,
 }
 
 /// The state of a stream in one transaction.
@@ -28,6 +33,8 @@ struct Known {
     place: TransactionPlace,
     /// The number of rollbacks to savepoints that it knows of.
     backs: u64,
+    /// Everything that the transaction has changed, once a large commit of it has begun.
+    last: Option<Arc<History>>,
 }
 
 /// Changes of one transaction.
@@ -68,10 +75,13 @@ impl TransactionReader {
             self.ended = state.ended;
             self.known.retain(|id, known| {
                 let is_open = state.open.get(id).is_some_and(|open| open.number == known.number);
-                if !is_open {
+                let is_retained = !is_open && known.last.is_some();
+                if is_retained {
+                    self.retained.insert(*id);
+                } else if !is_open {
                     news.ended.push(*id);
                 }
-                is_open
+                is_open || is_retained
             });
         }
         let mut bytes_left = bytes_max;
@@ -86,7 +96,38 @@ impl TransactionReader {
             self.version = *version;
         }
         self.version = state.version;
+        drop(state);
+        for id in &self.retained {
+            if bytes_left == 0 {
+                return news;
+            }
+            if let Some(known) = self.known.get_mut(id)
+                && let Some(last) = known.last.clone()
+                && !known.read(*id, &last, &mut bytes_left, &mut news)
+            {
+                return news;
+            }
+        }
         news
+    }
+
+    /// Lets the retained transactions go that the stream does not want any more, and returns them.
+    pub fn let_go(&mut self, is_wanted: impl Fn(TransactionId, u64) -> bool) -> Vec<TransactionId> {
+        let known = &mut self.known;
+        let is_gone =
+            |id: &TransactionId| !known.get(id).is_some_and(|known| is_wanted(*id, known.number));
+        let gone: Vec<_> = self.retained.iter().copied().filter(is_gone).collect();
+        for id in &gone {
+            self.retained.remove(id);
+            known.remove(id);
+        }
+        gone
+    }
+
+    /// The place up to which the stream has the changes of a transaction; `None` if it does not know the transaction.
+    pub fn place_of(&self, id: TransactionId, number: u64) -> Option<TransactionPlace> {
+        let known = self.known.get(&id).filter(|known| known.number == number)?;
+        Some(known.place)
     }
 
     /// Reads one transaction. Returns false if more is left of it.
@@ -101,8 +142,33 @@ impl TransactionReader {
         if open.place().0 == 0 {
             return true;
         }
-        let begun = Known { number: open.number, place: TransactionPlace(0), backs: open.backs() };
-        let known = self.known.entry(id).or_insert(begun);
+        let history = open.history();
+        let begun = || {
+            let (place, backs) = (TransactionPlace(0), history.backs());
+            Known { number: open.number, place, backs, last: None }
+        };
+        if self.retained.remove(&id) {
+            // A session uses the id again. What the stream has of the other one ends with this beginning.
+            self.known.remove(&id);
+        }
+        let known = self.known.entry(id).or_insert_with(begun);
+        if open.is_large && known.last.is_none() {
+            known.last = Some(Arc::new(history.clone()));
+        }
+        known.read(id, history, bytes_left, news)
+    }
+}
+
+impl Known {
+    /// Reads what the stream lacks of a transaction. Returns false if more is left of it.
+    fn read(
+        &mut self,
+        id: TransactionId,
+        open: &History,
+        bytes_left: &mut usize,
+        news: &mut News,
+    ) -> bool {
+        let known = self;
         let back = open.back_since(known.backs).filter(|to| *to < known.place);
         if let Some(to) = back {
             news.backs.push((id, to));

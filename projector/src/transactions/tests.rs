@@ -70,7 +70,7 @@ impl World {
 
     fn commit(&self, id: u64, place: u64) -> Option<super::open::Committing> {
         let at = (TransactionId(id), TransactionPlace(place));
-        self.open.commit(at, None, self.now).expect("it is open")
+        self.open.commit(at, None, (self.now, u64::MAX)).expect("it is open")
     }
 }
 

@@ -39,12 +39,20 @@ pub struct Transaction {
     pub(super) asked_at: Instant,
     /// True while its commit is on its way.
     pub(super) is_committing: bool,
+    /// True if that commit may be large: the streams take its changes along, beyond its end.
+    pub(super) is_large: bool,
     pub(super) held: Held,
-    place: u64,
-    /// A commit reads them without the lock of all transactions; only then there is a second owner.
-    changes: Arc<Vec<Change>>,
+    history: History,
     /// For each id, the index of its newest change.
     newest: BTreeMap<Arc<str>, usize>,
+}
+
+/// The changes of a transaction and its rollbacks to savepoints, as far as a stream must know of them.
+#[derive(Clone, Default)]
+pub struct History {
+    place: u64,
+    /// A commit and the streams read them without the lock of all transactions; only then there is a second owner.
+    changes: Arc<Vec<Change>>,
     /// Number of rollbacks to savepoints.
     backs: u64,
     /// The number and the goal of rollbacks, both ascending.
@@ -52,7 +60,7 @@ pub struct Transaction {
 }
 
 #[derive(Clone)]
-struct Change {
+pub(super) struct Change {
     /// Its seqno is its place.
     mutation: Arc<Mutation>,
     /// True if the first change of the document was an INSERT.
@@ -96,23 +104,21 @@ impl Transaction {
             since: now,
             asked_at: now,
             is_committing: false,
+            is_large: false,
             held,
-            place: 0,
-            changes: Arc::default(),
+            history: History::default(),
             newest: BTreeMap::new(),
-            backs: 0,
-            goals: Vec::new(),
         }
     }
 
     /// The number of changes so far, with those that were rolled back.
     pub fn place(&self) -> TransactionPlace {
-        TransactionPlace(self.place)
+        TransactionPlace(self.history.place)
     }
 
     /// The number of changes that were not rolled back.
     pub fn changes(&self) -> u64 {
-        self.changes.len() as u64
+        self.history.changes.len() as u64
     }
 
     /// The size of a change that a write makes.
@@ -123,24 +129,24 @@ impl Transaction {
 
     /// Adds the change of a write, whose bytes were taken from the room.
     pub fn add(&mut self, write: &CheckedWrite, vbuckets: u16) {
-        self.place += 1;
-        let place = (vbucket_of(write.id(), vbuckets), Seqno(self.place));
+        self.history.place += 1;
+        let place = (vbucket_of(write.id(), vbuckets), Seqno(self.history.place));
         let (kind, document) = match write.document() {
             Some(document) => (MutationKind::Upsert, document.clone()),
             None => (MutationKind::Deletion, Bytes::new()),
         };
         let mutation = Arc::new(Mutation::new(place, Arc::clone(write.id()), kind, document));
-        let before = self.newest.insert(Arc::clone(write.id()), self.changes.len());
-        let first = before.and_then(|before| self.changes.get(before));
+        let before = self.newest.insert(Arc::clone(write.id()), self.history.changes.len());
+        let first = before.and_then(|before| self.history.changes.get(before));
         let is_insert = matches!(write.kind(), WriteKind::Insert(_));
         let was_inserted = first.map_or(is_insert, |first| first.was_inserted);
         let change = Change { mutation, was_inserted, before };
-        Arc::make_mut(&mut self.changes).push(change);
+        Arc::make_mut(&mut self.history.changes).push(change);
     }
 
     /// Removes the changes behind a place, and takes a new place: a write that was sent before does not fit it.
     pub fn back_to(&mut self, to: TransactionPlace) {
-        let changes = Arc::make_mut(&mut self.changes);
+        let changes = Arc::make_mut(&mut self.history.changes);
         while let Some(last) = changes.pop_if(|last| last.mutation.seqno.0 > to.0) {
             let id = &last.mutation.id;
             self.held.shrink(bytes_of(&last.mutation));
@@ -151,38 +157,27 @@ impl Transaction {
         }
         // No change is left between this place and `to`, so that the goals are as few as the changes.
         let goal = changes.last().map_or(0, |last| last.mutation.seqno.0);
-        self.backs += 1;
-        while self.goals.pop_if(|(_, known)| *known >= goal).is_some() {}
-        self.goals.push((self.backs, goal));
-        self.place += 1;
-    }
-
-    /// The number of rollbacks to savepoints.
-    pub(super) fn backs(&self) -> u64 {
-        self.backs
+        self.history.backs += 1;
+        while self.history.goals.pop_if(|(_, known)| *known >= goal).is_some() {}
+        self.history.goals.push((self.history.backs, goal));
+        self.history.place += 1;
     }
 
     #[cfg(test)]
     pub(super) fn goals(&self) -> usize {
-        self.goals.len()
-    }
-
-    /// The earliest place to which a rollback went, of those after the first `backs`.
-    pub(super) fn back_since(&self, backs: u64) -> Option<TransactionPlace> {
-        let later = self.goals.partition_point(|(number, _)| *number <= backs);
-        self.goals.get(later).map(|(_, goal)| TransactionPlace(*goal))
+        self.history.goals.len()
     }
 
     /// The newest change of a document.
     pub fn newest(&self, id: &str) -> Option<&Arc<Mutation>> {
         let at = self.newest.get(id)?;
-        self.changes.get(*at).map(|change| &change.mutation)
+        self.history.changes.get(*at).map(|change| &change.mutation)
     }
 
     /// The change of a document that counts at a place; `None` if there is none.
     pub fn change_at(&self, id: &str, place: TransactionPlace) -> Option<&Arc<Mutation>> {
         let mut at = self.newest.get(id).copied();
-        while let Some(change) = at.and_then(|at| self.changes.get(at)) {
+        while let Some(change) = at.and_then(|at| self.history.changes.get(at)) {
             if change.mutation.seqno.0 <= place.0 {
                 return Some(&change.mutation);
             }
@@ -191,15 +186,38 @@ impl Transaction {
         None
     }
 
-    /// The changes behind a place, in their order.
-    pub(super) fn after(&self, place: TransactionPlace) -> impl Iterator<Item = &Arc<Mutation>> {
-        let from = self.changes.partition_point(|change| change.mutation.seqno.0 <= place.0);
-        self.changes[from..].iter().map(|change| &change.mutation)
+    /// The changes and rollbacks so far.
+    pub(super) fn history(&self) -> &History {
+        &self.history
     }
 
     /// All changes, for a commit.
     pub fn all(&self) -> Changes {
-        Changes(Arc::clone(&self.changes))
+        Changes(Arc::clone(&self.history.changes))
+    }
+}
+
+impl History {
+    /// The number of changes so far, with those that were rolled back.
+    pub(super) fn place(&self) -> TransactionPlace {
+        TransactionPlace(self.place)
+    }
+
+    /// The number of rollbacks to savepoints.
+    pub(super) fn backs(&self) -> u64 {
+        self.backs
+    }
+
+    /// The earliest place to which a rollback went, of those after the first `backs`.
+    pub(super) fn back_since(&self, backs: u64) -> Option<TransactionPlace> {
+        let later = self.goals.partition_point(|(number, _)| *number <= backs);
+        self.goals.get(later).map(|(_, goal)| TransactionPlace(*goal))
+    }
+
+    /// The changes behind a place, in their order.
+    pub(super) fn after(&self, place: TransactionPlace) -> impl Iterator<Item = &Arc<Mutation>> {
+        let from = self.changes.partition_point(|change| change.mutation.seqno.0 <= place.0);
+        self.changes[from..].iter().map(|change| &change.mutation)
     }
 }
 

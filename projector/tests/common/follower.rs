@@ -30,6 +30,8 @@ pub struct Follower {
     pub ended: Vec<TransactionId>,
     /// Rollbacks to savepoints.
     pub backs: Vec<(TransactionId, u64)>,
+    /// Markers of commits, with what the node had of each transaction.
+    pub marked: Vec<(CommitMarker, OpenBodies)>,
 }
 
 /// The changes of a transaction that a node has.
@@ -40,6 +42,8 @@ pub struct OpenBodies {
     pub changes: BTreeMap<u64, (String, Vec<Value>)>,
     /// How often the transaction began anew.
     pub begun: usize,
+    /// The digest of the messages.
+    pub digest: BodiesDigest,
 }
 
 impl Default for Follower {
@@ -56,6 +60,7 @@ impl Default for Follower {
             open: BTreeMap::new(),
             ended: Vec::new(),
             backs: Vec::new(),
+            marked: Vec::new(),
         }
     }
 }
@@ -99,7 +104,16 @@ impl Follower {
                 let open = self.open.get_mut(&transaction).expect("the node has it");
                 open.changes.retain(|place, _| *place <= to.0);
                 open.place = to.0;
+                open.digest = open.digest.with_back(to);
                 self.backs.push((transaction, to.0));
+            }
+            StreamMessage::Committed(marker) => {
+                let open = self.open[&marker.transaction].clone();
+                assert_eq!((open.place, open.digest), (marker.place.0, marker.digest));
+                let is_ahead =
+                    |range: &CommitRange| self.at.get(range.vbucket).seqno <= range.after;
+                assert!(marker.ranges.iter().all(is_ahead), "the marker comes first");
+                self.marked.push((marker, open));
             }
             StreamMessage::TransactionsEnded(ended) => {
                 for transaction in ended {
@@ -121,6 +135,7 @@ impl Follower {
         assert!(frame.to > frame.from, "a frame covers something");
         let position = proto::model::cut::Position { vbuuid: frame.vbuuid, seqno: frame.to };
         self.at.set(frame.vbucket, position);
+        self.marked_frame(frame);
         let mut last = 0;
         for mutation in KeyVersionsReader::new(&frame.body) {
             let mutation = mutation.expect("well formed");
@@ -134,6 +149,28 @@ impl Follower {
         }
     }
 
+    /// A frame that a marker has emptied stands for what the node has of the transaction, in the first index that has it.
+    fn marked_frame(&mut self, frame: &Frame) {
+        for (marker, open) in &self.marked {
+            let Some(range) = marker.range_of(frame.vbucket) else { continue };
+            if frame.to <= range.after || frame.from >= range.to {
+                continue;
+            }
+            assert_eq!((frame.from, frame.to), (range.after, range.to), "passed as a whole");
+            assert!(frame.body.is_empty(), "nothing is sent twice");
+            let Some(index) = self.joined.keys().next() else { continue };
+            let contents = self.contents.entry(*index).or_default();
+            for (id, keys) in open.changes.values() {
+                if vbucket_of(id, self.at.vbuckets()) == frame.vbucket {
+                    contents.remove(id);
+                    if !keys.is_empty() {
+                        contents.insert(id.clone(), keys.clone());
+                    }
+                }
+            }
+        }
+    }
+
     fn body(&mut self, body: &TransactionBodies) {
         assert!(self.begun);
         let open = self.open.entry(body.transaction).or_default();
@@ -143,6 +180,7 @@ impl Follower {
         assert_eq!(open.place, body.from.0, "no gap and no overlap");
         assert!(body.to > body.from, "the place grows");
         open.place = body.to.0;
+        open.digest = open.digest.with_bodies(body);
         for change in KeyVersionsReader::new(&body.body) {
             let change = change.expect("well formed");
             let place = body.from.0 + change.seqno_minus_base;

@@ -16,7 +16,7 @@ use crate::transactions::Session;
 const ONE: TransactionId = TransactionId(1);
 
 /// Ids whose entries are on the first node.
-fn ids_here(count: usize) -> Vec<String> {
+pub fn ids_here(count: usize) -> Vec<String> {
     let topology = index(1, PartitionBy::DocumentId).topology.clone();
     let is_here = |id: &String| {
         let slice = TopologyProvider::partition(&*topology, PartitionKey::Id(id));
@@ -29,24 +29,24 @@ async fn world_with_index() -> World {
     world_with(&[index(1, PartitionBy::DocumentId)]).await
 }
 
-async fn follow(world: &World) -> Follower {
+pub async fn follow(world: &World) -> Follower {
     let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
     follower.step().await.expect("it begins");
     follower
 }
 
 /// Handles messages until none comes for a while.
-async fn until_still(follower: &mut Follower) {
+pub async fn until_still(follower: &mut Follower) {
     while let Ok(step) = timeout(Duration::from_millis(200), follower.step()).await {
         step.expect("the stream goes on");
     }
 }
 
-fn keys(n: i64) -> Vec<Value> {
+pub fn keys(n: i64) -> Vec<Value> {
     vec![Value::int(n)]
 }
 
-fn doc(n: i64) -> String {
+pub fn doc(n: i64) -> String {
     format!("{{\"n\":{n}}}")
 }
 

@@ -59,6 +59,8 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
         indexers: args.nodes,
         log_bytes_max: Some(args.change_log_mb << 20),
         scans_max: None,
+        memory_bytes: None,
+        large_commit_changes: None,
         recovery: RecoveryFlags {
             force_new_cluster: args.force_new_cluster,
             skip_epochs: args.skip_epochs,

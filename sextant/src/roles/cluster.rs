@@ -37,6 +37,10 @@ pub struct ClusterConfig {
     pub log_bytes_max: Option<u64>,
     /// Maximum of concurrent scans of the router; `None` for the default.
     pub scans_max: Option<usize>,
+    /// Memory of each indexer's slices, in bytes; `None` for the default.
+    pub memory_bytes: Option<u64>,
+    /// Documents that a large commit changes at least; `None` for the default.
+    pub large_commit_changes: Option<u64>,
     /// The recovery flags of this start.
     pub recovery: RecoveryFlags,
 }
@@ -77,6 +81,8 @@ impl Cluster {
         let mut projector_config = projector::Config::new(projector_info.clone());
         let usual = projector_config.log_bytes_max;
         projector_config.log_bytes_max = config.log_bytes_max.unwrap_or(usual);
+        let usual = projector_config.large_commit_changes;
+        projector_config.large_commit_changes = config.large_commit_changes.unwrap_or(usual);
         let projector =
             services::start_projector(projector_config, dir, &env, directory.clone()).await?;
         peers.add_projector(projector_info.id, projector.projector());
@@ -244,6 +250,8 @@ async fn start_indexer(
 ) -> Result<Arc<indexer::Indexer>> {
     let dir = node_dir(&config.data_dir, "indexer", id.0 - INDEXER + 1);
     let mut settings = indexer::Config::new(info(id.0, Role::Indexer), dir);
+    let usual = settings.store.memory_bytes;
+    settings.store.memory_bytes = config.memory_bytes.unwrap_or(usual);
     let indexers = usize::try_from(config.indexers).unwrap_or(usize::MAX);
     settings.store.open_files_max = Shares::of_process().fragments(indexers);
     let indexer = services::run_indexer(settings, env, directory(peers)).await?;

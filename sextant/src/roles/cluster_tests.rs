@@ -88,6 +88,8 @@ async fn a_service_that_cannot_write_its_files_ends_the_cluster() {
         indexers: 1,
         log_bytes_max: None,
         scans_max: None,
+        memory_bytes: None,
+        large_commit_changes: None,
         recovery: RecoveryFlags::default(),
     };
     let cluster = Cluster::start(config, env).await.expect("a cluster");

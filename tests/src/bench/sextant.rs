@@ -77,7 +77,9 @@ impl Sextant {
                 store.backfill(INDEX, batch.body).await?;
             }
             *mark = next(mark, 0);
-            store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await?;
+            store
+                .apply(EpochBatch { mark: mark.clone(), pieces: Vec::new(), commits: Vec::new() })
+                .await?;
             store.finish_build(INDEX, mark).await?;
             Ok(())
         })
@@ -114,7 +116,7 @@ impl Engine for Sextant {
                 cut_at = Instant::now() + EPOCH;
                 *mark = next(mark, last.to);
                 let pieces = batches.into_iter().map(Batch::piece).collect();
-                store.apply(EpochBatch { mark: mark.clone(), pieces }).await?;
+                store.apply(EpochBatch { mark: mark.clone(), pieces, commits: Vec::new() }).await?;
             }
             Ok(store.wait_durable(BUCKET, mark.epoch).await?)
         })
@@ -133,7 +135,9 @@ impl Engine for Sextant {
         runtime.block_on(async {
             // Another epoch, so that the horizon passes the last one with changes.
             *mark = next(mark, seqno(mark));
-            store.apply(EpochBatch { mark: mark.clone(), pieces: Vec::new() }).await?;
+            store
+                .apply(EpochBatch { mark: mark.clone(), pieces: Vec::new(), commits: Vec::new() })
+                .await?;
             Ok(store.compact().await?)
         })
     }

@@ -41,16 +41,28 @@ impl TestCluster {
 
     /// Starts a cluster whose router runs at most `scans_max` concurrent scans.
     pub async fn start_with(coordinators: u64, indexers: u64, scans_max: Option<usize>) -> Self {
+        Self::start_where(coordinators, indexers, |config| config.scans_max = scans_max).await
+    }
+
+    /// Starts a cluster with other settings.
+    pub async fn start_where(
+        coordinators: u64,
+        indexers: u64,
+        change: impl FnOnce(&mut ClusterConfig),
+    ) -> Self {
         let data = tempfile::tempdir().expect("a temporary directory");
         let env = Env::real();
-        let config = ClusterConfig {
+        let mut config = ClusterConfig {
             data_dir: data.path().to_owned(),
             coordinators,
             indexers,
             log_bytes_max: None,
-            scans_max,
+            scans_max: None,
+            memory_bytes: None,
+            large_commit_changes: None,
             recovery: Default::default(),
         };
+        change(&mut config);
         let listeners = Ports::any().bind(&PortOptions::DEV).await.expect("free ports");
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
         let serving = Server::start(&cluster, &env, listeners).expect("the ports are served");

@@ -61,6 +61,11 @@ pub(super) fn has_small_queues(seed: u64) -> bool {
     seed % 8 == 3
 }
 
+/// True if commits of two documents and more are large: in an eighth of the seeds they enter the indexes from the late-commit stores.
+fn has_large_commits(seed: u64) -> bool {
+    matches!(seed % 16, 7 | 10)
+}
+
 /// The software of a host, in turmoil's terms.
 pub type HostResult = turmoil::Result;
 
@@ -350,6 +355,9 @@ impl Host {
                 let purging = self.purges.clone().serve(env.clone(), Arc::clone(&store));
                 let purging = env.spawn_request("purges", purging);
                 let mut config = projector::Config::new(self.info.clone());
+                if has_large_commits(self.seed) {
+                    config.large_commit_changes = 2;
+                }
                 if self.has_short_logs {
                     config.log_bytes_max = CHANGE_LOG_BYTES;
                 }

@@ -172,7 +172,11 @@ impl Chain {
             points: Arc::default(),
         };
         let (after, to) = (Seqno(after), Seqno(self.seqno));
-        EpochBatch { mark, pieces: vec![Piece { body, base: Seqno(0), after, to }] }
+        EpochBatch {
+            mark,
+            pieces: vec![Piece { body, base: Seqno(0), after, to }],
+            commits: Vec::new(),
+        }
     }
 
     fn newest(&self) -> u64 {

@@ -387,7 +387,7 @@ impl Driver {
         let from = before.map_or_else(|| Cut::zero(VBUCKETS), |before| (*before.cut).clone());
         let indexes = self.indexes.values().chain(&self.gone);
         let pieces = self.source.pieces(&from, &mark.cut, indexes, &mut self.random);
-        EpochBatch { mark: mark.clone(), pieces }
+        EpochBatch { mark: mark.clone(), pieces, commits: Vec::new() }
     }
 
     pub(super) fn mark(&self, epoch: Epoch) -> Option<&EpochMark> {

@@ -133,7 +133,11 @@ impl MoveRun {
             points: Arc::default(),
         };
         let (after, to) = (Seqno(after), Seqno(self.seqno));
-        EpochBatch { mark, pieces: vec![Piece { body, base: Seqno(0), after, to }] }
+        EpochBatch {
+            mark,
+            pieces: vec![Piece { body, base: Seqno(0), after, to }],
+            commits: Vec::new(),
+        }
     }
 
     /// Runs the move to its end.

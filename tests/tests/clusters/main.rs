@@ -9,6 +9,7 @@ mod failover;
 mod grpc_transactions;
 mod ingest;
 mod joint_commits;
+mod large_commits;
 mod model;
 mod moments;
 mod overload;

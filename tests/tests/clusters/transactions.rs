@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use sextant::roles::ClusterConfig;
 use tests::harness::{TestCluster, eventually, number_from_env, sql};
 use tokio_postgres::Client;
 
@@ -16,7 +17,13 @@ type Documents = BTreeMap<u32, Option<i64>>;
 
 /// A cluster of three nodes with indexes of each kind of partition, and two sessions.
 async fn indexed() -> (TestCluster, Client, Client) {
-    let cluster = TestCluster::start(1, 3).await;
+    indexed_where(None).await
+}
+
+/// The same where a commit of so many documents is large.
+async fn indexed_where(large_commit_changes: Option<u64>) -> (TestCluster, Client, Client) {
+    let large = |config: &mut ClusterConfig| config.large_commit_changes = large_commit_changes;
+    let cluster = TestCluster::start_where(1, 3, large).await;
     let (client, other) = (cluster.sql().await, cluster.sql().await);
     sql::run(
         &client,
@@ -95,20 +102,38 @@ async fn compare(client: &Client, model: &Documents, context: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_sees_its_changes_so_far_and_others_see_them_with_the_commit() {
     let (_cluster, client, other) = indexed().await;
+    write_and_compare(&client, &other).await;
+}
+
+/// The same where each commit enters the indexes from the late-commit stores.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_that_are_not_sent_again_show_the_same() {
+    let (cluster, client, other) = indexed_where(Some(1)).await;
+    write_and_compare(&client, &other).await;
+    let mut entered = 0.0;
+    for node in 200..203 {
+        let labels = format!("node=\"{node}\"");
+        entered += cluster.figure("late_commit_entered_total", &labels).await;
+    }
+    assert!(entered > 6.0, "{entered} commits were not sent again");
+}
+
+/// Writes in transactions, and compares what they and others see.
+async fn write_and_compare(client: &Client, other: &Client) {
     let mut random = fastrand::Rng::with_seed(number_from_env("SEED", 7));
     let mut committed = Documents::new();
     for round in 0..12 {
-        sql::run(&client, "BEGIN").await;
+        sql::run(client, "BEGIN").await;
         let (mut now, mut saved) = (committed.clone(), Vec::new());
         for step in 0..random.usize(1..9) {
             let context = format!("round {round}, step {step}");
             match random.u8(0..10) {
                 0 => {
-                    sql::run(&client, "SAVEPOINT s").await;
+                    sql::run(client, "SAVEPOINT s").await;
                     saved.push(now.clone());
                 }
                 1 if !saved.is_empty() => {
-                    sql::run(&client, "ROLLBACK TO s").await;
+                    sql::run(client, "ROLLBACK TO s").await;
                     now = saved.last().cloned().unwrap_or_default();
                 }
                 2..4 => {
@@ -121,22 +146,22 @@ async fn a_transaction_sees_its_changes_so_far_and_others_see_them_with_the_comm
                 _ => {
                     let id = random.u32(0..30);
                     let n = random.bool().then(|| random.i64(0..12));
-                    sql::run(&client, &upsert(id, n)).await;
+                    sql::run(client, &upsert(id, n)).await;
                     now.insert(id, n);
                 }
             }
-            compare(&client, &now, &context).await;
+            compare(client, &now, &context).await;
             if step == 2 {
-                compare(&other, &committed, &format!("{context}, another session")).await;
+                compare(other, &committed, &format!("{context}, another session")).await;
             }
         }
         if random.u8(0..4) > 0 {
-            sql::run(&client, "COMMIT").await;
+            sql::run(client, "COMMIT").await;
             committed = now;
         } else {
-            sql::run(&client, "ROLLBACK").await;
+            sql::run(client, "ROLLBACK").await;
         }
-        compare(&other, &committed, &format!("round {round}, after its end")).await;
+        compare(other, &committed, &format!("round {round}, after its end")).await;
     }
 }
 

@@ -29,14 +29,8 @@ pub fn apply_epoch(state: &NodeState, batch: &EpochBatch, lsn: Lsn) -> Result<()
         // The bucket was rolled back while the epoch was on its way.
         return Ok(());
     }
-    let before = lock(&state.buckets)
-        .get(&mark.bucket)
-        .and_then(|progress| progress.applied.as_ref().map(|mark| mark.epoch));
-    // A copy that did not apply the parent cannot answer for the epochs that it skipped.
-    let gap = before != Some(mark.parent) && !plant::is(Plant::GapIgnored);
     for index in state.indexes_of_bucket(mark.bucket) {
-        // The first epoch of a bucket leaves a gap only if its applied epoch was forgotten.
-        let gap = gap && (before.is_some() || index.version.load().floor.is_some());
+        let gap = leaves_gap(state, mark, &index);
         apply_to_index(&index, mark, &documents, gap, lsn)?;
     }
     let mut buckets = lock(&state.buckets);
@@ -49,6 +43,16 @@ pub fn apply_epoch(state: &NodeState, batch: &EpochBatch, lsn: Lsn) -> Result<()
     // gone.
     progress.unapplied_from = None;
     Ok(())
+}
+
+/// True if an epoch leaves a gap in an index: a copy that did not apply the parent cannot answer for the epochs that it skipped.
+pub fn leaves_gap(state: &NodeState, mark: &EpochMark, index: &LocalIndex) -> bool {
+    let buckets = lock(&state.buckets);
+    let applied = buckets.get(&mark.bucket).and_then(|progress| progress.applied.as_ref());
+    let before = applied.map(|mark| mark.epoch);
+    // The first epoch of a bucket leaves a gap only if its applied epoch was forgotten.
+    let has_before = before.is_some() || index.version.load().floor.is_some();
+    before != Some(mark.parent) && has_before && !plant::is(Plant::GapIgnored)
 }
 
 /// Applies the last states of an epoch's documents to one index. `gap` raises the floor.

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
-use proto::model::ids::{LocalIndexId, hash_id};
+use proto::model::ids::{LocalIndexId, Seqno, hash_id};
 use proto::rpc::mutation::{IndexKeys, KeyVersions, KeyVersionsReader};
 use proto::{Error, Result};
 
@@ -33,6 +33,14 @@ pub struct Document<'a> {
 /// Returns the last state of each document of an epoch, in the order of the documents' first
 /// mutations.
 pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
+    documents_where(batch, |_, _| Ok(true))
+}
+
+/// The same for the mutations that `counts` lets through, by their seqnos.
+pub fn documents_where<'a>(
+    batch: &'a EpochBatch,
+    mut counts: impl FnMut(Seqno, &KeyVersions<'a>) -> Result<bool>,
+) -> Result<Vec<Document<'a>>> {
     let mutations = |piece: &Piece| {
         let most = piece.body.len() / MUTATION_BYTES;
         piece.to.0.saturating_sub(piece.after.0).min(most as u64) as usize
@@ -44,7 +52,7 @@ pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
         for versions in KeyVersionsReader::new(body) {
             let versions = versions?;
             let seqno = base.0.saturating_add(versions.seqno_minus_base);
-            if seqno <= after.0 || seqno > to.0 {
+            if seqno <= after.0 || seqno > to.0 || !counts(Seqno(seqno), &versions)? {
                 continue;
             }
             let hash = hash_id(versions.id);
@@ -146,7 +154,7 @@ mod tests {
             Piece { body: writer.finish(), base: Seqno(10), after: Seqno(after), to: Seqno(to) }
         };
         let first = piece(&[(1, "old"), (2, "a"), (3, "b"), (4, "a"), (5, "late")], 11, 14);
-        EpochBatch { mark, pieces: vec![first, piece(&[(1, "c")], 0, 99)] }
+        EpochBatch { mark, pieces: vec![first, piece(&[(1, "c")], 0, 99)], commits: Vec::new() }
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Source {
 
     pub(crate) fn batch(&self, epoch: u64, body: Bytes) -> EpochBatch {
         let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
-        EpochBatch { mark: self.mark(epoch), pieces: vec![piece] }
+        EpochBatch { mark: self.mark(epoch), pieces: vec![piece], commits: Vec::new() }
     }
 
     /// All entries of some slices.

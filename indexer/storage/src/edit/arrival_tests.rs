@@ -25,7 +25,10 @@ async fn epoch_of_arrived(store: &StorageEngine, epoch: u64) {
     }
     let (base, after, to) = (Seqno(0), Seqno(0), Seqno(u64::MAX));
     let piece = Piece { body: writer.finish(), base, after, to };
-    store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
+    store
+        .apply(EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() })
+        .await
+        .unwrap();
 }
 
 /// Failing file operations.

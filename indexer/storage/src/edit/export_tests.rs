@@ -53,7 +53,10 @@ async fn apply(store: &StorageEngine, epoch: u64, body: Bytes) {
     let after = Seqno(0);
     let to = Seqno(u64::MAX);
     let piece = Piece { body, base: after, after, to };
-    store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
+    store
+        .apply(EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() })
+        .await
+        .unwrap();
 }
 
 /// A store whose slices share all fragments and have several versions of many entries.

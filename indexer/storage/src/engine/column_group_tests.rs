@@ -102,7 +102,8 @@ impl Node {
         self.epoch += 1;
         let piece =
             Piece { body: body(states), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
-        let batch = EpochBatch { mark: horizon_mark(self.epoch), pieces: vec![piece] };
+        let batch =
+            EpochBatch { mark: horizon_mark(self.epoch), pieces: vec![piece], commits: Vec::new() };
         self.store().apply(batch).await.unwrap();
         self.store().flush().await.unwrap();
     }

@@ -45,7 +45,14 @@ async fn fragment_bytes(compression: Compression) -> [u64; 2] {
     store.backfill(INDEX, documents(0)).await.unwrap();
     let apply = async |epoch, body| {
         let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
-        store.apply(EpochBatch { mark: horizon_mark(epoch), pieces: vec![piece] }).await.unwrap();
+        store
+            .apply(EpochBatch {
+                mark: horizon_mark(epoch),
+                pieces: vec![piece],
+                commits: Vec::new(),
+            })
+            .await
+            .unwrap();
         store.flush().await.unwrap();
     };
     apply(1, KeyVersionsWriter::default().finish()).await;

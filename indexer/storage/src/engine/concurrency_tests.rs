@@ -63,7 +63,7 @@ fn batch(epoch: u64, horizon: u64, ids: impl Iterator<Item = u64>) -> EpochBatch
     }
     let body = writer.finish();
     let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
-    EpochBatch { mark: mark(epoch, horizon), pieces: vec![piece] }
+    EpochBatch { mark: mark(epoch, horizon), pieces: vec![piece], commits: Vec::new() }
 }
 
 /// A store with an index that shows epoch 1, without documents.
@@ -223,7 +223,11 @@ async fn a_flush_that_takes_long_holds_up_no_flush_of_another_index() {
             }
             let (body, to) = (writer.finish(), Seqno(u64::MAX));
             let piece = Piece { body, base: Seqno(0), after: Seqno(0), to };
-            let batch = EpochBatch { mark: mark(epoch, epoch - 1), pieces: vec![piece] };
+            let batch = EpochBatch {
+                mark: mark(epoch, epoch - 1),
+                pieces: vec![piece],
+                commits: Vec::new(),
+            };
             store.apply(batch).await.unwrap();
             if other.longest_list.load(Ordering::Relaxed) > 0 {
                 break;

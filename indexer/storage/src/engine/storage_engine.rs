@@ -26,13 +26,14 @@ use crate::edit::rollback::truncate_bucket;
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadState;
 use crate::index::local_index::LocalIndex;
+use crate::late_commit::enter::enter;
 use crate::late_commit::store::LateCommitStore;
 use crate::log::lsn::Lsn;
 use crate::log_record::Record;
 use crate::maintain::compaction::compact_everything;
 use crate::maintain::flush::flush;
 use crate::maintain::release::release_log;
-use crate::maintain::upkeep::{after_epoch, wait_for_room};
+use crate::maintain::upkeep::{after_commits, after_epoch, wait_for_room};
 use crate::manifest::index_manifest::IndexManifest;
 use crate::node::context::EngineContext;
 use crate::node::durability::{counters, wait_durable};
@@ -201,9 +202,19 @@ impl SliceStore for StorageEngine {
         let bucket = batch.mark.bucket;
         wait_for_room(context).await;
         lock(&context.state.buckets).entry(bucket).or_default().staged = batch.mark.epoch;
+        let commits = batch.commits.clone();
+        if !commits.is_empty() {
+            let (task, late) = (Arc::clone(context), Arc::clone(&self.late_commit));
+            let entering = batch.clone();
+            context.env.blocking(move || enter(&task, &late, &entering)).await?;
+        }
         let lsn = self.log_epoch(&batch).await?;
         let state = Arc::clone(&context.state);
         context.env.blocking(move || apply_epoch(&state, &batch, lsn)).await?;
+        if !commits.is_empty() {
+            self.late_commit.entered(bucket, &commits);
+            after_commits(context);
+        }
         after_epoch(context, bucket);
         Ok(())
     }

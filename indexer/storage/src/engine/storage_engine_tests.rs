@@ -76,7 +76,7 @@ pub(crate) fn horizon_mark(epoch: u64) -> EpochMark {
 
 pub(crate) fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
     let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
-    EpochBatch { mark: mark(epoch, to), pieces: vec![piece] }
+    EpochBatch { mark: mark(epoch, to), pieces: vec![piece], commits: Vec::new() }
 }
 
 fn open(dir: &tempfile::TempDir) -> StorageEngine {

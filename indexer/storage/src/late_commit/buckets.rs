@@ -27,6 +27,8 @@ pub struct BucketTransactions {
     pub indexes: BTreeMap<LocalIndexId, (Arc<IndexInfo>, BTreeSet<SliceNo>)>,
     /// The open transactions.
     pub open: BTreeMap<TransactionId, Arc<OpenTransaction>>,
+    /// Those whose commit waits for its epoch. They may be among the open ones still.
+    pub committed: BTreeMap<TransactionId, Arc<OpenTransaction>>,
     /// The last ones that have ended, oldest first.
     ended: VecDeque<TransactionId>,
 }
@@ -37,9 +39,12 @@ impl Buckets {
         lock(&self.0)
     }
 
-    /// The open transactions of all buckets, in the order of buckets and numbers.
+    /// The open transactions of all buckets, in the order of buckets and numbers, and those that wait for their epoch.
     pub fn open(&self) -> Vec<Arc<OpenTransaction>> {
-        self.lock().values().flat_map(|bucket| bucket.open.values()).cloned().collect()
+        let of = |bucket: &BucketTransactions| -> Vec<_> {
+            bucket.open.values().chain(bucket.committed.values()).cloned().collect()
+        };
+        self.lock().values().flat_map(of).collect()
     }
 
     /// A transaction of a bucket; `None` if it is not here.

@@ -5,8 +5,9 @@
 //! A transaction's changes reach the node in its bucket's stream, beside the frames, and no epoch covers them. Nobody but the
 //! transaction may see them. The store keeps them until the transaction ends, so that a scan of the transaction
 //! itself shows them: its *own view* (`own_view`), an epoch's snapshot with the transaction's rows merged in. When the
-//! transaction ends they are dropped; those of a commit come once more, in frames, and are applied with an epoch. So the store
-//! needs no log: after a crash the stream brings the changes of open transactions anew.
+//! transaction ends they are dropped. Those of a small commit come once more, in frames, and are applied with an epoch. A large commit
+//! comes as a marker: the store keeps its rows (`committed`) until they enter the indexes as of its epoch (`enter`).
+//! The store needs no log: after a crash the stream brings the changes of open transactions anew, and commits as mutations.
 //!
 //! # How it works
 //!
@@ -27,7 +28,7 @@
 //! A rollback to a savepoint restricts pieces to the places before it and writes nothing on disk; a piece wholly behind it goes.
 //!
 //! A transaction is *given up* if it takes the most of what is short, memory that no spill can free or disk, or if its files
-//! cannot be written or read: its rows are dropped and its own views fail. Its commit is not affected.
+//! cannot be written or read: its rows are dropped and its own views fail. Its commit then comes as mutations.
 //!
 //! # Invariants
 //!
@@ -48,9 +49,17 @@
 //! | LC | the store |
 //! | kv-tuple of an active transaction | a row of a part |
 //! | `view_seqno` | the epoch of the snapshot, and the place of the own view |
+//! | ingest of committed kv-tuples into cN | `enter`: the rows of a commit go into fragments |
+//! | `txn_seqno_frozen`: the ingest that has all kv-tuples of a transaction | the epoch of the marker |
+//! | `kv.ingested` | the index's manifest says that it has the epoch |
 //! | aborted kv-tuples are collected | a transaction that ends, or goes back, drops its rows and files at once |
 
 mod buckets;
+mod changed_documents;
+mod commit_order;
+mod commit_writer;
+mod committed;
+pub(crate) mod enter;
 pub(crate) mod own_view;
 mod part;
 mod piece;
@@ -62,6 +71,10 @@ mod usage;
 
 #[cfg(test)]
 mod checking;
+#[cfg(test)]
+mod commit_model_tests;
+#[cfg(test)]
+mod large_commit_tests;
 #[cfg(test)]
 mod limit_tests;
 #[cfg(test)]

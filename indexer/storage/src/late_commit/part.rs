@@ -4,7 +4,7 @@
 //! writes what was in memory when it began. Like a flush, a spill sets the memory aside, writes it without any lock, and
 //! then replaces it by the piece in one step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 
 use arc_swap::ArcSwap;
@@ -21,9 +21,12 @@ use crate::index::memtable::BackMemtable;
 use crate::index::writer_state::WriterState;
 use crate::late_commit::piece::SpilledPiece;
 use crate::late_commit::usage::Usage;
-use crate::maintain::merge_runs::{choose_of, merge_tables};
+use crate::maintain::flush::put_states;
+use crate::maintain::merge_runs::{choose_of, merge_tables, slices_of};
 use crate::read::index_version::{IndexVersion, slice_of_id};
+use crate::read::source::Source;
 use crate::retention::RetainedEpochs;
+use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::{BlocksFrom, Table};
 
 /// Bytes of a part besides its rows and states.
@@ -51,6 +54,25 @@ pub struct PartVersion {
     pub index: IndexVersion,
     /// The spilled pieces, oldest first.
     pieces: Vec<SpilledPiece>,
+}
+
+/// All rows and states of a part, by slice, for a commit.
+#[derive(Default)]
+pub struct PartSources {
+    /// Rows of entries, with all their places.
+    pub forward: BTreeMap<SliceNo, Vec<Source>>,
+    /// States of documents, with all their places.
+    pub back: BTreeMap<SliceNo, Vec<Source>>,
+}
+
+impl PartSources {
+    /// Bytes in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        let tables = self.forward.values().chain(self.back.values()).flatten();
+        let in_memory = tables.filter(|source| source.table.fragment().is_none());
+        // A table of several slices counts once for each: too much rather than too little.
+        in_memory.map(|source| source.table.memory_bytes() as u64).sum()
+    }
 }
 
 /// Memory of a part that a spill writes.
@@ -190,6 +212,36 @@ impl OwnPart {
             writer: RwLock::new(WriterState { memtable, ..WriterState::default() }),
             version: ArcSwap::from_pointee(PartVersion { index, pieces }),
         })
+    }
+
+    /// All rows and states. States in memory are copied into tables.
+    pub fn sources(&self) -> Result<PartSources> {
+        let every = RetainedEpochs::default();
+        let mut tables = Vec::new();
+        let version = {
+            let writer = read(&self.writer);
+            for memtable in writer.frozen.as_deref().into_iter().chain([&writer.memtable]) {
+                let mut out = TableBuilder::default();
+                put_states(memtable, &every, &mut out)?;
+                tables.extend(out.finish()?.map(Arc::new));
+            }
+            // Under the lock, so that a spill that ends now leaves nothing in neither.
+            self.version.load_full()
+        };
+        let mut sources = PartSources::default();
+        for (slice, lists) in &version.index.slices {
+            sources.forward.entry(*slice).or_default().extend(lists.rows(true).iter().cloned());
+            sources.back.entry(*slice).or_default().extend(lists.back.iter().cloned());
+        }
+        let mut add = |lists: fn(&mut PartSources) -> &mut BTreeMap<_, Vec<_>>, tables: &[_]| {
+            for slice in slices_of(tables) {
+                let of_slice = lists(&mut sources).entry(slice).or_default();
+                of_slice.extend(tables.iter().map(|table| Source::whole(table, slice)));
+            }
+        };
+        add(|sources| &mut sources.forward, &version.index.runs);
+        add(|sources| &mut sources.back, &tables);
+        Ok(sources)
     }
 
     /// Memory in use, in bytes.

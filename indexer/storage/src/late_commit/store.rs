@@ -29,8 +29,8 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The open transactions of a node. The stream of each bucket changes those of the bucket, one message after another.
 pub struct LateCommitStore {
-    usage: Arc<Usage>,
-    buckets: Arc<Buckets>,
+    pub(super) usage: Arc<Usage>,
+    pub(super) buckets: Arc<Buckets>,
     pub(super) spiller: Arc<Spiller>,
     /// Bytes that the cursors of one walk over spilled pieces may hold.
     walk_bytes: usize,
@@ -51,6 +51,8 @@ pub struct LateCommitFigures {
     pub spilled: u64,
     /// Transactions that were given up since the process has started. One that a new stream brings again counts again.
     pub given_up: u64,
+    /// Transactions whose commit has entered the indexes from the store since the process has started.
+    pub entered: u64,
 }
 
 /// The error of a view whose place the node has not come to.
@@ -114,6 +116,7 @@ impl LateCommitStore {
             disk_bytes: self.disk_bytes(),
             spilled: self.pieces_written(),
             given_up: self.given_up(),
+            entered: self.usage.entered.load(Ordering::Relaxed),
         }
     }
 
@@ -123,7 +126,7 @@ impl LateCommitStore {
             let mut buckets = self.buckets.lock();
             let of = buckets.entry(bucket).or_default();
             of.indexes.clear();
-            std::mem::take(&mut of.open)
+            (std::mem::take(&mut of.open), std::mem::take(&mut of.committed))
         };
         self.spiller.dispose(forgotten);
     }
@@ -153,7 +156,7 @@ impl LateCommitStore {
             let mut buckets = self.buckets.lock();
             let Some(of) = buckets.get_mut(&bucket) else { return };
             of.indexes.remove(&index);
-            of.open.values().cloned().collect()
+            of.open.values().chain(of.committed.values()).cloned().collect()
         };
         let parts: Vec<_> =
             open.iter().filter_map(|transaction| transaction.leave(index)).collect();

@@ -114,7 +114,7 @@ pub fn own(transaction: u64, place: u64) -> OwnView {
     OwnView { transaction: TransactionId(transaction), place: TransactionPlace(place) }
 }
 
-fn mark(epoch: u64) -> EpochMark {
+pub fn mark(epoch: u64) -> EpochMark {
     let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(epoch * 100) };
     EpochMark {
         bucket: BUCKET,
@@ -130,12 +130,22 @@ fn mark(epoch: u64) -> EpochMark {
 pub fn epoch(epoch: u64, body: Bytes) -> EpochBatch {
     let base = Seqno(epoch * 100 - 100);
     let piece = Piece { body, base, after: base, to: Seqno(epoch * 100) };
-    EpochBatch { mark: mark(epoch), pieces: vec![piece] }
+    EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() }
 }
 
 /// A store with both indexes, empty at epoch 1, whose stream carries both.
 pub async fn built(env: &Env, options: StoreOptions, grouping: Grouping) -> StorageEngine {
-    let store = StorageEngine::open(env, NODE, Path::new("/node"), options).unwrap();
+    built_in(env, Path::new("/node"), options, grouping).await
+}
+
+/// The same in a directory.
+pub async fn built_in(
+    env: &Env,
+    dir: &Path,
+    options: StoreOptions,
+    grouping: Grouping,
+) -> StorageEngine {
+    let store = StorageEngine::open(env, NODE, dir, options).unwrap();
     for index in [BY_ID, BY_EXPR] {
         store.begin_build(info(index), grouping).await.unwrap();
         store.begin_backfill(index).await.unwrap();

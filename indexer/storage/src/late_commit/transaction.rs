@@ -9,7 +9,7 @@ use proto::lock::lock;
 use proto::model::ids::{LocalIndexId, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::plant::{self, Plant};
-use proto::rpc::mutation::TransactionBodies;
+use proto::rpc::mutation::{BodiesDigest, CommitMarker, TransactionBodies};
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 
@@ -22,7 +22,7 @@ use crate::late_commit::usage::Usage;
 const TRANSACTION_BYTES: u64 = 512;
 
 /// The parts of a transaction, by index.
-type Parts = BTreeMap<LocalIndexId, Arc<OwnPart>>;
+pub type Parts = BTreeMap<LocalIndexId, Arc<OwnPart>>;
 
 /// The error of changes that do not continue at the transaction's place.
 fn gap(id: TransactionId, at: TransactionPlace, what: String) -> Error {
@@ -60,6 +60,8 @@ pub struct OpenTransaction {
 
 struct State {
     place: TransactionPlace,
+    /// The digest of the messages that led there.
+    digest: BodiesDigest,
     /// Places that were rolled back, ascending.
     gone: Vec<RangeInclusive<u64>>,
     parts: std::result::Result<Parts, GivenUp>,
@@ -72,7 +74,8 @@ impl OpenTransaction {
     pub fn new(id: TransactionId, usage: Arc<Usage>) -> Self {
         let (place, gone, parts) = (TransactionPlace(0), Vec::new(), Ok(Parts::new()));
         usage.memory.fetch_add(TRANSACTION_BYTES, Ordering::Relaxed);
-        let state = State { place, gone, parts, bytes: TRANSACTION_BYTES };
+        let digest = BodiesDigest::default();
+        let state = State { place, digest, gone, parts, bytes: TRANSACTION_BYTES };
         Self { id, usage, state: Mutex::new(state) }
     }
 
@@ -82,13 +85,14 @@ impl OpenTransaction {
         bodies: &TransactionBodies,
         indexes: &BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     ) -> Result<()> {
-        let (place, parts) = self.present();
+        let (place, digest, parts) = self.present();
         if place != bodies.from {
             return Err(gap(self.id, place, format!("and the next ones begin at {}", bodies.from)));
         }
+        let place = (bodies.to, digest.with_bodies(bodies));
         // A transaction that was given up only moves its place.
         let Ok(mut parts) = parts else {
-            self.publish(bodies.to, Parts::new());
+            self.publish(place, Parts::new());
             return Ok(());
         };
         for segment in segments(bodies)? {
@@ -102,14 +106,14 @@ impl OpenTransaction {
                 if let Err(error) = part.take(&documents, bodies.from) {
                     // The stream goes on, so that no other transaction notices.
                     self.fail(&error);
-                    self.publish(bodies.to, Parts::new());
+                    self.publish(place, Parts::new());
                     return Ok(());
                 }
             }
         }
         // Only now: a view of the new place must find all of its changes.
         let is_full = parts.values().any(|part| part.is_full());
-        self.publish(bodies.to, parts);
+        self.publish(place, parts);
         if is_full {
             self.give_up(GivenUp::Memory);
         }
@@ -118,11 +122,13 @@ impl OpenTransaction {
 
     /// Goes back to an earlier place.
     pub fn go_back(&self, to: TransactionPlace) -> Result<()> {
-        let (place, parts) = self.present();
+        let (place, digest, parts) = self.present();
         if to > place {
             return Err(gap(self.id, place, format!("and it goes back to {to}")));
         }
+        let to_place = (to, digest.with_back(to));
         if to == place {
+            lock(&self.state).digest = to_place.1;
             return Ok(());
         }
         let up_to = |(index, part): (LocalIndexId, Arc<OwnPart>)| -> Result<_> {
@@ -130,7 +136,7 @@ impl OpenTransaction {
             Ok((index, if is_kept { part } else { Arc::new(part.up_to(to)?) }))
         };
         let parts = parts.unwrap_or_default();
-        self.publish(to, parts.into_iter().map(up_to).collect::<Result<_>>()?);
+        self.publish(to_place, parts.into_iter().map(up_to).collect::<Result<_>>()?);
         let mut state = lock(&self.state);
         state.gone.retain(|gone| *gone.end() <= to.0);
         state.gone.push(to.0 + 1..=place.0);
@@ -215,15 +221,28 @@ impl OpenTransaction {
         self.count(&mut lock(&self.state));
     }
 
-    fn present(&self) -> (TransactionPlace, std::result::Result<Parts, GivenUp>) {
+    /// The parts of the transaction that a marker has committed; an error unless all is here that the marker names.
+    pub fn committed(&self, marker: &CommitMarker) -> Result<Parts> {
         let state = lock(&self.state);
-        (state.place, state.parts.clone())
+        let is_whole = (state.place, state.digest) == (marker.place, marker.digest);
+        match &state.parts {
+            Ok(parts) if is_whole => Ok(parts.clone()),
+            Ok(_) => {
+                Err(gap(self.id, state.place, format!("and it was committed at {}", marker.place)))
+            }
+            Err(why) => Err(gap(self.id, state.place, format!("but were given up ({why:?})"))),
+        }
+    }
+
+    fn present(&self) -> (TransactionPlace, BodiesDigest, std::result::Result<Parts, GivenUp>) {
+        let state = lock(&self.state);
+        (state.place, state.digest, state.parts.clone())
     }
 
     /// Makes parts visible, unless the transaction was given up meanwhile, and counts their bytes.
-    fn publish(&self, place: TransactionPlace, parts: Parts) {
+    fn publish(&self, place: (TransactionPlace, BodiesDigest), parts: Parts) {
         let mut state = lock(&self.state);
-        state.place = place;
+        (state.place, state.digest) = place;
         let before = match &mut state.parts {
             Ok(present) => std::mem::replace(present, parts),
             Err(_) => parts,

@@ -50,6 +50,8 @@ pub struct Usage {
     pub pieces: AtomicU64,
     /// Transactions that were given up.
     pub given_up: AtomicU64,
+    /// Transactions whose rows are in the indexes from here.
+    pub entered: AtomicU64,
 }
 
 impl Usage {

@@ -165,7 +165,7 @@ fn write_memtable(
 pub fn put_states(
     memtable: &BackMemtable,
     retained: &RetainedEpochs,
-    out: &mut GroupWriter,
+    out: &mut impl RowSink,
 ) -> Result<()> {
     let mut newer: Option<(SliceNo, &[u8], Epoch)> = None;
     for state in memtable.sorted() {

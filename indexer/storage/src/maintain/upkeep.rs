@@ -152,6 +152,11 @@ pub(crate) fn after_epoch(context: &Arc<EngineContext>, bucket: BucketId) {
     flush_if_wanted(context);
 }
 
+/// Starts the compactions that commits have made worthwhile, whose rows were written beside the flushes.
+pub(crate) fn after_commits(context: &Arc<EngineContext>) {
+    start(context, WorkKind::Compact, compact);
+}
+
 /// Starts a flush if there is a reason for one beside those in progress.
 fn flush_if_wanted(context: &Arc<EngineContext>) {
     let wants_flush = {

@@ -120,6 +120,11 @@ impl Cursor {
         self.heads = self.block.heads(skip);
     }
 
+    /// The slice number that the rows have in the table.
+    pub fn rows_of(&self) -> SliceNo {
+        self.table.index.sections()[self.section].slice
+    }
+
     /// The table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table

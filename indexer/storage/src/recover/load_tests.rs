@@ -76,7 +76,10 @@ pub(crate) fn body(ids: std::ops::Range<u64>) -> Bytes {
 
 pub(crate) async fn apply(store: &StorageEngine, epoch: u64, ids: std::ops::Range<u64>) {
     let piece = Piece { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
-    store.apply(EpochBatch { mark: mark(epoch), pieces: vec![piece] }).await.unwrap();
+    store
+        .apply(EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() })
+        .await
+        .unwrap();
 }
 
 pub(crate) fn open(env: &Env) -> StorageEngine {

@@ -37,7 +37,7 @@ fn first_mark() -> EpochMark {
 /// An epoch of the bucket with documents.
 fn epoch(mark: EpochMark, ids: std::ops::Range<u64>) -> EpochBatch {
     let piece = Piece { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
-    EpochBatch { mark, pieces: vec![piece] }
+    EpochBatch { mark, pieces: vec![piece], commits: Vec::new() }
 }
 
 /// Goes back to zero: drops the indexes, builds them anew from 30 documents, and applies the first epoch.
@@ -158,7 +158,7 @@ fn other_info() -> Arc<IndexInfo> {
 /// Applies an epoch of the other bucket.
 async fn apply_other(store: &StorageEngine, mark: EpochMark) {
     let mark = EpochMark { bucket: OTHER_BUCKET, ..mark };
-    store.apply(EpochBatch { mark, pieces: Vec::new() }).await.unwrap();
+    store.apply(EpochBatch { mark, pieces: Vec::new(), commits: Vec::new() }).await.unwrap();
 }
 
 /// The node manifest is written for another bucket, while its mark of the bucket that went back is old: when the other

@@ -47,7 +47,10 @@ fn mark(epoch: u64, seqno: u64) -> EpochMark {
 async fn apply(store: &StorageEngine, epoch: u64, ids: std::ops::Range<u64>) {
     let to = Seqno(ids.end + 1);
     let piece = Piece { body: documents(ids), base: Seqno(0), after: Seqno(0), to };
-    store.apply(EpochBatch { mark: mark(epoch, to.0), pieces: vec![piece] }).await.unwrap();
+    store
+        .apply(EpochBatch { mark: mark(epoch, to.0), pieces: vec![piece], commits: Vec::new() })
+        .await
+        .unwrap();
     store.wait_durable(BUCKET, Epoch(epoch)).await.unwrap();
 }
 

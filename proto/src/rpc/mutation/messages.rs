@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::bodies::TransactionBodies;
+use super::commit_marker::CommitMarker;
 use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, EpochMark, Position};
 use crate::model::history::FailoverLogs;
@@ -29,20 +31,6 @@ pub struct Frame {
     /// Its last seqno, which becomes the node's watermark.
     pub to: Seqno,
     /// Packed key-versions, seqnos relative to `from`.
-    pub body: Bytes,
-}
-
-/// Changes of documents that a transaction has made and not committed, for one node. Nobody but the transaction sees them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TransactionBodies {
-    /// The transaction.
-    pub transaction: TransactionId,
-    /// The place before the first change. The node's place in the transaction must stand here; zero begins the transaction anew, and
-    /// the node forgets what it had of it.
-    pub from: TransactionPlace,
-    /// The place of the last change, which becomes the node's place. The range has gaps where changes were rolled back.
-    pub to: TransactionPlace,
-    /// Packed key-versions, whose seqnos are places relative to `from`.
     pub body: Bytes,
 }
 
@@ -118,7 +106,10 @@ pub enum StreamMessage {
         /// The place.
         to: TransactionPlace,
     },
-    /// Transactions have ended, by a commit, whose mutations frames carry, or by a rollback.
+    /// A large transaction was committed, and this stream has sent all of its changes as bodies. The frames behind this message cover
+    /// its mutations without carrying them.
+    Committed(CommitMarker),
+    /// Transactions have ended, by a commit or by a rollback. What a commit has changed is in the frames, or in its marker.
     TransactionsEnded(Vec<TransactionId>),
 }
 
@@ -136,13 +127,6 @@ impl Frame {
     }
 }
 
-impl TransactionBodies {
-    /// Bytes in memory, about.
-    pub fn bytes(&self) -> usize {
-        self.body.len() + FRAME_BYTES
-    }
-}
-
 impl StreamMessage {
     /// Bytes in memory, about.
     pub fn bytes(&self) -> usize {
@@ -154,6 +138,7 @@ impl StreamMessage {
             Self::Epoch(mark) => cut(&mark.cut),
             Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
             Self::Bodies(bodies) => bodies.iter().map(TransactionBodies::bytes).sum(),
+            Self::Committed(marker) => marker.bytes(),
             Self::TransactionsEnded(ended) => size_of_val(&ended[..]),
             Self::IndexLeave { .. }
             | Self::StreamBegin { .. }

@@ -15,13 +15,17 @@
 //! entry    := slice  len(key) key  len(include) include
 //! ```
 
+mod bodies;
+mod commit_marker;
 mod key_versions;
 mod messages;
 
+pub use bodies::{BodiesDigest, TransactionBodies};
+pub use commit_marker::{CommitMarker, CommitRange};
 pub use key_versions::{
     EntryKeys, IndexKeys, KeyVersions, KeyVersionsReader, KeyVersionsWriter, MutationKind,
 };
 pub use messages::{
     BackfillMessage, BackfillRequest, FRAMES_AHEAD_BYTES_MAX, Frame, StreamMessage,
-    SubscribeRequest, TransactionBodies,
+    SubscribeRequest,
 };

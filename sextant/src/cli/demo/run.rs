@@ -53,6 +53,8 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
         indexers: 3,
         log_bytes_max: None,
         scans_max: None,
+        memory_bytes: None,
+        large_commit_changes: None,
         recovery: Default::default(),
     };
     let mut cluster = Cluster::start(config, env.clone()).await?;

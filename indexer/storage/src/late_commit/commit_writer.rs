@@ -1,0 +1,248 @@
+//! Writes what a committed transaction changes in an index into fragments, as of the commit's epoch, in bounded memory.
+//!
+//! Two walks over the transaction's part:
+//!
+//! - *By document.* Some thousand documents at a time are looked up in the back index. Their new states gather in a sorter, and so
+//!   do tombstones for the entries that they had and have no more. A full sorter becomes a fragment.
+//! - *By entry.* The newest row of each entry that the transaction has left goes directly into a fragment.
+//!
+//! No entry has both a row and a tombstone, so the order of the fragments does not matter. An entry that the document had
+//! before, with the same included values, gets a row too: nobody sees it.
+//!
+//! A document that the same epoch changes later, by another mutation, is left out of both walks.
+
+use std::collections::BTreeMap;
+
+use proto::model::ids::{Epoch, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::{Error, ErrorCode, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::files::data_files::{DataFiles, NewFragment};
+use crate::files::group_writer::GroupWriter;
+use crate::files::unnamed::UnnamedFragments;
+use crate::late_commit::changed_documents::{ChangedDocument, ChangedDocuments};
+use crate::late_commit::part::PartSources;
+use crate::read::index_version::{IndexVersion, slice_of_id};
+use crate::read::lookup::{StateQuery, look_up};
+use crate::read::merge::Merge;
+use crate::read::source::Source;
+use crate::rows::columns::{Columns, Grouping};
+use crate::rows::packed;
+use crate::rows::row::RowVersion;
+use crate::rows::row_sorter::RowSorter;
+use crate::rows::sinks::RowSink;
+
+/// Documents that are looked up together.
+const LOOK_UP_DOCUMENTS: usize = 4096;
+/// Bytes of their ids and states.
+const LOOK_UP_BYTES: usize = 1 << 20;
+
+/// True if a document is changed again, behind the transaction, in the same epoch.
+pub type IsLater<'a> = dyn Fn(&[u8]) -> Result<bool> + 'a;
+
+/// The index that a commit enters. Nothing of it may be in memory.
+pub struct Target<'a> {
+    pub info: &'a IndexInfo,
+    pub version: &'a IndexVersion,
+    pub files: &'a DataFiles,
+    pub grouping: Grouping,
+    /// True during a build, when each document is remembered in every slice.
+    pub is_building: bool,
+    /// The commit's epoch.
+    pub epoch: Epoch,
+    /// Bytes that may gather in memory.
+    pub bytes_max: usize,
+}
+
+/// The fragments of commits in one index, and what they add to its entry counts.
+pub struct CommitWriter<'a> {
+    target: &'a Target<'a>,
+    /// By id alone each document has one slice.
+    is_by_id: bool,
+    back: RowSorter,
+    tombstones: RowSorter,
+    written: UnnamedFragments<'a>,
+    counts: BTreeMap<SliceNo, i64>,
+}
+
+impl<'a> CommitWriter<'a> {
+    /// A writer for an index.
+    pub fn new(target: &'a Target<'a>) -> Self {
+        Self {
+            target,
+            is_by_id: target.version.is_by_id(target.info),
+            back: RowSorter::default(),
+            tombstones: RowSorter::default(),
+            written: UnnamedFragments::new(target.files, Vec::new()),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Adds fragments of other rows of the epoch, and their counts.
+    pub fn add(&mut self, fragments: Vec<NewFragment>, counts: BTreeMap<SliceNo, i64>) {
+        self.written.extend(fragments);
+        counts.into_iter().for_each(|(slice, more)| self.count(slice, more));
+    }
+
+    fn count(&mut self, slice: SliceNo, more: i64) {
+        *self.counts.entry(slice).or_default() += more;
+    }
+
+    /// Writes a transaction's part.
+    pub fn enter(&mut self, part: &PartSources, is_later: &IsLater<'_>) -> Result<()> {
+        self.write_documents(&part.back, is_later)?;
+        self.write_entries(&part.forward, is_later)
+    }
+
+    fn write_documents(
+        &mut self,
+        back: &BTreeMap<SliceNo, Vec<Source>>,
+        is_later: &IsLater<'_>,
+    ) -> Result<()> {
+        let mut walk = ChangedDocuments::new(back)?;
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while let Some(document) = walk.next()? {
+            if is_later(&document.id)? {
+                continue;
+            }
+            bytes += document.bytes();
+            batch.push(document);
+            if batch.len() == LOOK_UP_DOCUMENTS || bytes >= LOOK_UP_BYTES {
+                self.replace(&batch)?;
+                batch.clear();
+                bytes = 0;
+            }
+        }
+        self.replace(&batch)
+    }
+
+    /// Notes the new states of documents, and what these replace.
+    fn replace(&mut self, documents: &[ChangedDocument]) -> Result<()> {
+        let all: Vec<SliceNo> = self.target.version.slices.keys().copied().collect();
+        let mut asked = Vec::with_capacity(documents.len());
+        for document in documents {
+            asked.push(self.slices_of(&document.id, &all)?);
+        }
+        let queries = documents.iter().enumerate().zip(&asked).flat_map(|((n, of), slices)| {
+            let (hash, id) = (xxh3_64(&of.id), &of.id[..]);
+            let query =
+                move |slice: &SliceNo| StateQuery { document: n as u32, hash, slice: *slice, id };
+            slices.iter().map(query)
+        });
+        let (mut found, mut states) = (Vec::new(), Vec::new());
+        look_up(&self.target.version.slices, queries.collect(), &mut found, &mut states)?;
+        found.sort_unstable_by_key(|found| (found.document, found.slice));
+        let mut found = found.into_iter().peekable();
+        for ((n, document), slices) in documents.iter().enumerate().zip(asked) {
+            for slice in slices {
+                let had = found.next_if(|of| (of.document, of.slice) == (n as u32, slice));
+                let had = had.map_or(&[][..], |had| &states[had.state]);
+                self.replace_in(slice, &document.id, had, document.state_in(slice));
+            }
+        }
+        if self.back.size() + self.tombstones.size() >= self.target.bytes_max {
+            self.write_gathered()?;
+        }
+        Ok(())
+    }
+
+    /// The slices of the node in which a document may have entries.
+    fn slices_of(&self, id: &[u8], all: &[SliceNo]) -> Result<Vec<SliceNo>> {
+        if !self.is_by_id {
+            return Ok(all.to_vec());
+        }
+        let not_text = |_| Error::new(ErrorCode::Corrupt, "the id of a document is not UTF-8");
+        let slice = slice_of_id(self.target.info, std::str::from_utf8(id).map_err(not_text)?);
+        // The source also feeds slices that have just left the node or are about to come.
+        Ok(all.binary_search(&slice).map_or_else(|_| Vec::new(), |_| vec![slice]))
+    }
+
+    fn replace_in(&mut self, slice: SliceNo, id: &[u8], had: &[u8], has: &[u8]) {
+        if had.is_empty() && has.is_empty() && !self.target.is_building {
+            return;
+        }
+        self.back.push(slice, id, &[], (!has.is_empty()).then_some(has));
+        // A state has its entries in order.
+        let mut new = packed::entries(has).map(|entry| entry.key).peekable();
+        let mut more = packed::entries(has).count() as i64;
+        for old in packed::entries(had) {
+            more -= 1;
+            while new.next_if(|new| *new < old.key).is_some() {}
+            if new.peek() != Some(&old.key) {
+                self.tombstones.push(slice, old.key, id, None);
+            }
+        }
+        self.count(slice, more);
+    }
+
+    fn write_gathered(&mut self) -> Result<()> {
+        let Target { files, grouping, epoch, info, .. } = *self.target;
+        let (back, tombstones) =
+            (std::mem::take(&mut self.back), std::mem::take(&mut self.tombstones));
+        if !back.is_empty() {
+            let options = (info.spec.compression, Some(back.len() as u64));
+            self.written
+                .extend(files.write(&[Columns::BACK], options, |out| back.write(epoch, out))?);
+        }
+        if !tombstones.is_empty() {
+            let options = (info.spec.compression, None);
+            let put = |out: &mut GroupWriter| tombstones.write(epoch, out);
+            self.written.extend(files.write(grouping.forward(), options, put)?);
+        }
+        Ok(())
+    }
+
+    fn write_entries(
+        &mut self,
+        forward: &BTreeMap<SliceNo, Vec<Source>>,
+        is_later: &IsLater<'_>,
+    ) -> Result<()> {
+        let Target { files, grouping, epoch, info, version, .. } = *self.target;
+        let here = forward.iter().filter(|(slice, _)| version.slices.contains_key(slice));
+        let put = |out: &mut GroupWriter| {
+            here.into_iter().try_for_each(|(slice, sources)| {
+                put_entries((*slice, sources), epoch, is_later, out)
+            })
+        };
+        let options = (info.spec.compression, None);
+        self.written.extend(files.write(grouping.forward(), options, put)?);
+        Ok(())
+    }
+
+    /// Writes the rest; returns all fragments and the changes of the entry counts.
+    pub fn finish(mut self) -> Result<(UnnamedFragments<'a>, BTreeMap<SliceNo, i64>)> {
+        self.write_gathered()?;
+        Ok((self.written, self.counts))
+    }
+}
+
+/// Puts the entries that a transaction has left in a slice.
+fn put_entries(
+    (slice, sources): (SliceNo, &[Source]),
+    epoch: Epoch,
+    is_later: &IsLater<'_>,
+    out: &mut impl RowSink,
+) -> Result<()> {
+    let mut merge = Merge::new(sources.iter().cloned(), false)?;
+    let (mut entry, mut value) = (Vec::new(), Vec::new());
+    loop {
+        let (mut newest, mut key_len, mut is_left) = (Epoch(0), 0, false);
+        let found = merge.next_versions(&mut entry, |cursor| {
+            let (block, row) = cursor.place();
+            if block.epoch(row) > newest {
+                (newest, key_len) = (block.epoch(row), block.key_len(row));
+                is_left = !block.is_tombstone(row);
+                value.clear();
+                block.put_value(row, &mut value);
+            }
+        })?;
+        if !found {
+            return Ok(());
+        }
+        let (key, id) = entry.split_at(key_len);
+        if is_left && !is_later(id)? {
+            out.push(&RowVersion { slice, key, id, value: &value, epoch, tombstone: false })?;
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Transactions whose commit waits for its epoch: the store keeps them until their rows are in the indexes.
+//!
+//! A marker is taken only if everything is here that it names. Otherwise the error is `DropData`: the follower opens another stream,
+//! which does not have the changes of a transaction that has ended, and so sends the mutations of the commit. The same happens if
+//! the transaction is given up before its epoch.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use proto::model::ids::{BucketId, TransactionId};
+use proto::rpc::mutation::CommitMarker;
+use proto::{Error, ErrorCode, Result};
+
+use crate::late_commit::store::LateCommitStore;
+use crate::late_commit::transaction::{OpenTransaction, Parts};
+
+/// The error of a marker whose transaction is not here.
+fn not_here(marker: &CommitMarker) -> Error {
+    let CommitMarker { transaction, place, .. } = marker;
+    let text = format!("transaction {transaction} was committed at place {place}, and is not here");
+    Error::new(ErrorCode::DropData, text)
+}
+
+impl LateCommitStore {
+    /// Keeps a transaction that was committed until [`Self::entered`], also beyond its end. `DropData` unless the store has all of it.
+    pub fn keep_committed(&self, bucket: BucketId, marker: &CommitMarker) -> Result<()> {
+        let transaction = self.buckets.get(bucket, marker.transaction);
+        let transaction = transaction.ok_or_else(|| not_here(marker))?;
+        transaction.committed(marker)?;
+        let mut buckets = self.buckets.lock();
+        let of = buckets.get_mut(&bucket).ok_or_else(|| not_here(marker))?;
+        let before = of.committed.insert(marker.transaction, transaction);
+        drop(buckets);
+        self.spiller.dispose(before);
+        Ok(())
+    }
+
+    /// The parts of a transaction that is kept. `DropData` if it was given up meanwhile.
+    pub(crate) fn committed(&self, bucket: BucketId, marker: &CommitMarker) -> Result<Parts> {
+        self.kept(bucket, marker.transaction).ok_or_else(|| not_here(marker))?.committed(marker)
+    }
+
+    fn kept(&self, bucket: BucketId, id: TransactionId) -> Option<Arc<OpenTransaction>> {
+        let buckets = self.buckets.lock();
+        buckets.get(&bucket).and_then(|of| of.committed.get(&id)).cloned()
+    }
+
+    /// Drops transactions whose rows are in the indexes.
+    pub(crate) fn entered(&self, bucket: BucketId, markers: &[CommitMarker]) {
+        let gone: Vec<_> = {
+            let mut buckets = self.buckets.lock();
+            let Some(of) = buckets.get_mut(&bucket) else { return };
+            markers.iter().filter_map(|marker| of.committed.remove(&marker.transaction)).collect()
+        };
+        self.usage.entered.fetch_add(gone.len() as u64, Ordering::Relaxed);
+        self.spiller.dispose(gone);
+    }
+}

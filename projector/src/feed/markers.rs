@@ -1,0 +1,121 @@
+//! Large commits in a stream: a marker instead of the mutations, if the stream has sent all changes of the transaction as bodies.
+//!
+//! A stream learns of a large commit before it comes to the first of its mutations, and stops there. Then it decides:
+//!
+//! - It has sent all bodies: it sends the marker, and passes the seqnos of the mutations with empty frames, in each vbucket as it comes
+//!   to them.
+//! - It has not yet sent all: it goes on with the bodies, and nothing else, until it has. They are as long as the mutations would be.
+//! - It does not have them: it began when the transaction had ended, or it learned too late of the commit. It sends mutations.
+//!
+//! While a marker is being passed no index joins. So a commit has the same indexes in all vbuckets.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proto::model::cut::Cut;
+use proto::model::ids::{Seqno, TransactionId, VbucketId};
+use proto::rpc::mutation::{BodiesDigest, CommitMarker};
+
+use crate::source::bucket::Bucket;
+use crate::source::large_commits::LargeCommit;
+
+/// How much of a transaction a stream has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Everything, with this digest.
+    Whole(BodiesDigest),
+    /// Not everything yet.
+    Partly,
+    /// The rest is gone.
+    Lost,
+}
+
+/// A commit that a stream has not passed.
+struct Ahead {
+    commit: Arc<LargeCommit>,
+    /// True once its marker was sent.
+    is_marked: bool,
+}
+
+/// The large commits ahead of a stream.
+#[derive(Default)]
+pub(super) struct Markers {
+    ahead: Vec<Ahead>,
+    /// The number of commits of the bucket that the stream knows of.
+    known: u64,
+}
+
+impl Markers {
+    /// Takes the new commits that lie wholly ahead of a stream.
+    pub fn follow(&mut self, bucket: &Bucket, at: &Cut) {
+        let (new, count) = bucket.large_commits_after(self.known);
+        self.known = count;
+        let is_ahead = |commit: &Arc<LargeCommit>| {
+            commit.ranges.iter().all(|range| at.get(range.vbucket).seqno <= range.after)
+        };
+        let new = new.into_iter().filter(is_ahead);
+        self.ahead.extend(new.map(|commit| Ahead { commit, is_marked: false }));
+    }
+
+    /// True if the bodies of a transaction that has ended are still wanted.
+    pub fn awaits(&self, transaction: TransactionId, number: u64) -> bool {
+        let of = |ahead: &Ahead| (ahead.commit.transaction, ahead.commit.number);
+        self.ahead.iter().any(|ahead| !ahead.is_marked && of(ahead) == (transaction, number))
+    }
+
+    /// True while a marker was sent whose seqnos are not all passed.
+    pub fn is_passing(&self) -> bool {
+        self.ahead.iter().any(|ahead| ahead.is_marked)
+    }
+
+    /// True if no mutation needs a look.
+    pub fn is_empty(&self) -> bool {
+        self.ahead.is_empty()
+    }
+
+    /// The first mutations of all commits.
+    pub fn stops(&self) -> BTreeSet<(VbucketId, Seqno)> {
+        let ranges = self.ahead.iter().flat_map(|ahead| &ahead.commit.ranges);
+        ranges.map(|range| (range.vbucket, Seqno(range.after.0 + 1))).collect()
+    }
+
+    /// The commit to decide on, once the stream stands before some mutation of one: the first, since markers come in the order of the log.
+    pub fn undecided(&self, at: &Cut) -> Option<Arc<LargeCommit>> {
+        let mut unmarked = self.ahead.iter().filter(|ahead| !ahead.is_marked);
+        let is_due = unmarked.clone().any(|ahead| stands_before(ahead, at));
+        unmarked.next().filter(|_| is_due).map(|first| Arc::clone(&first.commit))
+    }
+
+    /// Decides for a marker, and returns it.
+    pub fn mark(&mut self, commit: &Arc<LargeCommit>, digest: BodiesDigest) -> CommitMarker {
+        let found = self.ahead.iter_mut().find(|ahead| Arc::ptr_eq(&ahead.commit, commit));
+        found.into_iter().for_each(|ahead| ahead.is_marked = true);
+        let LargeCommit { transaction, place, ranges, .. } = &**commit;
+        CommitMarker { transaction: *transaction, place: *place, digest, ranges: ranges.clone() }
+    }
+
+    /// Decides for mutations.
+    pub fn send_mutations(&mut self, commit: &Arc<LargeCommit>) {
+        self.ahead.retain(|ahead| !Arc::ptr_eq(&ahead.commit, commit));
+    }
+
+    /// The ranges of marked commits before which a stream stands: vbucket, beginning and end.
+    pub fn to_pass(&self, at: &Cut) -> Vec<(VbucketId, Seqno, Seqno)> {
+        let marked = self.ahead.iter().filter(|ahead| ahead.is_marked);
+        let ranges = marked.flat_map(|ahead| &ahead.commit.ranges);
+        let here = ranges.filter(|range| at.get(range.vbucket).seqno == range.after);
+        here.map(|range| (range.vbucket, range.after, range.to)).collect()
+    }
+
+    /// Forgets the commits that a stream has passed.
+    pub fn forget_passed(&mut self, at: &Cut) {
+        self.ahead.retain(|ahead| {
+            let mut ranges = ahead.commit.ranges.iter();
+            ranges.any(|range| at.get(range.vbucket).seqno < range.to)
+        });
+    }
+}
+
+fn stands_before(ahead: &Ahead, at: &Cut) -> bool {
+    ahead.commit.ranges.iter().any(|range| at.get(range.vbucket).seqno == range.after)
+}
