@@ -79,52 +79,28 @@ impl Rounds {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::pin::pin;
 
-    use tokio::task::yield_now;
+    use futures::poll;
 
     use super::*;
 
-    /// Callers that count their answers by the round that answered.
-    fn call(rounds: &Arc<Rounds>, answered: &Arc<[AtomicU64; 4]>) {
-        let (rounds, answered) = (Arc::clone(rounds), Arc::clone(answered));
-        tokio::spawn(async move {
-            let at = rounds.next().await.unwrap().at;
-            answered[at as usize].fetch_add(1, Ordering::Relaxed);
-        });
-    }
-
-    async fn settle() {
-        for _ in 0..10 {
-            yield_now().await;
-        }
-    }
-
     #[tokio::test]
     async fn callers_share_a_round_and_those_that_come_during_it_join_the_next() {
-        let (rounds, answered) = (Arc::new(Rounds::default()), Arc::<[AtomicU64; 4]>::default());
-        let end = |number| {
-            rounds.end(number, Ok(RoundEnd { at: number, held: BTreeSet::new() }));
-        };
-        let counts = || answered.each_ref().map(|count| count.load(Ordering::Relaxed));
-        (0..3).for_each(|_| call(&rounds, &answered));
-        settle().await;
+        let rounds = Rounds::default();
+        let end = |number| rounds.end(number, Ok(RoundEnd { at: number, held: BTreeSet::new() }));
+        let answered = |found: Result<RoundEnd>| found.expect("a round").at;
+        let (mut first, mut second) = (pin!(rounds.next()), pin!(rounds.next()));
+        assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
         assert_eq!(rounds.begin().await, 1);
-        (0..2).for_each(|_| call(&rounds, &answered));
-        settle().await;
+        let mut late = pin!(rounds.next());
+        assert!(poll!(&mut late).is_pending());
         end(1);
-        settle().await;
-        assert_eq!(
-            counts(),
-            [0, 3, 0, 0],
-            "late callers wait for a round that asks after they came"
-        );
+        assert_eq!((answered(first.await), answered(second.await)), (1, 1));
+        assert!(poll!(&mut late).is_pending(), "its projector may have been asked before it came");
         assert_eq!(rounds.begin().await, 2);
         end(2);
-        settle().await;
-        assert_eq!(counts(), [0, 3, 2, 0]);
-        let idle = tokio::time::timeout(std::time::Duration::from_millis(20), rounds.begin());
-        assert!(idle.await.is_err(), "nobody wants a third round");
+        assert_eq!(answered(late.await), 2);
+        assert!(poll!(pin!(rounds.begin())).is_pending(), "nobody wants a third round");
     }
 }
