@@ -17,6 +17,7 @@ use proto::expr::Fields;
 use proto::model::ids::{NodeId, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{BodiesDigest, KeyVersionsWriter, StreamMessage, TransactionBodies};
+use tokio::time::Instant;
 
 use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
 use super::markers::{Markers, Sent};
@@ -64,7 +65,8 @@ impl Bodies {
         if !self.unsent.is_empty() {
             return Vec::new();
         }
-        let News { ended, backs, changes } = self.reader.next(transactions, READ_BYTES);
+        let News { ended, backs, changes } =
+            self.reader.next(transactions, READ_BYTES, Instant::now());
         self.unsent = changes.into();
         for id in &ended {
             self.digests.remove(id);

@@ -30,6 +30,7 @@ use crate::transactions::limits::Limits;
 use crate::transactions::looked_up::LOOK_UP_ABOVE;
 use crate::transactions::open::{Committing, OwnDocuments, WriteIn, not_open};
 use crate::transactions::snapshot::Snapshot;
+use crate::transactions::transaction::YOUNG;
 
 /// How long a call waits for the stability timestamp of its snapshot. The reader knows it already, so it is on its way.
 const EPOCH_WAIT: Duration = Duration::from_secs(3);
@@ -64,9 +65,25 @@ impl Projector {
             true => writing(),
             false => self.env.blocking(writing).await,
         };
+        self.wake_for_young(&bucket);
         // A leader whose lease has ended meanwhile may have read what is no longer the newest.
         bucket.check_open()?;
         written
+    }
+
+    /// Lets streams look at a transaction when it is not young any more.
+    fn wake_for_young(&self, bucket: &Arc<Bucket>) {
+        if !bucket.transactions.takes_wake() {
+            return;
+        }
+        let of = Arc::clone(&bucket.transactions);
+        let wake = async move {
+            tokio::time::sleep(YOUNG).await;
+            while of.wake_for_young(Instant::now()) {
+                tokio::time::sleep(YOUNG).await;
+            }
+        };
+        self.env.spawn_request("young transactions", wake).detach();
     }
 
     /// See [`proto::rpc::api::ProjectorApi::commit`]. The transaction has ended when this returns, unless another call of it is on

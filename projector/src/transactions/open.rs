@@ -1,6 +1,7 @@
 //! The open transactions of one bucket, and the calls that change them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -109,6 +110,9 @@ pub struct Transactions {
     state: Mutex<State>,
     /// Wakes the streams of the bucket.
     turned: watch::Sender<u64>,
+    /// True if they are not awake to the changes of a young transaction, and while somebody is about to wake them for that.
+    wants_wake: AtomicBool,
+    is_wake_due: AtomicBool,
 }
 
 #[derive(Default)]
@@ -130,7 +134,8 @@ pub(super) struct State {
 impl Transactions {
     /// No transaction yet. Each change wakes those who watch `turned`.
     pub fn new(turned: watch::Sender<u64>) -> Self {
-        Self { state: Mutex::default(), turned }
+        let (wants_wake, is_wake_due) = Default::default();
+        Self { state: Mutex::default(), turned, wants_wake, is_wake_due }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -139,6 +144,21 @@ impl Transactions {
 
     fn wake(&self) {
         self.turned.send_modify(|count| *count += 1);
+    }
+
+    /// True if the caller must call [`Self::wake_for_young`] in [`YOUNG`], because a young transaction has changed.
+    pub fn takes_wake(&self) -> bool {
+        self.wants_wake.load(Ordering::Relaxed)
+            && self.wants_wake.swap(false, Ordering::AcqRel)
+            && !self.is_wake_due.swap(true, Ordering::AcqRel)
+    }
+
+    /// Wakes the streams for transactions that were young. True if there are others, so that the call must be repeated in [`YOUNG`].
+    pub fn wake_for_young(&self, now: Instant) -> bool {
+        self.is_wake_due.store(false, Ordering::Release);
+        self.wake();
+        let has_young = self.state().open.values().any(|open| open.is_young(now));
+        has_young && !self.is_wake_due.swap(true, Ordering::AcqRel)
     }
 
     /// The snapshot of a transaction, if it has one. This asks for the transaction.
@@ -200,9 +220,13 @@ impl Transactions {
         let (affected, place) = (writes.len() as u64, open.place());
         let written = TransactionWritten { affected, place, behind: open.behind };
         if written.affected > 0 {
+            let is_young = open.is_young(now);
             state.changed(id);
             drop(state);
-            self.wake();
+            match is_young {
+                true => self.wants_wake.store(true, Ordering::Relaxed),
+                false => self.wake(),
+            }
         }
         Ok(written)
     }
@@ -371,7 +395,7 @@ impl Transactions {
     fn end(&self, of: (TransactionId, u64)) {
         // Its changes may be many: nobody waits while they are dropped.
         let gone = self.state().remove(of);
-        if gone.is_some() {
+        if gone.as_ref().is_some_and(|gone| gone.is_told) {
             self.wake();
         }
     }

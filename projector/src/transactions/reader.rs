@@ -3,6 +3,9 @@
 //! For each transaction a reader has a place. It takes the changes behind that place, and moves it. A rollback to before the place is told
 //! first, and takes the reader's place back with it. The reader looks only at transactions that have changed since its last look.
 //!
+//! A transaction is *young* for a millisecond. Its changes are not sent before: most transactions have ended by then, and need not be known to
+//! indexers at all. Neither are further changes of one that is being committed.
+//!
 //! The reader takes the changes of a large commit along when the commit begins. So it can go on with them when the transaction has ended,
 //! for as long as its stream wants them: it *retains* the transaction.
 
@@ -10,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::model::ids::{TransactionId, TransactionPlace};
+use tokio::time::Instant;
 
 use super::open::Transactions;
 use super::transaction::{History, Transaction};
@@ -68,8 +72,9 @@ impl TransactionReader {
     }
 
     /// The next news, with about the given bytes of changes but at least one.
-    pub fn next(&mut self, transactions: &Transactions, bytes_max: usize) -> News {
-        let state = transactions.state();
+    pub fn next(&mut self, transactions: &Transactions, bytes_max: usize, now: Instant) -> News {
+        let mut state = transactions.state();
+        let state = &mut *state;
         let mut news = News::default();
         if state.ended != self.ended {
             self.ended = state.ended;
@@ -84,19 +89,24 @@ impl TransactionReader {
                 is_open || is_retained
             });
         }
-        let mut bytes_left = bytes_max;
+        let (mut bytes_left, mut is_young) = (bytes_max, false);
         for (version, id) in state.by_version.range(self.version + 1..) {
             if bytes_left == 0 {
                 return news;
             }
-            let Some(open) = state.open.get(id) else { continue };
+            let Some(open) = state.open.get_mut(id) else { continue };
+            if open.is_young(now) {
+                is_young = true;
+                break;
+            }
             if !self.read(*id, open, &mut bytes_left, &mut news) {
                 return news;
             }
             self.version = *version;
         }
-        self.version = state.version;
-        drop(state);
+        if !is_young {
+            self.version = state.version;
+        }
         for id in &self.retained {
             if bytes_left == 0 {
                 return news;
@@ -134,14 +144,15 @@ impl TransactionReader {
     fn read(
         &mut self,
         id: TransactionId,
-        open: &Transaction,
+        open: &mut Transaction,
         bytes_left: &mut usize,
         news: &mut News,
     ) -> bool {
         // A node that has nothing of a transaction lacks nothing before its first change.
-        if open.place().0 == 0 {
+        if open.place().0 == 0 || open.is_committing && !open.is_large {
             return true;
         }
+        open.is_told = true;
         let history = open.history();
         let begun = || {
             let (place, backs) = (TransactionPlace(0), history.backs());

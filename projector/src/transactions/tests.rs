@@ -18,6 +18,7 @@ use super::limits::Limits;
 use super::open::{Transactions, WriteIn};
 use super::reader::{News, TransactionReader};
 use super::room::Room;
+use super::transaction::YOUNG;
 
 const VBUCKETS: u16 = 4;
 
@@ -41,6 +42,11 @@ impl World {
         };
         let open = Arc::new(Transactions::new(turned));
         Self { info, open, limits, now: Instant::now(), woken }
+    }
+
+    /// A time at which no transaction is young.
+    fn later(&self) -> Instant {
+        self.now + YOUNG
     }
 
     /// Upserts documents; returns the place.
@@ -89,7 +95,8 @@ fn said(news: &News) -> String {
 fn a_reader_reads_what_is_new_and_nothing_twice() {
     let world = World::new();
     let mut reader = TransactionReader::default();
-    let next = |reader: &mut TransactionReader| said(&reader.next(&world.open, 1 << 20));
+    let next =
+        |reader: &mut TransactionReader| said(&reader.next(&world.open, 1 << 20, world.later()));
     assert_eq!(next(&mut reader), "");
     assert_eq!(world.write(1, 0, &["a", "b"]), Ok(2));
     assert_eq!(world.write(2, 0, &["c"]), Ok(1));
@@ -114,6 +121,28 @@ fn a_reader_reads_what_is_new_and_nothing_twice() {
 }
 
 #[test]
+fn a_young_transaction_is_not_read_and_one_that_ends_so_wakes_nobody() {
+    let mut world = World::new();
+    let mut reader = TransactionReader::default();
+    world.write(1, 0, &["a"]).expect("written");
+    assert!(world.open.takes_wake(), "the caller wakes the streams later");
+    world.write(2, 0, &["b"]).expect("written");
+    assert!(!world.open.takes_wake(), "somebody does it already");
+    assert_eq!(said(&reader.next(&world.open, 1 << 20, world.now)), "");
+    drop(world.commit(1, 1).expect("changes"));
+    assert!(!world.woken.has_changed().expect("open"), "nobody knows of it");
+    assert!(world.open.wake_for_young(world.now), "the second one is young still");
+    assert_eq!(said(&reader.next(&world.open, 1 << 20, world.later())), "2 0-1 b");
+    assert!(!world.open.wake_for_young(world.later()));
+    world.woken.borrow_and_update();
+    let committing = world.commit(2, 1).expect("changes");
+    assert_eq!(said(&reader.next(&world.open, 1 << 20, world.later())), "");
+    drop(committing);
+    assert!(world.woken.has_changed().expect("open"), "streams tell its end");
+    assert_eq!(said(&reader.next(&world.open, 1 << 20, world.later())), "end 2");
+}
+
+#[test]
 fn a_reader_reads_in_pieces() {
     let world = World::new();
     let ids: Vec<String> = (0..10).map(|n| format!("d{n}")).collect();
@@ -121,7 +150,7 @@ fn a_reader_reads_in_pieces() {
     world.write(1, 0, &ids).expect("written");
     world.write(2, 0, &["z"]).expect("written");
     let mut reader = TransactionReader::default();
-    let mut next = |bytes| said(&reader.next(&world.open, bytes));
+    let mut next = |bytes| said(&reader.next(&world.open, bytes, world.later()));
     assert_eq!(next(1), "1 0-1 d0", "at least one");
     assert_eq!(next(500), "1 1-4 d1,d2,d3");
     world.back(1, 2);
@@ -162,7 +191,7 @@ fn the_rollbacks_that_are_remembered_are_as_few_as_the_changes() {
         place = world.back(1, to);
     }
     let mut reader = TransactionReader::default();
-    assert_eq!(said(&reader.next(&world.open, 1 << 20)), "1 0-201 kept");
+    assert_eq!(said(&reader.next(&world.open, 1 << 20, world.later())), "1 0-201 kept");
     assert_eq!(world.open.goals(TransactionId(1)), 1);
 }
 
@@ -175,16 +204,21 @@ fn each_change_wakes_the_streams_and_a_write_without_effect_does_not() {
         is_woken
     };
     world.write(1, 0, &["a"]).expect("written");
+    assert!(!is_woken(&mut world), "it is young");
+    world.now = world.later();
+    world.write(1, 1, &["b"]).expect("written");
     assert!(is_woken(&mut world));
-    world.write(1, 1, &[]).expect("written");
+    world.write(1, 2, &[]).expect("written");
     assert!(!is_woken(&mut world));
     world.back(1, 0);
     assert!(is_woken(&mut world));
+    let mut reader = TransactionReader::default();
+    reader.next(&world.open, 1 << 20, world.now);
     let later = world.now + Duration::from_secs(30);
     assert_eq!(world.open.roll_back_forgotten(later, Duration::from_secs(30)), 0);
     assert!(!is_woken(&mut world), "somebody asked in time");
     let figures = world.open.figures(later);
-    assert_eq!((figures.open, figures.oldest_age_ms), (1, 30_000));
+    assert_eq!((figures.open, figures.oldest_age_ms), (1, 30_001));
     let later = later + Duration::from_millis(1);
     assert_eq!(world.open.roll_back_forgotten(later, Duration::from_secs(30)), 1);
     assert_eq!(world.open.figures(later), TransactionFigures::default());

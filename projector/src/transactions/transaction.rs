@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use proto::model::ids::{Seqno, TransactionPlace, vbucket_of};
@@ -19,6 +20,9 @@ use tokio::time::Instant;
 use super::room::Held;
 use super::snapshot::Snapshot;
 use documents::mutation::Mutation;
+
+/// How long a transaction is young: longer than most transactions of one message, and shorter than anybody notices.
+pub const YOUNG: Duration = Duration::from_millis(1);
 
 /// Bytes of a change besides its document and id.
 const CHANGE_OVERHEAD_BYTES: usize = 200;
@@ -39,6 +43,8 @@ pub struct Transaction {
     pub(super) asked_at: Instant,
     /// True while its commit is on its way.
     pub(super) is_committing: bool,
+    /// True once a stream may have told an indexer of it.
+    pub(super) is_told: bool,
     /// True if that commit may be large: the streams take its changes along, beyond its end.
     pub(super) is_large: bool,
     pub(super) held: Held,
@@ -104,11 +110,17 @@ impl Transaction {
             since: now,
             asked_at: now,
             is_committing: false,
+            is_told: false,
             is_large: false,
             held,
             history: History::default(),
             newest: BTreeMap::new(),
         }
+    }
+
+    /// True if it has just begun. It may end before anybody else needs its changes.
+    pub fn is_young(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) < YOUNG
     }
 
     /// The number of changes so far, with those that were rolled back.

@@ -24,8 +24,8 @@ impl Faults {
     fn check(self, state: &str, what: &str) {
         let allowed: &[&str] = match self {
             Self::None => &[],
-            // Lost transactions, nodes that do not answer, epochs that are gone.
-            Self::Restarts => &["40001", "57P03", "57014", "72000", "08007"],
+            // Lost transactions, nodes that do not answer, epochs that are gone, documents of a commit that waits for a bucket.
+            Self::Restarts => &["40001", "57P03", "57014", "72000", "08007", "55P03"],
         };
         assert!(allowed.contains(&state), "{what}: {state}");
     }

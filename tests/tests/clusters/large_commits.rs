@@ -26,8 +26,11 @@ fn lines(documents: std::ops::Range<u64>) -> String {
 async fn a_commit_larger_than_the_memory_of_its_indexers_is_seen_as_a_whole() {
     let documents = number_from_env("DOCUMENTS", 60_000);
     let memory_bytes = number_from_env("MEMORY_MB", 12) << 20;
-    let cluster =
-        TestCluster::start_where(1, 2, |config| config.memory_bytes = Some(memory_bytes)).await;
+    let cluster = TestCluster::start_where(1, 2, |config| {
+        config.memory_bytes = Some(memory_bytes);
+        config.large_commit_changes = Some(20_000);
+    })
+    .await;
     let (client, other) = (cluster.sql().await, cluster.sql().await);
     let schema = "CREATE BUCKET b;
          CREATE INDEX by_n ON b (n::int8) INCLUDE (pad) WITH (slices = 4);

@@ -18,17 +18,17 @@ use tests::workloads::bank::Bank;
 use tests::workloads::lists::Lists;
 
 const COORDINATOR: u64 = 1;
-const PROJECTOR: u64 = 101;
+const PROJECTORS: [u64; 2] = [101, 102];
 const INDEXERS: [u64; 3] = [200, 201, 202];
 /// Clients of each workload.
 const CLIENTS: u64 = 4;
 /// Pause before and behind each kill.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// Kills the projector and an indexer in turns, and starts them again.
-fn kill_in_turns(mut processes: Processes, time: Duration) -> Processes {
+/// Kills members in turns, and starts them again.
+fn kill_in_turns(mut processes: Processes, members: &[u64], time: Duration) -> Processes {
     let began = Instant::now();
-    for member in [PROJECTOR, INDEXERS[0]].into_iter().cycle() {
+    for member in members.iter().copied().cycle() {
         sleep(PAUSE);
         processes.kill(member);
         sleep(PAUSE);
@@ -41,16 +41,15 @@ fn kill_in_turns(mut processes: Processes, time: Duration) -> Processes {
     processes
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transactions_keep_snapshot_isolation_while_members_are_killed() {
-    let processes = Processes::start_with(&[COORDINATOR], &INDEXERS).await;
+/// Runs both workloads while members are killed in turns.
+async fn run(processes: Processes, members: &'static [u64]) {
     let (address, seed) = (processes.sql_address(), number_from_env("SEXTANT_HISTORY_SEED", 1));
     let lists = Lists::create(address, (2, 1), Faults::Restarts, seed).await;
     let bank = Bank::create(address, 1, Faults::Restarts, seed).await;
     let seconds = number_from_env("SEXTANT_HISTORY_SECONDS", 4);
     let time = Duration::from_secs(seconds);
     // The clients go on while a member is started.
-    let killing = tokio::task::spawn_blocking(move || kill_in_turns(processes, time));
+    let killing = tokio::task::spawn_blocking(move || kill_in_turns(processes, members, time));
     let faults = async {
         let processes = killing.await.expect("the members start again");
         lists.stop();
@@ -61,4 +60,19 @@ async fn transactions_keep_snapshot_isolation_while_members_are_killed() {
     let (ended, transfers) = (lists.judge().await, bank.judge().await);
     println!("{ended:?}, {transfers:?}");
     assert!(ended.committed > 20 && transfers.0 > 10, "{ended:?}, {transfers:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_keep_snapshot_isolation_while_members_are_killed() {
+    let processes = Processes::start_with(&[COORDINATOR], &INDEXERS).await;
+    run(processes, &[PROJECTORS[0], INDEXERS[0]]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_over_buckets_of_two_projectors_are_whole_while_these_are_killed() {
+    let mut processes = Processes::start_with(&[COORDINATOR], &INDEXERS).await;
+    processes.run(PROJECTORS[1]);
+    let client = processes.sql().await;
+    processes.joined(&client, PROJECTORS[1]).await;
+    run(processes, &PROJECTORS).await;
 }
