@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::cut::Position;
+pub use super::committed::Committed;
 use super::ids::{Seqno, TransactionId, VbucketId};
 use super::joint::{JointCommit, JointCommits, Prepared};
 
@@ -25,24 +25,6 @@ const COMMITS_MAX: usize = 1 << 10;
 /// Positions that it remembers of them all: of 256 commits that have changed documents of 64 vbuckets. A record has some 18 bytes for
 /// each.
 const POSITIONS_MAX: usize = 16 << 10;
-
-/// A commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Committed {
-    /// The transaction.
-    pub transaction: TransactionId,
-    /// The number of documents created, replaced or removed.
-    pub affected: u64,
-    /// The end of the vbuckets that it has changed.
-    pub positions: Vec<(VbucketId, Position)>,
-}
-
-impl Committed {
-    /// True if it has changed a vbucket behind a seqno.
-    pub fn reaches_behind(&self, vbucket: VbucketId, seqno: Seqno) -> bool {
-        self.positions.iter().any(|(of, end)| *of == vbucket && end.seqno > seqno)
-    }
-}
 
 /// What the log of a bucket tells of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,6 +166,7 @@ impl<'de> Visitor<'de> for Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::cut::Position;
     use crate::model::ids::{BucketId, Vbuuid};
     use crate::model::joint::PreparedChange;
 

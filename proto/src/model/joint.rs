@@ -20,7 +20,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::commits::Committed;
+use super::committed::Committed;
 use super::cut::Cut;
 use super::ids::{BucketId, Seqno, TransactionId, VbucketId};
 

@@ -7,6 +7,7 @@ pub mod assignment;
 pub mod bucket;
 pub mod catalog;
 pub mod commits;
+pub mod committed;
 pub mod copies;
 pub mod cut;
 pub mod history;

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::coordinator::BucketReport;
 use crate::error::Result;
 use crate::model::history::SourcePlace;
 use crate::model::ids::BucketId;
-use crate::rpc::api::BucketReport;
 
 /// The place of a bucket that a caller knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
