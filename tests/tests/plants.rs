@@ -13,7 +13,7 @@ use tests::harness::on_all_processors;
 
 /// Plant, layer, seed, simulated seconds of faults.
 const FOUND: [(&str, &str, u64, u64); 54] = [
-    ("hand-over-uncovered", "full", 6, 10),
+    ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
     ("stale-owner-answers", "full", 9, 10),
