@@ -234,9 +234,7 @@ impl Bucket {
         let held = || {
             let state = self.state();
             let joint = state.commits.joint();
-            if joint.prepared().next().is_none() {
-                return None;
-            }
+            joint.prepared().next()?;
             let mut ids = ids.clone();
             ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
         };

@@ -235,7 +235,7 @@ fn change_line(item: &ChangeInfo) -> String {
             format!("transaction {transaction} is committed, {affected} documents{beside}")
         }
         ItemContent::Prepared { transaction, documents, participants } => {
-            let all = joined(&participants);
+            let all = joined(participants);
             format!(
                 "transaction {transaction} is prepared, {documents} documents, with buckets {all}"
             )

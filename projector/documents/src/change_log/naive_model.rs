@@ -106,7 +106,7 @@ fn transaction(n: u64) -> TransactionEvent {
         0 => TransactionEvent::Committed(committed),
         1 => TransactionEvent::Joint(JointCommit { committed, participants }),
         2 => {
-            let document = (n % 2 == 0).then(|| Bytes::from(vec![7; n as usize]));
+            let document = n.is_multiple_of(2).then(|| Bytes::from(vec![7; n as usize]));
             let changes = vec![PreparedChange { id: format!("id-{n}").into(), document }];
             TransactionEvent::Prepared(Arc::new(Prepared { transaction, participants, changes }))
         }
