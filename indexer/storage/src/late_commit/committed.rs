@@ -22,7 +22,7 @@ fn not_here(marker: &CommitMarker) -> Error {
 }
 
 impl LateCommitStore {
-    /// Keeps a transaction that was committed until [`Self::entered`], also beyond its end. `DropData` unless the store has all of it.
+    /// Keeps a transaction that was committed until its rows are in the indexes, also beyond its end. `DropData` unless the store has all of it.
     pub fn keep_committed(&self, bucket: BucketId, marker: &CommitMarker) -> Result<()> {
         let transaction = self.buckets.get(bucket, marker.transaction);
         let transaction = transaction.ok_or_else(|| not_here(marker))?;
