@@ -7,14 +7,16 @@
 //!
 //! Everything here can be repeated, and asks again as long as a bucket does not answer.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
 use proto::Result;
 use proto::client::source::source_of;
+use proto::lock::lock;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{JointCommit, Prepared};
 use proto::rpc::api::{Decision, ProjectorApi, TransactionFate};
@@ -33,6 +35,8 @@ const OPEN_AFTER: Duration = Duration::from_secs(2);
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 /// Questions at once.
 const ASKED_MAX: usize = 16;
+/// Open joint commits of a bucket that are looked after at once; the others come later.
+const OPEN_MAX: usize = 64;
 
 /// What another bucket tells of a transaction.
 enum Told {
@@ -49,23 +53,37 @@ pub(crate) async fn end_joint_commits(projector: Arc<Projector>) -> Infallible {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let buckets = projector.bucket_ids().into_iter().filter_map(|id| projector.find(id));
-        for bucket in buckets.filter(|bucket| bucket.has_joint()) {
-            if !bucket.is_led() || bucket.check_open().is_err() {
-                continue;
-            }
+        let led = buckets.filter(|bucket| bucket.has_joint() && bucket.is_led());
+        let (mut all_prepared, mut all_open) = (Vec::new(), Vec::new());
+        for bucket in led.filter(|bucket| bucket.check_open().is_ok()) {
             let (prepared, open) = bucket.old_joint(PREPARED_AFTER, OPEN_AFTER);
-            let (projector, bucket) = (&projector, &bucket);
-            stream::iter(prepared)
-                .for_each_concurrent(ASKED_MAX, |prepared| projector.end_prepared(bucket, prepared))
-                .await;
-            stream::iter(open)
-                .for_each_concurrent(ASKED_MAX, |joint| projector.look_after(bucket, joint))
-                .await;
+            all_prepared.extend(prepared.into_iter().map(|one| (Arc::clone(&bucket), one)));
+            let open = open.into_iter().take(OPEN_MAX);
+            all_open.extend(open.map(|one| (Arc::clone(&bucket), one)));
         }
+        let pass = &Pass { projector: Arc::clone(&projector), silent: Mutex::default() };
+        // What is prepared holds documents, so it comes first.
+        stream::iter(all_prepared)
+            .for_each_concurrent(ASKED_MAX, |(bucket, one)| async move {
+                pass.end_prepared(&bucket, one).await;
+            })
+            .await;
+        stream::iter(all_open)
+            .for_each_concurrent(ASKED_MAX, |(bucket, one)| async move {
+                pass.look_after(&bucket, one).await;
+            })
+            .await;
     }
 }
 
-impl Projector {
+/// One look at everything.
+struct Pass {
+    projector: Arc<Projector>,
+    /// Buckets that have not answered: nobody waits for them again.
+    silent: Mutex<BTreeSet<BucketId>>,
+}
+
+impl Pass {
     async fn end_prepared(&self, bucket: &Bucket, prepared: Arc<Prepared>) {
         let transaction = prepared.transaction;
         let Some(decider) = prepared.decider() else { return };
@@ -87,20 +105,25 @@ impl Projector {
 
     /// The outcome of a transaction whose deciding bucket was dropped; `None` while it is not known.
     async fn without_decider(&self, bucket: BucketId, prepared: &Prepared) -> Option<Decision> {
-        let mut left = vec![bucket];
+        let (mut left, mut is_open, mut is_unknown) = (vec![bucket], false, false);
         for other in prepared.participants.iter().filter(|other| **other != bucket) {
             match self.fate_in(*other, prepared.transaction).await {
+                // Whatever the others say.
                 Told::Fate(TransactionFate::Committed { participants, .. }) => {
                     return Some(Decision::Commit { participants });
                 }
                 Told::Fate(TransactionFate::Prepared) => left.push(*other),
-                Told::Fate(TransactionFate::Unknown) => return Some(Decision::RollBack),
-                Told::Fate(TransactionFate::Open) | Told::Silent => return None,
+                Told::Fate(TransactionFate::Unknown) => is_unknown = true,
+                Told::Fate(TransactionFate::Open) | Told::Silent => is_open = true,
                 Told::Dropped => {}
             }
         }
         left.sort_unstable();
-        Some(Decision::Commit { participants: left })
+        match (is_open, is_unknown) {
+            (true, _) => None,
+            (false, true) => Some(Decision::RollBack),
+            (false, false) => Some(Decision::Commit { participants: left }),
+        }
     }
 
     async fn look_after(&self, bucket: &Bucket, joint: JointCommit) {
@@ -108,7 +131,11 @@ impl Projector {
         let mut are_done = true;
         for other in joint.participants.iter().filter(|other| **other != bucket.info.id) {
             match self.fate_in(*other, transaction).await {
-                Told::Fate(TransactionFate::Committed { is_open, .. }) => are_done &= !is_open,
+                Told::Fate(TransactionFate::Committed { is_open: true, .. }) => are_done = false,
+                // An epoch there has it, as after a rollback of that bucket, and it is not named any more.
+                Told::Fate(TransactionFate::Committed { .. }) => {
+                    bucket.leave_out(transaction, *other, false);
+                }
                 Told::Fate(TransactionFate::Prepared) => {
                     are_done = false;
                     let participants = joint.participants.clone();
@@ -117,7 +144,7 @@ impl Projector {
                 }
                 // Of a commit that has changed nothing here, an old one may be forgotten.
                 Told::Fate(TransactionFate::Unknown) if joint.at().is_some() => {
-                    bucket.leave_out(transaction, *other);
+                    bucket.leave_out(transaction, *other, true);
                 }
                 Told::Fate(TransactionFate::Unknown) | Told::Dropped => {}
                 Told::Fate(TransactionFate::Open) | Told::Silent => are_done = false,
@@ -133,10 +160,16 @@ impl Projector {
             Some(source) => source,
             None => return Told::Dropped,
         };
+        if lock(&self.silent).contains(&bucket) {
+            return Told::Silent;
+        }
         let Ok(source) = source else { return Told::Silent };
         match timeout(ANSWER_WAIT, source.fate(bucket, transaction)).await {
             Ok(Ok(fate)) => Told::Fate(fate),
-            Ok(Err(_)) | Err(_) => Told::Silent,
+            Ok(Err(_)) | Err(_) => {
+                lock(&self.silent).insert(bucket);
+                Told::Silent
+            }
         }
     }
 
@@ -153,9 +186,9 @@ impl Projector {
 
     /// The projectors of a bucket; `None` if the catalog does not have it.
     fn source(&self, bucket: BucketId) -> Option<Result<Arc<dyn ProjectorApi>>> {
-        let catalog = self.catalog.borrow().clone()?;
+        let catalog = self.projector.catalog.borrow().clone()?;
         let info = catalog.buckets.get(&bucket)?;
-        Some(source_of(&*self.directory, info, |node| catalog.nodes.get(&node).cloned()))
+        Some(source_of(&*self.projector.directory, info, |node| catalog.nodes.get(&node).cloned()))
     }
 }
 

@@ -87,7 +87,7 @@ impl<'a> Asked<'a> {
     async fn finish(mut self, give_up: Instant) -> Result<BTreeSet<BucketId>> {
         self.ask(give_up).await?;
         let unanswered = self.open.iter().map(|known| known.bucket).collect::<Vec<_>>();
-        let mut held = self.wait_covered(Instant::now() + COVER_WAIT).await?;
+        let mut held = self.wait_covered(Instant::now()).await?;
         held.extend(unanswered);
         Ok(held)
     }
@@ -152,8 +152,9 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// Waits until epochs cover all places. Returns the buckets that are held.
-    async fn wait_covered(&mut self, until: Instant) -> Result<BTreeSet<BucketId>> {
+    /// Waits until epochs cover all places, for a moment only once just those of buckets are left that were held before. Returns the buckets that
+    /// are held.
+    async fn wait_covered(&mut self, began: Instant) -> Result<BTreeSet<BucketId>> {
         let member = self.member;
         let mut changes = member.replica.changes();
         let mut role = member.raft.role();
@@ -168,7 +169,9 @@ impl<'a> Asked<'a> {
             if member.leader().is_none() {
                 return Err(not_leader(None));
             }
-            if Instant::now() >= until {
+            let is_awaited = |of: &(WantedPlace, _)| self.awaited.contains(&of.0.bucket);
+            let wait = if self.wanted.iter().any(is_awaited) { COVER_WAIT } else { HELD_WAIT };
+            if Instant::now() >= began + wait {
                 held.extend(self.wanted.iter().map(|(wanted, _)| wanted.bucket));
                 return Ok(held);
             }

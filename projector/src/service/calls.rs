@@ -118,7 +118,7 @@ impl ProjectorApi for Projector {
     }
 
     async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
-        Ok(self.find_commit(transaction))
+        self.find_commit(transaction)
     }
 
     async fn commit(&self, request: TransactionCommit) -> Result<WriteReply> {
@@ -207,6 +207,7 @@ impl ProjectorApi for Projector {
         // What is prepared may be committed already, and its writer may know it.
         let buckets: Vec<_> = known.iter().map(|known| self.find(known.bucket)).collect();
         let decided = buckets.iter().map(async |bucket| match bucket {
+            Some(bucket) if bucket.has_late_prepared() => false,
             Some(bucket) => bucket.decided(PLACES_WAIT).await.is_ok(),
             None => true,
         });

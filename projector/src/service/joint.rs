@@ -1,7 +1,5 @@
 //! The calls of joint commits ([`proto::model::joint`]).
 
-use std::sync::Arc;
-
 use proto::Result;
 use proto::model::commits::Committed;
 use proto::model::ids::{BucketId, TransactionId};
@@ -22,6 +20,7 @@ impl Projector {
     ) -> Result<u64> {
         let (transaction, behind) = (request.transaction, request.behind);
         let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
+        bucket.joint_pause().await;
         let committing = match self.committing(&bucket, request).await {
             // Another call may have prepared it. A transaction ends when it is prepared.
             Err(_) if !bucket.transactions.is_open(transaction) => {
@@ -68,25 +67,37 @@ impl Projector {
         transaction: TransactionId,
     ) -> Result<TransactionFate> {
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
-        // Order matters: a transaction ends when its outcome is there.
-        let is_open = bucket.transactions.is_open_or_refused(transaction);
-        let (prepared, committed) =
-            (bucket.find_prepared(transaction), bucket.committed(transaction));
+        let fate = fate_in(&bucket, transaction);
         bucket.check_open()?;
-        Ok(match (is_open, prepared, committed) {
-            (true, ..) => TransactionFate::Open,
-            (_, Some(_), _) => TransactionFate::Prepared,
-            (_, _, Some(committed)) => self.committed_fate(&bucket, committed),
-            _ => TransactionFate::Unknown,
-        })
+        Ok(fate)
     }
+}
 
-    fn committed_fate(&self, bucket: &Arc<Bucket>, committed: Committed) -> TransactionFate {
-        let transaction = committed.transaction;
-        TransactionFate::Committed {
-            reply: reply_of(bucket, committed),
-            participants: bucket.participants(transaction),
-            is_open: bucket.is_open_joint(transaction),
-        }
+fn fate_in(bucket: &Bucket, transaction: TransactionId) -> TransactionFate {
+    // Order matters: a transaction ends when its outcome is there.
+    if bucket.transactions.is_open(transaction) {
+        return TransactionFate::Open;
+    }
+    let known = || match (bucket.find_prepared(transaction), bucket.committed(transaction)) {
+        (Some(_), _) => Some(TransactionFate::Prepared),
+        (None, Some(committed)) => Some(committed_fate(bucket, committed)),
+        (None, None) => None,
+    };
+    if let Some(known) = known() {
+        return known;
+    }
+    // It may have begun meanwhile.
+    match bucket.transactions.is_open_or_refused(transaction) {
+        true => TransactionFate::Open,
+        false => known().unwrap_or(TransactionFate::Unknown),
+    }
+}
+
+fn committed_fate(bucket: &Bucket, committed: Committed) -> TransactionFate {
+    let transaction = committed.transaction;
+    TransactionFate::Committed {
+        reply: reply_of(bucket, committed),
+        participants: bucket.participants(transaction),
+        is_open: bucket.is_open_joint(transaction),
     }
 }

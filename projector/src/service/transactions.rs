@@ -182,15 +182,20 @@ impl Projector {
     }
 
     /// See [`proto::rpc::api::ProjectorApi::committed`].
-    pub(super) fn find_commit(&self, transaction: TransactionId) -> Vec<WriteReply> {
+    pub(super) fn find_commit(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
-        let led = buckets.filter(|bucket| bucket.is_led());
-        let found = led.filter_map(|bucket| {
-            let committed = bucket.committed(transaction)?;
-            bucket.check_open().ok()?;
-            Some(reply_of(&bucket, committed))
-        });
-        found.collect()
+        let (mut found, mut closed) = (Vec::new(), Ok(()));
+        for bucket in buckets.filter(|bucket| bucket.is_led()) {
+            // One that is not served yet may lack commits that its log has.
+            match bucket.check_open() {
+                Ok(()) => found.extend(bucket.committed(transaction).map(|c| reply_of(&bucket, c))),
+                Err(error) => closed = Err(error),
+            }
+        }
+        match found.is_empty() {
+            true => closed.map(|()| found),
+            false => Ok(found),
+        }
     }
 
     /// The moment of an epoch, which may be known in a moment. A transaction that has it knows it.

@@ -23,6 +23,13 @@ use super::bucket::{Bucket, SourceState};
 /// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
 const BEFORE_MAX: usize = 4;
 
+/// A prepared transaction of this age is late: a caller that wants the ends of many buckets does not wait for it.
+const LATE_AFTER: Duration = Duration::from_secs(1);
+
+/// Open joint commits of this age hold up new ones, for at most [`PAUSE_MAX`]: more than ten ticks of the coordinators.
+const CROWDED_AFTER: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// How long a write waits for the outcome of a prepared transaction that holds one of its documents.
 const HELD_WAIT: Duration = Duration::from_secs(5);
 
@@ -42,10 +49,18 @@ pub(super) struct JointState {
 impl JointState {
     /// Notes what is about to be published behind a cut.
     pub fn note(&mut self, events: &[TransactionEvent], durable: &Cut) {
+        let now = Instant::now();
         for event in events {
             match event {
+                TransactionEvent::Prepared(prepared) => {
+                    self.known_since.insert(prepared.transaction, now);
+                }
+                TransactionEvent::RolledBack(transaction) => {
+                    self.known_since.remove(transaction);
+                }
                 TransactionEvent::Joint(joint) => {
                     let transaction = joint.committed.transaction;
+                    self.known_since.insert(transaction, now);
                     if self.before.back().is_none_or(|(_, cut)| cut != durable) {
                         self.before.push_back((transaction, durable.clone()));
                     }
@@ -56,10 +71,17 @@ impl JointState {
                 TransactionEvent::Settled(transaction) => {
                     self.left_out.remove(transaction);
                     self.done.remove(transaction);
+                    self.known_since.remove(transaction);
                 }
                 _ => {}
             }
         }
+    }
+
+    /// True if a prepared transaction or an open joint commit is known for longer than this.
+    fn is_older(&self, transaction: TransactionId, age: Duration, now: Instant) -> bool {
+        let since = self.known_since.get(&transaction);
+        since.is_some_and(|since| now.duration_since(*since) >= age)
     }
 
     /// Forgets cuts of a history that is lost.
@@ -175,19 +197,45 @@ impl Bucket {
         state.commits.joint().prepared().map(status).collect()
     }
 
-    /// Notes that a bucket has lost its part of a joint commit.
-    pub fn leave_out(&self, transaction: TransactionId, other: BucketId) {
+    /// Waits for no epoch of another bucket with a joint commit any more: that bucket has lost its part, or has an epoch with it already.
+    pub fn leave_out(&self, transaction: TransactionId, other: BucketId, is_lost: bool) {
         let is_new = self.state().joint.left_out.entry(transaction).or_default().insert(other);
         if is_new {
+            self.wake();
+        }
+        if is_new && is_lost {
             let bucket = &self.info.name;
             tracing::error!(%transaction, %bucket, lost_in = %other, "a commit is halved: another bucket has lost its part");
-            self.wake();
         }
     }
 
     /// Notes that all other buckets have an epoch with a joint commit that has changed nothing here.
     pub fn settle(&self, transaction: TransactionId) {
         self.state().joint.done.insert(transaction);
+    }
+
+    /// True if a prepared transaction waits for its outcome for longer than usual.
+    pub fn has_late_prepared(&self) -> bool {
+        let (state, now) = (self.state(), Instant::now());
+        let mut prepared = state.commits.joint().prepared();
+        prepared.any(|prepared| state.joint.is_older(prepared.transaction, LATE_AFTER, now))
+    }
+
+    /// Waits a while if joint commits are open for longer than usual. Where many follow each other there may be no two cuts between them
+    /// in all their buckets; a pause makes some.
+    pub async fn joint_pause(&self) {
+        let mut changed = self.watch();
+        let is_crowded = || {
+            let (state, now) = (self.state(), Instant::now());
+            let open = state.commits.joint().open();
+            let mut open = open.filter(|joint| state.is_open(joint));
+            open.any(|joint| state.joint.is_older(joint.committed.transaction, CROWDED_AFTER, now))
+        };
+        let until = Instant::now() + PAUSE_MAX;
+        while is_crowded()
+            && matches!(tokio::time::timeout_at(until, changed.changed()).await, Ok(Ok(())))
+        {
+        }
     }
 
     /// A prepared transaction.
@@ -209,13 +257,17 @@ impl Bucket {
 
     /// Waits for the outcome of all transactions that are prepared now: they may be committed already, and their writers know it.
     pub async fn decided(&self, wait: Duration) -> Result<()> {
+        let mut changed = self.watch();
         let mut waits = self.prepared();
         if waits.is_empty() {
             return Ok(());
         }
-        let mut changed = self.watch();
         let decided = async {
-            while !waits.is_empty() && !self.is_removed() && changed.changed().await.is_ok() {
+            while !waits.is_empty()
+                && !self.is_removed()
+                && !self.has_ended()
+                && changed.changed().await.is_ok()
+            {
                 let now = self.prepared();
                 waits.retain(|transaction| now.contains(transaction));
             }
@@ -238,10 +290,10 @@ impl Bucket {
             let mut ids = ids.clone();
             ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
         };
-        let Some(mut error) = held() else { return Ok(()) };
         let mut changed = self.watch();
+        let Some(mut error) = held() else { return Ok(()) };
         let until = Instant::now() + HELD_WAIT;
-        while !self.is_removed() {
+        while !self.is_removed() && !self.has_ended() {
             match tokio::time::timeout_at(until, changed.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Ok(()),

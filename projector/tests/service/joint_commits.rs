@@ -265,11 +265,39 @@ async fn a_commit_whose_other_part_is_lost_waits_for_it_no_longer() {
 }
 
 #[tokio::test]
-async fn a_part_that_changes_nothing_is_not_prepared() {
+async fn a_part_that_changes_nothing_is_prepared_too_and_holds_nothing() {
     let world = two_buckets().await;
     let mut part = Part::written(&world, 1, OTHER, vec![upsert("a", "1")]).await;
     let back = world.projector().back_to(OTHER, TransactionId(1), TransactionPlace(0)).await;
     part.commit.place = back.expect("back");
     assert_eq!(part.prepare(&world).await, Ok(0));
-    assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Unknown);
+    assert_eq!(part.prepare(&world).await, Ok(0), "it can be asked again");
+    assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Prepared);
+    write(&world, OTHER, "a", "2").await.expect("nobody holds it");
+    assert_eq!(decide(&world, 1, committed()).await.expect("ended").affected, 0);
+    assert!(matches!(
+        fate(&world, OTHER, 1).await,
+        TransactionFate::Committed { is_open: false, .. }
+    ));
+}
+
+#[tokio::test]
+async fn the_list_of_open_commits_is_full_only_of_those_that_no_epoch_has() {
+    let world = two_buckets().await;
+    let commit = async |n: u64| {
+        let part = Part::written(&world, n, BUCKET, vec![upsert("a", "1")]).await;
+        part.commit(&world).await
+    };
+    let mut n = 0;
+    let full = loop {
+        n += 1;
+        if let Err(error) = commit(n).await {
+            break error;
+        }
+    };
+    assert_eq!((full.code, n), (ErrorCode::TooBusy, 1_025), "{full}");
+    let cut = world.projector().place(BUCKET).await.expect("a place").durable;
+    world.script.say(WatchMessage::Epochs(vec![mark(2, 1, &cut)]));
+    has_open(&world, BUCKET, 0).await;
+    commit(n + 1).await.expect("there is room again");
 }

@@ -21,7 +21,7 @@ use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Savepoint, Transaction, Writing};
 use crate::sql::ast::{Statement, TransactionModes};
 use crate::sql::backend::{EpochPin, TransactionView};
-use crate::sql::commit::commit_all;
+use crate::sql::commit::{commit_all, number_of};
 use crate::sql::error::unsupported;
 use crate::sql::plan::IndexPlan;
 
@@ -146,6 +146,8 @@ impl SessionState {
         if !parts.is_empty() {
             // If the wait is interrupted, the outcome is unknown, and no savepoint leads back.
             self.forget_savepoints();
+            // What a savepoint has taken back may have begun anew under another number.
+            self.settings.transaction = number_of(&parts).or(self.settings.transaction);
             match commit_all(parts).await {
                 Ok(replies) => {
                     replies.into_iter().for_each(|reply| self.settings.written.add(reply.position));

@@ -36,6 +36,12 @@ impl Part {
     }
 }
 
+/// The number under which the commit of a transaction is logged: the one that it has in its deciding bucket.
+pub fn number_of(parts: &[Part]) -> Option<TransactionId> {
+    let changed = parts.iter().filter(|part| part.changes.own().is_some());
+    changed.min_by_key(|part| part.bucket()).map(|part| part.changes.id())
+}
+
 /// Commits all changes of a transaction, durably, or none of them. Returns what was written in each bucket.
 pub async fn commit_all(parts: Vec<Part>) -> Result<Vec<WriteReply>> {
     let mut parts: Vec<_> = parts.into_iter().filter(|part| part.changes.own().is_some()).collect();
@@ -53,8 +59,9 @@ pub async fn commit_all(parts: Vec<Part>) -> Result<Vec<WriteReply>> {
         Err(error) => {
             if is_refusal(&error) {
                 end_all(&others, joint, &Decision::RollBack).await;
+                return Err(error);
             }
-            return Err(error);
+            return Err(if others.is_empty() { error } else { in_doubt(error) });
         }
     };
     let mut replies = vec![decided];
@@ -62,7 +69,7 @@ pub async fn commit_all(parts: Vec<Part>) -> Result<Vec<WriteReply>> {
     Ok(replies)
 }
 
-/// Prepares all buckets but the deciding one. Returns those that have something to commit. If one refuses, all are rolled back.
+/// Prepares all buckets but the deciding one, and returns them. If one refuses, all are rolled back.
 async fn prepare_all(
     others: Vec<Part>,
     (decider, joint): (&Part, TransactionId),
@@ -74,8 +81,7 @@ async fn prepare_all(
         end_all(&others, joint, &Decision::RollBack).await;
         return Err(not_committed(error));
     }
-    let prepared = others.into_iter().zip(prepared);
-    Ok(prepared.filter(|(_, count)| *count != Ok(0)).map(|(part, _)| part).collect())
+    Ok(others)
 }
 
 /// Tells buckets the outcome, for a while. Returns what those have written that answer.
@@ -109,8 +115,21 @@ fn not_committed(error: Error) -> Error {
     }
 }
 
+/// The deciding bucket has not said that it refuses. If it was dropped, the others decide.
+fn in_doubt(error: Error) -> Error {
+    match error.code {
+        ErrorCode::Unknown => {
+            let what =
+                format!("{}; the transaction may be committed in its other buckets", error.message);
+            Error::new(ErrorCode::InDoubt, what)
+                .with_hint("look at the data before you write again")
+        }
+        _ => error,
+    }
+}
+
 /// True if the error of a commit says that nothing was committed.
 fn is_refusal(error: &Error) -> bool {
-    error.code != ErrorCode::InDoubt
+    !matches!(error.code, ErrorCode::InDoubt | ErrorCode::Unknown)
         && (error.code.kind() == ErrorKind::Caller || error.code == ErrorCode::TooBusy)
 }

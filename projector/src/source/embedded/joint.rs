@@ -38,7 +38,11 @@ pub(in crate::source) fn check_unheld<'i>(
 /// Checks that a bucket takes another joint commit.
 pub(super) fn check_room(pending: &PendingChanges) -> Result<()> {
     let joint = pending.commits.joint();
-    if joint.open().count() + joint.prepared().count() < JOINT_MAX {
+    let is_full = |open| open + joint.prepared().count() >= JOINT_MAX;
+    // What an epoch has goes with the next group.
+    if !is_full(joint.open().count())
+        || !is_full(joint.open().count().saturating_sub(pending.bucket.settled().len()))
+    {
         return Ok(());
     }
     let name = &pending.bucket.info.name;
@@ -50,7 +54,8 @@ pub(super) fn check_room(pending: &PendingChanges) -> Result<()> {
     ))
 }
 
-/// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds; with zero nothing is prepared.
+/// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds. One that
+/// holds none is remembered too: if the deciding bucket is dropped, all others must tell that they have prepared it.
 pub(in crate::source) fn prepare(
     pending: &mut PendingChanges,
     store: (&mut Ahead, &dyn DocumentStore),
@@ -68,9 +73,6 @@ pub(in crate::source) fn prepare(
             document: (mutation.kind == MutationKind::Upsert).then(|| mutation.document.clone()),
         })
         .collect();
-    if changes.is_empty() {
-        return Ok(0);
-    }
     changes.sort_unstable_by(|one, other| one.id.cmp(&other.id));
     let count = changes.len() as u64;
     let participants = committing.participants.clone();

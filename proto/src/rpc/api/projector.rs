@@ -76,7 +76,7 @@ pub trait ProjectorApi: Send + Sync + 'static {
     }
 
     /// Prepares the commit of a transaction over several buckets, in one that does not decide. Returns the number of documents that it
-    /// holds; with zero nothing is prepared, and the bucket takes no part. From then on the transaction has the number `joint`, which it
+    /// holds. From then on the transaction has the number `joint`, which it
     /// has in the deciding bucket, and ends by [`Self::decide`]. The call can be repeated, as [`Self::commit`].
     async fn prepare(&self, _joint: TransactionId, _request: TransactionCommit) -> Result<u64> {
         Err(no_transactions())
