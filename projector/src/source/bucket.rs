@@ -24,7 +24,7 @@ use super::ahead::Positions;
 use super::backlog::Unpublished;
 use super::gate::Gate;
 use super::head::{Head, HeadPosition};
-use super::joint::JointState;
+use super::joint_state::JointState;
 use super::large_commits::{LargeCommit, LargeCommits};
 use super::links::Links;
 use super::serving::Serving;

@@ -6,11 +6,10 @@
 //! A joint commit of which another bucket has lost its part would be open forever. Whoever learns of such a loss tells it here
 //! ([`Bucket::leave_out`]), and SYNC names that bucket no longer: the commit is *halved*, and the log of the process says so.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::model::commits::TransactionEvent;
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{JointCommit, JointMark, Prepared};
@@ -19,9 +18,6 @@ use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 use super::bucket::{Bucket, SourceState};
-
-/// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
-const BEFORE_MAX: usize = 4;
 
 /// A prepared transaction of this age is late: a caller that wants the ends of many buckets does not wait for it.
 const LATE_AFTER: Duration = Duration::from_secs(1);
@@ -32,63 +28,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How long a write waits for the outcome of a prepared transaction that holds one of its documents.
 const HELD_WAIT: Duration = Duration::from_secs(5);
-
-/// What a bucket remembers of joint commits in memory.
-#[derive(Default)]
-pub(super) struct JointState {
-    /// The closed cuts before the last open joint commits, ascending.
-    before: VecDeque<(TransactionId, Cut)>,
-    /// For each halved commit, the buckets that have lost their part.
-    left_out: BTreeMap<TransactionId, BTreeSet<BucketId>>,
-    /// Commits that have changed nothing here, and that epochs of all other buckets have.
-    done: BTreeSet<TransactionId>,
-    /// Since when this process knows of prepared transactions and open joint commits.
-    known_since: BTreeMap<TransactionId, Instant>,
-}
-
-impl JointState {
-    /// Notes what is about to be published behind a cut.
-    pub fn note(&mut self, events: &[TransactionEvent], durable: &Cut) {
-        let now = Instant::now();
-        for event in events {
-            match event {
-                TransactionEvent::Prepared(prepared) => {
-                    self.known_since.insert(prepared.transaction, now);
-                }
-                TransactionEvent::RolledBack(transaction) => {
-                    self.known_since.remove(transaction);
-                }
-                TransactionEvent::Joint(joint) => {
-                    let transaction = joint.committed.transaction;
-                    self.known_since.insert(transaction, now);
-                    if self.before.back().is_none_or(|(_, cut)| cut != durable) {
-                        self.before.push_back((transaction, durable.clone()));
-                    }
-                    if self.before.len() > BEFORE_MAX {
-                        self.before.pop_front();
-                    }
-                }
-                TransactionEvent::Settled(transaction) => {
-                    self.left_out.remove(transaction);
-                    self.done.remove(transaction);
-                    self.known_since.remove(transaction);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// True if a prepared transaction or an open joint commit is known for longer than this.
-    fn is_older(&self, transaction: TransactionId, age: Duration, now: Instant) -> bool {
-        let since = self.known_since.get(&transaction);
-        since.is_some_and(|since| now.duration_since(*since) >= age)
-    }
-
-    /// Forgets cuts of a history that is lost.
-    pub fn forget_cuts(&mut self) {
-        self.before.clear();
-    }
-}
 
 impl SourceState {
     fn newest_cut(&self) -> Option<&Cut> {

@@ -31,6 +31,7 @@ pub mod embedded;
 pub mod gate;
 pub mod head;
 pub(crate) mod joint;
+mod joint_state;
 pub mod kind;
 pub mod large_commits;
 pub mod links;

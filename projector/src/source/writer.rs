@@ -32,7 +32,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::ahead::{Ahead, Positions};
 use super::bucket::Bucket;
-use super::embedded::{commit, joint, numbering};
+use super::embedded::{commit, holds, joint, numbering};
 use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
 use super::large_commits::LargeCommit;
 use super::pending::PendingChanges;
@@ -327,7 +327,7 @@ impl Group<'_> {
         match work {
             Work::Write(writes, reply) => {
                 let ids = writes.writes().iter().map(|write| &**write.id());
-                let refused = removed.or_else(|| joint::check_unheld(pending, ids).err());
+                let refused = removed.or_else(|| holds::check_unheld(pending, ids).err());
                 let outcome = match refused {
                     Some(error) => Err(error),
                     None => {

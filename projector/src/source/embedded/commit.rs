@@ -22,7 +22,7 @@ use proto::rpc::api::WriteReply;
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
-use super::joint::{check_room, check_unheld};
+use super::holds::{check_room, check_unheld};
 use super::numbering::Numbered;
 use crate::source::ahead::Ahead;
 use crate::source::bucket::Bucket;

@@ -7,52 +7,19 @@ use proto::model::commits::{Committed, TransactionEvent};
 use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{
-    JOINT_MAX, JointCommit, PREPARED_BYTES_MAX, PREPARED_MAX, Prepared, PreparedChange,
+    JointCommit, PREPARED_BYTES_MAX, PREPARED_MAX, Prepared, PreparedChange,
 };
 use proto::rpc::api::{Decision, WriteReply};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::commit::effective;
+use super::holds::check_room;
 use super::numbering::Numbered;
 use crate::source::ahead::Ahead;
-use crate::source::joint::held;
 use crate::source::pending::PendingChanges;
 use crate::transactions::open::Committing;
 use documents::document_store::DocumentStore;
-
-/// Checks that no prepared transaction holds a document.
-pub(in crate::source) fn check_unheld<'i>(
-    pending: &PendingChanges,
-    mut ids: impl Iterator<Item = &'i str>,
-) -> Result<()> {
-    let joint = pending.commits.joint();
-    if joint.prepared().next().is_none() {
-        return Ok(());
-    }
-    let name = &pending.bucket.info.name;
-    let found = ids.find_map(|id| joint.holder(id).map(|by| held(name, id, by)));
-    found.map_or(Ok(()), Err)
-}
-
-/// Checks that a bucket takes another joint commit.
-pub(super) fn check_room(pending: &PendingChanges) -> Result<()> {
-    let joint = pending.commits.joint();
-    let is_full = |open| open + joint.prepared().count() >= JOINT_MAX;
-    // What an epoch has goes with the next group.
-    if !is_full(joint.open().count())
-        || !is_full(joint.open().count().saturating_sub(pending.bucket.settled().len()))
-    {
-        return Ok(());
-    }
-    let name = &pending.bucket.info.name;
-    let what = format!(
-        "bucket {name} has {JOINT_MAX} commits with other buckets that no epoch has, which is the limit"
-    );
-    Err(Error::new(ErrorCode::TooBusy, what).with_hint(
-        "try again; SHOW NODES shows whether a coordinator leads and every projector answers",
-    ))
-}
 
 /// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds. One that
 /// holds none is remembered too: if the deciding bucket is dropped, all others must tell that they have prepared it.

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod commit;
+pub mod holds;
 pub mod joint;
 pub mod numbering;
 mod source;

@@ -1,0 +1,40 @@
+//! What prepared transactions and open joint commits refuse: documents that are held, and more commits than a bucket remembers.
+
+use proto::model::joint::JOINT_MAX;
+use proto::{Error, ErrorCode, Result};
+
+use crate::source::joint::held;
+use crate::source::pending::PendingChanges;
+
+/// Checks that no prepared transaction holds a document.
+pub(in crate::source) fn check_unheld<'i>(
+    pending: &PendingChanges,
+    mut ids: impl Iterator<Item = &'i str>,
+) -> Result<()> {
+    let joint = pending.commits.joint();
+    if joint.prepared().next().is_none() {
+        return Ok(());
+    }
+    let name = &pending.bucket.info.name;
+    let found = ids.find_map(|id| joint.holder(id).map(|by| held(name, id, by)));
+    found.map_or(Ok(()), Err)
+}
+
+/// Checks that a bucket takes another joint commit.
+pub(super) fn check_room(pending: &PendingChanges) -> Result<()> {
+    let joint = pending.commits.joint();
+    let is_full = |open| open + joint.prepared().count() >= JOINT_MAX;
+    // What an epoch has goes with the next group.
+    if !is_full(joint.open().count())
+        || !is_full(joint.open().count().saturating_sub(pending.bucket.settled().len()))
+    {
+        return Ok(());
+    }
+    let name = &pending.bucket.info.name;
+    let what = format!(
+        "bucket {name} has {JOINT_MAX} commits with other buckets that no epoch has, which is the limit"
+    );
+    Err(Error::new(ErrorCode::TooBusy, what).with_hint(
+        "try again; SHOW NODES shows whether a coordinator leads and every projector answers",
+    ))
+}

@@ -1,0 +1,69 @@
+//! What a bucket remembers of joint commits besides its record ([`super::joint`]).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use proto::model::commits::TransactionEvent;
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, TransactionId};
+use tokio::time::Instant;
+
+/// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
+const BEFORE_MAX: usize = 4;
+
+/// What a bucket remembers of joint commits in memory.
+#[derive(Default)]
+pub(super) struct JointState {
+    /// The closed cuts before the last open joint commits, ascending.
+    pub(super) before: VecDeque<(TransactionId, Cut)>,
+    /// For each halved commit, the buckets that have lost their part.
+    pub(super) left_out: BTreeMap<TransactionId, BTreeSet<BucketId>>,
+    /// Commits that have changed nothing here, and that epochs of all other buckets have.
+    pub(super) done: BTreeSet<TransactionId>,
+    /// Since when this process knows of prepared transactions and open joint commits.
+    pub(super) known_since: BTreeMap<TransactionId, Instant>,
+}
+
+impl JointState {
+    /// Notes what is about to be published behind a cut.
+    pub fn note(&mut self, events: &[TransactionEvent], durable: &Cut) {
+        let now = Instant::now();
+        for event in events {
+            match event {
+                TransactionEvent::Prepared(prepared) => {
+                    self.known_since.insert(prepared.transaction, now);
+                }
+                TransactionEvent::RolledBack(transaction) => {
+                    self.known_since.remove(transaction);
+                }
+                TransactionEvent::Joint(joint) => {
+                    let transaction = joint.committed.transaction;
+                    self.known_since.insert(transaction, now);
+                    if self.before.back().is_none_or(|(_, cut)| cut != durable) {
+                        self.before.push_back((transaction, durable.clone()));
+                    }
+                    if self.before.len() > BEFORE_MAX {
+                        self.before.pop_front();
+                    }
+                }
+                TransactionEvent::Settled(transaction) => {
+                    self.left_out.remove(transaction);
+                    self.done.remove(transaction);
+                    self.known_since.remove(transaction);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// True if a prepared transaction or an open joint commit is known for longer than this.
+    pub fn is_older(&self, transaction: TransactionId, age: Duration, now: Instant) -> bool {
+        let since = self.known_since.get(&transaction);
+        since.is_some_and(|since| now.duration_since(*since) >= age)
+    }
+
+    /// Forgets cuts of a history that is lost.
+    pub fn forget_cuts(&mut self) {
+        self.before.clear();
+    }
+}
