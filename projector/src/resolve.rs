@@ -38,7 +38,7 @@ const ASKED_MAX: usize = 16;
 /// Open joint commits of a bucket that are looked after at once; the others come later.
 const OPEN_MAX: usize = 64;
 
-/// What another bucket tells of a transaction.
+/// The answer of another bucket about a transaction.
 enum Told {
     /// Its fate there.
     Fate(TransactionFate),
@@ -62,7 +62,7 @@ pub(crate) async fn end_joint_commits(projector: Arc<Projector>) -> Infallible {
             all_open.extend(open.map(|one| (Arc::clone(&bucket), one)));
         }
         let pass = &Pass { projector: Arc::clone(&projector), silent: Mutex::default() };
-        // What is prepared holds documents, so it comes first.
+        // Prepared transactions hold documents, so they come first.
         stream::iter(all_prepared)
             .for_each_concurrent(ASKED_MAX, |(bucket, one)| async move {
                 pass.end_prepared(&bucket, one).await;
@@ -108,7 +108,7 @@ impl Pass {
         let (mut left, mut is_open, mut is_unknown) = (vec![bucket], false, false);
         for other in prepared.participants.iter().filter(|other| **other != bucket) {
             match self.fate_in(*other, prepared.transaction).await {
-                // Whatever the others say.
+                // This counts whatever the others say.
                 Told::Fate(TransactionFate::Committed { participants, .. }) => {
                     return Some(Decision::Commit { participants });
                 }
@@ -142,7 +142,7 @@ impl Pass {
                     let told = self.tell(*other, transaction, Decision::Commit { participants });
                     note(bucket, transaction, told.await);
                 }
-                // Of a commit that has changed nothing here, an old one may be forgotten.
+                // A bucket may forget an old commit, so this says nothing of one without changes here.
                 Told::Fate(TransactionFate::Unknown) if joint.at().is_some() => {
                     bucket.leave_out(transaction, *other, true);
                 }

@@ -1,4 +1,4 @@
-//! What a moment waits for, as pure choices: the places that are asked of projectors, and when an epoch covers an answer.
+//! The choices of a round that fixes a moment, without side effects: the places that projectors are asked for, and the epochs that cover the answers.
 //!
 //! A moment must cover everything that was acknowledged before it was asked for. So the leader compares, for each bucket, the place where
 //! its projector stands with the cut of the newest epoch. In a cluster that rests nothing differs, and the present moment is the answer.

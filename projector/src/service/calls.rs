@@ -204,7 +204,7 @@ impl ProjectorApi for Projector {
     async fn places(&self, known: Vec<KnownPlace>) -> Result<Places> {
         let mut places = Places::default();
         let has_catalog = self.catalog.borrow().is_some();
-        // What is prepared may be committed already, and its writer may know it.
+        // A prepared transaction may be committed already, and its writer may know it.
         let buckets: Vec<_> = known.iter().map(|known| self.find(known.bucket)).collect();
         let decided = buckets.iter().map(async |bucket| match bucket {
             Some(bucket) if bucket.has_late_prepared() => false,

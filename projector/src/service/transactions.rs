@@ -105,7 +105,7 @@ impl Projector {
             let position = WritePosition { bucket: bucket.info.id, positions: Vec::new() };
             return Ok(WriteReply { affected: 0, position });
         };
-        // Whoever holds a document of it is about to change it: then it is refused sooner or later.
+        // A prepared transaction that holds one of its documents ends soon. If not, the check of the commit refuses it.
         bucket.unheld(committing.changes.iter().map(|changed| &*changed.mutation.id)).await.ok();
         let bytes = committing.bytes();
         // Its bytes are in memory already.

@@ -84,6 +84,10 @@ impl Bucket {
         found.is_some_and(|joint| joint.at().is_some() && state.is_open(joint))
     }
 
+    fn has_prepared(&self) -> bool {
+        self.state().commits.joint().prepared().next().is_some()
+    }
+
     /// True if anything is prepared or open.
     pub fn has_joint(&self) -> bool {
         !self.state().commits.joint().is_empty()
@@ -138,7 +142,11 @@ impl Bucket {
 
     /// Waits for no epoch of another bucket with a joint commit any more: that bucket has lost its part, or has an epoch with it already.
     pub fn leave_out(&self, transaction: TransactionId, other: BucketId, is_lost: bool) {
-        let is_new = self.state().joint.left_out.entry(transaction).or_default().insert(other);
+        let is_new = {
+            let mut state = self.state();
+            state.commits.joint().find_open(transaction).is_some()
+                && state.joint.left_out.entry(transaction).or_default().insert(other)
+        };
         if is_new {
             self.wake();
         }
@@ -150,7 +158,10 @@ impl Bucket {
 
     /// Notes that all other buckets have an epoch with a joint commit that has changed nothing here.
     pub fn settle(&self, transaction: TransactionId) {
-        self.state().joint.done.insert(transaction);
+        let mut state = self.state();
+        if state.commits.joint().find_open(transaction).is_some() {
+            state.joint.done.insert(transaction);
+        }
     }
 
     /// True if a prepared transaction waits for its outcome for longer than usual.
@@ -182,7 +193,7 @@ impl Bucket {
         self.state().commits.joint().find_prepared(transaction).cloned()
     }
 
-    /// All buckets of a joint commit that the record has still; none of another commit.
+    /// All buckets of a joint commit, as long as the record has it; none of any other commit.
     pub fn participants(&self, transaction: TransactionId) -> Vec<BucketId> {
         let state = self.state();
         let found = state.commits.joint().find_open(transaction);
@@ -196,11 +207,12 @@ impl Bucket {
 
     /// Waits for the outcome of all transactions that are prepared now: they may be committed already, and their writers know it.
     pub async fn decided(&self, wait: Duration) -> Result<()> {
-        let mut changed = self.watch();
-        let mut waits = self.prepared();
-        if waits.is_empty() {
+        if !self.has_prepared() {
             return Ok(());
         }
+        // Order matters: an outcome that comes behind the look wakes the wait.
+        let mut changed = self.watch();
+        let mut waits = self.prepared();
         let decided = async {
             while !waits.is_empty()
                 && !self.is_removed()
@@ -222,10 +234,12 @@ impl Bucket {
 
     /// Waits for the outcome of prepared transactions that hold documents. `Held` if that takes long.
     pub async fn unheld<'i>(&self, ids: impl Iterator<Item = &'i str> + Clone) -> Result<()> {
+        if !self.has_prepared() {
+            return Ok(());
+        }
         let held = || {
             let state = self.state();
             let joint = state.commits.joint();
-            joint.prepared().next()?;
             let mut ids = ids.clone();
             ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
         };

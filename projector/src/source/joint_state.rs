@@ -1,4 +1,4 @@
-//! What a bucket remembers of joint commits besides its record ([`super::joint`]).
+//! The memory of a bucket about joint commits, besides its record ([`super::joint`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -11,12 +11,12 @@ use tokio::time::Instant;
 /// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
 const BEFORE_MAX: usize = 4;
 
-/// What a bucket remembers of joint commits in memory.
+/// The memory of a bucket about joint commits.
 #[derive(Default)]
 pub(super) struct JointState {
     /// The closed cuts before the last open joint commits, ascending.
     pub(super) before: VecDeque<(TransactionId, Cut)>,
-    /// For each halved commit, the buckets that have lost their part.
+    /// For each open joint commit, the buckets that nobody waits for: they have lost their part, or an epoch there has it already.
     pub(super) left_out: BTreeMap<TransactionId, BTreeSet<BucketId>>,
     /// Commits that have changed nothing here, and that epochs of all other buckets have.
     pub(super) done: BTreeSet<TransactionId>,
@@ -27,6 +27,9 @@ pub(super) struct JointState {
 impl JointState {
     /// Notes what is about to be published behind a cut.
     pub fn note(&mut self, events: &[TransactionEvent], durable: &Cut) {
+        if events.is_empty() {
+            return;
+        }
         let now = Instant::now();
         for event in events {
             match event {

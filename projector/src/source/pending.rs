@@ -39,7 +39,7 @@ impl PendingChanges {
         self.changes.mutations.push(Arc::new(mutation));
     }
 
-    /// Adds what becomes of a transaction. If it is committed, its mutations were added.
+    /// Adds a step of a transaction. The mutations of a commit were added before.
     pub(super) fn transaction(&mut self, event: TransactionEvent) {
         self.commits.add(&event);
         self.changes.commits.push(event);

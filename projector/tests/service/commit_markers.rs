@@ -83,17 +83,19 @@ async fn a_small_commit_and_a_refused_one_have_no_marker() {
     let mut follower = follow(&world).await;
     let mut session = Session::new(&world, 1);
     session.write(upserts(&ids[..LARGE as usize - 1], 1)).await.expect("written");
+    follower.reach_in(session.transaction, LARGE - 1).await;
     session.commit().await.expect("committed");
     let mut refused = Session::new(&world, 2);
     let inserts = ids.iter().map(|id| insert(id, &doc(2))).skip(LARGE as usize - 1);
-    refused.write(inserts.chain(upserts(&ids, 3)).collect()).await.expect("written");
+    let written = refused.write(inserts.chain(upserts(&ids, 3)).collect()).await.expect("written");
+    follower.reach_in(refused.transaction, written).await;
     world.write(upserts(&ids[29..], 4)).await.expect("written");
     assert_eq!(code(refused.commit().await), Err(ErrorCode::Conflict));
     let found = contents(&world, &mut follower, &ids).await;
     let mut wanted = expected(&ids[..LARGE as usize - 1], 1);
     wanted.extend(expected(&ids[29..], 4));
     assert_eq!((found, follower.marked.len()), (wanted, 0));
-    assert_eq!(follower.open.len(), 0, "both have ended");
+    assert_eq!((follower.ended.len(), follower.open.len()), (2, 0), "both have ended");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ const COMMITS_MAX: usize = 1 << 10;
 /// each.
 const POSITIONS_MAX: usize = 16 << 10;
 
-/// What the log of a bucket tells of a transaction.
+/// A step of a transaction in the log of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransactionEvent {
     /// It was committed, and has changed nothing in other buckets.
@@ -78,7 +78,7 @@ impl NewestCommits {
         &self.joint
     }
 
-    /// Adds what the log tells.
+    /// Adds a step that the log has.
     pub fn add(&mut self, event: &TransactionEvent) {
         match event {
             TransactionEvent::Committed(committed) => self.add_commit(committed),

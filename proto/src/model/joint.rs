@@ -3,7 +3,7 @@
 //! Each bucket has a log of its own, so such a commit takes two phases. The bucket with the lowest number *decides*.
 //!
 //! 1. *Prepare.* Each other bucket checks the changes for conflicts, logs them without numbers, and holds their documents: until the
-//!    outcome is known nobody else changes them.
+//!    outcome is known nobody else changes them. A bucket in which the changes have no effect prepares too, and holds nothing.
 //! 2. *Decide.* The deciding bucket checks and logs its own changes as any commit, with the list of the participants. From then on the
 //!    transaction is committed.
 //! 3. *Finish.* Each other bucket numbers and logs the changes that it has prepared.
@@ -75,7 +75,7 @@ impl Prepared {
 /// A joint commit in one of its buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JointCommit {
-    /// What it has changed in this bucket.
+    /// Its changes in this bucket.
     pub committed: Committed,
     /// All buckets that it has changed, ascending.
     pub participants: Vec<BucketId>,

@@ -1,4 +1,4 @@
-//! What a transaction reads: an epoch in a bucket, and the moment at which it reads the other buckets.
+//! The reads of a transaction: an epoch in a bucket, and the moment at which it reads the other buckets.
 //!
 //! A transaction fixes its moment with its first read. One that may write asks the coordinator, whose moment covers everything that was
 //! acknowledged before, in all buckets. One that reads at any epoch asks nobody: it names its moment by the epoch that it has chosen and

@@ -305,7 +305,7 @@ impl BucketTransaction for ClusterTransaction {
             async move { source.prepare(joint, request).await }
         };
         let prepared = self.ask(prepare).await;
-        // What is prepared has an end of its own.
+        // A prepared transaction ends by its outcome.
         self.end();
         prepared
     }

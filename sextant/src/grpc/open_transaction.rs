@@ -7,7 +7,6 @@
 //!
 //! A transaction begins in one bucket and may read and write others.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,14 +18,9 @@ use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 use crate::principal::Principal;
-use crate::sql::backend::{Backend, BucketTransaction, EpochPin, TransactionView};
-use crate::sql::commit::{Part, commit_all};
-
-/// How long a transaction waits for its epoch.
-const SERVE_TIMEOUT_MS: u64 = 10_000;
-
-/// Maximum of buckets that a transaction changes.
-const BUCKETS_MAX: usize = 64;
+use crate::sql::backend::{Backend, BucketTransaction, TransactionView};
+use crate::sql::commit::commit_all;
+use crate::sql::transaction_buckets::TransactionBuckets;
 
 /// A transaction of gRPC clients.
 pub(super) struct OpenTransaction {
@@ -48,10 +42,7 @@ enum State {
 }
 
 struct Open {
-    /// Its changes in each bucket.
-    changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
-    /// The epochs that it reads, all of one moment.
-    pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
+    buckets: TransactionBuckets,
     /// The number of documents that it has written.
     written: u64,
     /// The bucket of a write whose outcome is unknown.
@@ -76,8 +67,8 @@ impl OpenTransaction {
         idle_max: Duration,
     ) -> Self {
         let number = changes.id();
-        let changes = BTreeMap::from([(bucket.id, changes)]);
-        let open = Open { changes, pins: BTreeMap::new(), written: 0, in_doubt: None };
+        let buckets = TransactionBuckets::begun(bucket.id, changes);
+        let open = Open { buckets, written: 0, in_doubt: None };
         let (used_at, state) = (Mutex::new(Instant::now()), State::Open(open).into());
         Self { number, principal, owner, bucket, idle_max, used_at, state }
     }
@@ -105,12 +96,12 @@ impl OpenTransaction {
     /// Leases the epoch that it reads, unless it has one.
     pub(super) async fn pin(&self, backend: &dyn Backend) -> Result<Epoch> {
         let mut state = self.enter().await;
-        let epoch = state.open(self.number)?.pin(backend, self.bucket.id).await?;
+        let epoch = state.open(self.number)?.buckets.pin(backend, self.bucket.id).await?;
         self.touch();
         Ok(epoch)
     }
 
-    /// What it sees of a bucket now.
+    /// Its view of a bucket now.
     pub(super) async fn view(
         &self,
         backend: &dyn Backend,
@@ -120,10 +111,9 @@ impl OpenTransaction {
         let viewed = async {
             let open = state.open(self.number)?;
             open.settle().await?;
-            let changes = open.changes.get(&bucket).cloned();
-            changes.as_ref().map_or(Ok(()), |changes| changes.check())?;
-            let snapshot = Some(open.pin(backend, bucket).await?);
-            Ok(TransactionView { snapshot, own: changes.and_then(|changes| changes.own()) })
+            open.buckets.view(bucket)?;
+            open.buckets.pin(backend, bucket).await?;
+            open.buckets.view(bucket)
         };
         let viewed = viewed.await;
         state.end_with(&viewed);
@@ -146,7 +136,7 @@ impl OpenTransaction {
     ) -> Result<Written> {
         let mut state = self.enter().await;
         let open = state.open(self.number)?;
-        open.begin_in(bucket, begin)?;
+        open.buckets.begun_in(bucket, begin)?;
         let written = open.write(bucket, writes).await;
         state.end_with(&written);
         self.touch();
@@ -163,13 +153,13 @@ impl OpenTransaction {
         let open = state.open(self.number)?;
         let settled = async {
             open.settle().await?;
-            open.pin_changed().await
+            open.buckets.pin_changed().await
         };
         if let Err(error) = settled.await {
             state.end_with::<()>(&Err(error.clone()));
             return Err(error);
         }
-        let committed = commit_all(open.parts()).await;
+        let committed = commit_all(open.buckets.parts()).await;
         *state = match &committed {
             Ok(replies) => State::Committed(replies.clone()),
             Err(error) => State::Ended(error.clone()),
@@ -234,66 +224,12 @@ impl State {
 }
 
 impl Open {
-    fn snapshot(&self, bucket: BucketId) -> Option<Epoch> {
-        self.pins.get(&bucket).map(|pin| pin.epoch())
-    }
-
-    /// The epoch that it reads in a bucket, of the moment of its first read.
-    async fn pin(&mut self, backend: &dyn Backend, bucket: BucketId) -> Result<Epoch> {
-        if let Some(epoch) = self.snapshot(bucket) {
-            return Ok(epoch);
-        }
-        let pin = match self.pins.values().next() {
-            Some(first) => first.pin_at(bucket, SERVE_TIMEOUT_MS).await?,
-            None => backend.pin_bucket(bucket, SERVE_TIMEOUT_MS).await?,
-        };
-        let epoch = pin.epoch();
-        self.pins.insert(bucket, pin);
-        Ok(epoch)
-    }
-
-    /// Chooses the epochs of buckets that it has changed and not read, if it has a moment.
-    async fn pin_changed(&mut self) -> Result<()> {
-        let changed: Vec<_> = self.changes.keys().copied().collect();
-        for bucket in changed {
-            if let (None, Some(first)) = (self.snapshot(bucket), self.pins.values().next()) {
-                let pin = first.pin_at(bucket, SERVE_TIMEOUT_MS).await?;
-                self.pins.insert(bucket, pin);
-            }
-        }
-        Ok(())
-    }
-
-    fn parts(&self) -> Vec<Part> {
-        let part = |(bucket, changes): (&BucketId, &Arc<dyn BucketTransaction>)| Part {
-            changes: Arc::clone(changes),
-            snapshot: self.snapshot(*bucket),
-        };
-        self.changes.iter().map(part).collect()
-    }
-
-    fn begin_in(
-        &mut self,
-        bucket: BucketId,
-        begin: impl FnOnce() -> Result<Arc<dyn BucketTransaction>>,
-    ) -> Result<()> {
-        if self.changes.contains_key(&bucket) {
-            return Ok(());
-        }
-        if self.changes.len() >= BUCKETS_MAX {
-            let what = format!("a transaction writes documents of at most {BUCKETS_MAX} buckets");
-            return Err(Error::new(ErrorCode::OverLimit, what));
-        }
-        self.changes.insert(bucket, begin()?);
-        Ok(())
-    }
-
     async fn write(&mut self, bucket: BucketId, writes: CheckedWrites) -> Result<Written> {
         self.settle().await?;
         let mut affected = 0;
-        let changes = self.changes.get(&bucket).cloned();
+        let changes = self.buckets.changes_in(bucket).cloned();
         if let (Some(changes), false) = (changes, writes.is_empty()) {
-            let snapshot = self.snapshot(bucket);
+            let snapshot = self.buckets.snapshot(bucket);
             self.in_doubt = Some(bucket);
             let written = changes.write(snapshot, writes).await;
             if written.as_ref().map_or_else(is_refusal, |_| true) {
@@ -307,7 +243,7 @@ impl Open {
 
     /// Takes back what a write may have left whose outcome is unknown.
     async fn settle(&mut self) -> Result<()> {
-        let Some(changes) = self.in_doubt.and_then(|bucket| self.changes.get(&bucket)) else {
+        let Some(changes) = self.in_doubt.and_then(|bucket| self.buckets.changes_in(bucket)) else {
             return Ok(());
         };
         let Some(own) = changes.own() else {

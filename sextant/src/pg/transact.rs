@@ -20,16 +20,13 @@ use super::error::{Notice, WireError, WireResult};
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Savepoint, Transaction, Writing};
 use crate::sql::ast::{Statement, TransactionModes};
-use crate::sql::backend::{EpochPin, TransactionView};
+use crate::sql::backend::TransactionView;
 use crate::sql::commit::{commit_all, number_of};
 use crate::sql::error::unsupported;
 use crate::sql::plan::IndexPlan;
 
 /// Maximum of savepoints; each takes a copy of the settings.
 const SAVEPOINTS_MAX: usize = 1_000;
-
-/// Maximum of buckets that a transaction changes.
-const BUCKETS_MAX: usize = 64;
 
 impl SessionState {
     /// Refuses all statements but those that end a failed transaction or go back in it.
@@ -115,23 +112,11 @@ impl SessionState {
         self.settings.end(commit);
     }
 
-    /// Chooses the epochs of buckets that the transaction has changed and not read, if it has a moment: who has changed one of its
-    /// documents since then committed first.
-    async fn pin_changed(&mut self) -> Result<()> {
-        let Transaction::Open(open) = &self.transaction else { return Ok(()) };
-        if open.pins.is_empty() {
-            return Ok(());
-        }
-        let changed: Vec<_> = open.changes.keys().copied().collect();
-        for bucket in changed {
-            self.view(bucket).await?;
-        }
-        Ok(())
-    }
-
     async fn commit(&mut self) -> Result<&'static str> {
         self.warn_unless_open();
-        if let Err(error) = self.pin_changed().await {
+        if let Transaction::Open(open) = &mut self.transaction
+            && let Err(error) = open.buckets.pin_changed().await
+        {
             self.end_transaction(false);
             return Err(error);
         }
@@ -140,13 +125,13 @@ impl SessionState {
                 self.end_transaction(false);
                 return Ok("ROLLBACK");
             }
-            Transaction::Open(open) => open.parts(),
+            Transaction::Open(open) => open.buckets.parts(),
             Transaction::None => Vec::new(),
         };
         if !parts.is_empty() {
             // If the wait is interrupted, the outcome is unknown, and no savepoint leads back.
             self.forget_savepoints();
-            // What a savepoint has taken back may have begun anew under another number.
+            // Changes behind a savepoint may have begun anew under another number.
             self.settings.transaction = number_of(&parts).or(self.settings.transaction);
             match commit_all(parts).await {
                 Ok(replies) => {
@@ -178,7 +163,7 @@ impl SessionState {
             let hint = "RELEASE those that are not needed any more";
             return Err(Error::new(ErrorCode::OverLimit, what).with_hint(hint));
         }
-        let places = open.places();
+        let places = open.buckets.places();
         open.savepoints.push(Savepoint { name: name.to_owned(), places, settings });
         Ok("SAVEPOINT")
     }
@@ -188,12 +173,13 @@ impl SessionState {
             return Err(no_transaction("ROLLBACK TO"));
         };
         let at = open.savepoint(name)?;
-        for (bucket, changes) in open.changes.clone() {
+        let changed: Vec<_> = open.buckets.changes().map(|(b, own)| (b, Arc::clone(own))).collect();
+        for (bucket, changes) in changed {
             let place = open.savepoints[at].places.get(&bucket).copied().unwrap_or_default();
             match place {
                 // Another transaction takes the place of the changes, so that none of them comes back late.
                 TransactionPlace(0) => {
-                    open.changes.remove(&bucket);
+                    open.buckets.forget_changes(bucket);
                     open.id = None;
                 }
                 // A failed statement may have left changes of which the session knows nothing.
@@ -221,66 +207,39 @@ impl SessionState {
     /// The changes of the open transaction in a bucket, to which a statement adds; `None` outside of a transaction.
     pub(super) fn writing(&mut self, bucket: &Arc<BucketInfo>) -> Result<Option<Writing>> {
         let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
-        let changes = match open.changes.get(&bucket.id) {
-            Some(changes) => Arc::clone(changes),
-            None if open.changes.len() >= BUCKETS_MAX => {
-                let what =
-                    format!("a transaction writes documents of at most {BUCKETS_MAX} buckets");
-                return Err(Error::new(ErrorCode::OverLimit, what));
-            }
-            None => {
-                let owner = format!("user {}, session {}", self.user, self.process);
-                let begun = self.backend.begin(bucket, &owner, open.id);
-                open.id = Some(begun.id());
-                self.settings.transaction = Some(begun.id());
-                open.changes.insert(bucket.id, Arc::clone(&begun));
-                begun
-            }
+        let Self { backend, user, process, settings, .. } = self;
+        let id = &mut open.id;
+        let begin = || {
+            let owner = format!("user {user}, session {process}");
+            let begun = backend.begin(bucket, &owner, *id);
+            *id = Some(begun.id());
+            settings.transaction = *id;
+            Ok(begun)
         };
-        Ok(Some((changes, open.snapshot(bucket.id))))
+        let changes = open.buckets.begun_in(bucket.id, begin)?;
+        Ok(Some((changes, open.buckets.snapshot(bucket.id))))
     }
 
     /// What the open transaction sees of a bucket whose documents it reads; `None` outside of a transaction.
     pub(super) async fn view(&mut self, bucket: BucketId) -> Result<Option<TransactionView>> {
-        let Transaction::Open(open) = &self.transaction else { return Ok(None) };
-        if open.snapshot(bucket).is_none() {
-            // All pins of a transaction are of one moment.
-            let pin = match open.pins.values().next() {
-                Some(pin) => pin.pin_at(bucket, SERVE_TIMEOUT_MS).await?,
-                None => self.backend.pin_bucket(bucket, SERVE_TIMEOUT_MS).await?,
-            };
-            self.keep_pin(bucket, pin);
-        }
-        self.known_view(bucket)
+        let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
+        open.buckets.pin(&*self.backend, bucket).await?;
+        open.buckets.view(bucket).map(Some)
     }
 
     /// The same for a bucket that it reads through an index. A read-only transaction needs no newer moment than its session asks for, unless
     /// the session has written: then what it has written must be there in all buckets.
     pub(super) async fn scan_view(&mut self, plan: &IndexPlan) -> Result<Option<TransactionView>> {
         let bucket = plan.index.bucket;
-        let is_first = matches!(&self.transaction, Transaction::Open(open) if open.pins.is_empty());
-        if is_first
+        if let Transaction::Open(open) = &mut self.transaction
+            && !open.buckets.has_moment()
             && self.settings.is_read_only()
             && let Some(consistency) = self.settings.consistency_at_first(bucket)
         {
             let pin = self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
-            self.keep_pin(bucket, pin);
+            open.buckets.fix(bucket, pin);
         }
         self.view(bucket).await
-    }
-
-    fn keep_pin(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>) {
-        if let Transaction::Open(open) = &mut self.transaction {
-            open.pins.insert(bucket, pin);
-        }
-    }
-
-    fn known_view(&self, bucket: BucketId) -> Result<Option<TransactionView>> {
-        let Transaction::Open(open) = &self.transaction else { return Ok(None) };
-        let changes = open.changes.get(&bucket);
-        changes.map_or(Ok(()), |changes| changes.check())?;
-        let own = changes.and_then(|changes| changes.own());
-        Ok(Some(TransactionView { snapshot: open.snapshot(bucket), own }))
     }
 }
 

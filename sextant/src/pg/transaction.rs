@@ -7,8 +7,8 @@ use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::{Error, ErrorCode, Result};
 
 use super::settings::SavedSettings;
-use crate::sql::backend::{BucketTransaction, EpochPin};
-use crate::sql::commit::Part;
+use crate::sql::backend::BucketTransaction;
+use crate::sql::transaction_buckets::TransactionBuckets;
 
 /// The transaction state of a session.
 pub(super) enum Transaction {
@@ -23,12 +23,10 @@ pub(super) enum Transaction {
 /// An open transaction.
 #[derive(Default)]
 pub(super) struct OpenTransaction {
-    /// The epochs that its reads see.
-    pub(super) pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
+    /// The buckets that it reads and changes.
+    pub(super) buckets: TransactionBuckets,
     /// Its number, after the first change.
     pub(super) id: Option<TransactionId>,
-    /// Its changes in each bucket, after the first one there.
-    pub(super) changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
     pub(super) savepoints: Vec<Savepoint>,
 }
 
@@ -43,27 +41,6 @@ pub(super) struct Savepoint {
 pub(super) type Writing = (Arc<dyn BucketTransaction>, Option<Epoch>);
 
 impl OpenTransaction {
-    /// The epoch that its reads of a bucket see, if it has read any.
-    pub(super) fn snapshot(&self, bucket: BucketId) -> Option<Epoch> {
-        self.pins.get(&bucket).map(|pin| pin.epoch())
-    }
-
-    /// The place of its changes in each bucket.
-    pub(super) fn places(&self) -> BTreeMap<BucketId, TransactionPlace> {
-        let own = |changes: &Arc<dyn BucketTransaction>| changes.own().map(|own| own.place);
-        let places = self.changes.iter();
-        places.map(|(bucket, changes)| (*bucket, own(changes).unwrap_or_default())).collect()
-    }
-
-    /// The changes in each bucket, with the epochs that were read there.
-    pub(super) fn parts(&self) -> Vec<Part> {
-        let part = |(bucket, changes): (&BucketId, &Arc<dyn BucketTransaction>)| Part {
-            changes: Arc::clone(changes),
-            snapshot: self.snapshot(*bucket),
-        };
-        self.changes.iter().map(part).collect()
-    }
-
     /// The index of the newest savepoint with a name.
     pub(super) fn savepoint(&self, name: &str) -> Result<usize> {
         let at = self.savepoints.iter().rposition(|savepoint| savepoint.name == name);

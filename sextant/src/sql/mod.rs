@@ -22,6 +22,7 @@ pub mod parse;
 pub mod places;
 pub mod plan;
 pub mod remarks;
+pub mod transaction_buckets;
 pub(crate) mod walk;
 
 pub use error::{SqlError, SqlResult};

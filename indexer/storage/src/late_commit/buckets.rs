@@ -27,7 +27,7 @@ pub struct BucketTransactions {
     pub indexes: BTreeMap<LocalIndexId, (Arc<IndexInfo>, BTreeSet<SliceNo>)>,
     /// The open transactions.
     pub open: BTreeMap<TransactionId, Arc<OpenTransaction>>,
-    /// Those whose commit waits for its epoch. They may be among the open ones still.
+    /// The transactions whose commit waits for its epoch. Some of them are still among the open ones.
     pub committed: BTreeMap<TransactionId, Arc<OpenTransaction>>,
     /// The last ones that have ended, oldest first.
     ended: VecDeque<TransactionId>,

@@ -118,7 +118,7 @@ impl Entry<'_> {
         let (fragments, counts) = write_others(&target, documents)?;
         out.add(fragments, counts);
         let (written, counts) = out.finish()?;
-        // What borrows the version ends here.
+        // The target borrows the version, so the fragments go on without it.
         Ok((UnnamedFragments::new(files, written.keep()), counts))
     }
 

@@ -135,7 +135,7 @@ impl GroupBuilder {
         Ok(())
     }
 
-    /// Adds what becomes of a transaction. If it is committed, its mutations are in the group.
+    /// Adds a step of a transaction. The group of a commit has its mutations.
     pub fn transaction(&mut self, event: &TransactionEvent) -> Result<()> {
         let item = match event {
             TransactionEvent::Committed(committed) => (ItemKind::Committed, encoded(committed)?),

@@ -62,7 +62,7 @@ pub enum LogEvent<'a> {
         /// The last purged mutation of each vbucket.
         points: Vec<(VbucketId, Seqno)>,
     },
-    /// What became of a transaction. If it was committed, its mutations are in the group.
+    /// A step of a transaction. The group of a commit has its mutations.
     Transaction(TransactionEvent),
 }
 

@@ -75,7 +75,7 @@ pub(super) fn effective<'c>(
 ) -> Result<Vec<&'c Arc<Mutation>>> {
     let Committing { changes, snapshot, looked_up, .. } = committing;
     let ids = changes.iter().map(|changed| &*changed.mutation.id);
-    // Whoever holds a document is about to change it.
+    // A prepared transaction that holds a document is about to change it.
     check_unheld(pending, ids)
         .map_err(|held| Error { code: ErrorCode::Conflict, ..held.with_hint(BEGIN_AGAIN) })?;
     if let Some(snapshot) = snapshot {

@@ -1,4 +1,4 @@
-//! What prepared transactions and open joint commits refuse: documents that are held, and more commits than a bucket remembers.
+//! Refusals for the sake of joint commits: of documents that a prepared transaction holds, and of more commits than a bucket remembers.
 
 use proto::model::joint::JOINT_MAX;
 use proto::{Error, ErrorCode, Result};
@@ -24,7 +24,7 @@ pub(in crate::source) fn check_unheld<'i>(
 pub(super) fn check_room(pending: &PendingChanges) -> Result<()> {
     let joint = pending.commits.joint();
     let is_full = |open| open + joint.prepared().count() >= JOINT_MAX;
-    // What an epoch has goes with the next group.
+    // Commits that an epoch has leave the list with the next group.
     if !is_full(joint.open().count())
         || !is_full(joint.open().count().saturating_sub(pending.bucket.settled().len()))
     {

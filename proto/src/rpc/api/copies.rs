@@ -113,7 +113,7 @@ pub enum CopyAnswer {
 pub struct CopiedGroup {
     /// Its mutations.
     pub mutations: Vec<CopiedMutation>,
-    /// What becomes of transactions with them.
+    /// The steps of transactions with them.
     pub commits: Vec<TransactionEvent>,
 }
 

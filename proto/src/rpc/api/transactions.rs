@@ -79,7 +79,7 @@ pub enum Decision {
     RollBack,
 }
 
-/// What a bucket knows of a transaction.
+/// The fate of a transaction in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransactionFate {
     /// It is open, or its commit is on its way.
@@ -88,7 +88,7 @@ pub enum TransactionFate {
     Prepared,
     /// It is committed.
     Committed {
-        /// What it has changed in this bucket.
+        /// Its changes in this bucket.
         reply: WriteReply,
         /// All buckets that it has changed; empty if it is this one only.
         participants: Vec<BucketId>,

@@ -1,0 +1,130 @@
+//! The buckets of an open transaction: the epochs that it reads, all of one moment, and its changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::model::ids::{BucketId, Epoch, TransactionPlace};
+use proto::{Error, ErrorCode, Result};
+
+use super::backend::{Backend, BucketTransaction, EpochPin, TransactionView};
+use super::commit::Part;
+
+/// Maximum of buckets that a transaction changes.
+const BUCKETS_MAX: usize = 64;
+
+/// How long a transaction waits for its epoch.
+const EPOCH_WAIT_MS: u64 = 10_000;
+
+/// The buckets of a transaction.
+#[derive(Default)]
+pub struct TransactionBuckets {
+    /// The epochs that it reads.
+    pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
+    /// Its changes in each bucket, after the first one there.
+    changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
+}
+
+impl TransactionBuckets {
+    /// A transaction that has begun its changes in one bucket.
+    pub fn begun(bucket: BucketId, changes: Arc<dyn BucketTransaction>) -> Self {
+        Self { pins: BTreeMap::new(), changes: BTreeMap::from([(bucket, changes)]) }
+    }
+
+    /// True once the first read has fixed the moment.
+    pub fn has_moment(&self) -> bool {
+        !self.pins.is_empty()
+    }
+
+    /// The epoch that it reads in a bucket, if it has read any.
+    pub fn snapshot(&self, bucket: BucketId) -> Option<Epoch> {
+        self.pins.get(&bucket).map(|pin| pin.epoch())
+    }
+
+    /// Takes the epoch of its first read, which fixes the moment.
+    pub fn fix(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>) {
+        self.pins.insert(bucket, pin);
+    }
+
+    /// The epoch that it reads in a bucket. The first one fixes a moment that covers everything acknowledged before.
+    pub async fn pin(&mut self, backend: &dyn Backend, bucket: BucketId) -> Result<Epoch> {
+        if let Some(epoch) = self.snapshot(bucket) {
+            return Ok(epoch);
+        }
+        let pin = match self.pins.values().next() {
+            Some(first) => first.pin_at(bucket, EPOCH_WAIT_MS).await?,
+            None => backend.pin_bucket(bucket, EPOCH_WAIT_MS).await?,
+        };
+        let epoch = pin.epoch();
+        self.pins.insert(bucket, pin);
+        Ok(epoch)
+    }
+
+    /// Chooses the epochs of buckets that it has changed and not read, if it has a moment: whoever has changed one of its documents since then
+    /// committed first.
+    pub async fn pin_changed(&mut self) -> Result<()> {
+        let changed: Vec<_> = self.changes.keys().copied().collect();
+        for bucket in changed {
+            if let (None, Some(first)) = (self.snapshot(bucket), self.pins.values().next()) {
+                let pin = first.pin_at(bucket, EPOCH_WAIT_MS).await?;
+                self.pins.insert(bucket, pin);
+            }
+        }
+        Ok(())
+    }
+
+    /// Its view of a bucket: the epoch, if it reads one, and its own changes. An error if it is known that these are lost.
+    pub fn view(&self, bucket: BucketId) -> Result<TransactionView> {
+        let changes = self.changes.get(&bucket);
+        changes.map_or(Ok(()), |changes| changes.check())?;
+        let own = changes.and_then(|changes| changes.own());
+        Ok(TransactionView { snapshot: self.snapshot(bucket), own })
+    }
+
+    /// Its changes in each bucket.
+    pub fn changes(&self) -> impl Iterator<Item = (BucketId, &Arc<dyn BucketTransaction>)> {
+        self.changes.iter().map(|(bucket, changes)| (*bucket, changes))
+    }
+
+    /// Its changes in a bucket.
+    pub fn changes_in(&self, bucket: BucketId) -> Option<&Arc<dyn BucketTransaction>> {
+        self.changes.get(&bucket)
+    }
+
+    /// The same; the first call for a bucket begins them.
+    pub fn begun_in(
+        &mut self,
+        bucket: BucketId,
+        begin: impl FnOnce() -> Result<Arc<dyn BucketTransaction>>,
+    ) -> Result<Arc<dyn BucketTransaction>> {
+        if let Some(changes) = self.changes.get(&bucket) {
+            return Ok(Arc::clone(changes));
+        }
+        if self.changes.len() >= BUCKETS_MAX {
+            let what = format!("a transaction writes documents of at most {BUCKETS_MAX} buckets");
+            return Err(Error::new(ErrorCode::OverLimit, what));
+        }
+        let begun = begin()?;
+        self.changes.insert(bucket, Arc::clone(&begun));
+        Ok(begun)
+    }
+
+    /// Drops its changes in a bucket, which rolls them back.
+    pub fn forget_changes(&mut self, bucket: BucketId) {
+        self.changes.remove(&bucket);
+    }
+
+    /// The place of its changes in each bucket.
+    pub fn places(&self) -> BTreeMap<BucketId, TransactionPlace> {
+        let place = |changes: &Arc<dyn BucketTransaction>| changes.own().map(|own| own.place);
+        self.changes().map(|(bucket, own)| (bucket, place(own).unwrap_or_default())).collect()
+    }
+
+    /// Its changes, with the epochs that it has read there, for the commit.
+    pub fn parts(&self) -> Vec<Part> {
+        let part = |(bucket, changes): (BucketId, &Arc<dyn BucketTransaction>)| Part {
+            changes: Arc::clone(changes),
+            snapshot: self.snapshot(bucket),
+        };
+        self.changes().map(part).collect()
+    }
+}
