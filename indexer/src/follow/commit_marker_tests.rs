@@ -67,6 +67,33 @@ async fn a_commit_is_applied_from_what_the_node_has_of_it() {
 }
 
 #[tokio::test]
+async fn a_commit_that_was_told_to_begin_is_written_ahead_of_its_epoch() {
+    let dir = tempfile::tempdir().unwrap();
+    let (script, indexer) = started(&dir).await;
+    let sent = [bodies(5, 0, 9), bodies(5, 9, 20)];
+    script.send(NODE, sent.clone());
+    let (transaction, place) = (TransactionId(5), TransactionPlace(20));
+    script.send(NODE, [StreamMessage::Committing { transaction, place }]);
+    until(|| indexer.status().late_commit.prepared == 1).await;
+    script.send(NODE, commit(digest(&sent), 20));
+    script.send(NODE, [StreamMessage::Epoch(mark(2, 1, cut([12, 0])))]);
+    assert_eq!(shown(&indexer, Epoch(2)).await, documents_to(28).await);
+    assert_eq!(shown(&indexer, Epoch(1)).await, documents_to(10).await, "as before");
+    let late = indexer.status().late_commit;
+    assert_eq!((late.entered, late.entered_prepared, late.prepared), (1, 1, 0));
+}
+
+/// Waits until something holds.
+async fn until(holds: impl Fn() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("in time");
+}
+
+#[tokio::test]
 async fn a_commit_that_the_node_lacks_comes_as_mutations_from_another_stream() {
     let sent = [bodies(5, 0, 9), bodies(5, 9, 20)];
     let of_both = digest(&sent);

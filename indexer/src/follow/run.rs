@@ -207,6 +207,9 @@ impl Follower {
             StreamMessage::TransactionBack { transaction, to } => {
                 self.transactions.back_to(transaction, to).await?;
             }
+            StreamMessage::Committing { transaction, place } => {
+                self.transactions.prepare(transaction, place);
+            }
             StreamMessage::Committed(marker) => self.committed(marker)?,
             StreamMessage::TransactionsEnded(ended) => self.transactions.end(&ended),
             StreamMessage::StreamBegin { vbucket, .. }

@@ -8,7 +8,7 @@ use proto::env::Env;
 use proto::model::ids::{BucketId, LocalIndexId, SliceNo, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{CommitMarker, TransactionBodies};
-use storage::LateCommitStore;
+use storage::{LateCommitStore, StorageEngine};
 
 use crate::context::NodeContext;
 
@@ -17,6 +17,7 @@ const AT_ONCE_BYTES_MAX: usize = 4 << 10;
 
 /// The open transactions of one bucket. Dropping it drops them: the node does not follow the bucket any more.
 pub(super) struct OpenTransactions {
+    fragments: Arc<StorageEngine>,
     store: Arc<LateCommitStore>,
     env: Env,
     bucket: BucketId,
@@ -24,8 +25,9 @@ pub(super) struct OpenTransactions {
 
 impl OpenTransactions {
     pub(super) fn new(context: &NodeContext, bucket: BucketId) -> Self {
-        let store = Arc::clone(context.fragments.late_commit());
-        Self { store, env: context.env.clone(), bucket }
+        let fragments = Arc::clone(&context.fragments);
+        let store = Arc::clone(fragments.late_commit());
+        Self { fragments, store, env: context.env.clone(), bucket }
     }
 
     /// Forgets the transactions: a stream begins, which brings them anew, or the bucket is rolled back.
@@ -59,6 +61,11 @@ impl OpenTransactions {
         let (store, bucket) = (Arc::clone(&self.store), self.bucket);
         // The rest of the transaction is written anew, and may be large.
         self.env.blocking(move || store.back_to(bucket, id, to)).await
+    }
+
+    /// Writes the rows of a transaction whose commit has begun, in the background: little is left to do at its epoch then.
+    pub(super) fn prepare(&self, id: TransactionId, last: TransactionPlace) {
+        self.fragments.prepare_commit(self.bucket, id, last);
     }
 
     /// Keeps a transaction that was committed until its epoch is applied. `DropData` unless the node has all of it.

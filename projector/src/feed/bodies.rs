@@ -7,6 +7,8 @@
 //!
 //! Changes that were read are sent before anything later is read. So a rollback follows the changes that it takes back.
 //!
+//! The beginning of a large commit is told behind the last changes, so that the node can prepare it.
+//!
 //! A transaction that ends by a large commit is sent to its end if the stream still comes to the commit (`markers`).
 
 use std::collections::{BTreeMap, VecDeque};
@@ -36,6 +38,8 @@ pub(super) struct Bodies {
     reader: TransactionReader,
     /// Changes that were read and are not sent yet.
     unsent: VecDeque<NewChanges>,
+    /// Transactions whose large commit has begun, to tell once the changes are sent.
+    committing: VecDeque<(TransactionId, TransactionPlace)>,
     /// The digests of what was sent, by transaction.
     digests: BTreeMap<TransactionId, BodiesDigest>,
     /// True if the last message cost too much for the stream's own thread.
@@ -57,6 +61,7 @@ impl Bodies {
     /// Sends each open transaction anew.
     pub fn begin_anew(&mut self) {
         self.unsent.clear();
+        self.committing.clear();
         self.reader.begin_anew();
     }
 
@@ -65,12 +70,14 @@ impl Bodies {
         if !self.unsent.is_empty() {
             return Vec::new();
         }
-        let News { ended, backs, changes } =
+        let News { ended, backs, changes, committing } =
             self.reader.next(transactions, READ_BYTES, Instant::now());
         self.unsent = changes.into();
+        self.committing.extend(committing);
         for id in &ended {
             self.digests.remove(id);
         }
+        self.committing.retain(|(id, _)| !ended.contains(id));
         for (id, to) in &backs {
             let digest = self.digests.entry(*id).or_default();
             *digest = digest.with_back(*to);
@@ -89,6 +96,7 @@ impl Bodies {
         for id in &gone {
             self.digests.remove(id);
         }
+        self.committing.retain(|(id, _)| !gone.contains(id));
         (!gone.is_empty()).then_some(StreamMessage::TransactionsEnded(gone))
     }
 
@@ -113,7 +121,9 @@ impl Bodies {
         inline_cost: u64,
     ) -> Result<Option<StreamMessage>> {
         if self.unsent.is_empty() {
-            return Ok(None);
+            let committing = self.committing.pop_front();
+            return Ok(committing
+                .map(|(transaction, place)| StreamMessage::Committing { transaction, place }));
         }
         let receiver = receiver();
         let (mut unsent, left_out) =

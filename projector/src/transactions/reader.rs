@@ -39,6 +39,8 @@ struct Known {
     backs: u64,
     /// Everything that the transaction has changed, once a large commit of it has begun.
     last: Option<Arc<History>>,
+    /// True once the stream was told that it has all of that.
+    is_whole: bool,
 }
 
 /// Changes of one transaction.
@@ -62,13 +64,17 @@ pub struct News {
     pub backs: Vec<(TransactionId, TransactionPlace)>,
     /// Changes of transactions.
     pub changes: Vec<NewChanges>,
+    /// Transactions whose large commit has begun, with the last place. The changes before it were all read.
+    pub committing: Vec<(TransactionId, TransactionPlace)>,
 }
 
 impl TransactionReader {
     /// Takes everything of each open transaction anew.
     pub fn begin_anew(&mut self) {
         self.version = 0;
-        self.known.values_mut().for_each(|known| known.place = TransactionPlace(0));
+        for known in self.known.values_mut() {
+            (known.place, known.is_whole) = (TransactionPlace(0), false);
+        }
     }
 
     /// The next news, with about the given bytes of changes but at least one.
@@ -156,7 +162,7 @@ impl TransactionReader {
         let history = open.history();
         let begun = || {
             let (place, backs) = (TransactionPlace(0), history.backs());
-            Known { number: open.number, place, backs, last: None }
+            Known { number: open.number, place, backs, last: None, is_whole: false }
         };
         if self.retained.remove(&id) {
             // A session uses the id again. What the stream has of the other one ends with this beginning.
@@ -187,6 +193,7 @@ impl Known {
         }
         known.backs = open.backs();
         if known.place == open.place() {
+            known.tell_whole(id, news);
             return true;
         }
         let (from, mut changes, mut rest) = (known.place, Vec::new(), open.after(known.place));
@@ -201,6 +208,16 @@ impl Known {
         let to = if is_whole { open.place() } else { last.unwrap_or(from) };
         known.place = to;
         news.changes.push(NewChanges { transaction: id, from, to, changes });
+        if is_whole {
+            known.tell_whole(id, news);
+        }
         is_whole
+    }
+
+    fn tell_whole(&mut self, id: TransactionId, news: &mut News) {
+        if self.last.is_some() && !self.is_whole {
+            self.is_whole = true;
+            news.committing.push((id, self.place));
+        }
     }
 }

@@ -32,6 +32,8 @@ pub struct Follower {
     pub backs: Vec<(TransactionId, u64)>,
     /// Markers of commits, with what the node had of each transaction.
     pub marked: Vec<(CommitMarker, OpenBodies)>,
+    /// The transactions whose commit was told to begin.
+    pub committing: Vec<TransactionId>,
 }
 
 /// The changes of a transaction that a node has.
@@ -61,6 +63,7 @@ impl Default for Follower {
             ended: Vec::new(),
             backs: Vec::new(),
             marked: Vec::new(),
+            committing: Vec::new(),
         }
     }
 }
@@ -106,6 +109,10 @@ impl Follower {
                 open.place = to.0;
                 open.digest = open.digest.with_back(to);
                 self.backs.push((transaction, to.0));
+            }
+            StreamMessage::Committing { transaction, place } => {
+                assert_eq!(self.open[&transaction].place, place.0, "all changes come before");
+                self.committing.push(transaction);
             }
             StreamMessage::Committed(marker) => {
                 let open = self.open[&marker.transaction].clone();

@@ -73,6 +73,7 @@ async fn a_stream_that_has_sent_the_bodies_sends_a_marker_among_the_mutations_of
     wanted.extend(expected(&ids[28..32], 5));
     assert_eq!(found, wanted);
     assert_eq!((follower.marked.len(), &*follower.ended), (1, &[ONE][..]));
+    assert_eq!(follower.committing, [ONE], "the node could prepare it");
     assert!(follower.open.is_empty());
 }
 
@@ -96,6 +97,7 @@ async fn a_small_commit_and_a_refused_one_have_no_marker() {
     wanted.extend(expected(&ids[29..], 4));
     assert_eq!((found, follower.marked.len()), (wanted, 0));
     assert_eq!((follower.ended.len(), follower.open.len()), (2, 0), "both have ended");
+    assert_eq!(follower.committing, [refused.transaction], "only a large one is told to begin");
 }
 
 #[tokio::test]

@@ -363,6 +363,7 @@ impl Indexer {
             }
             StreamMessage::Bodies(_)
             | StreamMessage::TransactionBack { .. }
+            | StreamMessage::Committing { .. }
             | StreamMessage::Committed(_)
             | StreamMessage::TransactionsEnded(_) => {
                 return Err(Error::internal("the source of the cores has no transactions"));

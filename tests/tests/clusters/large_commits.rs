@@ -76,5 +76,7 @@ async fn a_commit_larger_than_the_memory_of_its_indexers_is_seen_as_a_whole() {
         assert_eq!(figure("late_commit_given_up_total").await, 0.0);
         assert!(figure("late_commit_spilled_total").await > 0.0);
         assert_eq!(figure("late_commit_entered_total").await, 1.0, "it was not sent again");
+        let prepared = figure("late_commit_entered_prepared_total").await;
+        assert_eq!(prepared, 1.0, "it was written ahead of its epoch");
     }
 }

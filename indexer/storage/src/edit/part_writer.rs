@@ -11,7 +11,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::file_id::FileId;
 use crate::fragment::filter::filter_hash;
 use crate::fragment::part::{PartHead, PartItem, PartReader};
-use crate::fragment::writer::{FragmentWriter, UnsyncedFragment};
+use crate::fragment::writer::{FragmentOptions, FragmentWriter, UnsyncedFragment};
 use crate::node::context::EngineContext;
 use crate::rows::columns::Columns;
 use crate::rows::table_builder::TableBuilder;
@@ -119,7 +119,13 @@ impl PartWriter {
 fn begin(context: &Arc<EngineContext>, head: PartHead) -> Result<Begun> {
     let columns = Columns(head.columns);
     let filter_rows = columns.contains(Columns::BACK).then_some(head.rows);
-    let (file, out) = context.files.create(columns, Default::default(), filter_rows)?;
+    let options = FragmentOptions {
+        filter_rows,
+        columns: columns.0,
+        is_stamped: head.stamp.is_some(),
+        ..FragmentOptions::default()
+    };
+    let (file, out) = context.files.create(&options)?;
     Ok(Begun { head, out, file: Unnamed { context: Arc::clone(context), file: Some(file) } })
 }
 

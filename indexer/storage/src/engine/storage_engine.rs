@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::env::Env;
+use proto::env::{Env, TaskPolicy};
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{
+    BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo, TransactionId, TransactionPlace,
+};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::SliceProgress;
 use proto::rpc::scan::OwnView;
@@ -27,6 +29,7 @@ use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadState;
 use crate::index::local_index::LocalIndex;
 use crate::late_commit::enter::enter;
+use crate::late_commit::prepare::prepare;
 use crate::late_commit::store::LateCommitStore;
 use crate::log::lsn::Lsn;
 use crate::log_record::Record;
@@ -74,6 +77,18 @@ impl StorageEngine {
     /// The changes of open transactions.
     pub fn late_commit(&self) -> &Arc<LateCommitStore> {
         &self.late_commit
+    }
+
+    /// Writes a transaction whose commit begins ahead of its epoch, in the background: it has come to this last place.
+    pub fn prepare_commit(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+        place: TransactionPlace,
+    ) {
+        let (context, late) = (Arc::clone(&self.context), Arc::clone(&self.late_commit));
+        let work = move || prepare(&context, &late, (bucket, transaction, place));
+        self.context.env.spawn_blocking("late-commit-prepare", TaskPolicy::Request, work);
     }
 
     /// Waits until the log has failed. From then on no epoch is applied until the store is opened
@@ -209,8 +224,13 @@ impl SliceStore for StorageEngine {
             context.env.blocking(move || enter(&task, &late, &entering)).await?;
         }
         let lsn = self.log_epoch(&batch).await?;
-        let state = Arc::clone(&context.state);
-        context.env.blocking(move || apply_epoch(&state, &batch, lsn)).await?;
+        let (state, late) = (Arc::clone(&context.state), Arc::clone(&self.late_commit));
+        let apply = move || {
+            apply_epoch(&state, &batch, lsn)?;
+            late.note_applied(&batch);
+            Ok::<_, Error>(())
+        };
+        context.env.blocking(apply).await?;
         if !commits.is_empty() {
             self.late_commit.entered(bucket, &commits);
             after_commits(context);

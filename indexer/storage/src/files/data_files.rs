@@ -13,9 +13,10 @@ use proto::model::ids::{BucketId, LocalIndexId};
 use proto::{Error, Result};
 
 use crate::file_id::FileId;
-use crate::files::group_writer::{GroupWriter, Lasting};
+use crate::files::group_writer::{Finished, GroupWriter, Lasting};
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
+use crate::files::unstamped::UnstampedFragment;
 use crate::fragment::blob_store::BlobStore;
 use crate::fragment::cache::BlockCache;
 use crate::fragment::compression::Compression;
@@ -164,46 +165,62 @@ impl DataFiles {
         (compression, filter_rows): (Compression, Option<u64>),
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
     ) -> Result<Vec<NewFragment>> {
+        let options = FragmentOptions { compression, filter_rows, ..FragmentOptions::default() };
+        let written = self.write_groups(groups, &options, rows, |out| out.finish(lasting))?;
+        let new = |(file, columns, table)| NewFragment { file, columns, table: Arc::new(table) };
+        Ok(written.into_iter().map(new).collect())
+    }
+
+    /// Writes new fragments whose rows get their epoch later.
+    pub fn write_unstamped(
+        self: &Arc<Self>,
+        groups: &[Columns],
+        (compression, filter_rows): (Compression, Option<u64>),
+        rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
+    ) -> Result<Vec<UnstampedFragment>> {
+        let is_stamped = true;
+        let options =
+            FragmentOptions { compression, filter_rows, is_stamped, ..FragmentOptions::default() };
+        let written = self.write_groups(groups, &options, rows, GroupWriter::suspend)?;
+        let new = |(file, columns, rows)| UnstampedFragment::new(self, (file, columns), rows);
+        Ok(written.into_iter().map(new).collect())
+    }
+
+    /// Writes the fragments of some groups, and ends them in some way. After an error no file is left.
+    fn write_groups<T>(
+        &self,
+        groups: &[Columns],
+        options: &FragmentOptions,
+        rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
+        end: impl FnOnce(GroupWriter) -> Result<Vec<Finished<T>>>,
+    ) -> Result<Vec<(FileId, Columns, T)>> {
         let mut out = GroupWriter::default();
         let begun = groups.iter().try_for_each(|columns| {
-            let (file, builder) = self.create(*columns, compression, filter_rows)?;
+            let options = FragmentOptions { columns: columns.0, ..*options };
+            let (file, builder) = self.create(&options)?;
             out.add(*columns, file, builder);
             Ok(())
         });
         let files = out.files();
-        let finished = begun.and_then(|()| rows(&mut out)).and_then(|()| out.finish(lasting));
-        let finished = finished.inspect_err(|_| {
+        let ended = begun.and_then(|()| rows(&mut out)).and_then(|()| end(out)).and_then(|ended| {
+            let empty = ended.iter().filter(|(_, _, rows)| rows.is_none());
+            empty.map(|(file, ..)| *file).try_for_each(|file| self.delete(file)).map(|()| ended)
+        });
+        let ended = ended.inspect_err(|_| {
             // On a full disk partial files must not stay. Their deletion may fail too; the first
             // error says more.
             files.iter().for_each(|file| drop(self.delete(*file)));
         })?;
-        let mut written = Vec::with_capacity(finished.len());
-        let mut empty = Vec::new();
-        for (file, columns, table) in finished {
-            match table {
-                Some(table) => written.push(NewFragment { file, columns, table: Arc::new(table) }),
-                None => empty.push(file),
-            }
-        }
-        match empty.into_iter().try_for_each(|file| self.delete(file)) {
-            Ok(()) => Ok(written),
-            Err(error) => {
-                self.discard(written);
-                Err(error)
-            }
-        }
+        Ok(ended.into_iter().filter_map(|(file, of, rows)| Some((file, of, rows?))).collect())
     }
 
-    /// Begins a new fragment. `filter_rows` asks for a filter over about that many keys.
+    /// Begins a new fragment.
     pub fn create(
         &self,
-        columns: Columns,
-        compression: Compression,
-        filter_rows: Option<u64>,
+        options: &FragmentOptions,
     ) -> Result<(FileId, TableBuilder<FragmentWriter>)> {
         let file = lock(&self.pending).begin();
-        let options = FragmentOptions { compression, filter_rows, columns: columns.0 };
-        let writer = FragmentWriter::create(&*self.blobs, file.0, &self.cache, &options);
+        let writer = FragmentWriter::create(&*self.blobs, file.0, &self.cache, options);
         let writer = writer.inspect_err(|_| self.settle([file]))?;
         Ok((file, TableBuilder::new(writer)))
     }

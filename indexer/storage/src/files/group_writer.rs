@@ -17,14 +17,16 @@
 use std::sync::Arc;
 
 use proto::Result;
-use proto::model::ids::SliceNo;
+use proto::model::ids::{Epoch, SliceNo};
 
 use crate::file_id::FileId;
 use crate::fragment::writer::FragmentWriter;
 use crate::rows::block::Block;
+use crate::rows::block_index::BlockIndex;
 use crate::rows::columns::Columns;
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
+use crate::rows::stats::TableStats;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
@@ -51,8 +53,24 @@ pub enum Lasting {
     UntilRestart,
 }
 
-/// A finished fragment; `None` if it has no rows.
-pub type Finished = (FileId, Columns, Option<Table>);
+/// What became of the fragment of a group; `None` if it has no rows.
+pub type Finished<T> = (FileId, Columns, Option<T>);
+
+/// A stamped fragment whose rows are durable, and have no epoch yet.
+#[derive(Debug)]
+pub struct Suspended {
+    writer: FragmentWriter,
+    stats: TableStats,
+    index: BlockIndex,
+}
+
+impl Suspended {
+    /// Finishes the fragment with the epoch of its rows.
+    pub fn stamp(self, epoch: Epoch) -> Result<Table> {
+        let Self { writer, stats, index } = self;
+        Ok(Table::from_fragment(writer.finish_stamped(epoch, stats, index)?))
+    }
+}
 
 impl GroupWriter {
     /// Adds the fragment of a group.
@@ -76,20 +94,36 @@ impl GroupWriter {
     }
 
     /// Writes the rest, and syncs the files if they must survive a crash.
-    pub fn finish(self, lasting: Lasting) -> Result<Vec<Finished>> {
-        let finish = |part: GroupPart| {
-            let GroupPart { columns, file, out } = part;
-            let Some((writer, stats, index)) = out.finish_parts()? else {
-                return Ok((file, columns, None));
-            };
+    pub fn finish(self, lasting: Lasting) -> Result<Vec<Finished<Table>>> {
+        self.end(|writer, stats, index| {
             let unsynced = writer.finish_unsynced(stats, index)?;
             let open = match lasting {
                 Lasting::Synced => unsynced.sync()?,
                 Lasting::UntilRestart => unsynced.open(),
             };
-            Ok((file, columns, Some(Table::from_fragment(open))))
+            Ok(Table::from_fragment(open))
+        })
+    }
+
+    /// Writes all rows durably. The fragments are finished later, with the epoch of their rows.
+    pub fn suspend(self) -> Result<Vec<Finished<Suspended>>> {
+        self.end(|mut writer, stats, index| {
+            writer.sync_blocks()?;
+            Ok(Suspended { writer, stats, index })
+        })
+    }
+
+    fn end<T>(
+        self,
+        each: impl Fn(FragmentWriter, TableStats, BlockIndex) -> Result<T>,
+    ) -> Result<Vec<Finished<T>>> {
+        let end = |GroupPart { columns, file, out }| {
+            let parts = out.finish_parts()?;
+            let ended =
+                parts.map(|(writer, stats, index)| each(writer, stats, index)).transpose()?;
+            Ok((file, columns, ended))
         };
-        self.parts.into_iter().map(finish).collect()
+        self.parts.into_iter().map(end).collect()
     }
 }
 

@@ -5,3 +5,4 @@ pub(crate) mod group_writer;
 pub(crate) mod pacing;
 pub(crate) mod pending;
 pub(crate) mod unnamed;
+pub(crate) mod unstamped;

@@ -1,5 +1,6 @@
 //! Header, trailer and meta section of a fragment file.
 
+use proto::model::ids::Epoch;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +10,10 @@ use crate::rows::stats::TableStats;
 
 const MAGIC: &[u8; 4] = b"SXFR";
 const TRAILER_MAGIC: &[u8; 4] = b"RFXS";
-/// The only version so far.
+/// Each row has its own epoch.
 pub const VERSION: u32 = 1;
+/// All rows have one epoch, which the statistics name.
+pub const VERSION_STAMPED: u32 = 2;
 /// Size of the header; the first block follows it.
 pub const HEADER_BYTES: u64 = 20;
 /// Size of the trailer, which ends the file.
@@ -34,6 +37,8 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub struct FragmentHeader {
     /// Id under which the file was written.
     pub id: u64,
+    /// True if all rows have the epoch that the statistics name, whatever the blocks say.
+    pub is_stamped: bool,
 }
 
 impl FragmentHeader {
@@ -41,7 +46,8 @@ impl FragmentHeader {
     pub fn encode(self) -> ([u8; HEADER_BYTES as usize], u32) {
         let mut bytes = [0; HEADER_BYTES as usize];
         bytes[..4].copy_from_slice(MAGIC);
-        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        let version = if self.is_stamped { VERSION_STAMPED } else { VERSION };
+        bytes[4..8].copy_from_slice(&version.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.id.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..16]);
         bytes[16..].copy_from_slice(&crc.to_le_bytes());
@@ -58,14 +64,14 @@ impl FragmentHeader {
             return Err(corrupt("the checksum of the header, at offset 0, does not match"));
         }
         let version = u32_at(bytes, 4);
-        if version != VERSION {
+        if !(VERSION..=VERSION_STAMPED).contains(&version) {
             let message = format!(
-                "the fragment has format version {version}, this build reads version {VERSION}"
+                "the fragment has format version {version}, this build reads versions {VERSION} to {VERSION_STAMPED}"
             );
             return Err(Error::new(ErrorCode::Version, message)
                 .with_hint("run the release of sextant that wrote the file, or a newer release"));
         }
-        Ok((Self { id: u64_at(bytes, 8) }, crc))
+        Ok((Self { id: u64_at(bytes, 8), is_stamped: version == VERSION_STAMPED }, crc))
     }
 }
 
@@ -165,6 +171,15 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// The epoch of all rows of a stamped fragment.
+    pub fn stamp(&self) -> Result<Epoch> {
+        let TableStats { oldest, newest, .. } = self.stats;
+        match oldest == newest {
+            true => Ok(oldest),
+            false => Err(corrupt("the statistics name several epochs, and the rows have one")),
+        }
+    }
+
     /// Decodes the section and checks that its parts agree with each other and with blocks that end
     /// at `blocks_end`.
     pub fn decode(bytes: &[u8], blocks_end: u64) -> Result<Self> {

@@ -13,6 +13,7 @@ use proto::model::ids::{Epoch, SliceNo};
 use super::memory_blobs::MemoryBlobs;
 use super::*;
 use crate::layout;
+use crate::rows::block::Block;
 use crate::rows::columns::Columns;
 use crate::rows::row::RowVersion;
 use crate::rows::table_builder::TableBuilder;
@@ -104,8 +105,12 @@ fn a_fragment_returns_its_rows_at_once_and_after_reopening() {
     let mut lengths = Vec::new();
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let fs = disk(1, Path::new("data"));
-        let options =
-            FragmentOptions { compression, filter_rows: Some(3000), columns: Columns::ENTRY.0 };
+        let options = FragmentOptions {
+            compression,
+            filter_rows: Some(3000),
+            columns: Columns::ENTRY.0,
+            ..FragmentOptions::default()
+        };
         let written = write(&fs, 9, &cache(1 << 20), &options, &rows).expect("rows");
         let opened = open(&fs, 9, &cache(1 << 20)).unwrap();
         assert_eq!((&written.stats, &written.index), (&opened.stats, &opened.index));
@@ -119,6 +124,56 @@ fn a_fragment_returns_its_rows_at_once_and_after_reopening() {
     }
     let [plain, lz4, zstd] = lengths[..] else { panic!("three of them") };
     assert!(lz4 < plain * 2 / 3 && zstd < lz4, "{plain}, LZ4 {lz4}, zstd {zstd}");
+}
+
+/// Rows of one version each, all of an epoch.
+pub(super) fn rows_of_one_epoch(epoch: u64, count: u64) -> Vec<Row> {
+    let mut all: Vec<Row> =
+        rows(count).into_iter().map(|row| (row.0, row.1, row.2, row.3, epoch, row.5)).collect();
+    all.dedup_by(|next, row| (next.0, &next.1, &next.2) == (row.0, &row.1, &row.2));
+    all
+}
+
+/// Writes rows of epoch zero, and stamps them.
+pub(super) fn write_stamped(
+    fs: &(impl FileSystem + Clone),
+    id: u64,
+    cache: &Arc<BlockCache>,
+    options: &FragmentOptions,
+    rows: &[Row],
+    epoch: u64,
+) -> Table {
+    let writer = FragmentWriter::create(&blobs(fs), id, cache, options).unwrap();
+    let (mut writer, stats, index) = fill(writer, rows).finish_parts().unwrap().expect("rows");
+    writer.sync_blocks().unwrap();
+    Table::from_fragment(writer.finish_stamped(Epoch(epoch), stats, index).unwrap())
+}
+
+#[test]
+fn all_rows_of_a_stamped_fragment_have_the_epoch_with_which_it_was_finished() {
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+        let fs = disk(1, Path::new("data"));
+        let is_stamped = true;
+        let options = FragmentOptions { compression, is_stamped, ..FragmentOptions::default() };
+        let written =
+            write_stamped(&fs, 9, &cache(1 << 20), &options, &rows_of_one_epoch(0, 3000), 77);
+        let opened = open(&fs, 9, &cache(1 << 20)).unwrap();
+        assert_eq!((written.stats.oldest, opened.stats.newest), (Epoch(77), Epoch(77)));
+        let expected = rows_of_one_epoch(77, 3000);
+        assert_eq!(read(&written), expected);
+        assert_eq!(read(&opened), expected, "from the file");
+        assert_eq!(read(&opened), expected, "from the cache");
+        let mut ahead = VecDeque::new();
+        opened.read_ahead(0..opened.index.blocks(), &mut ahead).unwrap();
+        assert!(ahead.iter().all(|block| block.epoch(0) == Epoch(77)));
+        // A compaction may take a whole block over.
+        let again: Vec<_> =
+            ahead.iter().map(|block| Block::parse(block.bytes().into()).unwrap()).collect();
+        assert!(again.iter().all(|block| block.epoch(block.rows() - 1) == Epoch(77)));
+        let path = layout::fragment_path(Path::new("data"), 9);
+        let described = describe_in(&fs, &path, &mut |_| ()).unwrap();
+        assert_eq!(described.findings, Vec::<String>::new());
+    }
 }
 
 #[test]

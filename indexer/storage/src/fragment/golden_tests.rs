@@ -1,4 +1,4 @@
-//! The format does not change: fragments of version 1 are read, and written again to the same
+//! The format does not change: fragments of versions 1 and 2 are read, and written again to the same
 //! bytes. And every damaged bit is found.
 
 use std::path::{Path, PathBuf};
@@ -22,11 +22,13 @@ fn golden() -> Vec<(&'static str, FragmentOptions, Vec<Row>)> {
         FragmentOptions { filter_rows: Some(40), columns: Columns::BACK.0, ..Default::default() };
     let lz4 = FragmentOptions { compression: Compression::Lz4, ..plain };
     let zstd = FragmentOptions { compression: Compression::Zstd, ..plain };
+    let stamped = FragmentOptions { is_stamped: true, ..back };
     vec![
         ("forward", plain, forward_rows(20, "")),
         ("back", back, back_rows()),
         ("lz4", lz4, forward_rows(60, "and the same again and again")),
         ("zstd", zstd, forward_rows(60, "and the same again and again")),
+        ("stamped", stamped, back_rows()),
     ]
 }
 
@@ -149,7 +151,7 @@ fn a_fragment_that_is_cut_or_has_more_at_its_end_is_refused() {
 fn an_unknown_version_is_distinguished_from_damage() {
     let (_, options, rows) = golden().swap_remove(0);
     let mut bytes = written(&options, &rows);
-    bytes[4] = 2;
+    bytes[4] = 3;
     let crc = crc32c::crc32c(&bytes[..16]);
     bytes[16..20].copy_from_slice(&crc.to_le_bytes());
     let (env, _, _) = sim::world(1);
@@ -157,7 +159,7 @@ fn an_unknown_version_is_distinguished_from_damage() {
     env.fs.open(path, OpenMode::Create).unwrap().write_all_at(&bytes, 0).unwrap();
     let error = describe(&env, path, &mut |_| ()).unwrap_err();
     assert_eq!(error.code, ErrorCode::Version);
-    assert!(error.message.contains("newer.frag") && error.message.contains('2'), "{error}");
+    assert!(error.message.contains("newer.frag") && error.message.contains('3'), "{error}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Correction of a damaged fragment's checksums, so that a fuzzer gets past them.
 
-use crate::fragment::format::{FragmentHeader, FragmentTrailer, HEADER_BYTES, Meta, TRAILER_BYTES};
+use crate::fragment::format::{
+    FragmentHeader, FragmentTrailer, HEADER_BYTES, Meta, TRAILER_BYTES, VERSION_STAMPED,
+};
 use crate::fragment::stored_block::checksum;
 
 /// Recomputes all checksums, as far as the parts can be found; `None` if the trailer's lengths do
@@ -11,7 +13,8 @@ pub(crate) fn mend(bytes: &mut [u8]) -> Option<()> {
         return None;
     }
     let id = bytes[8..16].iter().rev().fold(0, |id, byte| id << 8 | u64::from(*byte));
-    let (header, seed) = FragmentHeader { id }.encode();
+    let is_stamped = bytes[4] == VERSION_STAMPED as u8;
+    let (header, seed) = FragmentHeader { id, is_stamped }.encode();
     bytes[..HEADER_BYTES as usize].copy_from_slice(&header);
     let at = (file_bytes - TRAILER_BYTES) as usize;
     let mut trailer: [u8; TRAILER_BYTES as usize] = bytes[at..].try_into().ok()?;

@@ -16,6 +16,10 @@
 //! ```
 //! Integers are little endian, checksums are CRC-32C.
 //!
+//! All rows of a *stamped* fragment (version 2) have one epoch, the one that the statistics name. Its blocks are written
+//! before this epoch is known, and say zero; a reader puts the epoch into each block that it reads. So a large commit is written
+//! ahead of its epoch.
+//!
 //! # Invariants
 //!
 //! - The header's checksum covers everything before it, in every version of the format. So an

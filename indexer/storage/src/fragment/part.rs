@@ -4,8 +4,9 @@
 //! file stores them, behind what a reader needs to check them:
 //!
 //! ```text
-//! part := header columns:u64 slice:u16 rows:u64 offset:u64 blocks:u32 stored-bytes:u32{blocks} stored{blocks}
+//! part := header columns:u64 slice:u16 rows:u64 offset:u64 blocks:u32 [stamp:u64] stored-bytes:u32{blocks} stored{blocks}
 //! ```
+//! A stamped fragment has its epoch as the stamp, and so has the fragment that the receiver writes.
 //! `header` is the file's own, `slice` the number that the rows have in the file, `offset` the place of the first block in the
 //! file. So each block is checked by its own checksum, which covers its place and the file's id: damage on the source's disk
 //! does not pass, wherever on the way the bytes are looked at.
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::Result;
-use proto::model::ids::SliceNo;
+use proto::model::ids::{Epoch, SliceNo};
 
 use crate::fragment::format::{FragmentHeader, HEADER_BYTES, corrupt, u32_at, u64_at};
 use crate::fragment::reader::Fragment;
@@ -29,6 +30,8 @@ use crate::rows::block_index::BlockIndex;
 
 /// Bytes before the lengths of the blocks.
 const PREFIX_BYTES: usize = HEADER_BYTES as usize + 30;
+/// Bytes of the stamp behind them, if there is one.
+const STAMP_BYTES: usize = 8;
 /// Bytes of the length of a block.
 const LENGTH_BYTES: u64 = 4;
 
@@ -49,19 +52,21 @@ impl FragmentPart {
         let section = &index.sections()[index.section(slice)?];
         let (offset, _) = index.place(section.first_block)?;
         let blocks = section.first_block..section.end_block;
-        let (header, _) = FragmentHeader { id: fragment.written_id() }.encode();
+        let (id, stamp) = (fragment.written_id(), fragment.stamp());
+        let (header, _) = FragmentHeader { id, is_stamped: stamp.is_some() }.encode();
         let mut prefix = header.to_vec();
         prefix.extend_from_slice(&fragment.columns().to_le_bytes());
         prefix.extend_from_slice(&slice.0.to_le_bytes());
         prefix.extend_from_slice(&section.rows.to_le_bytes());
         prefix.extend_from_slice(&offset.to_le_bytes());
         prefix.extend_from_slice(&(blocks.len() as u32).to_le_bytes());
+        prefix.extend(stamp.iter().flat_map(|epoch| epoch.0.to_le_bytes()));
         let (fragment, block_bytes) = (Arc::clone(fragment), section.bytes);
         Some(Self { fragment, blocks, offset, block_bytes, prefix })
     }
 
     fn blocks_at(&self) -> u64 {
-        PREFIX_BYTES as u64 + LENGTH_BYTES * self.blocks.len() as u64
+        self.prefix.len() as u64 + LENGTH_BYTES * self.blocks.len() as u64
     }
 
     /// Length of the part.
@@ -73,14 +78,15 @@ impl FragmentPart {
     pub fn read(&self, index: &BlockIndex, offset: u64, len: usize) -> Result<Bytes> {
         let end = offset + len as u64;
         let mut out = Vec::with_capacity(len);
-        if offset < PREFIX_BYTES as u64 {
-            let to = end.min(PREFIX_BYTES as u64) as usize;
+        let prefix_bytes = self.prefix.len() as u64;
+        if offset < prefix_bytes {
+            let to = end.min(prefix_bytes) as usize;
             out.extend_from_slice(&self.prefix[offset as usize..to]);
         }
         let blocks_at = self.blocks_at();
         let mut at = offset + out.len() as u64;
         while at < end.min(blocks_at) {
-            let behind_prefix = at - PREFIX_BYTES as u64;
+            let behind_prefix = at - prefix_bytes;
             let block = self.blocks.start + (behind_prefix / LENGTH_BYTES) as u32;
             let length = index.place(block).map_or(0, |place| place.1).to_le_bytes();
             let left = (end - at).min(LENGTH_BYTES - behind_prefix % LENGTH_BYTES) as usize;
@@ -106,6 +112,8 @@ pub struct PartHead {
     pub slice: SliceNo,
     /// Number of rows.
     pub rows: u64,
+    /// The epoch of all rows, if the blocks do not tell it.
+    pub stamp: Option<Epoch>,
 }
 
 /// The next thing that a reader has found.
@@ -135,17 +143,26 @@ enum Stage {
     Prefix,
     /// The lengths of this many blocks come next.
     Lengths {
-        seed: u32,
+        source: SourceFile,
         offset: u64,
         blocks: u32,
     },
     /// The block `next` comes next, from `offset` of the source's file.
     Blocks {
-        seed: u32,
+        source: SourceFile,
         offset: u64,
         lengths: Vec<u32>,
         next: usize,
     },
+}
+
+/// What the blocks of the source's file need to be read.
+#[derive(Clone, Copy, Debug)]
+struct SourceFile {
+    seed: u32,
+    stamp: Option<Epoch>,
+    /// Bytes before the lengths.
+    prefix_bytes: usize,
 }
 
 impl PartReader {
@@ -177,10 +194,10 @@ impl PartReader {
     /// Returns the next item; `None` if more bytes are needed first.
     pub fn next(&mut self) -> Result<Option<PartItem<'_>>> {
         match &self.stage {
-            Stage::Prefix if self.buffer.len() >= PREFIX_BYTES => self.prefix().map(Some),
+            Stage::Prefix if self.buffer.len() >= PREFIX_BYTES => self.prefix(),
             Stage::Prefix => Ok(None),
-            Stage::Lengths { seed, offset, blocks } => {
-                let (seed, offset, blocks) = (*seed, *offset, *blocks as usize);
+            Stage::Lengths { source, offset, blocks } => {
+                let (source, offset, blocks) = (*source, *offset, *blocks as usize);
                 let table = LENGTH_BYTES as usize * blocks;
                 if self.buffer.len() - self.at < table {
                     return Ok(None);
@@ -188,44 +205,50 @@ impl PartReader {
                 let table = &self.buffer[self.at..self.at + table];
                 let lengths: Vec<u32> =
                     table.chunks_exact(LENGTH_BYTES as usize).map(|at| u32_at(at, 0)).collect();
-                let before = PREFIX_BYTES as u64 + LENGTH_BYTES * blocks as u64;
+                let before = source.prefix_bytes as u64 + LENGTH_BYTES * blocks as u64;
                 if lengths.iter().map(|len| u64::from(*len)).sum::<u64>() + before != self.len {
                     return Err(corrupt("the lengths of the blocks contradict that of the part"));
                 }
                 self.at += table.len();
-                self.stage = Stage::Blocks { seed, offset, lengths, next: 0 };
+                self.stage = Stage::Blocks { source, offset, lengths, next: 0 };
                 self.block()
             }
             Stage::Blocks { .. } => self.block(),
         }
     }
 
-    fn prefix(&mut self) -> Result<PartItem<'_>> {
+    fn prefix(&mut self) -> Result<Option<PartItem<'_>>> {
         let mut header = [0; HEADER_BYTES as usize];
         header.copy_from_slice(&self.buffer[..HEADER_BYTES as usize]);
-        let (_, seed) = FragmentHeader::decode(&header)?;
-        let rest = &self.buffer[HEADER_BYTES as usize..PREFIX_BYTES];
+        let (FragmentHeader { is_stamped, .. }, seed) = FragmentHeader::decode(&header)?;
+        let prefix_bytes = PREFIX_BYTES + if is_stamped { STAMP_BYTES } else { 0 };
+        if self.buffer.len() < prefix_bytes {
+            return Ok(None);
+        }
+        let rest = &self.buffer[HEADER_BYTES as usize..prefix_bytes];
+        let stamp = is_stamped.then(|| Epoch(u64_at(rest, 30)));
         let slice = SliceNo(u16::from_le_bytes([rest[8], rest[9]]));
-        let head = PartHead { columns: u64_at(rest, 0), slice, rows: u64_at(rest, 10) };
+        let head = PartHead { columns: u64_at(rest, 0), slice, rows: u64_at(rest, 10), stamp };
         let (offset, blocks) = (u64_at(rest, 18), u32_at(rest, 26));
-        let before = PREFIX_BYTES as u64 + LENGTH_BYTES * u64::from(blocks);
+        let before = prefix_bytes as u64 + LENGTH_BYTES * u64::from(blocks);
         if blocks == 0 || before > self.len || offset.checked_add(self.len).is_none() {
             return Err(corrupt("the number of blocks contradicts the length of the part"));
         }
-        self.at = PREFIX_BYTES;
-        self.stage = Stage::Lengths { seed, offset, blocks };
-        Ok(PartItem::Head(head))
+        self.at = prefix_bytes;
+        let source = SourceFile { seed, stamp, prefix_bytes };
+        self.stage = Stage::Lengths { source, offset, blocks };
+        Ok(Some(PartItem::Head(head)))
     }
 
     fn block(&mut self) -> Result<Option<PartItem<'_>>> {
-        let Stage::Blocks { seed, offset, lengths, next } = &mut self.stage else {
+        let Stage::Blocks { source, offset, lengths, next } = &mut self.stage else {
             return Ok(None);
         };
         let Some(len) = lengths.get(*next).copied() else { return Ok(None) };
         let Some(bytes) = self.buffer.get(self.at..self.at + len as usize) else {
             return Ok(None);
         };
-        let block = stored::decode(*seed, *offset, bytes)
+        let block = stored::decode(source.seed, *offset, bytes, source.stamp)
             .map_err(|error| error.context(format!("block at offset {offset}")))?;
         self.at += len as usize;
         *offset += u64::from(len);

@@ -11,7 +11,9 @@ use crate::fragment::cache::BlockCache;
 use crate::fragment::compression::Compression;
 use crate::fragment::describe::describe_in;
 use crate::fragment::filter::filter_hash;
-use crate::fragment::tests::{Row, blobs, disk, read, rows, write};
+use crate::fragment::tests::{
+    Row, blobs, disk, read, rows, rows_of_one_epoch, write, write_stamped,
+};
 use crate::fragment::writer::{FragmentOptions, FragmentWriter};
 use crate::layout;
 use crate::rows::columns::Columns;
@@ -25,7 +27,12 @@ fn up_to(random: &SeededRandom, max: u64) -> u64 {
 
 fn options(compression: Compression, has_filter: bool) -> FragmentOptions {
     let columns = if has_filter { Columns::BACK } else { Columns::FORWARD };
-    FragmentOptions { compression, filter_rows: has_filter.then_some(3000), columns: columns.0 }
+    FragmentOptions {
+        compression,
+        filter_rows: has_filter.then_some(3000),
+        columns: columns.0,
+        ..FragmentOptions::default()
+    }
 }
 
 /// All bytes of a slice's part, read in pieces of random lengths.
@@ -99,6 +106,35 @@ fn each_slice_of_a_shared_fragment_becomes_a_fragment_of_its_own() {
                 assert_eq!(described.findings, Vec::<String>::new(), "slice {slice}");
             }
         }
+    }
+}
+
+#[test]
+fn a_part_of_a_stamped_fragment_has_its_epoch() {
+    let random = &SeededRandom::new(7);
+    let cache = Arc::new(BlockCache::new(0));
+    let fs = disk(1, Path::new("data"));
+    let options = FragmentOptions { is_stamped: true, ..options(Compression::Lz4, false) };
+    let all = rows_of_one_epoch(0, 3000);
+    let table = write_stamped(&fs, 9, &cache, &options, &all, 77);
+    let bytes = part_of(&table, 1, random).unwrap();
+    let (head, blocks) = read_part(&bytes, random).unwrap().expect("it is whole");
+    assert_eq!(head.stamp, Some(Epoch(77)));
+    let writer = FragmentWriter::create(&blobs(&fs), 10, &cache, &options).unwrap();
+    let mut out = TableBuilder::new(writer);
+    for (stored, block) in &blocks {
+        out.push_stored(head.slice, block, |to| to.put_stored(stored)).unwrap();
+    }
+    let (writer, stats, index) = out.finish_parts().unwrap().expect("rows");
+    let own = Table::from_fragment(writer.finish(stats, index).unwrap());
+    let expected = rows_of_one_epoch(77, 3000);
+    let expected: Vec<Row> = expected.into_iter().filter(|row| row.0 == 1).collect();
+    assert_eq!(read(&own), expected);
+    for end in 0..bytes.len().min(200) {
+        assert!(
+            !matches!(read_part(&bytes[..end], random), Ok(Some(_))),
+            "{end} bytes are no part"
+        );
     }
 }
 

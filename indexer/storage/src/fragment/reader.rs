@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto::env::FileSystem;
+use proto::model::ids::Epoch;
 use proto::{Error, ErrorCode, Result};
 
 use crate::fragment::blob_store::{Blob, BlobStore};
@@ -58,6 +59,8 @@ pub struct Fragment {
     pub(super) bytes: u64,
     pub(super) blocks: u32,
     pub(super) filter: Option<Filter>,
+    /// The epoch of all rows, if the fragment is stamped.
+    pub(super) stamp: Option<Epoch>,
 }
 
 impl Fragment {
@@ -108,13 +111,15 @@ impl Fragment {
         let mut trailer = [0; TRAILER_BYTES as usize];
         read_at(&*blob, &mut trailer, bytes - TRAILER_BYTES)?;
         let trailer = FragmentTrailer::decode(&trailer, seed, bytes)?;
-        let Meta { columns, stats, index } = read_meta(&*blob, &trailer, seed)?;
+        let meta = read_meta(&*blob, &trailer, seed)?;
+        let stamp = header.is_stamped.then(|| meta.stamp()).transpose()?;
+        let Meta { columns, stats, index } = meta;
         let filter = read_filter(&*blob, &trailer, seed)?;
         let cache = Arc::clone(cache);
         let written_id = header.id;
         let blocks = index.blocks();
         let fragment =
-            Self { name, id, written_id, blob, cache, seed, columns, bytes, blocks, filter };
+            Self { name, id, written_id, blob, cache, seed, columns, bytes, blocks, filter, stamp };
         let block_bytes = trailer.meta_offset - HEADER_BYTES;
         Ok(OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes })
     }
@@ -146,7 +151,7 @@ impl Fragment {
             if !self.blob.read_from_memory(scratch, offset) {
                 return Err(not_in_memory());
             }
-            let parsed = stored::decode(self.seed, offset, scratch)
+            let parsed = stored::decode(self.seed, offset, scratch, self.stamp)
                 .map_err(|error| self.blame(error.context(place_name(block, offset))))?;
             Ok(Arc::new(parsed))
         })?;
@@ -191,7 +196,7 @@ impl Fragment {
                 let (offset, len) = place(block)?;
                 let at = (offset - from) as usize;
                 let stored = &scratch[at..at + len as usize];
-                let parsed = stored::decode(self.seed, offset, stored)
+                let parsed = stored::decode(self.seed, offset, stored, self.stamp)
                     .map_err(|error| error.context(place_name(block, offset)))?;
                 each(stored, parsed);
             }
@@ -231,6 +236,11 @@ impl Fragment {
     /// Id in the header: the id under which the file was written, perhaps by another node.
     pub fn written_id(&self) -> u64 {
         self.written_id
+    }
+
+    /// The epoch of all rows, if the blocks do not tell it.
+    pub fn stamp(&self) -> Option<Epoch> {
+        self.stamp
     }
 
     /// Columns of the rows, see [`super::FragmentOptions::columns`].

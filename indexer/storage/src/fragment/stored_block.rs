@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use proto::model::ids::Epoch;
 use proto::{Error, Result};
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -116,8 +117,8 @@ fn unzstd(packed: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
     })
 }
 
-/// Checks and parses a block that is stored at `offset`; `seed` is the header's checksum.
-pub(super) fn decode(seed: u32, offset: u64, stored: &[u8]) -> Result<Block> {
+/// Checks and parses a block that is stored at `offset`; `seed` is the header's checksum. All rows of a stamped fragment get its epoch.
+pub(super) fn decode(seed: u32, offset: u64, stored: &[u8], stamp: Option<Epoch>) -> Result<Block> {
     if stored.len() < PLAIN_HEADER_BYTES {
         return Err(corrupt("the stored length of the block is too small"));
     }
@@ -148,7 +149,9 @@ pub(super) fn decode(seed: u32, offset: u64, stored: &[u8]) -> Result<Block> {
         }
         _ => return Err(corrupt("the codec of the block is unknown")),
     };
-    Block::parse(bytes)
+    let mut block = Block::parse(bytes)?;
+    stamp.map_or(Ok(()), |epoch| block.stamp(epoch))?;
+    Ok(block)
 }
 
 /// Compression of a stored block that was read before.

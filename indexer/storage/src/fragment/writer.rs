@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
@@ -34,6 +35,8 @@ pub struct FragmentOptions {
     pub filter_rows: Option<u64>,
     /// Columns of the rows, as in `rows::columns::Columns`.
     pub columns: u64,
+    /// True for a fragment whose rows get their epoch when it is finished ([`FragmentWriter::finish_stamped`]).
+    pub is_stamped: bool,
 }
 
 /// Writes the blocks of a table into a new file.
@@ -52,6 +55,7 @@ pub struct FragmentWriter {
     /// Hashes of keys that are not in the filter yet.
     hashes: Vec<u64>,
     columns: u64,
+    is_stamped: bool,
     /// Bytes that are not written yet, and their offset in the file.
     buffer: Vec<u8>,
     buffer_offset: u64,
@@ -74,7 +78,7 @@ impl FragmentWriter {
         let blob = blobs
             .create(id)
             .map_err(|error| Error::from(error).context(format!("create {name}")))?;
-        let (header, seed) = FragmentHeader { id }.encode();
+        let (header, seed) = FragmentHeader { id, is_stamped: options.is_stamped }.encode();
         let mut buffer = Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 8);
         buffer.extend_from_slice(&header);
         Ok(Self {
@@ -87,6 +91,7 @@ impl FragmentWriter {
             filter: options.filter_rows.map(Filter::for_keys),
             hashes: Vec::with_capacity(FILTER_BATCH),
             columns: options.columns,
+            is_stamped: options.is_stamped,
             buffer,
             buffer_offset: 0,
             blocks: 0,
@@ -161,6 +166,22 @@ impl FragmentWriter {
         self.buffer_offset = self.offset();
         self.buffer.clear();
         Ok(())
+    }
+
+    /// Makes all blocks so far durable, so that little is left to write when the fragment is finished.
+    pub fn sync_blocks(&mut self) -> Result<()> {
+        self.write_buffer()?;
+        self.sync()
+    }
+
+    /// Finishes a stamped fragment: all its rows get this epoch. So an epoch that is known only later costs no rewriting.
+    pub fn finish_stamped(
+        self,
+        epoch: Epoch,
+        stats: TableStats,
+        index: BlockIndex,
+    ) -> Result<OpenFragment> {
+        self.finish(TableStats { oldest: epoch, newest: epoch, ..stats }, index)
     }
 
     /// Writes the rest of the table, syncs the file, and opens it. The name becomes durable only
@@ -243,8 +264,20 @@ impl UnsyncedFragment {
         let FragmentWriter { name, id, blob, cache, seed, columns, buffer_offset: bytes, .. } =
             writer;
         let (blob, written_id, blocks) = (blob.into_blob(), id, index.blocks());
-        let fragment =
-            Fragment { name, id, written_id, blob, cache, seed, columns, bytes, blocks, filter };
+        let stamp = writer.is_stamped.then_some(stats.oldest);
+        let fragment = Fragment {
+            name,
+            id,
+            written_id,
+            blob,
+            cache,
+            seed,
+            columns,
+            bytes,
+            blocks,
+            filter,
+            stamp,
+        };
         let block_bytes = meta_offset - HEADER_BYTES;
         OpenFragment { fragment: Arc::new(fragment), stats, index, block_bytes }
     }

@@ -86,7 +86,11 @@ impl BucketTransactions {
     pub fn end(&mut self, transactions: &[TransactionId]) -> Vec<Arc<OpenTransaction>> {
         let mut dropped = Vec::new();
         for id in transactions {
-            dropped.extend(self.open.remove(id));
+            let ended = self.open.remove(id);
+            if let Some(ended) = ended.as_ref().filter(|_| !self.committed.contains_key(id)) {
+                ended.preparation().void();
+            }
+            dropped.extend(ended);
             self.ended.push_back(*id);
         }
         let too_many = self.ended.len().saturating_sub(ENDED_MAX);

@@ -19,6 +19,7 @@ use super::checking::*;
 use super::testing::*;
 use crate::batch::EpochBatch;
 use crate::engine::storage_engine::StorageEngine;
+use crate::late_commit::prepare::prepare;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
@@ -63,7 +64,8 @@ impl Model {
 
     async fn step(&mut self, kind: u8, dice: &mut Dice) {
         let transaction = 1 + dice.roll(3);
-        match kind % 8 {
+        match kind % 9 {
+            8 => self.prepare(transaction),
             0 => {
                 let changes = plain(dice);
                 self.note(changes.clone());
@@ -128,6 +130,14 @@ impl Model {
         self.store().late_commit().back_to(BUCKET, id, to).unwrap();
     }
 
+    /// Writes a transaction ahead of its commit, of which the model knows nothing.
+    fn prepare(&self, transaction: u64) {
+        let Some(open) = self.open.get(&transaction) else { return };
+        let last = TransactionPlace(open.place);
+        let store = self.store();
+        prepare(&store.context, store.late_commit(), (BUCKET, TransactionId(transaction), last));
+    }
+
     /// One or two commits among other changes of their epoch.
     async fn commit(&mut self, dice: &mut Dice) {
         let mut layers = vec![Layer::Plain(plain(dice))];
@@ -161,6 +171,11 @@ impl Model {
         }
         let ended: Vec<_> = batch.commits.iter().map(|marker| marker.transaction).collect();
         let struck = self.fs.struck().failed;
+        for CommitMarker { transaction, place, .. } in
+            batch.commits.iter().take(dice.roll(2) as usize)
+        {
+            prepare(&self.store().context, &late, (BUCKET, *transaction, *place));
+        }
         let applied = self.store().apply(batch).await;
         // It may have struck a compaction behind the commit.
         self.has_failed |= self.fs.struck().failed > struck;

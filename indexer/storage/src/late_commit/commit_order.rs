@@ -32,14 +32,9 @@ impl<'a> CommitOrder<'a> {
         let commit = |(marker, parts)| Commit { marker, parts, behind: BTreeSet::new() };
         let commits = batch.commits.iter().zip(parts).map(commit).collect();
         let mut order = Self { vbuckets: batch.mark.cut.vbuckets(), commits };
-        for Piece { body, base, after, to } in &batch.pieces {
-            for versions in KeyVersionsReader::new(body) {
-                let versions = versions?;
-                let seqno = base.0.saturating_add(versions.seqno_minus_base);
-                if seqno > after.0 && seqno <= to.0 {
-                    order.note(Seqno(seqno), versions.id);
-                }
-            }
+        for mutation in mutations(batch) {
+            let (seqno, id) = mutation?;
+            order.note(seqno, id);
         }
         Ok(order)
     }
@@ -52,6 +47,19 @@ impl<'a> CommitOrder<'a> {
                 commit.behind.insert(id.as_bytes());
             }
         }
+    }
+
+    /// True if no mutation of the epoch changes a document of a commit.
+    pub fn is_apart(&self, batch: &EpochBatch) -> Result<bool> {
+        for id in changed_ids(batch) {
+            let id = id?.as_bytes();
+            for commit in &self.commits {
+                if commit.has(id)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// The parts of the commits, in their order.
@@ -86,13 +94,35 @@ impl<'a> CommitOrder<'a> {
 }
 
 impl Commit<'_> {
-    /// True if the transaction has changed a document, for whatever index.
     fn has(&self, id: &[u8]) -> Result<bool> {
-        for part in self.parts.values() {
-            if part.has_changed(id, Epoch(u64::MAX), BlocksFrom::Anywhere)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        has_changed(&self.parts, id)
     }
+}
+
+/// True if a transaction has changed a document, for whatever index.
+pub fn has_changed(parts: &Parts, id: &[u8]) -> Result<bool> {
+    for part in parts.values() {
+        if part.has_changed(id, Epoch(u64::MAX), BlocksFrom::Anywhere)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The documents that an epoch's mutations change.
+pub fn changed_ids(batch: &EpochBatch) -> impl Iterator<Item = Result<&str>> {
+    mutations(batch).map(|mutation| mutation.map(|(_, id)| id))
+}
+
+fn mutations(batch: &EpochBatch) -> impl Iterator<Item = Result<(Seqno, &str)>> {
+    batch.pieces.iter().flat_map(|Piece { body, base, after, to }| {
+        let read = KeyVersionsReader::new(body).map(move |versions| {
+            let versions = versions?;
+            let seqno = base.0.saturating_add(versions.seqno_minus_base);
+            Ok((Seqno(seqno), versions.id))
+        });
+        read.filter(move |mutation| {
+            mutation.as_ref().map_or(true, |(seqno, _)| seqno > after && seqno <= to)
+        })
+    })
 }

@@ -1,4 +1,4 @@
-//! Writes what a committed transaction changes in an index into fragments, as of the commit's epoch, in bounded memory.
+//! Writes what a transaction changes in an index into fragments, in bounded memory. They get the commit's epoch later, as a stamp.
 //!
 //! Two walks over the transaction's part:
 //!
@@ -9,18 +9,20 @@
 //! No entry has both a row and a tombstone, so the order of the fragments does not matter. An entry that the document had
 //! before, with the same included values, gets a row too: nobody sees it.
 //!
-//! A document that the same epoch changes later, by another mutation, is left out of both walks.
+//! A document that the commit's epoch changes later, by another mutation, is left out of both walks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proto::model::ids::{Epoch, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::files::data_files::{DataFiles, NewFragment};
+use crate::files::data_files::DataFiles;
 use crate::files::group_writer::GroupWriter;
 use crate::files::unnamed::UnnamedFragments;
+use crate::files::unstamped::UnstampedFragment;
 use crate::late_commit::changed_documents::{ChangedDocument, ChangedDocuments};
 use crate::late_commit::part::PartSources;
 use crate::read::index_version::{IndexVersion, slice_of_id};
@@ -41,29 +43,52 @@ const LOOK_UP_BYTES: usize = 1 << 20;
 /// True if a document is changed again, behind the transaction, in the same epoch.
 pub type IsLater<'a> = dyn Fn(&[u8]) -> Result<bool> + 'a;
 
-/// The index that a commit enters. Nothing of it may be in memory.
+/// The epoch of rows that get another one as a stamp.
+const UNKNOWN: Epoch = Epoch(0);
+
+/// The index that a commit enters. What is in its memory does not count.
 pub struct Target<'a> {
     pub info: &'a IndexInfo,
     pub version: &'a IndexVersion,
-    pub files: &'a DataFiles,
+    pub files: &'a Arc<DataFiles>,
     pub grouping: Grouping,
     /// True during a build, when each document is remembered in every slice.
     pub is_building: bool,
-    /// The commit's epoch.
-    pub epoch: Epoch,
     /// Bytes that may gather in memory.
     pub bytes_max: usize,
 }
 
-/// The fragments of commits in one index, and what they add to its entry counts.
+/// What commits change in one index.
+#[derive(Default)]
+pub struct CommitRows {
+    fragments: Vec<UnstampedFragment>,
+    /// What the fragments add to the counts of entries.
+    counts: BTreeMap<SliceNo, i64>,
+}
+
+impl CommitRows {
+    /// Gives all rows the commits' epoch, durably. Returns the fragments, and what they add to the counts of entries.
+    pub fn stamp(
+        self,
+        epoch: Epoch,
+        files: &DataFiles,
+    ) -> Result<(UnnamedFragments<'_>, BTreeMap<SliceNo, i64>)> {
+        let mut stamped = UnnamedFragments::new(files, Vec::new());
+        for fragment in self.fragments {
+            stamped.extend(fragment.stamp(epoch)?.into_iter().collect());
+        }
+        Ok((stamped, self.counts))
+    }
+}
+
+/// Writes what commits change in one index.
 pub struct CommitWriter<'a> {
     target: &'a Target<'a>,
     /// By id alone each document has one slice.
     is_by_id: bool,
     back: RowSorter,
     tombstones: RowSorter,
-    written: UnnamedFragments<'a>,
-    counts: BTreeMap<SliceNo, i64>,
+    rows: CommitRows,
 }
 
 impl<'a> CommitWriter<'a> {
@@ -74,19 +99,8 @@ impl<'a> CommitWriter<'a> {
             is_by_id: target.version.is_by_id(target.info),
             back: RowSorter::default(),
             tombstones: RowSorter::default(),
-            written: UnnamedFragments::new(target.files, Vec::new()),
-            counts: BTreeMap::new(),
+            rows: CommitRows::default(),
         }
-    }
-
-    /// Adds fragments of other rows of the epoch, and their counts.
-    pub fn add(&mut self, fragments: Vec<NewFragment>, counts: BTreeMap<SliceNo, i64>) {
-        self.written.extend(fragments);
-        counts.into_iter().for_each(|(slice, more)| self.count(slice, more));
-    }
-
-    fn count(&mut self, slice: SliceNo, more: i64) {
-        *self.counts.entry(slice).or_default() += more;
     }
 
     /// Writes a transaction's part.
@@ -173,22 +187,22 @@ impl<'a> CommitWriter<'a> {
                 self.tombstones.push(slice, old.key, id, None);
             }
         }
-        self.count(slice, more);
+        *self.rows.counts.entry(slice).or_default() += more;
     }
 
     fn write_gathered(&mut self) -> Result<()> {
-        let Target { files, grouping, epoch, info, .. } = *self.target;
+        let Target { files, grouping, info, .. } = *self.target;
         let (back, tombstones) =
             (std::mem::take(&mut self.back), std::mem::take(&mut self.tombstones));
         if !back.is_empty() {
             let options = (info.spec.compression, Some(back.len() as u64));
-            self.written
-                .extend(files.write(&[Columns::BACK], options, |out| back.write(epoch, out))?);
+            let put = |out: &mut GroupWriter| back.write(UNKNOWN, out);
+            self.rows.fragments.extend(files.write_unstamped(&[Columns::BACK], options, put)?);
         }
         if !tombstones.is_empty() {
             let options = (info.spec.compression, None);
-            let put = |out: &mut GroupWriter| tombstones.write(epoch, out);
-            self.written.extend(files.write(grouping.forward(), options, put)?);
+            let put = |out: &mut GroupWriter| tombstones.write(UNKNOWN, out);
+            self.rows.fragments.extend(files.write_unstamped(grouping.forward(), options, put)?);
         }
         Ok(())
     }
@@ -198,29 +212,27 @@ impl<'a> CommitWriter<'a> {
         forward: &BTreeMap<SliceNo, Vec<Source>>,
         is_later: &IsLater<'_>,
     ) -> Result<()> {
-        let Target { files, grouping, epoch, info, version, .. } = *self.target;
+        let Target { files, grouping, info, version, .. } = *self.target;
         let here = forward.iter().filter(|(slice, _)| version.slices.contains_key(slice));
         let put = |out: &mut GroupWriter| {
-            here.into_iter().try_for_each(|(slice, sources)| {
-                put_entries((*slice, sources), epoch, is_later, out)
-            })
+            here.into_iter()
+                .try_for_each(|(slice, sources)| put_entries((*slice, sources), is_later, out))
         };
         let options = (info.spec.compression, None);
-        self.written.extend(files.write(grouping.forward(), options, put)?);
+        self.rows.fragments.extend(files.write_unstamped(grouping.forward(), options, put)?);
         Ok(())
     }
 
-    /// Writes the rest; returns all fragments and the changes of the entry counts.
-    pub fn finish(mut self) -> Result<(UnnamedFragments<'a>, BTreeMap<SliceNo, i64>)> {
+    /// Writes the rest.
+    pub fn finish(mut self) -> Result<CommitRows> {
         self.write_gathered()?;
-        Ok((self.written, self.counts))
+        Ok(self.rows)
     }
 }
 
 /// Puts the entries that a transaction has left in a slice.
 fn put_entries(
     (slice, sources): (SliceNo, &[Source]),
-    epoch: Epoch,
     is_later: &IsLater<'_>,
     out: &mut impl RowSink,
 ) -> Result<()> {
@@ -242,6 +254,7 @@ fn put_entries(
         }
         let (key, id) = entry.split_at(key_len);
         if is_left && !is_later(id)? {
+            let epoch = UNKNOWN;
             out.push(&RowVersion { slice, key, id, value: &value, epoch, tombstone: false })?;
         }
     }

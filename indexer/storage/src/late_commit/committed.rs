@@ -11,6 +11,9 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::mutation::CommitMarker;
 use proto::{Error, ErrorCode, Result};
 
+use crate::batch::EpochBatch;
+use crate::late_commit::commit_order::{changed_ids, has_changed};
+use crate::late_commit::prepared::PreparedCommit;
 use crate::late_commit::store::LateCommitStore;
 use crate::late_commit::transaction::{OpenTransaction, Parts};
 
@@ -19,6 +22,13 @@ fn not_here(marker: &CommitMarker) -> Error {
     let CommitMarker { transaction, place, .. } = marker;
     let text = format!("transaction {transaction} was committed at place {place}, and is not here");
     Error::new(ErrorCode::DropData, text)
+}
+
+/// True if it is certain that an epoch changes no document of a transaction.
+fn is_apart(batch: &EpochBatch, transaction: &OpenTransaction) -> bool {
+    let Ok(parts) = transaction.present_parts() else { return false };
+    let is_other = |id: Result<&str>| Ok::<_, Error>(!has_changed(&parts, id?.as_bytes())?);
+    changed_ids(batch).all(|id| is_other(id).unwrap_or(false))
 }
 
 impl LateCommitStore {
@@ -38,6 +48,36 @@ impl LateCommitStore {
     /// The parts of a transaction that is kept. `DropData` if it was given up meanwhile.
     pub(crate) fn committed(&self, bucket: BucketId, marker: &CommitMarker) -> Result<Parts> {
         self.kept(bucket, marker.transaction).ok_or_else(|| not_here(marker))?.committed(marker)
+    }
+
+    /// What was written of a commit ahead of its epoch, if it still counts.
+    pub(crate) fn take_prepared(
+        &self,
+        bucket: BucketId,
+        marker: &CommitMarker,
+    ) -> Option<PreparedCommit> {
+        self.kept(bucket, marker.transaction)?.preparation().take()
+    }
+
+    /// Notes the documents of an epoch that was applied: what was written ahead of a commit with one of them counts no more.
+    pub(crate) fn note_applied(&self, batch: &EpochBatch) {
+        for transaction in self.under_way(batch) {
+            // The documents of another commit are not in the batch.
+            let is_apart = batch.commits.is_empty() && is_apart(batch, &transaction);
+            if !is_apart {
+                transaction.preparation().void();
+            }
+        }
+    }
+
+    /// The transactions of which something is written, or being written, ahead of a commit that the epoch does not have.
+    fn under_way(&self, batch: &EpochBatch) -> Vec<Arc<OpenTransaction>> {
+        let buckets = self.buckets.lock();
+        let Some(of) = buckets.get(&batch.mark.bucket) else { return Vec::new() };
+        let here = of.open.iter().chain(&of.committed);
+        let is_other = |id| batch.commits.iter().all(|marker| marker.transaction != id);
+        let other = here.filter(|(id, _)| is_other(**id)).map(|(_, transaction)| transaction);
+        other.filter(|transaction| transaction.preparation().is_under_way()).cloned().collect()
     }
 
     fn kept(&self, bucket: BucketId, id: TransactionId) -> Option<Arc<OpenTransaction>> {

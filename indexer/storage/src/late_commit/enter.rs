@@ -4,7 +4,8 @@
 //! with them the other rows of the epoch. For each index:
 //!
 //! 1. The memory is flushed: the fragments have everything before the epoch.
-//! 2. The rows of the epoch are written (`commit_writer`), in bounded memory, and synced.
+//! 2. The rows of the epoch are written (`commit_writer`), in bounded memory, and synced. Mostly those of the commit are there already, and
+//!    only get their epoch (`prepare`).
 //! 3. One manifest names them, and says that the index has the epoch.
 //!
 //! Then the epoch is logged and applied as usual. It finds that the fragments have it already, as after a crash that took the end of
@@ -16,6 +17,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proto::Error;
 use proto::Result;
@@ -33,7 +35,8 @@ use crate::index::load_state::{Answer, LoadRequest};
 use crate::index::local_index::LocalIndex;
 use crate::index::writer_state::WriterState;
 use crate::late_commit::commit_order::CommitOrder;
-use crate::late_commit::commit_writer::{CommitWriter, Target};
+use crate::late_commit::commit_writer::{CommitRows, CommitWriter, Target};
+use crate::late_commit::prepared::{PreparedCommit, PreparedIndex};
 use crate::late_commit::store::LateCommitStore;
 use crate::maintain::flush::{flush, put_runs, put_states};
 use crate::manifest::edit::Place;
@@ -43,7 +46,7 @@ use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 
 /// Share of the memory limit that may gather while rows are written.
-const GATHERED_SHARE: u64 = 16;
+pub const GATHERED_SHARE: u64 = 16;
 
 /// The fragments of an epoch, and what it changes in the counts of entries.
 type Written<'a> = (UnnamedFragments<'a>, BTreeMap<SliceNo, i64>);
@@ -60,29 +63,54 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
     }
     let parts = batch.commits.iter().map(|marker| late.committed(mark.bucket, marker));
     let order = CommitOrder::new(batch, parts.collect::<Result<_>>()?)?;
+    let mut prepared = take_prepared(late, batch, &order)?;
     let documents = documents_where(batch, |seqno, versions| order.counts(seqno, versions.id))?;
     let documents = EpochDocuments::by_index(&documents)?;
     let bytes_max = (context.options.memory_bytes / GATHERED_SHARE) as usize;
     for index in state.indexes_of_bucket(mark.bucket) {
         let gap = leaves_gap(state, mark, &index);
         let entry = Entry { index: &index, mark, files: &context.files, gap, bytes_max };
-        entry.enter(&order, &documents)?;
+        entry.enter(&order, prepared.of(index.info.local_id()), &documents)?;
     }
     Ok(())
+}
+
+/// What was written ahead of the only commit of an epoch, if no other mutation of the epoch changes its documents.
+fn take_prepared(
+    late: &LateCommitStore,
+    batch: &EpochBatch,
+    order: &CommitOrder<'_>,
+) -> Result<PreparedCommit> {
+    let prepared = match &batch.commits[..] {
+        [marker] => late.take_prepared(batch.mark.bucket, marker),
+        _ => None,
+    };
+    match prepared {
+        Some(prepared) if order.is_apart(batch)? => {
+            late.usage.entered_prepared.fetch_add(1, Ordering::Relaxed);
+            Ok(prepared)
+        }
+        _ => Ok(PreparedCommit::default()),
+    }
 }
 
 /// The entry of an epoch into one index.
 struct Entry<'a> {
     index: &'a LocalIndex,
     mark: &'a EpochMark,
-    files: &'a DataFiles,
+    files: &'a Arc<DataFiles>,
     /// True if the index skips epochs with this one.
     gap: bool,
     bytes_max: usize,
 }
 
 impl Entry<'_> {
-    fn enter(&self, order: &CommitOrder<'_>, documents: &EpochDocuments<'_>) -> Result<()> {
+    fn enter(
+        &self,
+        order: &CommitOrder<'_>,
+        prepared: Option<PreparedIndex>,
+        documents: &EpochDocuments<'_>,
+    ) -> Result<()> {
         let Self { index, mark, files, .. } = *self;
         if index.load_state().answer(LoadRequest::Write) == Answer::Refuse {
             // The index is being dropped.
@@ -92,7 +120,7 @@ impl Entry<'_> {
             return Ok(());
         }
         flush(index, files)?;
-        let written = self.write(order, documents)?;
+        let written = self.write(order, prepared, documents)?;
         files.sync_names()?;
         self.install(written)
     }
@@ -100,26 +128,36 @@ impl Entry<'_> {
     fn write(
         &self,
         order: &CommitOrder<'_>,
+        prepared: Option<PreparedIndex>,
         documents: &EpochDocuments<'_>,
     ) -> Result<Written<'_>> {
         let Self { index, mark, files, bytes_max, .. } = *self;
         let version = index.version.load_full();
         let grouping = lock(&index.fragment_lists).manifest.grouping();
-        let (info, is_building, epoch) = (&*index.info, index.writer().is_building, mark.epoch);
+        let (info, is_building) = (&*index.info, index.writer().is_building);
         let version = &*version;
-        let target = Target { info, version, files, grouping, is_building, epoch, bytes_max };
-        let mut out = CommitWriter::new(&target);
+        let target = Target { info, version, files, grouping, is_building, bytes_max };
+        let rows = match prepared.and_then(|prepared| prepared.rows_for(&target)) {
+            Some(rows) => rows,
+            None => self.write_commits(&target, order)?,
+        };
+        let (mut written, mut counts) = rows.stamp(mark.epoch, files)?;
+        let (others, more) = write_others(&target, mark.epoch, documents)?;
+        written.extend(others);
+        more.into_iter().for_each(|(slice, more)| *counts.entry(slice).or_default() += more);
+        Ok((written, counts))
+    }
+
+    /// Writes what the commits change.
+    fn write_commits(&self, target: &Target<'_>, order: &CommitOrder<'_>) -> Result<CommitRows> {
+        let mut out = CommitWriter::new(target);
         for (n, parts) in order.parts().enumerate() {
-            let Some(part) = parts.get(&info.local_id()) else { continue };
+            let Some(part) = parts.get(&target.info.local_id()) else { continue };
             let sources = part.sources()?;
-            let _held = index.hold_memory(sources.memory_bytes() + bytes_max as u64);
+            let _held = self.index.hold_memory(sources.memory_bytes() + self.bytes_max as u64);
             out.enter(&sources, &|id| order.is_later(n, id))?;
         }
-        let (fragments, counts) = write_others(&target, documents)?;
-        out.add(fragments, counts);
-        let (written, counts) = out.finish()?;
-        // The target borrows the version, so the fragments go on without it.
-        Ok((UnnamedFragments::new(files, written.keep()), counts))
+        out.finish()
     }
 
     /// Adds the fragments to the lists, durably: from now on the index has the epoch.
@@ -189,9 +227,10 @@ fn is_empty(index: &LocalIndex, writer: &WriterState) -> bool {
 /// Writes what the epoch changes besides its commits.
 fn write_others(
     target: &Target<'_>,
+    epoch: Epoch,
     documents: &EpochDocuments<'_>,
 ) -> Result<(Vec<NewFragment>, BTreeMap<SliceNo, i64>)> {
-    let Target { info, version, files, grouping, is_building, epoch, .. } = *target;
+    let Target { info, version, files, grouping, is_building, .. } = *target;
     // Nothing of the index is in memory, so a writer without anything stands for it.
     let mut writer = WriterState::default();
     let delta = EpochDelta::look_up(info, &writer, version, documents)?;

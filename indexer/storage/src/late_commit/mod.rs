@@ -6,7 +6,8 @@
 //! transaction may see them. The store keeps them until the transaction ends, so that a scan of the transaction
 //! itself shows them: its *own view* (`own_view`), an epoch's snapshot with the transaction's rows merged in. When the
 //! transaction ends they are dropped. Those of a small commit come once more, in frames, and are applied with an epoch. A large commit
-//! comes as a marker: the store keeps its rows (`committed`) until they enter the indexes as of its epoch (`enter`).
+//! comes as a marker: the store keeps its rows (`committed`) until they enter the indexes as of its epoch (`enter`). They are written
+//! ahead of it, as soon as the commit begins (`prepare`).
 //! The store needs no log: after a crash the stream brings the changes of open transactions anew, and commits as mutations.
 //!
 //! # How it works
@@ -49,7 +50,7 @@
 //! | LC | the store |
 //! | kv-tuple of an active transaction | a row of a part |
 //! | `view_seqno` | the epoch of the snapshot, and the place of the own view |
-//! | ingest of committed kv-tuples into cN | `enter`: the rows of a commit go into fragments |
+//! | ingest of committed kv-tuples into cN | `prepare` and `enter`: the rows of a commit go into fragments |
 //! | `txn_seqno_frozen`: the ingest that has all kv-tuples of a transaction | the epoch of the marker |
 //! | `kv.ingested` | the index's manifest says that it has the epoch |
 //! | aborted kv-tuples are collected | a transaction that ends, or goes back, drops its rows and files at once |
@@ -63,6 +64,8 @@ pub(crate) mod enter;
 pub(crate) mod own_view;
 mod part;
 mod piece;
+pub(crate) mod prepare;
+mod prepared;
 mod segments;
 mod spiller;
 pub(crate) mod store;
@@ -79,6 +82,8 @@ mod large_commit_tests;
 mod limit_tests;
 #[cfg(test)]
 mod model_tests;
+#[cfg(test)]
+mod prepare_tests;
 #[cfg(test)]
 mod spill_tests;
 #[cfg(test)]

@@ -156,7 +156,7 @@ impl Spiller {
 
     /// Drops something that may have files: on a blocking thread if there are any.
     pub fn dispose<T: Send + 'static>(&self, what: T) {
-        if self.usage.disk_bytes() > 0 {
+        if self.usage.disk_bytes() > 0 || self.usage.prepared.load(Ordering::Relaxed) > 0 {
             let delete = move || drop(what);
             self.env.spawn_blocking("late-commit-delete", TaskPolicy::Request, delete);
         }

@@ -1,8 +1,8 @@
 //! The store of a node: takes the changes of open transactions, and gives their own views.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::env::Env;
@@ -34,6 +34,8 @@ pub struct LateCommitStore {
     pub(super) spiller: Arc<Spiller>,
     /// Bytes that the cursors of one walk over spilled pieces may hold.
     walk_bytes: usize,
+    /// Held while a commit is written ahead of its epoch.
+    pub(super) preparing: Mutex<()>,
     /// Counts changes of places.
     changed: watch::Sender<u64>,
 }
@@ -53,6 +55,10 @@ pub struct LateCommitFigures {
     pub given_up: u64,
     /// Transactions whose commit has entered the indexes from the store since the process has started.
     pub entered: u64,
+    /// Those of them that were written ahead of their epoch.
+    pub entered_prepared: u64,
+    /// Commits that are being written ahead of their epoch, or wait for it.
+    pub prepared: u64,
 }
 
 /// The error of a view whose place the node has not come to.
@@ -80,7 +86,7 @@ impl LateCommitStore {
         let buckets = Arc::new(Buckets::default());
         let spiller = Arc::new(Spiller::new(env, files, limits, &usage, &buckets));
         let (walk_bytes, changed) = (options.walk_bytes(), watch::Sender::new(0));
-        Self { usage, buckets, spiller, walk_bytes, changed }
+        Self { usage, buckets, spiller, walk_bytes, preparing: Mutex::default(), changed }
     }
 
     /// Bytes of all transactions in memory.
@@ -117,6 +123,8 @@ impl LateCommitStore {
             spilled: self.pieces_written(),
             given_up: self.given_up(),
             entered: self.usage.entered.load(Ordering::Relaxed),
+            entered_prepared: self.usage.entered_prepared.load(Ordering::Relaxed),
+            prepared: self.usage.prepared.load(Ordering::Relaxed),
         }
     }
 

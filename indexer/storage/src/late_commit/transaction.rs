@@ -15,6 +15,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::apply::documents::EpochDocuments;
 use crate::late_commit::part::OwnPart;
+use crate::late_commit::prepared::Preparation;
 use crate::late_commit::segments::segments;
 use crate::late_commit::usage::Usage;
 
@@ -56,6 +57,7 @@ pub struct OpenTransaction {
     id: TransactionId,
     usage: Arc<Usage>,
     state: Mutex<State>,
+    preparation: Preparation,
 }
 
 struct State {
@@ -76,7 +78,7 @@ impl OpenTransaction {
         usage.memory.fetch_add(TRANSACTION_BYTES, Ordering::Relaxed);
         let digest = BodiesDigest::default();
         let state = State { place, digest, gone, parts, bytes: TRANSACTION_BYTES };
-        Self { id, usage, state: Mutex::new(state) }
+        Self { id, usage, state: Mutex::new(state), preparation: Preparation::default() }
     }
 
     /// Takes changes, which must continue at the transaction's place.
@@ -85,6 +87,7 @@ impl OpenTransaction {
         bodies: &TransactionBodies,
         indexes: &BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     ) -> Result<()> {
+        self.preparation.void_what_is_written();
         let (place, digest, parts) = self.present();
         if place != bodies.from {
             return Err(gap(self.id, place, format!("and the next ones begin at {}", bodies.from)));
@@ -120,8 +123,14 @@ impl OpenTransaction {
         Ok(())
     }
 
+    /// The present parts, unless the transaction was given up.
+    pub fn present_parts(&self) -> std::result::Result<Parts, GivenUp> {
+        lock(&self.state).parts.clone()
+    }
+
     /// Goes back to an earlier place.
     pub fn go_back(&self, to: TransactionPlace) -> Result<()> {
+        self.preparation.void_what_is_written();
         let (place, digest, parts) = self.present();
         if to > place {
             return Err(gap(self.id, place, format!("and it goes back to {to}")));
@@ -219,6 +228,21 @@ impl OpenTransaction {
     /// Counts the bytes in memory anew, after a part was spilled.
     pub fn recount(&self) {
         self.count(&mut lock(&self.state));
+    }
+
+    /// The rows that are written ahead of the commit.
+    pub fn preparation(&self) -> &Preparation {
+        &self.preparation
+    }
+
+    /// The parts, if the transaction has come to its last place and was not given up.
+    pub fn parts_at(&self, last: TransactionPlace) -> Result<Parts> {
+        let state = lock(&self.state);
+        match &state.parts {
+            Ok(parts) if state.place == last => Ok(parts.clone()),
+            Ok(_) => Err(gap(self.id, state.place, format!("and its last place is {last}"))),
+            Err(why) => Err(gap(self.id, state.place, format!("but were given up ({why:?})"))),
+        }
     }
 
     /// The parts of the transaction that a marker has committed; an error unless all is here that the marker names.

@@ -46,6 +46,10 @@ pub struct Usage {
     pub memory: Arc<AtomicU64>,
     /// Bytes of files. A file counts until its last reader is gone.
     pub disk: AtomicU64,
+    /// Commits that are written ahead of their epoch, or being written.
+    pub prepared: AtomicU64,
+    /// Commits that were made from what was written ahead.
+    pub entered_prepared: AtomicU64,
     /// Pieces that were written.
     pub pieces: AtomicU64,
     /// Transactions that were given up.

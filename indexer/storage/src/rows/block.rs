@@ -95,6 +95,16 @@ impl Block {
         Ok(Self { bytes, rows, key, id, value, epochs, tombstones })
     }
 
+    /// Gives all rows an epoch. They must have had one epoch before.
+    pub fn stamp(&mut self, epoch: Epoch) -> Result<()> {
+        if self.epochs.width != 0 {
+            return Err(corrupt("the rows of a stamped block have several epochs"));
+        }
+        self.bytes[4..12].copy_from_slice(&epoch.0.to_le_bytes());
+        self.epochs.base = epoch.0;
+        Ok(())
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> u32 {
         self.rows

@@ -61,7 +61,7 @@ impl DocumentTable {
     ) -> Result<Option<Arc<FragmentTable>>> {
         let TableOptions { compression, cache, block_bytes, .. } = &self.options;
         let (compression, filter_rows) = (*compression, Some(documents_max));
-        let options = FragmentOptions { compression, filter_rows, columns: 0 };
+        let options = FragmentOptions { compression, filter_rows, ..FragmentOptions::default() };
         let writer = FragmentWriter::create(&self.blobs, file, cache, &options)?;
         let is_warm = is_in_cache(&sources);
         let mut out = TableBuilder::new(writer).with_block_bytes(*block_bytes);

@@ -168,6 +168,7 @@ impl Merge {
             }
             message @ (StreamMessage::Bodies(_)
             | StreamMessage::TransactionBack { .. }
+            | StreamMessage::Committing { .. }
             | StreamMessage::Committed(_)
             | StreamMessage::TransactionsEnded(_)) => Ok(vec![message]),
             StreamMessage::StreamBegin { vbucket, at } => {

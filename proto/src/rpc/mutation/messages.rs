@@ -106,6 +106,14 @@ pub enum StreamMessage {
         /// The place.
         to: TransactionPlace,
     },
+    /// The commit of a large transaction has begun, and this stream has sent all of its changes as bodies. A node may prepare its rows for
+    /// a [`StreamMessage::Committed`] that comes soon, or never.
+    Committing {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Its last place.
+        place: TransactionPlace,
+    },
     /// A large transaction was committed, and this stream has sent all of its changes as bodies. The frames behind this message cover
     /// its mutations without carrying them.
     Committed(CommitMarker),
@@ -143,7 +151,8 @@ impl StreamMessage {
             Self::IndexLeave { .. }
             | Self::StreamBegin { .. }
             | Self::StreamEnd { .. }
-            | Self::TransactionBack { .. } => 0,
+            | Self::TransactionBack { .. }
+            | Self::Committing { .. } => 0,
         }
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn register(registry: &mut Registry, projectors: &[projector::Status]
 /// Registers the late-commit stores of indexers.
 pub(super) fn register_late_commit(registry: &mut Registry, indexers: &[indexer::Status]) {
     let [open, bytes, disk_bytes] = std::array::from_fn(|_| ByNodeGauge::default());
-    let [spilled, given_up, entered] = std::array::from_fn(|_| ByNodeCounter::default());
+    let [spilled, given_up, entered, ahead] = std::array::from_fn(|_| ByNodeCounter::default());
     for indexer in indexers {
         let label = ByNode { node: indexer.node.0 };
         open.get_or_create(&label).set(indexer.late_commit.open as i64);
@@ -59,6 +59,7 @@ pub(super) fn register_late_commit(registry: &mut Registry, indexers: &[indexer:
         spilled.get_or_create(&label).inc_by(indexer.late_commit.spilled);
         given_up.get_or_create(&label).inc_by(indexer.late_commit.given_up);
         entered.get_or_create(&label).inc_by(indexer.late_commit.entered);
+        ahead.get_or_create(&label).inc_by(indexer.late_commit.entered_prepared);
     }
     registry.register("late_commit_open", "Open transactions that the node knows", open);
     let help = "Memory of the changes of open transactions";
@@ -71,4 +72,6 @@ pub(super) fn register_late_commit(registry: &mut Registry, indexers: &[indexer:
     registry.register("late_commit_given_up", help, given_up);
     let help = "Large commits whose changes were on the node before, and were not sent again";
     registry.register("late_commit_entered", help, entered);
+    let help = "Those of them that were written ahead of their epoch, while the projector committed";
+    registry.register("late_commit_entered_prepared", help, ahead);
 }
