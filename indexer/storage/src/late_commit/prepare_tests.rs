@@ -11,6 +11,7 @@ use super::testing::*;
 use super::world::*;
 use crate::batch::EpochBatch;
 use crate::late_commit::prepare::prepare;
+use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 
 const TRANSACTION: u64 = 5;
@@ -143,4 +144,12 @@ async fn a_place_that_is_not_the_last_one_prepares_nothing() {
     assert!(unnamed_files(&ahead.world.store).is_empty(), "nothing is written");
     ahead.marker.place = place;
     assert!(!ahead.commit(Documents::new()).await);
+}
+
+#[tokio::test]
+async fn an_index_whose_columns_were_regrouped_meanwhile_is_written_anew() {
+    let ahead = Ahead::new(7).await;
+    ahead.prepare();
+    ahead.world.store.regroup(BY_ID, Grouping::Apart).await.unwrap();
+    ahead.commit(Documents::new()).await;
 }
