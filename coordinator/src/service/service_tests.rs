@@ -285,6 +285,7 @@ fn report(seqno: u64) -> SyncReport {
         projector: NodeId(10),
         buckets: vec![BucketReport::new(BucketId(1), VbucketSet::all(2), cut(seqno))],
         left_out: Vec::new(),
+        halved: Vec::new(),
     }
 }
 
@@ -518,7 +519,7 @@ async fn invalid_calls_are_refused() {
     }
     assert!(leader.raft(vec![Bytes::from_static(b"nonsense")]).await.is_err());
     let buckets = vec![BucketReport::new(BucketId(1), VbucketSet::all(9), Cut::zero(9))];
-    let bad = SyncReport { projector: NodeId(10), buckets, left_out: Vec::new() };
+    let bad = SyncReport { buckets, ..report(1) };
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
 
     let config = leader.member.config.clone();
