@@ -46,8 +46,8 @@ mod transactions;
 
 pub use config::Config;
 pub use documents::store::{
-    DiskStore, DiskStoreOptions, Recovered, RecoveredBucket, is_data_dir as is_source_dir,
-    recover as recover_source, verify as verify_source,
+    DiskStore, DiskStoreOptions, LostCommit, Recovered, RecoveredBucket,
+    is_data_dir as is_source_dir, recover as recover_source, verify as verify_source,
 };
 pub use projector::{Projector, Status};
 pub use service::Service;

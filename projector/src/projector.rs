@@ -118,8 +118,11 @@ impl Projector {
     pub fn status(&self) -> Status {
         let now = Instant::now();
         let open = self.buckets();
-        let open = open.values().map(|written| written.bucket.transactions.figures(now));
-        let open = TransactionFigures::sum(open);
+        let figures = |written: &Written| {
+            let bucket = &written.bucket;
+            bucket.joint_figures(bucket.transactions.figures(now), now)
+        };
+        let open = TransactionFigures::sum(open.values().map(figures));
         let transactions = self.transaction_counts.with_open(open);
         Status { node: self.config.node.id, transactions }
     }

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
-use proto::Result;
 use proto::client::source::source_of;
 use proto::lock::lock;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{JointCommit, Prepared};
 use proto::rpc::api::{Decision, ProjectorApi, TransactionFate};
+use proto::{Error, Result};
 use tokio::time::timeout;
 
 use crate::projector::Projector;
@@ -184,12 +184,22 @@ impl Pass {
         told.map_or(Ok(()), |told| told.map(drop))
     }
 
-    /// The projectors of a bucket; `None` if the catalog does not have it.
+    /// The projectors of a bucket; `None` if it was dropped. A bucket that is younger than the catalog of this process does not answer yet.
     fn source(&self, bucket: BucketId) -> Option<Result<Arc<dyn ProjectorApi>>> {
-        let catalog = self.projector.catalog.borrow().clone()?;
-        let info = catalog.buckets.get(&bucket)?;
-        Some(source_of(&*self.projector.directory, info, |node| catalog.nodes.get(&node).cloned()))
+        let catalog = self.projector.catalog.borrow().clone();
+        let Some(catalog) = catalog else { return Some(Err(not_known(bucket))) };
+        match catalog.buckets.get(&bucket) {
+            Some(info) => Some(source_of(&*self.projector.directory, info, |node| {
+                catalog.nodes.get(&node).cloned()
+            })),
+            None if catalog.is_dropped(bucket) => None,
+            None => Some(Err(not_known(bucket))),
+        }
     }
+}
+
+fn not_known(bucket: BucketId) -> Error {
+    Error::unavailable(format!("the catalog of this projector does not have bucket {bucket} yet"))
 }
 
 fn note(bucket: &Bucket, transaction: TransactionId, ended: Result<()>) {

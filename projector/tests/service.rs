@@ -11,6 +11,8 @@ mod damaged;
 mod hand_over;
 #[path = "service/joint_commits.rs"]
 mod joint_commits;
+#[path = "service/joint_ends.rs"]
+mod joint_ends;
 #[path = "service/large_commits.rs"]
 mod large_commits;
 #[path = "service/openings.rs"]

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::cut::Cut;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{JointMark, is_in};
 
 use super::stability::Stability;
@@ -20,26 +20,40 @@ use crate::state::StateContext;
 /// The cuts at which the next epochs end.
 pub(super) type Chosen = BTreeMap<BucketId, Cut>;
 
-/// Lets cuts fall until no joint commit is split.
-pub(super) fn keep_whole(stability: &Stability, state: &StateContext, chosen: &mut Chosen) {
+/// A commit before which a bucket must end, since another bucket lacks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    pub(super) bucket: BucketId,
+    pub(super) transaction: TransactionId,
+    pub(super) lacking: BucketId,
+}
+
+/// Lets cuts fall until no joint commit is split. Returns the reasons.
+pub(super) fn keep_whole(
+    stability: &Stability,
+    state: &StateContext,
+    chosen: &mut Chosen,
+) -> Vec<Split> {
+    let mut reasons = Vec::new();
     if !stability.has_joint() {
-        return;
+        return reasons;
     }
     let mut is_whole = false;
     while !is_whole {
         is_whole = true;
         let buckets: Vec<_> = chosen.keys().copied().collect();
         for bucket in buckets {
-            let split: Vec<_> = newly_in(stability, state, chosen, bucket)
-                .filter(|mark| {
-                    mark.others.iter().any(|other| lacks(stability, state, chosen, (*other, mark)))
-                })
-                .collect();
+            let split = split(stability, state, chosen, bucket);
             if split.is_empty() {
                 continue;
             }
             is_whole = false;
-            let has_any = |cut: &Cut| split.iter().any(|mark| is_in(mark.at, cut));
+            reasons.extend(split.iter().map(|(mark, lacking)| Split {
+                bucket,
+                transaction: mark.transaction,
+                lacking: *lacking,
+            }));
+            let has_any = |cut: &Cut| split.iter().any(|(mark, _)| is_in(mark.at, cut));
             let published = published(state, bucket);
             let older = stability.closed(bucket).rev().find(|cut| !has_any(cut));
             match older.filter(|cut| published.is_some_and(|published| *cut != published)) {
@@ -48,6 +62,7 @@ pub(super) fn keep_whole(stability: &Stability, state: &StateContext, chosen: &m
             };
         }
     }
+    reasons
 }
 
 /// The buckets whose chosen cuts have a joint commit in common that no epoch has: sets of two and more.
@@ -93,6 +108,21 @@ fn newly_in<'s>(
         cut.is_some_and(|cut| is_in(mark.at, cut))
             && published.is_some_and(|published| !is_in(mark.at, published))
     })
+}
+
+/// The joint commits that the chosen cut of a bucket has, each with every bucket that lacks it.
+fn split<'s>(
+    stability: &'s Stability,
+    state: &'s StateContext,
+    chosen: &'s Chosen,
+    bucket: BucketId,
+) -> Vec<(&'s JointMark, BucketId)> {
+    let lacking = |mark: &'s JointMark| {
+        let others = mark.others.iter().copied();
+        let lacking = others.filter(move |other| lacks(stability, state, chosen, (*other, mark)));
+        lacking.map(move |other| (mark, other))
+    };
+    newly_in(stability, state, chosen, bucket).flat_map(lacking).collect()
 }
 
 /// True if neither the chosen cut of a bucket nor its last epoch has a joint commit.

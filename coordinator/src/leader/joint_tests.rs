@@ -4,7 +4,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
 use proto::model::cut::Position;
 use proto::model::ids::{NodeId, Seqno, TransactionId, VbucketId, Vbuuid};
-use proto::rpc::api::BucketReport;
+use proto::rpc::api::{BucketReport, EpochHold};
 use proto::rpc::command::{Command, Promotion};
 
 use super::*;
@@ -96,6 +96,52 @@ fn a_bucket_waits_before_a_commit_that_another_one_lacks_and_goes_on_up_to_there
     assert_eq!(world.tick(), Default::default());
     world.sync(B, 8, &[mark(1, &[A], 8)], &[7]);
     assert_eq!(world.tick(), (vec![(A, 6), (B, 8)], vec![vec![A, B]]));
+}
+
+#[test]
+fn a_hold_over_a_second_is_named_until_the_other_bucket_has_the_commit() {
+    let mut world = World::new();
+    world.sync(A, 5, &[mark(1, &[B], 5)], &[4]);
+    world.sync(B, 7, &[], &[]);
+    world.tick();
+    let begun_ms = world.now_ms;
+    let holds = |world: &World| world.leader.holds(&world.state, world.now_ms);
+    world.now_ms = begun_ms + 900;
+    assert_eq!(holds(&world), [], "such a short time is usual");
+    // A later commit waits for the same bucket, and another bucket for the first one.
+    let marks = [mark(1, &[B], 5), mark(2, &[B, C], 6)];
+    world.sync(A, 6, &marks, &[4, 5]);
+    world.sync(C, 2, &[mark(2, &[A, B], 2)], &[1]);
+    world.now_ms = begun_ms + 1_500;
+    let hold = |bucket, transaction, waits_for, held_ms| EpochHold {
+        bucket,
+        transaction: TransactionId(transaction),
+        waits_for,
+        held_ms,
+    };
+    // The leader has known of the first commit since one tick before.
+    assert_eq!(holds(&world), [hold(A, 1, B, 1_520)]);
+    world.now_ms = begun_ms + 2_000;
+    let all = [hold(A, 1, B, 2_020), hold(C, 2, A, 1_100), hold(C, 2, B, 1_100)];
+    assert_eq!(holds(&world), all, "the oldest commit for each bucket that is waited for");
+    let told = [mark(1, &[A], 8), mark(2, &[A, C], 9)];
+    world.sync(B, 9, &told, &[7]);
+    assert_eq!(holds(&world), []);
+}
+
+#[test]
+fn a_hold_ends_when_the_other_bucket_is_dropped() {
+    let mut world = World::new();
+    world.sync(A, 5, &[mark(1, &[B], 5)], &[4]);
+    world.now_ms += 5_000;
+    let waits = |world: &World| {
+        let holds = world.leader.holds(&world.state, world.now_ms);
+        holds.iter().map(|hold| (hold.bucket, hold.waits_for)).collect::<Vec<_>>()
+    };
+    assert_eq!(waits(&world), [(A, B)]);
+    let (name, if_exists, restrict) = ("second".to_owned(), false, false);
+    apply(&mut world.state, Command::DropBucket { name, if_exists, restrict });
+    assert_eq!(waits(&world), [], "nobody waits for a bucket that was dropped");
 }
 
 #[test]

@@ -6,10 +6,11 @@ use proto::Result;
 use proto::model::history::SourceHistory;
 use proto::model::identity::{JoinRequest, NodeProof};
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
+use proto::model::joint::HalvedCommit;
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::rollback::NewestKnown;
-use proto::rpc::api::{BucketReport, Heartbeat, NodeStatus};
+use proto::rpc::api::{BucketReport, EpochHold, Heartbeat, NodeStatus};
 
 use super::bootstrap;
 use super::builds::ready_indexes;
@@ -17,6 +18,7 @@ use super::check::{Checksum, CopyCheck};
 use super::copies::CopyPlans;
 use super::durability::durable_epoch;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use super::holds::holds;
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
 use super::old_copy::{self, OldCopy};
@@ -46,6 +48,8 @@ pub struct Leader {
     old_copy: OldCopy,
     /// By projector: the documents that indexes have left out.
     left_out: BTreeMap<NodeId, Vec<(LocalIndexId, LeftOut)>>,
+    /// By projector: the commits over several buckets that it has found to be halved.
+    halved: BTreeMap<NodeId, Vec<HalvedCommit>>,
 }
 
 impl Leader {
@@ -64,6 +68,7 @@ impl Leader {
             copies: CopyPlans::default(),
             old_copy: OldCopy::default(),
             left_out: BTreeMap::new(),
+            halved: BTreeMap::new(),
         }
     }
 
@@ -126,6 +131,16 @@ impl Leader {
         self.left_out.insert(projector, counts);
     }
 
+    /// Records the commits that a projector has found to be halved.
+    pub fn record_halved(&mut self, projector: NodeId, halved: Vec<HalvedCommit>) {
+        self.halved.insert(projector, halved);
+    }
+
+    /// The commits that projectors have found to be halved. A commit over more than two buckets is found by several.
+    pub fn halved(&self) -> Vec<HalvedCommit> {
+        self.halved.values().flatten().copied().collect()
+    }
+
     /// The documents that each index has left out.
     pub fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)> {
         let mut sums: BTreeMap<LocalIndexId, LeftOut> = BTreeMap::new();
@@ -133,6 +148,11 @@ impl Leader {
             sums.entry(*index).or_default().add(counts);
         }
         sums.into_iter().collect()
+    }
+
+    /// The epochs that commits over several buckets hold.
+    pub fn holds(&self, state: &StateContext, now_ms: u64) -> Vec<EpochHold> {
+        holds(&self.stability, state, now_ms)
     }
 
     /// The nodes that have fallen silent or are back since the last call, as lines for the log.

@@ -13,6 +13,7 @@ mod copies;
 pub(crate) mod driver;
 mod durability;
 mod heartbeats;
+mod holds;
 pub mod horizon;
 mod joint;
 mod leases;

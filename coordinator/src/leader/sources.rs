@@ -152,7 +152,7 @@ impl Sources {
             is_newest = stands && self.report_cut(stability, known, whole)?;
         }
         if is_newest {
-            stability.set_joint(bucket, joint);
+            stability.set_joint(bucket, joint, now_ms);
         }
         Ok(())
     }

@@ -47,6 +47,8 @@ struct ClosedCuts {
     held_since_ms: Option<u64>,
     /// The open joint commits, as the newest report names them.
     joint: BTreeMap<TransactionId, JointMark>,
+    /// When each of them was reported first.
+    joint_since_ms: BTreeMap<TransactionId, u64>,
 }
 
 /// The decision for a bucket.
@@ -96,9 +98,18 @@ impl Stability {
     }
 
     /// Takes over the open joint commits of a bucket: all that its newest closed cut has.
-    pub fn set_joint(&mut self, bucket: BucketId, marks: Vec<JointMark>) {
+    pub fn set_joint(&mut self, bucket: BucketId, marks: Vec<JointMark>, now_ms: u64) {
         let of = self.buckets.entry(bucket).or_default();
         of.joint = marks.into_iter().map(|mark| (mark.transaction, mark)).collect();
+        of.joint_since_ms.retain(|transaction, _| of.joint.contains_key(transaction));
+        for transaction in of.joint.keys() {
+            of.joint_since_ms.entry(*transaction).or_insert(now_ms);
+        }
+    }
+
+    /// When an open joint commit of a bucket was reported first, in this term.
+    pub fn joint_since_ms(&self, bucket: BucketId, transaction: TransactionId) -> Option<u64> {
+        self.buckets.get(&bucket)?.joint_since_ms.get(&transaction).copied()
     }
 
     /// True if any bucket has open joint commits.

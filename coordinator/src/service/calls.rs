@@ -201,6 +201,8 @@ impl CoordinatorApi for Coordinator {
         let active = leader.as_mut().is_some_and(|l| l.is_active(&view.state, now_ms));
         let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
         let left_out = leader.as_ref().map_or_else(Vec::new, |l| l.left_out());
+        let halved = leader.as_ref().map_or_else(Vec::new, |l| l.halved());
+        let holds = leader.as_ref().map_or_else(Vec::new, |l| l.holds(&view.state, now_ms));
         drop(leader);
         Ok(CoordinatorStatus {
             node: self.member.config.node,
@@ -213,6 +215,8 @@ impl CoordinatorApi for Coordinator {
             differences,
             nodes,
             left_out,
+            halved,
+            holds,
         })
     }
 

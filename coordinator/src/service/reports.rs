@@ -16,6 +16,7 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncRepl
         let ids: Vec<_> = report.buckets.iter().map(|reported| reported.bucket).collect();
         let reported = report.buckets.into_iter();
         leader.record_left_out(report.projector, report.left_out);
+        leader.record_halved(report.projector, report.halved);
         // An invalid report of one bucket does not suppress the others.
         reported
             .map(|reported| leader.sync(&view.state, report.projector, reported, now_ms))

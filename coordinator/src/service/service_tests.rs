@@ -1,292 +1,29 @@
 //! Three members in one process over real files, with a projector that reports its positions.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
-use proto::model::cut::{Cut, EpochMark, Position};
-use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
-use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, Seqno, SliceId, SliceNo,
-    TopologyNo, Vbuuid,
-};
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, MoveId, NodeId, TopologyNo};
 use proto::model::index::IndexState;
-use proto::model::moment::Moment;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
-use proto::model::node::{NodeInfo, Role};
-use proto::rpc::api::{
-    BucketProgress, BucketReport, CoordinatorApi, CopyAnswer, CopyRequest, FixedMoment,
-    HandOverPiece, HandOverRequest, Heartbeat, IndexerApi, MOMENT_HOLD_MS, ProjectorApi, PushReply,
-    PushRequest, ResultStream, SliceProgress, SyncReport, WatchMessage, Watched, WriteReply,
-    WriteRequest,
-};
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
-use proto::rpc::export::{ExportMessage, ExportRequest};
-use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
-use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
-use tempfile::TempDir;
+use proto::model::node::Role;
+use proto::rpc::api::{BucketReport, Heartbeat, SyncReport, WatchMessage, Watched};
+use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use proto::ErrorCode;
 
 use super::*;
-use crate::state::tests::{create_bucket, create_index, node, spec};
+use crate::state::tests::{create_index, node, spec};
+use test_cluster::*;
 
-/// The running members, and the projector's state.
-#[derive(Default)]
-struct Cluster {
-    members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
-    positions: Mutex<u64>,
-    /// The position of all buckets but the first.
-    elsewhere: Mutex<u64>,
-    /// A projector that does not answer.
-    silent: Mutex<Option<NodeId>>,
-    /// An indexer whose copies have a different checksum.
-    differs: Mutex<Option<NodeId>>,
-}
-
-struct Local(Arc<Cluster>);
-
-impl Directory for Local {
-    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
-        self.0.members.lock().unwrap().values().next().unwrap().clone()
-    }
-
-    fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
-        match self.0.members.lock().unwrap().get(&node) {
-            Some(member) => Ok(member.clone()),
-            None => Err(Error::unavailable(format!("coordinator {node} is down"))),
-        }
-    }
-
-    fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
-        Arc::new(Projector(self.0.clone(), node.id))
-    }
-
-    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
-        Arc::new(Indexer(self.0.clone(), node.id))
-    }
-}
-
-/// A projector that only knows its positions.
-struct Projector(Arc<Cluster>, NodeId);
-
-impl Projector {
-    async fn check_answers(&self) {
-        if *self.0.silent.lock().unwrap() == Some(self.1) {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-fn no<T>() -> Result<T> {
-    Err(Error::internal("not in this test"))
-}
-
-#[async_trait]
-impl ProjectorApi for Projector {
-    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
-        no()
-    }
-
-    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        no()
-    }
-
-    async fn push(&self, _: PushRequest) -> Result<PushReply> {
-        no()
-    }
-
-    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
-        let SourceHistory { durable, logs, kept } = self.history(bucket).await?;
-        Ok(SourcePlace { durable, history: logs.fingerprint(), kept })
-    }
-
-    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
-        self.check_answers().await;
-        let logs = Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]));
-        let at = if bucket == BucketId(1) { &self.0.positions } else { &self.0.elsewhere };
-        let durable = cut(*at.lock().unwrap());
-        Ok(SourceHistory { durable, logs, kept: VbucketSet::all(2) })
-    }
-
-    async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
-        no()
-    }
-
-    async fn backfill(&self, _: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
-        no()
-    }
-
-    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
-        no()
-    }
-
-    async fn copy(&self, _: CopyRequest) -> Result<CopyAnswer> {
-        no()
-    }
-}
-
-/// An indexer that only knows checksums.
-struct Indexer(Arc<Cluster>, NodeId);
-
-#[async_trait]
-impl IndexerApi for Indexer {
-    async fn scan(&self, _: ShardScan) -> Result<ResultStream<ShardBatch>> {
-        no()
-    }
-
-    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        no()
-    }
-
-    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
-        Ok((7, u64::from(*self.0.differs.lock().unwrap() == Some(self.1))))
-    }
-
-    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        no()
-    }
-}
-
-fn cut(seqno: u64) -> Cut {
-    let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
-    Cut::from_positions(vec![position, Position::default()])
-}
-
-struct World {
-    cluster: Arc<Cluster>,
-    dir: TempDir,
-    requests: u64,
-}
-
-impl World {
-    async fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let world = Self { cluster: Arc::default(), dir, requests: 0 };
-        for id in 1..=3 {
-            world.start(NodeId(id)).await;
-        }
-        world
-    }
-
-    async fn start(&self, id: NodeId) {
-        let members = (1..=3).map(|id| (NodeId(id), format!("member:{id}"))).collect();
-        let config = Config::new(id, members, self.dir.path().join(id.to_string()));
-        let directory = Arc::new(Local(self.cluster.clone()));
-        let member = Coordinator::start(config, Env::real(), directory).await.unwrap();
-        self.cluster.members.lock().unwrap().insert(id, member);
-    }
-
-    fn stop(&self, id: NodeId) {
-        self.cluster.members.lock().unwrap().remove(&id);
-    }
-
-    fn any(&self) -> Vec<Arc<Coordinator>> {
-        self.cluster.members.lock().unwrap().values().cloned().collect()
-    }
-
-    /// Waits for a leader that is ready to decide, and returns it.
-    async fn leader(&self) -> (NodeId, Arc<Coordinator>) {
-        for _ in 0..1000 {
-            let leads = |member: &Arc<Coordinator>| member.member.leader().is_some();
-            if let Some(member) = self.any().into_iter().find(leads) {
-                return (member.member.config.node, member);
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("no leader within ten seconds");
-    }
-
-    async fn follower(&self) -> Arc<Coordinator> {
-        let (leader, _) = self.leader().await;
-        self.any().into_iter().find(|member| member.member.config.node != leader).unwrap()
-    }
-
-    /// Sends a request until it is answered, as a client does.
-    async fn propose(&mut self, command: Command) -> Outcome {
-        self.requests += 1;
-        let request = Some(RequestId { client: 77, sequence: self.requests });
-        let request = CommandRequest { request, command };
-        for attempt in 0..1000 {
-            let members = self.any();
-            match members[attempt % members.len()].propose(request.clone()).await {
-                Ok(Outcome::Refused(error)) => panic!("refused: {error}"),
-                Ok(outcome) => return outcome,
-                Err(error) if error.is_retry() => {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-                Err(error) => panic!("{error}"),
-            }
-        }
-        panic!("no member answers");
-    }
-
-    async fn with_bucket() -> Self {
-        let mut world = Self::new().await;
-        for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
-            world.propose(Command::RegisterNode(info)).await;
-        }
-        let outcome = world.propose(create_bucket("b")).await;
-        assert_eq!(outcome, Outcome::Bucket(BucketId(1)));
-        world
-    }
-}
-
-/// The heartbeat of an indexer that has applied epoch 1, serves these slices of index 1, and is the target of moves.
-fn indexer_says(
-    (id, generation): (u64, Generation),
-    slices: impl IntoIterator<Item = u16>,
-    moves: Vec<MoveProgress>,
-) -> Heartbeat {
-    let progress = |slice| SliceProgress {
-        slice: SliceId { index: IndexId(1), generation, slice: SliceNo(slice) },
-        floor: Some(Epoch(1)),
-        entries: 0,
-        bytes: 0,
-        built_percent: None,
-        copied_from: None,
-        trouble: None,
-    };
-    let bucket = BucketProgress {
-        bucket: BucketId(1),
-        high_watermark: cut(0),
-        applied: Epoch(1),
-        durable: Epoch(1),
-        queue_bytes: 0,
-        queue_bytes_max: 1,
-    };
-    let (node, slices) = (NodeId(id), slices.into_iter().map(progress).collect());
-    Heartbeat {
-        node,
-        buckets: vec![bucket],
-        slices,
-        moves,
-        leases: vec![],
-        moments: Vec::new(),
-        scans: None,
-        proof: None,
-        catalog_cas: 0,
-        owned: Vec::new(),
-    }
-}
-
-/// The generation of index "i", which is random.
-fn generation(member: &Coordinator) -> Generation {
-    let view = member.member.replica.view();
-    view.catalog.index("i").map_or(Generation(1), |index| index.generation)
-}
-
-fn report(seqno: u64) -> SyncReport {
-    SyncReport {
-        projector: NodeId(10),
-        buckets: vec![BucketReport::new(BucketId(1), VbucketSet::all(2), cut(seqno))],
-        left_out: Vec::new(),
-    }
-}
+#[path = "moments_tests.rs"]
+mod moments;
+#[path = "test_cluster.rs"]
+mod test_cluster;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ddl_survives_a_change_of_leader_and_is_executed_once() {
@@ -518,7 +255,7 @@ async fn invalid_calls_are_refused() {
     }
     assert!(leader.raft(vec![Bytes::from_static(b"nonsense")]).await.is_err());
     let buckets = vec![BucketReport::new(BucketId(1), VbucketSet::all(9), Cut::zero(9))];
-    let bad = SyncReport { projector: NodeId(10), buckets, left_out: Vec::new() };
+    let bad = SyncReport { buckets, ..report(1) };
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
 
     let config = leader.member.config.clone();
@@ -599,62 +336,4 @@ async fn a_panic_in_the_log_of_a_member_ends_its_process() {
     }
     let end = end.expect("the process ends");
     assert!(end.starts_with("task \"coordinator-log-write\" panicked: simulated"), "{end}");
-}
-
-/// The seqno that an epoch of a bucket covers.
-fn covered(member: &Coordinator, bucket: BucketId, epoch: Epoch) -> u64 {
-    let view = member.member.replica.view();
-    let mark = view.state.bucket(bucket).unwrap().epochs.mark(epoch).unwrap();
-    mark.cut.get(proto::model::ids::VbucketId(0)).seqno.0
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
-    const ONE: BucketId = BucketId(1);
-    const TWO: BucketId = BucketId(2);
-    let mut world = World::with_bucket().await;
-    world.propose(Command::RegisterNode(node(11, Role::Projector))).await;
-    assert_eq!(world.propose(create_bucket("two")).await, Outcome::Bucket(TWO));
-    let (_, leader) = world.leader().await;
-    let follower = world.follower().await;
-    let tell = |one: u64, two: u64| {
-        *world.cluster.positions.lock().unwrap() = one;
-        *world.cluster.elsewhere.lock().unwrap() = two;
-    };
-    let both = |moment: FixedMoment| {
-        let (leader, follower) = (&leader, &follower);
-        async move {
-            let two = follower.epoch_at(TWO, Moment::at(moment.at)).await.unwrap();
-            (covered(leader, ONE, moment.epoch), covered(leader, TWO, two))
-        }
-    };
-
-    tell(5, 3);
-    let asked = (0..20).map(|_| follower.moment(ONE, Epoch(0), 5_000));
-    for moment in futures::future::join_all(asked).await {
-        assert_eq!(both(moment.unwrap()).await, (5, 3));
-    }
-
-    // It has been heard of, so it is waited for.
-    let alive = indexer_says((11, Generation(1)), [], Vec::new());
-    leader.heartbeat(Heartbeat { buckets: Vec::new(), ..alive }).await.unwrap();
-    *world.cluster.silent.lock().unwrap() = Some(NodeId(11));
-    tell(6, 9);
-    let began = Instant::now();
-    let moment = follower.moment(ONE, Epoch(0), 5_000).await.unwrap();
-    assert_eq!(both(moment).await, (6, 3), "the silent one keeps its epoch");
-    let (took, hold) = (began.elapsed(), Duration::from_millis(MOMENT_HOLD_MS));
-    assert!(took >= hold && took < 4 * hold, "{took:?}");
-    tell(7, 9);
-    let began = Instant::now();
-    let moment = follower.moment(ONE, Epoch(0), 5_000).await.unwrap();
-    assert_eq!(both(moment).await, (7, 3));
-    assert!(began.elapsed() < hold, "later rounds do not wait for it: {:?}", began.elapsed());
-    let refused = follower.moment(TWO, Epoch(0), 700).await.unwrap_err();
-    assert_eq!(refused.code, ErrorCode::Unavailable);
-    assert!(refused.message.contains("no epoch covers its end"), "{refused}");
-
-    *world.cluster.silent.lock().unwrap() = None;
-    let moment = follower.moment(TWO, Epoch(0), 5_000).await.unwrap();
-    assert_eq!(covered(&leader, TWO, moment.epoch), 9, "it answers again");
 }

@@ -62,10 +62,13 @@ impl Writer {
 
     /// Takes a copy back to the history of its leader, in one step: nothing stays that the leader does not have. `may_empty` says that a
     /// vbucket whose earlier documents were purged, or that is in part, loses everything; otherwise that is `OutOfOrder`.
+    ///
+    /// The step has the commits of the leader too, as far as the copy has their mutations. A copy that goes back behind the end of a
+    /// prepared transaction has it prepared again with that step, like its leader: it may lead before it has taken anything else.
     pub fn rewind_copy(
         &self,
         bucket: &Bucket,
-        leader: &SourceHistory,
+        (leader, commits): (&SourceHistory, &NewestCommits),
         may_empty: bool,
     ) -> Result<()> {
         let _gate = bucket.gate.close();
@@ -84,8 +87,13 @@ impl Writer {
             branches[at(*vbucket)].retain(|(_, began)| Seqno(*began) <= *common);
         }
         let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        let commits = commits_up_to(bucket, commits, &back);
+        let record = BucketRecord { commits: commits.clone(), ..record };
         match self.store.rewind(&record, &back) {
-            Ok(()) => bucket.lose_history(branches, &back),
+            Ok(()) => {
+                bucket.lose_history(branches, &back);
+                bucket.set_commits(commits);
+            }
             Err(error) if error.code == ErrorCode::OutOfOrder && may_empty => {
                 for (vbucket, _) in back {
                     self.empty_vbucket(bucket, vbucket)?;
@@ -249,6 +257,18 @@ impl Writer {
     }
 }
 
+/// The commits of the leader that a copy has when it has gone back to these places.
+fn commits_up_to(
+    bucket: &Bucket,
+    commits: &NewestCommits,
+    back: &[(VbucketId, Seqno)],
+) -> NewestCommits {
+    let mut commits = commits.clone();
+    bucket.durable().iter().for_each(|(vbucket, end)| commits.go_back(vbucket, end.seqno));
+    back.iter().for_each(|(vbucket, to)| commits.go_back(*vbucket, *to));
+    commits
+}
+
 fn branches_of(base: &SourceHistory) -> Vec<Branches> {
     base.logs.iter().map(|(_, branches)| branches.clone()).collect()
 }
@@ -286,3 +306,7 @@ fn out_of_order(vbucket: VbucketId, end: Seqno) -> Error {
     let what = format!("vbucket {vbucket}: what the leader sends does not follow seqno {end}");
     Error::new(ErrorCode::OutOfOrder, what)
 }
+
+#[cfg(test)]
+#[path = "apply_tests.rs"]
+mod tests;

@@ -38,8 +38,11 @@ pub async fn fill(
     commits: &NewestCommits,
     is_free: bool,
 ) -> Result<bool> {
-    let to = base.clone();
-    follower.exclusively(move |writer, bucket| writer.rewind_copy(bucket, &to, is_free)).await?;
+    let (to, of_leader) = (base.clone(), commits.clone());
+    let rewind = move |writer: &Writer, bucket: &Bucket| {
+        writer.rewind_copy(bucket, (&to, &of_leader), is_free)
+    };
+    follower.exclusively(rewind).await?;
     let durable = follower.bucket.durable();
     let behind = behind(&durable, &base.durable)?;
     let begins =

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proto::lock::lock;
 use proto::model::ids::{BucketId, LocalIndexId, NodeId};
+use proto::model::joint::HalvedCommit;
 use proto::model::left_out::LeftOut;
 use proto::rpc::api::{BucketReport, Directory, SyncReply, SyncReport};
 
@@ -17,6 +18,9 @@ use crate::source::registry::source_of_kind;
 /// All positions are reported this often even if nothing changed, because a new leading coordinator knows none of
 /// them.
 const SYNC_ALL: Duration = Duration::from_millis(500);
+
+/// Halved commits that a report has.
+const HALVED_MAX: usize = 256;
 
 /// The pause between two SYNCs: well under the tick of promotions.
 const SYNC_PAUSE: Duration = Duration::from_millis(2);
@@ -41,6 +45,10 @@ pub trait Reporter: Send + Sync + 'static {
     fn durable(&self, bucket: BucketId) -> Option<BucketReport>;
     /// The documents that indexes have left out.
     fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)>;
+    /// The commits over several buckets that were found to be halved.
+    fn halved(&self) -> Vec<HalvedCommit> {
+        Vec::new()
+    }
     /// Takes over the leader's answer.
     fn confirm(&self, reply: &SyncReply);
 }
@@ -77,8 +85,8 @@ pub async fn report_changes(projector: &impl Reporter) -> Infallible {
             due.clear();
             continue;
         }
-        let left_out = projector.left_out();
-        let report_of = SyncReport { projector: projector.node(), buckets, left_out };
+        let (left_out, halved) = (projector.left_out(), projector.halved());
+        let report_of = SyncReport { projector: projector.node(), buckets, left_out, halved };
         match projector.directory().coordinator().sync(report_of).await {
             Ok(reply) => {
                 projector.confirm(&reply);
@@ -135,6 +143,13 @@ impl Reporter for Projector {
             counters.retain(|index| known.contains(&index));
         }
         counters.all()
+    }
+
+    fn halved(&self) -> Vec<HalvedCommit> {
+        let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
+        let mut halved: Vec<_> = buckets.flat_map(|bucket| bucket.halved()).collect();
+        halved.truncate(HALVED_MAX);
+        halved
     }
 
     /// Tells each source the epoch that is durable on all copies.

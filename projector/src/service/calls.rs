@@ -14,10 +14,10 @@ use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{BucketId, TransactionId, TransactionPlace, vbucket_of};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
-    CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, HandOverPiece,
-    HandOverRequest, KnownPlace, MOMENT_HOLD_MS, Places, ProjectorApi, PushReply, PushRequest,
-    ResultStream, TransactionCommit, TransactionFate, TransactionStatus, TransactionWrite,
-    TransactionWritten, Write, WriteKind, WriteReply, WriteRequest,
+    CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, FoundCommits,
+    HandOverPiece, HandOverRequest, KnownPlace, MOMENT_HOLD_MS, Places, ProjectorApi, PushReply,
+    PushRequest, ResultStream, TransactionCommit, TransactionFate, TransactionStatus,
+    TransactionWrite, TransactionWritten, Write, WriteKind, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -117,8 +117,8 @@ impl ProjectorApi for Projector {
         Ok(buckets.flat_map(list).collect())
     }
 
-    async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
-        self.find_commit(transaction)
+    async fn committed(&self, transaction: TransactionId) -> Result<FoundCommits> {
+        Ok(self.find_commit(transaction))
     }
 
     async fn commit(&self, request: TransactionCommit) -> Result<WriteReply> {

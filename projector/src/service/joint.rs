@@ -48,7 +48,7 @@ impl Projector {
         decision: Decision,
     ) -> Result<WriteReply> {
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
-        if decision == Decision::RollBack && bucket.transactions.abort(transaction)? {
+        if decision == Decision::RollBack && bucket.transactions.give_up(transaction) {
             self.transaction_counts.add_aborted();
         }
         let commits = matches!(decision, Decision::Commit { .. });

@@ -13,7 +13,7 @@ use proto::model::cut::WritePosition;
 use proto::model::ids::{Epoch, TransactionId, TransactionPlace, vbucket_of};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{
-    CheckedWrites, Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit,
+    CheckedWrites, Documents, DocumentsRequest, FoundCommits, OWNER_BYTES_MAX, TransactionCommit,
     TransactionWrite, TransactionWritten, WriteReply,
 };
 use proto::{Error, ErrorCode, Result};
@@ -182,20 +182,18 @@ impl Projector {
     }
 
     /// See [`proto::rpc::api::ProjectorApi::committed`].
-    pub(super) fn find_commit(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
+    pub(super) fn find_commit(&self, transaction: TransactionId) -> FoundCommits {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
-        let (mut found, mut closed) = (Vec::new(), Ok(()));
-        for bucket in buckets.filter(|bucket| bucket.is_led()) {
-            // One that is not served yet may lack commits that its log has.
-            match bucket.check_open() {
-                Ok(()) => found.extend(bucket.committed(transaction).map(|c| reply_of(&bucket, c))),
-                Err(error) => closed = Err(error),
+        let mut found = FoundCommits::default();
+        for bucket in buckets.filter(|bucket| bucket.is_led() && bucket.check_open().is_ok()) {
+            let committed = bucket.committed(transaction);
+            // Order matters: another copy may lead by now, and have commits that this one lacks.
+            if bucket.check_open().is_ok() {
+                found.looked_at.push(bucket.info.id);
+                found.commits.extend(committed.map(|committed| reply_of(&bucket, committed)));
             }
         }
-        match found.is_empty() {
-            true => closed.map(|()| found),
-            false => Ok(found),
-        }
+        found
     }
 
     /// The moment of an epoch, which may be known in a moment. A transaction that has it knows it.

@@ -97,3 +97,17 @@ fn positions_outside_the_history_are_refused() {
     }
     assert!(bucket.check_place(&Cut::zero(3)).is_err());
 }
+
+#[tokio::test]
+async fn a_change_behind_a_look_wakes_the_wait() {
+    let bucket = Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], 2_000);
+    let mut looks = 0;
+    let waits = bucket.until(|| {
+        looks += 1;
+        // As another thread does it between the look and the wait.
+        bucket.wake();
+        (looks == 2).then_some(())
+    });
+    let found = tokio::time::timeout(std::time::Duration::from_secs(10), waits).await;
+    assert_eq!(found.expect("it is woken"), Some(()));
+}

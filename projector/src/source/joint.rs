@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, TransactionId};
-use proto::model::joint::{JointCommit, JointMark, Prepared};
+use proto::model::joint::{HalvedCommit, JointCommit, JointMark, Prepared};
 use proto::rpc::api::{BucketReport, TransactionStatus};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 use super::bucket::{Bucket, SourceState};
+use crate::transactions::counts::TransactionFigures;
 
 /// A prepared transaction of this age is late: a caller that wants the ends of many buckets does not wait for it.
 const LATE_AFTER: Duration = Duration::from_secs(1);
@@ -140,12 +141,38 @@ impl Bucket {
         state.commits.joint().prepared().map(status).collect()
     }
 
+    /// Adds what is prepared and open here to the figures of open transactions. Only the leading copy counts.
+    pub fn joint_figures(&self, open: TransactionFigures, now: Instant) -> TransactionFigures {
+        if !self.is_led() {
+            return open;
+        }
+        let state = self.state();
+        let joint = state.commits.joint();
+        let prepared = joint.prepared().map(|prepared| prepared.transaction);
+        let prepared: Vec<_> = prepared.collect();
+        let joint_open = joint.open().filter(|joint| state.is_open(joint));
+        let joint_open: Vec<_> = joint_open.map(|joint| joint.committed.transaction).collect();
+        let known = prepared.iter().chain(&joint_open);
+        let since = known.filter_map(|id| state.joint.known_since.get(id)).min();
+        let age = since.map_or(0, |since| now.saturating_duration_since(*since).as_millis() as u64);
+        TransactionFigures {
+            prepared: prepared.len() as u64,
+            joint_open: joint_open.len() as u64,
+            joint_oldest_age_ms: age,
+            ..open
+        }
+    }
+
     /// Waits for no epoch of another bucket with a joint commit any more: that bucket has lost its part, or has an epoch with it already.
     pub fn leave_out(&self, transaction: TransactionId, other: BucketId, is_lost: bool) {
         let is_new = {
             let mut state = self.state();
-            state.commits.joint().find_open(transaction).is_some()
-                && state.joint.left_out.entry(transaction).or_default().insert(other)
+            let is_new = state.commits.joint().find_open(transaction).is_some()
+                && state.joint.left_out.entry(transaction).or_default().insert(other);
+            if is_new && is_lost {
+                state.joint.add_halved(transaction, other);
+            }
+            is_new
         };
         if is_new {
             self.wake();
@@ -154,6 +181,19 @@ impl Bucket {
             let bucket = &self.info.name;
             tracing::error!(%transaction, %bucket, lost_in = %other, "a commit is halved: another bucket has lost its part");
         }
+    }
+
+    /// The last commits of which another bucket has lost its part, as far as this process has found it out.
+    pub fn halved(&self) -> Vec<HalvedCommit> {
+        let (state, bucket) = (self.state(), self.info.id);
+        let halved = state.joint.halved.iter();
+        halved
+            .map(|(transaction, lost_in)| HalvedCommit {
+                transaction: *transaction,
+                bucket,
+                lost_in: *lost_in,
+            })
+            .collect()
     }
 
     /// Notes that all other buckets have an epoch with a joint commit that has changed nothing here.
@@ -174,17 +214,27 @@ impl Bucket {
     /// Waits a while if joint commits are open for longer than usual. Where many follow each other there may be no two cuts between them
     /// in all their buckets; a pause makes some.
     pub async fn joint_pause(&self) {
-        let mut changed = self.watch();
         let is_crowded = || {
             let (state, now) = (self.state(), Instant::now());
             let open = state.commits.joint().open();
             let mut open = open.filter(|joint| state.is_open(joint));
             open.any(|joint| state.joint.is_older(joint.committed.transaction, CROWDED_AFTER, now))
         };
-        let until = Instant::now() + PAUSE_MAX;
-        while is_crowded()
-            && matches!(tokio::time::timeout_at(until, changed.changed()).await, Ok(Ok(())))
-        {
+        let pause = self.until(|| (!is_crowded()).then_some(()));
+        let _late = tokio::time::timeout(PAUSE_MAX, pause).await;
+    }
+
+    /// Looks at the bucket until a look finds something, after each change. `None` if the bucket is gone, or another copy leads.
+    pub(super) async fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        // Order matters: a change that comes behind the look wakes the wait.
+        let mut changed = self.watch();
+        loop {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if self.is_removed() || self.has_ended() || changed.changed().await.is_err() {
+                return None;
+            }
         }
     }
 
@@ -210,20 +260,13 @@ impl Bucket {
         if !self.has_prepared() {
             return Ok(());
         }
-        // Order matters: an outcome that comes behind the look wakes the wait.
-        let mut changed = self.watch();
         let mut waits = self.prepared();
-        let decided = async {
-            while !waits.is_empty()
-                && !self.is_removed()
-                && !self.has_ended()
-                && changed.changed().await.is_ok()
-            {
-                let now = self.prepared();
-                waits.retain(|transaction| now.contains(transaction));
-            }
-        };
-        tokio::time::timeout(wait, decided).await.map_err(|_| {
+        let decided = self.until(|| {
+            let now = self.prepared();
+            waits.retain(|transaction| now.contains(transaction));
+            waits.is_empty().then_some(())
+        });
+        tokio::time::timeout(wait, decided).await.map(drop).map_err(|_| {
             let name = &self.info.name;
             Error::unavailable(format!(
                 "bucket {name}: a prepared transaction waits for its outcome"
@@ -243,21 +286,13 @@ impl Bucket {
             let mut ids = ids.clone();
             ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
         };
-        let mut changed = self.watch();
-        let Some(mut error) = held() else { return Ok(()) };
-        let until = Instant::now() + HELD_WAIT;
-        while !self.is_removed() && !self.has_ended() {
-            match tokio::time::timeout_at(until, changed.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Ok(()),
-                Err(_) => return Err(error),
-            }
-            match held() {
-                Some(now) => error = now,
-                None => return Ok(()),
-            }
-        }
-        Ok(())
+        let mut holder = None;
+        let unheld = self.until(|| {
+            holder = held();
+            holder.is_none().then_some(())
+        });
+        let is_late = tokio::time::timeout(HELD_WAIT, unheld).await.is_err();
+        holder.filter(|_| is_late).map_or(Ok(()), Err)
     }
 }
 

@@ -11,6 +11,9 @@ use tokio::time::Instant;
 /// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
 const BEFORE_MAX: usize = 4;
 
+/// Halved commits that are remembered, for people.
+const HALVED_MAX: usize = 16;
+
 /// The memory of a bucket about joint commits.
 #[derive(Default)]
 pub(super) struct JointState {
@@ -20,6 +23,8 @@ pub(super) struct JointState {
     pub(super) left_out: BTreeMap<TransactionId, BTreeSet<BucketId>>,
     /// Commits that have changed nothing here, and that epochs of all other buckets have.
     pub(super) done: BTreeSet<TransactionId>,
+    /// The last commits that were found to be halved, oldest first, with the bucket that has lost its part.
+    pub(super) halved: VecDeque<(TransactionId, BucketId)>,
     /// Since when this process knows of prepared transactions and open joint commits.
     pub(super) known_since: BTreeMap<TransactionId, Instant>,
 }
@@ -56,6 +61,14 @@ impl JointState {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Remembers a commit that another bucket has lost.
+    pub fn add_halved(&mut self, transaction: TransactionId, lost_in: BucketId) {
+        self.halved.push_back((transaction, lost_in));
+        if self.halved.len() > HALVED_MAX {
+            self.halved.pop_front();
         }
     }
 

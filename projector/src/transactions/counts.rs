@@ -24,6 +24,12 @@ pub struct TransactionFigures {
     pub oldest_age_ms: u64,
     /// Bytes of the changes of open transactions.
     pub bytes: u64,
+    /// Transactions that are prepared: their changes wait for the decision of another bucket, and hold their documents.
+    pub prepared: u64,
+    /// Commits over several buckets that no epoch has, counted in each bucket.
+    pub joint_open: u64,
+    /// Time since the oldest of both is known here, in milliseconds; 0 if there is none.
+    pub joint_oldest_age_ms: u64,
     /// Commits of changes.
     pub committed: u64,
     /// Commits that were refused because somebody else had changed a document.
@@ -83,6 +89,9 @@ impl TransactionFigures {
             open: sum.open + one.open,
             oldest_age_ms: sum.oldest_age_ms.max(one.oldest_age_ms),
             bytes: sum.bytes + one.bytes,
+            prepared: sum.prepared + one.prepared,
+            joint_open: sum.joint_open + one.joint_open,
+            joint_oldest_age_ms: sum.joint_oldest_age_ms.max(one.joint_oldest_age_ms),
             ..sum
         })
     }

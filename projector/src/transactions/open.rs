@@ -289,6 +289,23 @@ impl Transactions {
         Ok(true)
     }
 
+    /// Rolls a transaction back that is to be prepared here: false if it is not open. A prepare that is under way is refused when its turn
+    /// comes, unless it comes before the turn of the caller.
+    pub fn give_up(&self, id: TransactionId) -> bool {
+        let mut state = self.state();
+        let of = match state.open.get(&id) {
+            None => return false,
+            Some(open) if open.is_committing => {
+                state.refuse(id);
+                return false;
+            }
+            Some(open) => (id, open.number),
+        };
+        drop(state);
+        self.end(of);
+        true
+    }
+
     /// Keeps transactions open. Returns those that are not.
     pub fn keep_open(&self, ids: Vec<TransactionId>, now: Instant) -> Vec<TransactionId> {
         let mut state = self.state();
@@ -372,12 +389,7 @@ impl Transactions {
         if state.open.contains_key(&id) {
             return true;
         }
-        if !state.refused.contains(&id) {
-            state.refused.push_back(id);
-            if state.refused.len() > REFUSED_MAX {
-                state.refused.pop_front();
-            }
-        }
+        state.refuse(id);
         false
     }
 
@@ -439,6 +451,17 @@ impl Transactions {
 }
 
 impl State {
+    /// Remembers that a transaction will not be committed.
+    fn refuse(&mut self, id: TransactionId) {
+        if self.refused.contains(&id) {
+            return;
+        }
+        self.refused.push_back(id);
+        if self.refused.len() > REFUSED_MAX {
+            self.refused.pop_front();
+        }
+    }
+
     /// An open transaction whose caller knows of a place.
     fn find(
         &mut self,

@@ -17,6 +17,7 @@ use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::*;
 use proto::model::index::*;
+use proto::model::joint::HalvedCommit;
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::*;
@@ -57,6 +58,10 @@ pub struct Script {
     pub copies: Arc<Mutex<Option<Copies>>>,
     /// Projectors that do not reach each other, or the coordinator (node 0).
     pub cuts: Arc<Mutex<BTreeSet<(NodeId, NodeId)>>>,
+    /// Projectors that never answer what becomes of a transaction.
+    pub hung: Arc<Mutex<BTreeSet<NodeId>>>,
+    /// The halved commits of the last SYNC.
+    pub halved: Arc<Mutex<Vec<HalvedCommit>>>,
     /// The projector that has this clone.
     me: NodeId,
 }
@@ -171,6 +176,7 @@ impl CoordinatorApi for Script {
     async fn sync(&self, report: SyncReport) -> Result<SyncReply> {
         let told = report.buckets.into_iter().map(|report| (report.bucket, report));
         self.synced.lock().unwrap().extend(told);
+        *self.halved.lock().unwrap() = report.halved;
         Ok(SyncReply::default())
     }
     async fn heartbeat(&self, _: Heartbeat) -> Result<HeartbeatReply> {
@@ -284,6 +290,9 @@ impl ProjectorApi for Reached {
     }
     async fn fate(&self, bucket: BucketId, transaction: TransactionId) -> Result<TransactionFate> {
         self.script.check_reached(self.node)?;
+        if self.script.hung.lock().unwrap().contains(&self.node) {
+            std::future::pending::<()>().await;
+        }
         self.target()?.fate(bucket, transaction).await
     }
     async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer> {
@@ -379,11 +388,22 @@ impl World {
     pub async fn new(change: impl FnOnce(&mut Config)) -> Self {
         let (messages, _) = watch::channel(Vec::new());
         let (synced, proposed, projectors, lacks) = Default::default();
-        let (copies, cuts) = Default::default();
+        let (copies, cuts, hung, halved) = Default::default();
         let me = PROJECTOR;
         let retained = Arc::default();
-        let script =
-            Script { messages, synced, proposed, projectors, lacks, retained, copies, cuts, me };
+        let script = Script {
+            messages,
+            synced,
+            proposed,
+            projectors,
+            lacks,
+            retained,
+            copies,
+            cuts,
+            hung,
+            halved,
+            me,
+        };
         Self::of(script, PROJECTOR, change).await
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::*;
+use proto::model::joint::HalvedCommit;
 use proto::rpc::api::*;
 use proto::{ErrorCode, Result};
 use tokio::time::timeout;
@@ -15,34 +16,41 @@ use crate::common::*;
 use crate::transactions::{code, text};
 
 /// The second bucket. The first one, [`BUCKET`], has the lower number, and decides.
-const OTHER: BucketId = BucketId(9);
-const BOTH: [BucketId; 2] = [BUCKET, OTHER];
+pub const OTHER: BucketId = BucketId(9);
+pub const BOTH: [BucketId; 2] = [BUCKET, OTHER];
 
-async fn two_buckets() -> World {
+pub async fn two_buckets() -> World {
     let world = World::new(|_| {}).await;
     say_buckets(&world, 1, &[BUCKET, OTHER]);
     world
 }
 
 fn say_buckets(world: &World, cas: u64, buckets: &[BucketId]) {
+    let here: Vec<_> = buckets.iter().map(|bucket| (*bucket, PROJECTOR)).collect();
+    say_buckets_on(world, cas, &here);
+}
+
+/// Says a catalog of these buckets, each with its projector.
+pub fn say_buckets_on(world: &World, cas: u64, buckets: &[(BucketId, NodeId)]) {
     let mut catalog = catalog(cas, &[]);
-    let bucket = |id: &BucketId| {
-        let name = if *id == BUCKET { "b" } else { "other" };
-        (*id, Arc::new(BucketInfo::new(*id, name, VBUCKETS, SourceKind::Embedded, PROJECTOR)))
+    let bucket = |(id, projector): &(BucketId, NodeId)| {
+        let name = if *id == BUCKET { "b".to_owned() } else { format!("other {id}") };
+        (*id, Arc::new(BucketInfo::new(*id, name, VBUCKETS, SourceKind::Embedded, *projector)))
     };
     catalog.buckets = buckets.iter().map(bucket).collect();
-    catalog.nodes = [(PROJECTOR, Arc::new(projector_info(PROJECTOR)))].into();
+    let nodes = buckets.iter().map(|(_, node)| (*node, Arc::new(projector_info(*node))));
+    catalog.nodes = nodes.collect();
     world.script.say(proto::rpc::api::WatchMessage::Catalog(catalog.into()));
 }
 
 /// What a session knows of its transaction in one bucket.
-struct Part {
+pub struct Part {
     commit: TransactionCommit,
 }
 
 impl Part {
     /// A transaction that has written in a bucket.
-    async fn written(world: &World, n: u64, bucket: BucketId, writes: Vec<Write>) -> Self {
+    pub async fn written(world: &World, n: u64, bucket: BucketId, writes: Vec<Write>) -> Self {
         let (transaction, after) = (TransactionId(n), TransactionPlace(0));
         let owner = "somebody".to_owned();
         let request =
@@ -55,39 +63,50 @@ impl Part {
         Self { commit }
     }
 
-    async fn prepare(&self, world: &World) -> Result<u64> {
+    /// The same in other buckets.
+    pub fn over(mut self, participants: &[BucketId]) -> Self {
+        self.commit.participants = participants.to_vec();
+        self
+    }
+
+    pub async fn prepare(&self, world: &World) -> Result<u64> {
         world.projector().prepare(self.commit.transaction, self.commit.clone()).await
     }
 
-    async fn commit(&self, world: &World) -> Result<WriteReply> {
+    pub async fn commit(&self, world: &World) -> Result<WriteReply> {
         world.projector().commit(self.commit.clone()).await
     }
 }
 
 /// A transaction that has written a document in both buckets.
-async fn begun(world: &World, n: u64, id: &str, document: &str) -> (Part, Part) {
+pub async fn begun(world: &World, n: u64, id: &str, document: &str) -> (Part, Part) {
     let writes = || vec![upsert(id, document)];
     let one = Part::written(world, n, BUCKET, writes()).await;
     (one, Part::written(world, n, OTHER, writes()).await)
 }
 
-fn committed() -> Decision {
+pub fn committed() -> Decision {
     Decision::Commit { participants: BOTH.to_vec() }
 }
 
-async fn decide(world: &World, n: u64, decision: Decision) -> Result<WriteReply> {
+pub async fn decide(world: &World, n: u64, decision: Decision) -> Result<WriteReply> {
     world.projector().decide(OTHER, TransactionId(n), decision).await
 }
 
-async fn fate(world: &World, bucket: BucketId, n: u64) -> TransactionFate {
+pub async fn fate(world: &World, bucket: BucketId, n: u64) -> TransactionFate {
     world.projector().fate(bucket, TransactionId(n)).await.expect("a fate")
 }
 
-async fn document(world: &World, bucket: BucketId, id: &str) -> Option<bytes::Bytes> {
+pub async fn document(world: &World, bucket: BucketId, id: &str) -> Option<bytes::Bytes> {
     world.projector().get(bucket, vec![id.to_owned()]).await.expect("read").remove(0)
 }
 
-async fn write(world: &World, bucket: BucketId, id: &str, document: &str) -> Result<WriteReply> {
+pub async fn write(
+    world: &World,
+    bucket: BucketId,
+    id: &str,
+    document: &str,
+) -> Result<WriteReply> {
     let writes = vec![upsert(id, document)];
     world.projector().write(WriteRequest { bucket, writes }).await
 }
@@ -115,12 +134,12 @@ async fn ends(world: &World, n: u64) -> TransactionFate {
     timeout(Duration::from_secs(10), wait).await.expect("it ends by itself")
 }
 
-fn report(world: &World, bucket: BucketId) -> BucketReport {
+pub fn report(world: &World, bucket: BucketId) -> BucketReport {
     world.script.synced.lock().unwrap().get(&bucket).cloned().expect("it is reported")
 }
 
 /// Waits until SYNC names so many open joint commits of a bucket.
-async fn has_open(world: &World, bucket: BucketId, count: usize) -> BucketReport {
+pub async fn has_open(world: &World, bucket: BucketId, count: usize) -> BucketReport {
     let wait = async {
         loop {
             let synced = world.script.synced.lock().unwrap().get(&bucket).cloned();
@@ -262,6 +281,14 @@ async fn a_commit_whose_other_part_is_lost_waits_for_it_no_longer() {
         }
     };
     timeout(Duration::from_secs(10), wait).await.expect("it is halved");
+    let wait = async {
+        while world.script.halved.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), wait).await.expect("it is told");
+    let halved = HalvedCommit { transaction: TransactionId(1), bucket: BUCKET, lost_in: OTHER };
+    assert_eq!(*world.script.halved.lock().unwrap(), [halved]);
 }
 
 #[tokio::test]
@@ -300,4 +327,26 @@ async fn the_list_of_open_commits_is_full_only_of_those_that_no_epoch_has() {
     world.script.say(WatchMessage::Epochs(vec![mark(2, 1, &cut)]));
     has_open(&world, BUCKET, 0).await;
     commit(n + 1).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn a_rollback_during_a_prepare_takes_it_back() {
+    let world = two_buckets().await;
+    let (_, other) = begun(&world, 1, "a", "1").await;
+    let held = HeldSyncs::of(&world.store);
+    let prepare = other.prepare(&world);
+    let roll_back = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let told = decide(&world, 1, Decision::RollBack);
+        let release = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            drop(held);
+        };
+        tokio::join!(told, release).0
+    };
+    let (prepared, rolled_back) = tokio::join!(prepare, roll_back);
+    rolled_back.expect("the session is told that nothing is left");
+    assert_eq!(prepared, Ok(1), "it came first");
+    assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Unknown, "nobody had to ask for it");
+    write(&world, OTHER, "a", "2").await.expect("nobody holds it");
 }

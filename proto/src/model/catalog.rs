@@ -57,6 +57,13 @@ impl Catalog {
         self.dropped_buckets.contains(&(bucket, unique))
     }
 
+    /// True if the catalog is newer than a bucket and does not have it. Numbers of buckets only grow.
+    pub fn is_dropped(&self, bucket: BucketId) -> bool {
+        let dropped = self.dropped_buckets.iter().map(|(dropped, _)| *dropped);
+        let newest = self.buckets.keys().copied().chain(dropped).max();
+        !self.buckets.contains_key(&bucket) && newest.is_some_and(|newest| bucket <= newest)
+    }
+
     /// The index, if the catalog has it in this generation.
     pub fn local_index(&self, id: LocalIndexId) -> Option<&Arc<IndexInfo>> {
         self.indexes.get(&id.index).filter(|index| index.local_id() == id)
@@ -65,5 +72,24 @@ impl Catalog {
     /// Finds an index by name.
     pub fn index(&self, name: &str) -> Option<&Arc<IndexInfo>> {
         self.indexes.values().find(|index| index.spec.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::bucket::SourceKind;
+
+    #[test]
+    fn a_bucket_that_is_younger_than_the_catalog_was_not_dropped() {
+        let info = BucketInfo::new(BucketId(5), "b", 1, SourceKind::Embedded, NodeId(1));
+        let mut catalog =
+            Catalog { buckets: [(info.id, Arc::new(info))].into(), ..Catalog::default() };
+        let dropped = |catalog: &Catalog| {
+            (3..=8).filter(|id| catalog.is_dropped(BucketId(*id))).collect::<Vec<_>>()
+        };
+        assert_eq!(dropped(&catalog), [3, 4]);
+        catalog.dropped_buckets.push((BucketId(7), UniqueId::of([1, 2])));
+        assert_eq!(dropped(&catalog), [3, 4, 6, 7]);
     }
 }

@@ -10,15 +10,14 @@
 //! Commits over several buckets ([`super::joint`]) are remembered beside them, until an epoch has them.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 pub use super::committed::Committed;
 use super::ids::{Seqno, TransactionId, VbucketId};
 use super::joint::{JointCommit, JointCommits, Prepared};
+use crate::{Error, ErrorCode, Result};
 
 /// Commits that a bucket remembers. Those of less than a second, if writers commit as fast as they can.
 const COMMITS_MAX: usize = 1 << 10;
@@ -53,7 +52,7 @@ pub enum Fate {
 }
 
 /// The newest commits of a bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewestCommits {
     /// The number of commits so far.
     count: u64,
@@ -133,34 +132,41 @@ impl NewestCommits {
     }
 }
 
-const FIELDS: [&str; 5] = ["count", "forgotten_to", "newest", "positions", "joint"];
+/// What a build stored that had no joint commits.
+#[derive(Deserialize)]
+struct WithoutJoint {
+    count: u64,
+    forgotten_to: u64,
+    newest: VecDeque<(u64, Committed)>,
+    positions: usize,
+}
 
-impl<'de> Deserialize<'de> for NewestCommits {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_struct("NewestCommits", &FIELDS, Fields)
+impl NewestCommits {
+    /// Reads what this build or an earlier one has stored behind a record: nothing at all, everything but joint commits, or everything.
+    /// Other ends are damage: a prepared transaction that is not read would be lost.
+    pub fn from_stored(bytes: &[u8]) -> Result<Self> {
+        if bytes.is_empty() {
+            return Ok(Self::default());
+        }
+        let (earlier, rest) = taken::<WithoutJoint>(bytes)?;
+        let WithoutJoint { count, forgotten_to, newest, positions } = earlier;
+        let (joint, rest) = match rest.is_empty() {
+            true => (JointCommits::default(), rest),
+            false => taken(rest)?,
+        };
+        match rest.len() {
+            0 => Ok(Self { count, forgotten_to, newest, positions, joint }),
+            behind => Err(damaged(format!("{behind} bytes behind them"))),
+        }
     }
 }
 
-/// Reads the fields. Where earlier builds have stored them, they are the end of their body, and the last one is missing.
-struct Fields;
+fn taken<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
+    postcard::take_from_bytes(bytes).map_err(|error| damaged(error.to_string()))
+}
 
-impl<'de> Visitor<'de> for Fields {
-    type Value = NewestCommits;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("the newest commits")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<NewestCommits, A::Error> {
-        let missing = |n: usize| A::Error::invalid_length(n, &"the newest commits");
-        Ok(NewestCommits {
-            count: fields.next_element()?.ok_or_else(|| missing(0))?,
-            forgotten_to: fields.next_element()?.ok_or_else(|| missing(1))?,
-            newest: fields.next_element()?.ok_or_else(|| missing(2))?,
-            positions: fields.next_element()?.ok_or_else(|| missing(3))?,
-            joint: fields.next_element().ok().flatten().unwrap_or_default(),
-        })
-    }
+fn damaged(what: String) -> Error {
+    Error::new(ErrorCode::Corrupt, format!("the newest commits cannot be decoded: {what}"))
 }
 
 #[cfg(test)]
@@ -225,14 +231,25 @@ mod tests {
     }
 
     #[test]
-    fn commits_that_an_earlier_build_has_stored_are_read() {
+    fn commits_that_an_earlier_build_has_stored_are_read_and_any_other_end_is_damage() {
         let mut newest = after((1..=5).map(|n| commit(n, 2)));
+        [prepared(6), joint(7), prepared(8)].iter().for_each(|event| newest.add(event));
         let whole = postcard::to_stdvec(&newest).unwrap();
-        let earlier = &whole[..whole.len() - postcard::to_stdvec(&newest.joint).unwrap().len()];
-        assert_eq!(postcard::from_bytes::<NewestCommits>(earlier).unwrap(), newest);
-        newest.add(&prepared(6));
-        let whole = postcard::to_stdvec(&newest).unwrap();
-        assert_eq!(postcard::from_bytes::<NewestCommits>(&whole).unwrap(), newest);
+        assert_eq!(NewestCommits::from_stored(&whole), Ok(newest.clone()));
+        let joint_bytes = postcard::to_stdvec(&newest.joint).unwrap().len();
+        newest.joint = JointCommits::default();
+        for end in 0..whole.len() {
+            let read = NewestCommits::from_stored(&whole[..end]);
+            match end {
+                0 => assert_eq!(read, Ok(NewestCommits::default()), "before transactions"),
+                _ if end == whole.len() - joint_bytes => {
+                    assert_eq!(read, Ok(newest.clone()), "before joint commits");
+                }
+                _ => assert_eq!(read.unwrap_err().code, ErrorCode::Corrupt, "{end} bytes"),
+            }
+        }
+        let longer = [&whole[..], &[0]].concat();
+        assert_eq!(NewestCommits::from_stored(&longer).unwrap_err().code, ErrorCode::Corrupt);
     }
 
     #[test]

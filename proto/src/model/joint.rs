@@ -110,6 +110,17 @@ pub struct JointMark {
     pub at: Option<(VbucketId, Seqno)>,
 }
 
+/// A joint commit of which one bucket has its part and another one has lost it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HalvedCommit {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// The bucket that has its part.
+    pub bucket: BucketId,
+    /// The bucket that has lost it.
+    pub lost_in: BucketId,
+}
+
 /// The prepared transactions and the open joint commits of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JointCommits {

@@ -3,6 +3,7 @@
 //! The projector forgets a transaction for which nobody asks, because the process of its session may be gone. So a task asks for it
 //! as long as the session has it. A transaction that is dropped without a commit tells the projector, which need not wait for that time.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use proto::env::{Env, Task};
 use proto::lock::lock;
-use proto::model::bucket::BucketInfo;
+use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::model::node::Role;
 use proto::rpc::api::{
@@ -86,7 +87,8 @@ fn in_doubt(error: Error) -> Error {
     Error::new(ErrorCode::InDoubt, message).with_hint("look at the data before you write again")
 }
 
-/// What the commit of a transaction wrote in its buckets. An error if none is found and a projector does not answer.
+/// What the commit of a transaction wrote in its buckets. An error if none is found and a bucket was not looked at: nobody leads it, or its
+/// projector does not answer.
 pub(super) async fn find_commit(
     calls: &SourceCalls,
     transaction: TransactionId,
@@ -97,19 +99,32 @@ pub(super) async fn find_commit(
         let source = calls.directory.projector(node);
         async move { (node.id, timeout(LIST_WAIT, source.committed(transaction)).await) }
     });
-    let (mut silent, mut found) = (None, Vec::new());
+    let (mut silent, mut found, mut looked_at) = (None, Vec::new(), BTreeSet::new());
     for (node, answer) in join_all(asked).await {
         match answer {
-            Ok(Ok(replies)) => found.extend(replies),
+            Ok(Ok(told)) => {
+                found.extend(told.commits);
+                looked_at.extend(told.looked_at);
+            }
             Ok(Err(_)) | Err(_) => silent = Some(node),
         }
     }
-    match silent.filter(|_| found.is_empty()) {
-        None => Ok(found),
-        Some(node) => Err(Error::unavailable(format!(
-            "projector {node} does not answer, and may know transaction {transaction}"
-        ))),
+    if !found.is_empty() {
+        return Ok(found);
     }
+    let mut embedded =
+        catalog.buckets.values().filter(|bucket| bucket.source == SourceKind::Embedded);
+    let left = embedded.find(|bucket| !looked_at.contains(&bucket.id));
+    let reason = match (left, silent) {
+        (None, _) => return Ok(found),
+        (Some(_), Some(node)) => format!("projector {node} does not answer"),
+        (Some(bucket), None) => {
+            format!("no projector serves bucket {} at the moment", bucket.name)
+        }
+    };
+    let what = format!("it is not known yet what became of transaction {transaction}: {reason}");
+    Err(Error::unavailable(what)
+        .with_hint("try again; SHOW NODES and SHOW COPIES tell who is away"))
 }
 
 /// A transaction at the projector of its bucket.

@@ -8,15 +8,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
-use projector::{DiskStoreOptions, Recovered, RecoveredBucket, recover_source};
+use projector::{DiskStoreOptions, LostCommit, Recovered, RecoveredBucket, recover_source};
 use proto::env::Env;
 use proto::model::history::MissingEnd;
+use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode, Result};
 use serde_json::{Map, Value};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::client::{Target, connect, describe, say};
 use super::verify::nodes;
+
+/// The lost commits of a bucket that are printed.
+const COMMITS_SHOWN: usize = 50;
 
 /// `sextant source`
 #[derive(Debug, clap::Args)]
@@ -105,7 +109,7 @@ fn accept_loss(env: &Env, data: &Path, given_up: &[String]) -> Result<()> {
 
 fn text(dir: &Path, found: &[RecoveredBucket]) -> String {
     let mut text = format!("{}: {} buckets\n", dir.display(), found.len());
-    for RecoveredBucket { bucket, name, outcome } in found {
+    for RecoveredBucket { bucket, name, outcome, commits } in found {
         let bucket = format!("bucket {name:?} ({bucket})");
         text += &match outcome {
             Recovered::Whole(None) => format!("{bucket}: its files are whole\n"),
@@ -129,6 +133,40 @@ fn text(dir: &Path, found: &[RecoveredBucket]) -> String {
                 })
             }
         };
+        text += &lost_commits(found, commits);
+        if matches!(outcome, Recovered::Whole(Some(_))) {
+            text += "  commits over several buckets that it lacks are halved where another bucket has its part; nothing here names them\n";
+        }
+    }
+    let may_halve = |one: &RecoveredBucket| {
+        !one.commits.is_empty() || matches!(one.outcome, Recovered::Whole(Some(_)))
+    };
+    if found.iter().any(may_halve) {
+        text += "When the projectors run, SHOW ROLLBACKS names the halved commits that they find, with the bucket that has its part.\n";
+    }
+    text
+}
+
+/// The commits over several buckets whose part in a bucket is lost.
+fn lost_commits(found: &[RecoveredBucket], commits: &[LostCommit]) -> String {
+    let named = |bucket: &BucketId| match found.iter().find(|known| known.bucket == *bucket) {
+        Some(known) => format!("{:?} ({bucket})", known.name),
+        None => bucket.to_string(),
+    };
+    let mut text = String::new();
+    for LostCommit { transaction, participants, was_committed } in
+        commits.iter().take(COMMITS_SHOWN)
+    {
+        let buckets = participants.iter().map(named).collect::<Vec<_>>().join(", ");
+        let what = match was_committed {
+            true => "its commit is lost here, and halved where another bucket has its part",
+            false => "it was prepared; if its first bucket has committed it, its part here is lost",
+        };
+        text += &format!("  transaction {transaction} over buckets {buckets}: {what}\n");
+    }
+    let more = commits.len().saturating_sub(COMMITS_SHOWN);
+    if more > 0 {
+        text += &format!("  and {more} transactions more\n");
     }
     text
 }
@@ -198,4 +236,47 @@ async fn write_entries(client: &Client, index: &str, out: &mut impl Write) -> Re
         lines += 1;
     }
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::{Epoch, Seqno, TransactionId, VbucketId};
+
+    use super::*;
+
+    fn found(n: u64, name: &str, outcome: Recovered, commits: Vec<LostCommit>) -> RecoveredBucket {
+        RecoveredBucket { bucket: BucketId(n), name: name.into(), outcome, commits }
+    }
+
+    fn lost(n: u64, was_committed: bool) -> LostCommit {
+        let participants = vec![BucketId(1), BucketId(2), BucketId(7)];
+        LostCommit { transaction: TransactionId(n), participants, was_committed }
+    }
+
+    #[test]
+    fn commits_that_a_recovery_may_halve_are_printed_with_their_buckets() {
+        let damage = Error::new(ErrorCode::Corrupt, "offset 7: the group is damaged");
+        let end = MissingEnd { vbucket: VbucketId(0), has: Seqno(3), had: Seqno(5) };
+        let made = Recovered::MadeAgain { damage, lost: vec![end], old: "/old".into() };
+        let many = (0..COMMITS_SHOWN as u64 + 3).map(|n| lost(n, true)).collect();
+        let all = [
+            found(1, "one", made, vec![lost(50, true), lost(51, false)]),
+            found(2, "two", Recovered::Whole(Some(Epoch(9))), Vec::new()),
+            found(3, "three", Recovered::GivenUp("/given".into()), many),
+        ];
+        let text = text(Path::new("/data"), &all);
+        let buckets = "over buckets \"one\" (1), \"two\" (2), 7: ";
+        for expected in [
+            format!("  transaction 50 {buckets}its commit is lost here, and halved where another bucket has its part\n"),
+            format!("  transaction 51 {buckets}it was prepared; if its first bucket has committed it, its part here is lost\n"),
+            "that it lacks a part of epoch 9 is accepted\n  commits over several buckets that it lacks are halved".to_owned(),
+            "  and 3 transactions more\n".to_owned(),
+            "SHOW ROLLBACKS names the halved commits".to_owned(),
+        ] {
+            assert!(text.contains(&expected), "{expected:?} in {text}");
+        }
+        let whole = [found(2, "two", Recovered::Whole(None), Vec::new())];
+        let silent = super::text(Path::new("/data"), &whole);
+        assert!(!silent.contains("halved"), "{silent}");
+    }
 }

@@ -128,7 +128,7 @@ async fn transactions(backend: &dyn Backend) -> Result<Vec<Vec<Datum>>> {
 }
 
 /// The rows of a SHOW. Definitions are those of the catalog; counts and progress are NULL if the coordinator does not
-/// answer, except that slices without it would tell nothing.
+/// answer, except that slices and holds without it would tell nothing.
 pub(super) async fn rows(
     what: &Show,
     backend: &dyn Backend,
@@ -145,11 +145,14 @@ pub(super) async fn rows(
         Show::Transactions => return transactions(backend).await,
         Show::Transaction(id) => return transaction(backend, *id).await,
         Show::Buckets | Show::Copies => catalog_status(backend),
-        Show::Indexes | Show::Nodes | Show::Slices | Show::Moves | Show::Rollbacks => {
-            cluster_status(backend).await
-        }
+        Show::Indexes
+        | Show::Nodes
+        | Show::Slices
+        | Show::Moves
+        | Show::Rollbacks
+        | Show::Holds => cluster_status(backend).await,
     };
-    if matches!(what, Show::Slices) {
+    if matches!(what, Show::Slices | Show::Holds) {
         status.coordinator.check()?;
     }
     Ok(show::rows(what, &status))

@@ -369,6 +369,8 @@ pub enum Show {
     Moves,
     /// `SHOW ROLLBACKS`.
     Rollbacks,
+    /// `SHOW HOLDS`.
+    Holds,
     /// `SHOW TRANSACTIONS`.
     Transactions,
     /// `SHOW TRANSACTION n`.

@@ -133,3 +133,7 @@ fn is_refusal(error: &Error) -> bool {
     !matches!(error.code, ErrorCode::InDoubt | ErrorCode::Unknown)
         && (error.code.kind() == ErrorKind::Caller || error.code == ErrorCode::TooBusy)
 }
+
+#[cfg(test)]
+#[path = "commit_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::flow::AdmissionStatus;
 use proto::model::assignment::VbucketAssignment;
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceNo, TopologyNo,
+    BucketId, Epoch, Generation, IndexId, MoveId, NodeId, SliceNo, TopologyNo, TransactionId,
 };
 use proto::model::left_out::LeftOut;
 use proto::model::rollback::{DeadEpochs, Rollback};
@@ -30,8 +30,10 @@ pub struct ClusterStatus {
     pub slices: Vec<SliceStatus>,
     /// The moves under way by index, then the ended ones, oldest first.
     pub moves: Vec<MoveStatus>,
-    /// The last rollbacks of each bucket, oldest first.
+    /// The last rollbacks of each bucket, oldest first, and the commits over several buckets that were halved by a loss.
     pub rollbacks: Vec<RollbackStatus>,
+    /// The epochs that commits over several buckets hold for more than a second, the longest first.
+    pub holds: Vec<HoldStatus>,
     /// The answer of the coordinator, from which all reports of nodes come.
     pub coordinator: CoordinatorAnswer,
 }
@@ -133,6 +135,9 @@ pub struct BucketStatus {
     pub copies_in_sync: Option<u64>,
     /// Number of copies that it should have.
     pub copies_wanted: Option<u64>,
+    /// Milliseconds since its epochs are held by a commit over several buckets; 0 if they are not, or for less than a second. `None`
+    /// without an answer of the leader.
+    pub held_ms: Option<u64>,
     /// The owner of each vbucket, and the hand-overs.
     pub assignment: Arc<VbucketAssignment>,
     /// The rollback under way, as it is replicated.
@@ -254,12 +259,29 @@ pub struct MoveStatus {
     pub note: Option<String>,
 }
 
+/// The epochs of a bucket that end before a commit over several buckets, since another one of these buckets does not have it yet.
+#[derive(Clone, Debug, Serialize)]
+pub struct HoldStatus {
+    /// The name of the bucket whose epochs are held.
+    pub bucket: String,
+    /// Milliseconds since the leader knows of the commit.
+    pub held_ms: u64,
+    /// The transaction; the oldest one that waits for that other bucket.
+    pub transaction: TransactionId,
+    /// The name of the other bucket.
+    pub waits_for: String,
+    /// The projectors of the other bucket.
+    pub projectors: Vec<NodeId>,
+    /// What is known of the reason.
+    pub note: Option<String>,
+}
+
 /// A rollback of a bucket after its source lost a part of its history.
 #[derive(Clone, Debug, Serialize)]
 pub struct RollbackStatus {
     /// The bucket's name.
     pub bucket: String,
-    /// The stage, or `ended`.
+    /// The stage, or `ended`; or `halved` for a commit over several buckets of which this one has lost its part.
     pub stage: &'static str,
     /// The rollback point; `None` if there was none, or it is not known yet.
     pub back_to_epoch: Option<Epoch>,

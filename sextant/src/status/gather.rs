@@ -15,7 +15,7 @@ use super::cluster_status::{
     BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, NodeBucketStatus, NodeStatus,
     ProjectorShare,
 };
-use super::{copies, moves, rollbacks, slices};
+use super::{copies, holds, moves, rollbacks, slices};
 use crate::rows::words::index_state;
 use crate::sql::backend::Backend;
 
@@ -54,12 +54,13 @@ impl ClusterStatus {
         Self {
             cas: catalog.cas,
             nodes: nodes(catalog, reports),
-            buckets: catalog.buckets.values().map(|info| bucket(catalog, info)).collect(),
+            buckets: catalog.buckets.values().map(|info| bucket(catalog, reports, info)).collect(),
             copies: copies::copies(catalog),
             indexes: catalog.indexes.values().map(index).collect(),
             slices: slices::slices(catalog, reports),
             moves: moves::moves(catalog, reports),
             rollbacks: rollbacks::rollbacks(catalog, reports),
+            holds: holds::holds(catalog, reports),
             coordinator,
         }
     }
@@ -109,7 +110,11 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
     }
 }
 
-fn bucket(catalog: &Catalog, info: &BucketInfo) -> BucketStatus {
+fn bucket(
+    catalog: &Catalog,
+    reports: Option<&CoordinatorStatus>,
+    info: &BucketInfo,
+) -> BucketStatus {
     let assignment = &info.assignment;
     let copies = catalog.copies.get(&info.id);
     let (in_sync, wanted) = (copies.map(|c| c.in_sync.len() as u64), copies.map(|c| c.wanted));
@@ -125,6 +130,7 @@ fn bucket(catalog: &Catalog, info: &BucketInfo) -> BucketStatus {
         copies: in_sync.zip(wanted).map(|(in_sync, wanted)| format!("{in_sync} of {wanted}")),
         copies_in_sync: in_sync,
         copies_wanted: wanted.map(u64::from),
+        held_ms: holds::held_ms(reports, info.id),
         assignment: assignment.clone(),
         rollback: info.rollback.clone(),
         dead: info.dead.clone(),

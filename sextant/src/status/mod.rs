@@ -13,6 +13,7 @@
 mod cluster_status;
 mod copies;
 mod gather;
+mod holds;
 mod moves;
 mod process_status;
 pub(crate) mod render;
@@ -22,8 +23,8 @@ mod slices;
 mod tests;
 
 pub use cluster_status::{
-    BucketStatus, ClusterStatus, CoordinatorAnswer, CopyStatus, IndexStatus, MoveStatus,
-    NodeBucketStatus, NodeStatus, ProjectorShare, RollbackStatus, SliceStatus,
+    BucketStatus, ClusterStatus, CoordinatorAnswer, CopyStatus, HoldStatus, IndexStatus,
+    MoveStatus, NodeBucketStatus, NodeStatus, ProjectorShare, RollbackStatus, SliceStatus,
 };
 pub use gather::{catalog_status, cluster_status};
 pub use process_status::{ProcessStatus, Status, WorkStatus};

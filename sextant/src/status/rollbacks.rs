@@ -7,13 +7,15 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::index::IndexState;
+use proto::model::joint::HalvedCommit;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{CoordinatorStatus, NodeStatus};
 
 use super::cluster_status::RollbackStatus;
 
 /// The last rollbacks of each bucket, oldest first. The last one of a bucket also lists the copies that could not be
-/// rolled back and are not restored yet; without the coordinator's status that is unknown.
+/// rolled back and are not restored yet; without the coordinator's status that is unknown. Behind them are the commits over several
+/// buckets of which the bucket has lost its part.
 pub(super) fn rollbacks(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -24,9 +26,30 @@ pub(super) fn rollbacks(
             last.rebuilding =
                 reports.and_then(|reports| rebuilding(catalog, bucket.id, &reports.nodes));
         }
+        let halved = reports.into_iter().flat_map(|reports| &reports.halved);
+        let of_bucket = halved.filter(|halved| halved.lost_in == bucket.id);
+        rollbacks.extend(of_bucket.map(|halved| halved_commit(catalog, bucket, halved)));
         rollbacks
     };
     catalog.buckets.values().flat_map(with_rebuilding).collect()
+}
+
+/// A commit of which a bucket has lost its part.
+fn halved_commit(catalog: &Catalog, bucket: &BucketInfo, halved: &HalvedCommit) -> RollbackStatus {
+    let HalvedCommit { transaction, bucket: other, .. } = halved;
+    let known = catalog.buckets.get(other);
+    let other = known.map_or_else(|| other.to_string(), |other| other.name.clone());
+    RollbackStatus {
+        bucket: bucket.name.clone(),
+        stage: "halved",
+        back_to_epoch: None,
+        dead_to_epoch: None,
+        resumed_epoch: None,
+        rebuilding: None,
+        note: Some(format!(
+            "transaction {transaction} is committed in bucket {other}, and its part is lost here"
+        )),
+    }
 }
 
 /// Describes the copies of a bucket's slices that are being restored: from another node, or from the source.

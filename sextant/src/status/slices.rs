@@ -32,7 +32,7 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
     slices
 }
 
-fn report(reports: Option<&CoordinatorStatus>, node: NodeId) -> Option<&NodeStatus> {
+pub(super) fn report(reports: Option<&CoordinatorStatus>, node: NodeId) -> Option<&NodeStatus> {
     reports?.nodes.iter().find(|report| report.node == node)
 }
 
@@ -41,7 +41,7 @@ fn progress(report: &NodeStatus, slice: SliceId) -> Option<&SliceProgress> {
 }
 
 /// Says that a node is silent: its last report tells nothing about now.
-fn silence(report: &NodeStatus) -> Option<String> {
+pub(super) fn silence(report: &NodeStatus) -> Option<String> {
     let (node, silent_ms) = (report.node, report.silent_ms);
     let text = || format!("node {node} has been silent for {} s", silent_ms / 1_000);
     (silent_ms >= SILENT_MS_MAX).then(text)

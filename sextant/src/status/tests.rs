@@ -11,13 +11,15 @@ use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceId, SliceNo,
+    TransactionId,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::joint::HalvedCommit;
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{EndedMove, MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::rollback::DeadEpochs;
-use proto::rpc::api::{BucketProgress, CoordinatorStatus, NodeStatus, SliceProgress};
+use proto::rpc::api::{BucketProgress, CoordinatorStatus, EpochHold, NodeStatus, SliceProgress};
 use serde_json::{Map, Value as Json};
 
 use super::render::{grpc, metrics, show};
@@ -29,12 +31,12 @@ use crate::sql::plan::ColumnInfo;
 
 /// The tables of SHOW, their lists in JSON, and the fields that only JSON has, because they are numbers of things that
 /// have names, or lists.
-const TABLES: [(Show, &str, &[&str]); 7] = [
+const TABLES: [(Show, &str, &[&str]); 8] = [
     (Show::Nodes, "nodes", &["buckets", "scans"]),
     (
         Show::Buckets,
         "buckets",
-        &["assignment", "copies_in_sync", "copies_wanted", "dead", "id", "rollback"],
+        &["assignment", "copies_in_sync", "copies_wanted", "dead", "held_ms", "id", "rollback"],
     ),
     (Show::Copies, "copies", &[]),
     (
@@ -45,6 +47,7 @@ const TABLES: [(Show, &str, &[&str]); 7] = [
     (Show::Slices, "slices", &[]),
     (Show::Moves, "moves", &[]),
     (Show::Rollbacks, "rollbacks", &[]),
+    (Show::Holds, "holds", &[]),
 ];
 
 fn catalog() -> Catalog {
@@ -65,6 +68,7 @@ fn catalog() -> Catalog {
     let mut people = BucketInfo::new(BucketId(1), "people", 4, SourceKind::Embedded, NodeId(101));
     people.dead = Arc::new(vec![DeadEpochs { point: None, to: Epoch(9) }]);
     let pushed = BucketInfo::new(BucketId(2), "readings", 2, SourceKind::Push, NodeId(101));
+    let orders = BucketInfo::new(BucketId(4), "orders", 4, SourceKind::Embedded, NodeId(102));
     let mut copies = Copies::single(NodeId(101));
     (copies.wanted, copies.term, copies.move_to) = (2, 3, Some(NodeId(103)));
     (copies.in_sync, copies.joining) = (vec![NodeId(101), NodeId(102)], vec![NodeId(103)]);
@@ -94,7 +98,7 @@ fn catalog() -> Catalog {
         newest_index: IndexId(3),
         bucket_ids: Default::default(),
         dropped_buckets: Vec::new(),
-        buckets: [people, pushed].map(|bucket| (bucket.id, Arc::new(bucket))).into(),
+        buckets: [people, pushed, orders].map(|bucket| (bucket.id, Arc::new(bucket))).into(),
         indexes: [(index.id, Arc::new(index))].into(),
         nodes: nodes.into(),
         draining: [NodeId(201)].into(),
@@ -162,11 +166,22 @@ fn reports() -> CoordinatorStatus {
         catalog_cas: 77,
         active: true,
         differences: Vec::new(),
-        nodes: vec![report(1, 100), report(101, 900), indexer, target],
+        nodes: vec![report(1, 100), report(101, 900), report(102, 7_000), indexer, target],
         left_out: vec![(
             LocalIndexId { index: IndexId(3), generation: Generation(0) },
             LeftOut { too_costly: 2, key_too_long: 3, ..LeftOut::default() },
         )],
+        halved: vec![HalvedCommit {
+            transaction: TransactionId(54),
+            bucket: BucketId(1),
+            lost_in: BucketId(4),
+        }],
+        holds: vec![EpochHold {
+            bucket: BucketId(1),
+            transaction: TransactionId(55),
+            waits_for: BucketId(4),
+            held_ms: 2_500,
+        }],
     }
 }
 
@@ -259,7 +274,7 @@ fn figures(status: &Status) -> BTreeMap<String, Json> {
     let text = metrics::text(status, None).expect("text");
     let figure = |line: &str| {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
-        (name.to_owned(), Json::from(value.parse::<u64>().expect("a number")))
+        (name.to_owned(), serde_json::from_str::<Json>(value).expect("a number"))
     };
     text.lines().filter(|line| !line.starts_with('#')).map(figure).collect()
 }
@@ -297,6 +312,9 @@ fn metrics_have_the_values_of_json() {
         for field in ["copies_in_sync", "copies_wanted"] {
             check(format!("sextant_bucket_{field}{{bucket={}}}", bucket["name"]), &bucket[field]);
         }
+        let held_s = bucket["held_ms"].as_f64().map(|held_ms| held_ms / 1000.0);
+        let name = format!("sextant_bucket_epochs_held_seconds{{bucket={}}}", bucket["name"]);
+        check(name, &Json::from(held_s));
     }
     for index in rows(&json, "indexes") {
         check(format!("sextant_index_entries{{index={}}}", index["name"]), &index["entries"]);
@@ -381,6 +399,9 @@ fn the_port_of_a_projector_shows_its_transactions() {
         open: 2,
         oldest_age_ms: 1500,
         bytes: 300,
+        prepared: 8,
+        joint_open: 9,
+        joint_oldest_age_ms: 2_500,
         committed: 4,
         conflicts: 5,
         aborted: 6,
@@ -393,6 +414,9 @@ fn the_port_of_a_projector_shows_its_transactions() {
         "sextant_transactions_open{node=\"101\"} 2",
         "sextant_transactions_oldest_age_seconds{node=\"101\"} 1.5",
         "sextant_transactions_changes_bytes{node=\"101\"} 300",
+        "sextant_transactions_prepared{node=\"101\"} 8",
+        "sextant_joint_commits_open{node=\"101\"} 9",
+        "sextant_joint_commits_oldest_age_seconds{node=\"101\"} 2.5",
         "sextant_transactions_committed_total{node=\"101\"} 4",
         "sextant_transactions_conflicts_total{node=\"101\"} 5",
         "sextant_transactions_rolled_back_total{node=\"101\",reason=\"abort\"} 6",

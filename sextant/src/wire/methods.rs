@@ -22,10 +22,11 @@ pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Decision,
-    Documents, DocumentsRequest, FixedMoment, HandOverPiece, HandOverRequest, Heartbeat,
-    HeartbeatReply, IndexerApi, KnownPlace, Places, ProjectorApi, PushReply, PushRequest,
-    ResultStream, SyncReply, SyncReport, TransactionCommit, TransactionFate, TransactionStatus,
-    TransactionWrite, TransactionWritten, WatchMessage, Watched, WriteReply, WriteRequest,
+    Documents, DocumentsRequest, FixedMoment, FoundCommits, HandOverPiece, HandOverRequest,
+    Heartbeat, HeartbeatReply, IndexerApi, KnownPlace, Places, ProjectorApi, PushReply,
+    PushRequest, ResultStream, SyncReply, SyncReport, TransactionCommit, TransactionFate,
+    TransactionStatus, TransactionWrite, TransactionWritten, WatchMessage, Watched, WriteReply,
+    WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -94,7 +95,7 @@ macro_rules! projector_methods {
                     bucket: BucketId, transaction: TransactionId, decision: Decision
                 ) -> WriteReply;
                 35 fate(bucket: BucketId, transaction: TransactionId) -> TransactionFate;
-                26 committed(transaction: TransactionId) -> Vec<WriteReply>;
+                26 committed(transaction: TransactionId) -> FoundCommits;
                 32 places(known: Vec<KnownPlace>) -> Places;
             }
             streams {

@@ -208,6 +208,11 @@ impl Processes {
         &self.listen[&id]
     }
 
+    /// Calls of the members, as their processes make them.
+    pub fn directory(&self) -> &PeerDirectory {
+        &self.directory
+    }
+
     /// The SQL address.
     pub fn sql_address(&self) -> SocketAddr {
         self.sql

@@ -216,3 +216,38 @@ async fn a_copy_whose_directory_is_gone_is_made_again() {
         cluster.run(other);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_became_of_a_transaction_is_unknown_while_nobody_leads_and_never_denied() {
+    let (mut cluster, client) = cluster(&[1], 2).await;
+    let (leader, _) = in_sync(&client).await;
+    sql::run(&client, "BEGIN; INSERT INTO b VALUES ('t', '{\"n\":1}'); COMMIT").await;
+    let number = sql::value(&client, "SHOW transaction_id").await;
+    let look_up =
+        async |number: &str| sql::simple(&client, &format!("SHOW TRANSACTION {number}")).await;
+    assert_eq!(look_up(&number).await.expect("known").len(), 1);
+    cluster.kill(leader);
+    cluster.run(leader);
+    let deadline = Instant::now() + PATIENCE;
+    let mut unknown = 0;
+    loop {
+        match look_up(&number).await {
+            Ok(rows) => {
+                assert_eq!(rows.len(), 1, "it was committed, and no answer may say otherwise");
+                break;
+            }
+            Err(error) => {
+                assert_eq!(sql::state_of(&error), "57P03", "{error:?}");
+                unknown += 1;
+            }
+        }
+        assert!(Instant::now() < deadline, "nobody leads");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(unknown > 0, "a leader was there at once");
+    // A projector that leads nothing is not asked for.
+    let (leader, follower) = in_sync(&client).await;
+    cluster.kill(follower);
+    until(&client, "it leads", is_led_by(leader)).await;
+    assert_eq!(look_up("99").await.expect("an answer").len(), 0, "there is no such transaction");
+}

@@ -7,6 +7,7 @@ mod chaos;
 mod copies;
 mod golden_directory;
 mod hand_over;
+mod held_epochs;
 mod identity;
 mod kill;
 mod moves;

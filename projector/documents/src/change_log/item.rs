@@ -11,7 +11,7 @@ use super::format::{ItemHeader, ItemKind, PURGE_POINT_BYTES, RunHead, u64_at};
 use super::state::Change;
 use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
-use proto::model::commits::TransactionEvent;
+use proto::model::commits::{NewestCommits, TransactionEvent};
 
 /// The place of a mutation in a change log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -236,6 +236,13 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// The step of a transaction over several buckets that the item tells of, if it is whole.
+    pub(super) fn transaction(&self) -> Option<TransactionEvent> {
+        (self.header.kind == ItemKind::Transaction)
+            .then(|| postcard::from_bytes(self.body).ok())
+            .flatten()
+    }
+
     /// The event that the item tells of.
     pub(super) fn event(&self) -> Result<LogEvent<'a>> {
         let vbucket = self.header.vbucket;
@@ -248,9 +255,8 @@ impl<'a> Item<'a> {
                 let damaged = |error| corrupt(&format!("the record of the bucket: {error}"));
                 let (mut record, rest): (BucketRecord, _) =
                     postcard::take_from_bytes(self.body).map_err(damaged)?;
-                if !rest.is_empty() {
-                    record.commits = postcard::from_bytes(rest).map_err(damaged)?;
-                }
+                record.commits = NewestCommits::from_stored(rest)
+                    .map_err(|error| corrupt(&format!("the record of the bucket: {error}")))?;
                 LogEvent::Record(record)
             }
             ItemKind::Committed => {

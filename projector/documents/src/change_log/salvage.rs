@@ -14,6 +14,7 @@ use storage::log::{
 };
 
 use super::item::{LogEvent, items};
+use super::joint_seen::{JointSeen, SeenCommits};
 use super::open::{EventPlace, EventReplay};
 use super::state::{Change, LogState};
 
@@ -24,6 +25,8 @@ pub struct Salvaged {
     pub state: LogState,
     /// The last seqno of each vbucket that any readable part of the log has, also behind the damage.
     pub seen: Vec<Seqno>,
+    /// The newest commits over several buckets that any readable part has, from the checkpoint on.
+    pub joint: Vec<JointSeen>,
     /// The damage at its end; `None` if the log is whole from the checkpoint on.
     pub damage: Option<Error>,
 }
@@ -36,7 +39,8 @@ pub fn salvage(
     replay: EventReplay<'_>,
 ) -> Result<Salvaged> {
     let seen = checkpoint.vbuckets.iter().map(|state| state.extent.end).collect();
-    let mut reading = Reading { fs, state: checkpoint.clone(), seen, before: None, replay };
+    let (state, joint) = (checkpoint.clone(), SeenCommits::default());
+    let mut reading = Reading { fs, state, seen, joint, before: None, replay };
     let bases = segment_bases(fs, dir)?;
     let first = bases.partition_point(|base| *base <= checkpoint.from).saturating_sub(1);
     let mut damage = None;
@@ -52,8 +56,8 @@ pub fn salvage(
             };
         }
     }
-    let Reading { state, seen, .. } = reading;
-    Ok(Salvaged { state, seen, damage })
+    let Reading { state, seen, joint, .. } = reading;
+    Ok(Salvaged { state, seen, joint: joint.into_inner(), damage })
 }
 
 /// A log that is being read.
@@ -62,6 +66,7 @@ struct Reading<'a> {
     /// The positions behind the last whole group.
     state: LogState,
     seen: Vec<Seqno>,
+    joint: SeenCommits,
     before: Option<SegmentInfo>,
     replay: EventReplay<'a>,
 }
@@ -95,12 +100,15 @@ impl Reading<'_> {
         failed.map_or(Ok(()), |error| Err(named(error)))
     }
 
-    /// Notes the seqnos that a segment has, wherever it is whole.
+    /// Notes the seqnos and the commits that a segment has, wherever it is whole.
     fn look(&mut self, path: &Path) -> Result<()> {
         let log_id = segment_log_id(self.fs, path)?;
-        let seen = &mut self.seen;
+        let (seen, joint) = (&mut self.seen, &mut self.joint);
         scan(self.fs, path, &mut |record, payload| {
             for item in items(log_id, record.lsn + RECORD_OVERHEAD_BYTES, payload).flatten() {
+                if let Some(event) = item.transaction() {
+                    joint.note(&event, item.lsn);
+                }
                 let Ok(Some((_, run))) = item.run() else { continue };
                 if let Some(seen) = seen.get_mut(usize::from(run.vbucket.0)) {
                     *seen = (*seen).max(run.last);

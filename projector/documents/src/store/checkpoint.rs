@@ -3,13 +3,12 @@
 //! The newest commits of the record come last. Earlier builds wrote a checkpoint without them, which is read as one
 //! that has none: its body, whose checksum is right, ends before them.
 
-use std::fmt;
-
-use serde::de::{Error as _, SeqAccess, Visitor};
+use proto::model::commits::NewestCommits;
+use proto::{Error, ErrorCode, Result};
 use serde::ser::SerializeStruct as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
-use super::paired_file::FileKind;
+use super::paired_file::{Contents, FileKind};
 use crate::change_log::LogState;
 use crate::record::BucketRecord;
 use crate::table::TableManifest;
@@ -31,7 +30,7 @@ pub struct Checkpoint {
 const FIELDS: [&str; 4] = ["log", "record", "table", "commits"];
 
 impl Serialize for Checkpoint {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Checkpoint", FIELDS.len())?;
         out.serialize_field(FIELDS[0], &self.log)?;
         out.serialize_field(FIELDS[1], &self.record)?;
@@ -41,29 +40,14 @@ impl Serialize for Checkpoint {
     }
 }
 
-impl<'de> Deserialize<'de> for Checkpoint {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_struct("Checkpoint", &FIELDS, Fields)
-    }
-}
-
-struct Fields;
-
-impl<'de> Visitor<'de> for Fields {
-    type Value = Checkpoint;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a checkpoint")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<Checkpoint, A::Error> {
-        let missing = |n: usize| A::Error::invalid_length(n, &"a checkpoint");
-        let log = fields.next_element()?.ok_or_else(|| missing(0))?;
-        let mut record: BucketRecord = fields.next_element()?.ok_or_else(|| missing(1))?;
-        let table = fields.next_element()?.ok_or_else(|| missing(2))?;
-        // The end of the body, in a checkpoint of an earlier build.
-        record.commits = fields.next_element().ok().flatten().unwrap_or_default();
-        Ok(Checkpoint { log, record, table })
+impl Contents for Checkpoint {
+    fn decode(body: &[u8]) -> Result<Self> {
+        let ((log, mut record, table), rest): ((LogState, BucketRecord, TableManifest), _) =
+            postcard::take_from_bytes(body).map_err(|error| {
+                Error::new(ErrorCode::Corrupt, format!("the body cannot be decoded: {error}"))
+            })?;
+        record.commits = NewestCommits::from_stored(rest)?;
+        Ok(Self { log, record, table })
     }
 }
 
@@ -93,12 +77,18 @@ mod tests {
         let (log, table) = (LogState::new(1), TableManifest::new(1));
         let checkpoint = Checkpoint { log, record, table };
         let bytes = postcard::to_stdvec(&checkpoint).expect("encodes");
-        let read: Checkpoint = postcard::from_bytes(&bytes).expect("decodes");
+        let read = Checkpoint::decode(&bytes).expect("decodes");
         assert_eq!(read.record, checkpoint.record);
         let commits = postcard::to_stdvec(&checkpoint.record.commits).expect("encodes");
         let earlier = &bytes[..bytes.len() - commits.len()];
-        let read: Checkpoint = postcard::from_bytes(earlier).expect("decodes");
+        let read = Checkpoint::decode(earlier).expect("decodes");
         assert_eq!(read.record.commits, Default::default());
         assert_eq!(read.record.info, checkpoint.record.info);
+        for end in earlier.len() + 1..bytes.len() {
+            // What a build stored that had no joint commits ends one place before.
+            let is_earlier = end == bytes.len() - 2;
+            let read = Checkpoint::decode(&bytes[..end]);
+            assert_eq!(read.is_ok(), is_earlier, "{end} of {} bytes", bytes.len());
+        }
     }
 }

@@ -28,6 +28,7 @@ mod checkpoint;
 mod damaged;
 mod describe;
 mod disk_store;
+mod lost_commits;
 mod maintain;
 mod one_step;
 mod options;
@@ -40,6 +41,7 @@ mod walk;
 
 pub use describe::{PairedContents, describe};
 pub use disk_store::DiskStore;
+pub use lost_commits::LostCommit;
 pub use options::DiskStoreOptions;
 pub use recover::{Recovered, RecoveredBucket, recover};
 pub use verify::{is_data_dir, verify};

@@ -18,6 +18,23 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// What a paired file has in its body.
+pub trait Contents: Sized {
+    /// Reads a whole body.
+    fn decode(body: &[u8]) -> Result<Self>;
+}
+
+impl<T: DeserializeOwned> Contents for T {
+    fn decode(body: &[u8]) -> Result<Self> {
+        let corrupt = |what: String| Error::new(ErrorCode::Corrupt, what);
+        match postcard::take_from_bytes(body) {
+            Ok((contents, [])) => Ok(contents),
+            Ok((_, rest)) => Err(corrupt(format!("{} bytes behind the body", rest.len()))),
+            Err(error) => Err(corrupt(format!("the body cannot be decoded: {error}"))),
+        }
+    }
+}
+
 const MAGIC: &[u8; 4] = b"SXDM";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 32;
@@ -57,7 +74,7 @@ pub struct PairedFile {
 impl PairedFile {
     /// Opens the file in a directory; returns its contents, or `None` if neither copy exists. `Corrupt` if no copy can be
     /// read, `Version` if another build has written it.
-    pub fn open<T: DeserializeOwned>(
+    pub fn open<T: Contents>(
         fs: &dyn FileSystem,
         dir: &Path,
         (name, kind): (&'static str, FileKind),
@@ -85,7 +102,7 @@ impl PairedFile {
         else {
             return Err(Error::internal("a copy that was read is gone"));
         };
-        let contents = decode(&bytes[HEADER_BYTES..])
+        let contents = T::decode(&bytes[HEADER_BYTES..])
             .map_err(|error| blame(error, &copies(dir, name)[newest]))?;
         file.number = number;
         if missing || differ {
@@ -133,20 +150,16 @@ pub fn kind_of(fs: &dyn FileSystem, path: &Path) -> Result<FileKind> {
 }
 
 /// Reads one copy.
-pub fn read_copy<T: DeserializeOwned>(
-    fs: &dyn FileSystem,
-    path: &Path,
-    kind: FileKind,
-) -> Result<T> {
+pub fn read_copy<T: Contents>(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<T> {
     let (_, bytes) = read(fs, path, kind)?.ok_or_else(|| {
         Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display()))
     })?;
-    decode(&bytes[HEADER_BYTES..]).map_err(|error| blame(error, path))
+    T::decode(&bytes[HEADER_BYTES..]).map_err(|error| blame(error, path))
 }
 
 /// Reads the contents without writing anything, for checks of a directory: the contents of the newer copy, and the path and an
 /// error of each copy that is damaged or missing.
-pub fn inspect<T: DeserializeOwned>(
+pub fn inspect<T: Contents>(
     fs: &dyn FileSystem,
     dir: &Path,
     (name, kind): (&'static str, FileKind),
@@ -154,7 +167,7 @@ pub fn inspect<T: DeserializeOwned>(
     let (mut newest, mut errors) = (None, Vec::new());
     for path in copies(dir, name) {
         match read(fs, &path, kind) {
-            Ok(Some((number, bytes))) => match decode(&bytes[HEADER_BYTES..]) {
+            Ok(Some((number, bytes))) => match T::decode(&bytes[HEADER_BYTES..]) {
                 Ok(contents) if newest.as_ref().is_none_or(|(other, _)| *other < number) => {
                     newest = Some((number, contents));
                 }
@@ -227,15 +240,6 @@ fn check(bytes: &[u8], kind: FileKind) -> Result<u64> {
         return Err(corrupt("the file is of another kind"));
     }
     Ok(long(12))
-}
-
-fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    let corrupt = |what: String| Error::new(ErrorCode::Corrupt, what);
-    match postcard::take_from_bytes(body) {
-        Ok((contents, [])) => Ok(contents),
-        Ok((_, rest)) => Err(corrupt(format!("{} bytes behind the body", rest.len()))),
-        Err(error) => Err(corrupt(format!("the body cannot be decoded: {error}"))),
-    }
 }
 
 fn blame(error: Error, path: &Path) -> Error {

@@ -32,6 +32,7 @@ use storage::verify::Remark;
 use super::bucket_store::BucketStore;
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use super::disk_store::{VERSIONS, check_log_id, entry_of};
+use super::lost_commits::{LostCommit, all_commits, lost_commits};
 use super::options::DiskStoreOptions;
 use super::paired_file::{PairedFile, inspect};
 use super::replay::Replay;
@@ -73,6 +74,9 @@ pub struct RecoveredBucket {
     pub name: String,
     /// The outcome.
     pub outcome: Recovered,
+    /// The commits over several buckets whose part here is lost, as far as the files tell. Those of a whole directory that is an older
+    /// copy are not known here.
+    pub commits: Vec<LostCommit>,
 }
 
 /// Makes a projector's directory one that opens, from what is left, and accepts the losses that were told. `given_up` are names or
@@ -92,8 +96,10 @@ pub fn recover(
         let old = directory_path(dir, entry.directory);
         let name = recovery.name_of(&old);
         let is_given_up = given_up.iter().any(|given| *given == name || *given == id.to_string());
+        let mut commits = Vec::new();
         let outcome = match recovery.open_whole(id, &entry) {
             _ if is_given_up => {
+                commits = all_commits(&*env.fs, &old);
                 contents.buckets.remove(&id);
                 contents.give_up_by_operator(id, entry.directory);
                 // The present catalog counts as new, so that it makes the bucket.
@@ -107,7 +113,8 @@ pub fn recover(
                 contents.making.insert(number);
                 file.write(&*env.fs, &contents)?;
                 match recovery.make_again(id, &entry, number) {
-                    Ok((made, lost)) => {
+                    Ok((made, lost, lost_commits)) => {
+                        commits = lost_commits;
                         contents.buckets.insert(id, made);
                         contents.give_up_by_operator(id, entry.directory);
                         Recovered::MadeAgain { damage, lost, old }
@@ -116,7 +123,7 @@ pub fn recover(
                 }
             }
         };
-        found.push(RecoveredBucket { bucket: id, name, outcome });
+        found.push(RecoveredBucket { bucket: id, name, outcome, commits });
     }
     let made = contents.buckets.values().map(|entry| entry.directory);
     let made: Vec<u64> = made.filter(|number| contents.making.contains(number)).collect();
@@ -150,6 +157,8 @@ struct Left {
     ends: Vec<Seqno>,
     /// The last seqno of each vbucket that was ever seen.
     seen: Vec<Seqno>,
+    /// The commits over several buckets that are lost.
+    commits: Vec<LostCommit>,
 }
 
 impl Recovery<'_> {
@@ -188,9 +197,9 @@ impl Recovery<'_> {
         id: BucketId,
         entry: &BucketEntry,
         number: u64,
-    ) -> Result<(BucketEntry, Vec<MissingEnd>)> {
+    ) -> Result<(BucketEntry, Vec<MissingEnd>, Vec<LostCommit>)> {
         let from = directory_path(self.dir, entry.directory);
-        let Left { record, table, ends, seen } = self.left_of(id, entry, &from)?;
+        let Left { record, table, ends, seen, commits } = self.left_of(id, entry, &from)?;
         let dir = directory_path(self.dir, number);
         let made =
             BucketStore::create(self.env, &dir, (&record, number), self.options, &self.tables)?;
@@ -205,7 +214,8 @@ impl Recovery<'_> {
         let had = entry.positions.iter().zip(seen);
         let had = had.map(|((vbucket, at), seen)| (vbucket, at.seqno.max(seen)));
         let lost = had.zip(ends).map(|((vbucket, had), has)| MissingEnd { vbucket, has, had });
-        Ok((entry_of(&made, number), lost.filter(|end| end.has < end.had).collect()))
+        let lost = lost.filter(|end| end.has < end.had).collect();
+        Ok((entry_of(&made, number), lost, commits))
     }
 
     /// The record, the documents and the end of each vbucket, as far as the log is whole.
@@ -235,11 +245,15 @@ impl Recovery<'_> {
             ends[usize::from(vbucket.0)] = Seqno(0);
             record.branches[usize::from(vbucket.0)].clear();
         }
-        let before = covered.max(left.state.from);
+        let from = left.state.from;
+        let commits = lost_commits(&record, (&ends, from), left.joint);
+        let kept = (0..).map(VbucketId).zip(&ends);
+        kept.for_each(|(vbucket, end)| record.commits.go_back(vbucket, *end));
+        let before = covered.max(from);
         let beyond =
             |(vbucket, after): (VbucketId, &Seqno)| DeadVersions { vbucket, before, after: *after };
         table.kill(&(0..).map(VbucketId).zip(&ends).map(beyond).collect::<Vec<_>>());
-        Ok(Left { record, table, ends, seen: left.seen })
+        Ok(Left { record, table, ends, seen: left.seen, commits })
     }
 }
 

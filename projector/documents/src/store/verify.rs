@@ -9,7 +9,7 @@ use storage::log::{Lsn, scan, segment_bases, segment_path};
 use storage::verify::{Remark, Report};
 
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
-use super::paired_file::{inspect, temporary};
+use super::paired_file::{Contents, inspect, temporary};
 use super::source_manifest::{
     BucketEntry, SOURCE_FILE, SourceManifest, directory_path, left_directories, unknown_directories,
 };
@@ -60,7 +60,7 @@ impl Check<'_> {
     }
 
     /// Reads a file of two copies; each bad copy is a finding.
-    fn paired<T: serde::de::DeserializeOwned>(
+    fn paired<T: Contents>(
         &mut self,
         dir: &Path,
         file: (&'static str, super::paired_file::FileKind),

@@ -14,10 +14,10 @@ use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark};
 use crate::model::identity::NodeProof;
 use crate::model::ids::{
-    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo,
+    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo, TransactionId,
 };
 use crate::model::index::IndexInfo;
-use crate::model::joint::JointMark;
+use crate::model::joint::{HalvedCommit, JointMark};
 use crate::model::left_out::LeftOut;
 use crate::model::moment::Moment;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
@@ -144,6 +144,8 @@ pub struct SyncReport {
     pub buckets: Vec<BucketReport>,
     /// The documents that indexes have left out since the projector started: absolute counts as well.
     pub left_out: Vec<(LocalIndexId, LeftOut)>,
+    /// The last commits that the projector has found to be halved since it started.
+    pub halved: Vec<HalvedCommit>,
 }
 
 /// The answer to SYNC.
@@ -277,7 +279,29 @@ pub struct CoordinatorStatus {
     pub nodes: Vec<NodeStatus>,
     /// On the leader: the documents that each index has left out, as projectors have counted them since they started.
     pub left_out: Vec<(LocalIndexId, LeftOut)>,
+    /// On the leader: the commits that projectors have found to be halved since they started.
+    pub halved: Vec<HalvedCommit>,
+    /// On the leader: the epochs that commits over several buckets hold, the longest first; at most [`HOLDS_MAX`].
+    pub holds: Vec<EpochHold>,
 }
+
+/// The epochs of a bucket end before a commit, since another bucket of that commit does not have it yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochHold {
+    /// The bucket whose epochs are held.
+    pub bucket: BucketId,
+    /// The oldest commit that waits for that other bucket.
+    pub transaction: TransactionId,
+    /// The other bucket.
+    pub waits_for: BucketId,
+    /// Milliseconds since the leader knows of the commit; at least [`HELD_MS_MIN`].
+    pub held_ms: u64,
+}
+
+/// The epochs of a bucket are held when a commit waits for longer than this. Others end with the next reports of projectors.
+pub const HELD_MS_MIN: u64 = 1_000;
+/// The holds that a status tells.
+pub const HOLDS_MAX: usize = 1_000;
 
 /// The leader's knowledge of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,8 +20,9 @@ mod writes;
 pub use checked::{CheckedWrite, CheckedWrites, check_document, too_long};
 pub use coordinator::{
     BucketProgress, BucketReport, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs,
-    FixedMoment, Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX, MOMENT_HOLD_MS, NodeStatus,
-    SILENT_MS_MAX, SliceProgress, SyncReply, SyncReport, WatchMessage, Watched,
+    EpochHold, FixedMoment, HELD_MS_MIN, HOLDS_MAX, Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX,
+    MOMENT_HOLD_MS, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply, SyncReport, WatchMessage,
+    Watched,
 };
 pub use copies::{
     COPY_GRACE_MS, COPY_LEASE_MS, CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion,
@@ -36,8 +37,8 @@ pub use places::{KnownPlace, Places};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
 pub use transactions::{
-    Decision, Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit, TransactionFate,
-    TransactionStatus, TransactionWrite, TransactionWritten,
+    Decision, Documents, DocumentsRequest, FoundCommits, OWNER_BYTES_MAX, TransactionCommit,
+    TransactionFate, TransactionStatus, TransactionWrite, TransactionWritten,
 };
 pub use writes::{
     PushMutation, PushReply, PushRequest, Write, WriteKind, WriteReply, WriteRequest,

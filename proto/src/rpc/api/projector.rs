@@ -9,8 +9,8 @@ use super::hand_over::{HandOverPiece, HandOverRequest};
 use super::places::{KnownPlace, Places};
 use super::streams::ResultStream;
 use super::transactions::{
-    Decision, Documents, DocumentsRequest, TransactionCommit, TransactionFate, TransactionStatus,
-    TransactionWrite, TransactionWritten,
+    Decision, Documents, DocumentsRequest, FoundCommits, TransactionCommit, TransactionFate,
+    TransactionStatus, TransactionWrite, TransactionWritten,
 };
 use super::writes::{PushReply, PushRequest, WriteReply, WriteRequest};
 use crate::error::{Error, ErrorCode, Result};
@@ -122,9 +122,9 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Returns what the commit of a transaction wrote in each bucket that this projector leads, if it is among the last ones there.
-    async fn committed(&self, _transaction: TransactionId) -> Result<Vec<WriteReply>> {
-        Ok(Vec::new())
+    /// Looks for the commit of a transaction in each bucket that this projector leads, among the last ones there.
+    async fn committed(&self, _transaction: TransactionId) -> Result<FoundCommits> {
+        Ok(FoundCommits::default())
     }
 
     /// Returns documents by id, as of a transaction. `SnapshotTooOld` if the documents of its snapshot are not known any more.

@@ -99,6 +99,15 @@ pub enum TransactionFate {
     Unknown,
 }
 
+/// The commits of a transaction that a projector knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundCommits {
+    /// What they wrote in each bucket.
+    pub commits: Vec<WriteReply>,
+    /// The buckets that it has looked at: it leads them, and they are served. Of other buckets it knows nothing.
+    pub looked_at: Vec<BucketId>,
+}
+
 /// An open transaction, as its projector knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionStatus {

@@ -307,6 +307,8 @@ impl Backend for Memory {
             differences: Vec::new(),
             nodes: vec![node],
             left_out: Vec::new(),
+            halved: Vec::new(),
+            holds: Vec::new(),
         })
     }
 

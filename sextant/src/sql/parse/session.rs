@@ -32,6 +32,7 @@ impl Cursor<'_> {
             "slices" => Show::Slices,
             "moves" => Show::Moves,
             "rollbacks" => Show::Rollbacks,
+            "holds" => Show::Holds,
             "transactions" => Show::Transactions,
             _ => Show::Setting(name),
         }))

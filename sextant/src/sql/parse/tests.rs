@@ -446,6 +446,7 @@ fn statements_about_placement_are_parsed() {
     assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));
     assert_eq!(one("SHOW COPIES"), Statement::Show(Show::Copies));
     assert_eq!(one("SHOW ROLLBACKS"), Statement::Show(Show::Rollbacks));
+    assert_eq!(one("SHOW HOLDS"), Statement::Show(Show::Holds));
     assert_eq!(one("SHOW TRANSACTIONS"), Statement::Show(Show::Transactions));
     let shown = Statement::Show(Show::Transaction(TransactionId(77)));
     assert_eq!(one("SHOW TRANSACTION 77"), shown);

@@ -142,6 +142,7 @@ fn register_status(registry: &mut Registry, status: &Status) {
     if let Some(status) = cluster.coordinator.status() {
         register_raft(registry, status);
         register_reports(registry, cluster);
+        register_holds(registry, cluster);
     }
 }
 
@@ -238,6 +239,19 @@ fn register_copies(registry: &mut Registry, cluster: &ClusterStatus) {
     }
     registry.register("bucket_copies_in_sync", "Copies with everything acknowledged", in_sync);
     registry.register("bucket_copies_wanted", "Copies that a bucket should have", wanted);
+}
+
+/// Registers how long commits over several buckets hold the epochs of each bucket.
+fn register_holds(registry: &mut Registry, cluster: &ClusterStatus) {
+    let held = Family::<ByBucket, Gauge<f64, AtomicU64>>::default();
+    for bucket in &cluster.buckets {
+        if let Some(held_ms) = bucket.held_ms {
+            let label = ByBucket { bucket: bucket.name.clone() };
+            held.get_or_create(&label).set(held_ms as f64 / 1000.0);
+        }
+    }
+    let help = "Time for which a commit over several buckets holds epochs; 0 below a second";
+    registry.register_with_unit("bucket_epochs_held", help, Unit::Seconds, held);
 }
 
 /// Registers the figures that nodes report to the coordinator.

@@ -7,8 +7,8 @@ use crate::rows::value::Datum;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 use crate::status::{
-    BucketStatus, ClusterStatus, CopyStatus, IndexStatus, MoveStatus, NodeStatus, ProjectorShare,
-    RollbackStatus, SliceStatus,
+    BucketStatus, ClusterStatus, CopyStatus, HoldStatus, IndexStatus, MoveStatus, NodeStatus,
+    ProjectorShare, RollbackStatus, SliceStatus,
 };
 
 use ColumnType::{Int4, Int8, Text};
@@ -92,6 +92,15 @@ const ROLLBACKS: &[Column<RollbackStatus>] = &[
     ("note", Text, |rollback| text(&rollback.note)),
 ];
 
+const HOLDS: &[Column<HoldStatus>] = &[
+    ("bucket", Text, |hold| Datum::text(&*hold.bucket)),
+    ("held_ms", Int8, |hold| Datum::int(hold.held_ms as i64)),
+    ("transaction", Int8, |hold| Datum::int(hold.transaction.0 as i64)),
+    ("waits_for", Text, |hold| Datum::text(&*hold.waits_for)),
+    ("projectors", Text, |hold| Datum::text(numbers(&hold.projectors))),
+    ("note", Text, |hold| text(&hold.note)),
+];
+
 fn id(node: NodeId) -> Datum {
     Datum::int(node.0 as i64)
 }
@@ -119,6 +128,10 @@ fn projectors(shares: &[ProjectorShare]) -> String {
     }
 }
 
+fn numbers(nodes: &[NodeId]) -> String {
+    nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// The columns of a table; `None` if the SHOW is no table of the status.
 pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
     match what {
@@ -129,6 +142,7 @@ pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
         Show::Slices => Some(named(SLICES)),
         Show::Moves => Some(named(MOVES)),
         Show::Rollbacks => Some(named(ROLLBACKS)),
+        Show::Holds => Some(named(HOLDS)),
         Show::Setting(_) | Show::All | Show::Transactions | Show::Transaction(_) => None,
     }
 }
@@ -151,6 +165,7 @@ pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
         Show::Slices => values(SLICES, &status.slices),
         Show::Moves => values(MOVES, &status.moves),
         Show::Rollbacks => values(ROLLBACKS, &status.rollbacks),
+        Show::Holds => values(HOLDS, &status.holds),
         Show::Setting(_) | Show::All | Show::Transactions | Show::Transaction(_) => Vec::new(),
     }
 }

@@ -20,6 +20,8 @@ struct ByNodeAndReason {
 pub(super) fn register(registry: &mut Registry, projectors: &[projector::Status]) {
     let (open, bytes) = (ByNodeGauge::default(), ByNodeGauge::default());
     let oldest = Family::<ByNode, Gauge<f64, AtomicU64>>::default();
+    let (prepared, joint_open) = (ByNodeGauge::default(), ByNodeGauge::default());
+    let joint_oldest = Family::<ByNode, Gauge<f64, AtomicU64>>::default();
     let (committed, conflicts) = (ByNodeCounter::default(), ByNodeCounter::default());
     let rolled_back = Family::<ByNodeAndReason, Counter<u64, AtomicU64>>::default();
     for projector::Status { node, transactions } in projectors {
@@ -27,6 +29,10 @@ pub(super) fn register(registry: &mut Registry, projectors: &[projector::Status]
         open.get_or_create(&label).set(transactions.open as i64);
         bytes.get_or_create(&label).set(transactions.bytes as i64);
         oldest.get_or_create(&label).set(transactions.oldest_age_ms as f64 / 1000.0);
+        prepared.get_or_create(&label).set(transactions.prepared as i64);
+        joint_open.get_or_create(&label).set(transactions.joint_open as i64);
+        let age_s = transactions.joint_oldest_age_ms as f64 / 1000.0;
+        joint_oldest.get_or_create(&label).set(age_s);
         committed.get_or_create(&label).inc_by(transactions.committed);
         conflicts.get_or_create(&label).inc_by(transactions.conflicts);
         for (reason, count) in
@@ -40,6 +46,12 @@ pub(super) fn register(registry: &mut Registry, projectors: &[projector::Status]
     registry.register_with_unit("transactions_changes", help, Unit::Bytes, bytes);
     let help = "Time since the first write of the oldest open transaction";
     registry.register_with_unit("transactions_oldest_age", help, Unit::Seconds, oldest);
+    let help = "Transactions whose changes wait for the decision of another bucket";
+    registry.register("transactions_prepared", help, prepared);
+    let help = "Commits over several buckets that no epoch has, counted in each bucket";
+    registry.register("joint_commits_open", help, joint_open);
+    let help = "Age of the oldest prepared transaction or open commit over several buckets";
+    registry.register_with_unit("joint_commits_oldest_age", help, Unit::Seconds, joint_oldest);
     registry.register("transactions_committed", "Commits of changes", committed);
     let help = "Commits that were refused because a document had changed";
     registry.register("transactions_conflicts", help, conflicts);

@@ -1,15 +1,23 @@
 //! Recovery of what damage has left: a moment of each vbucket, whole, and a report of all that is lost.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use proto::ErrorCode;
 use proto::env::OpenMode;
-use proto::model::ids::{BucketId, Epoch, VbucketId};
+use proto::model::commits::{Committed, TransactionEvent};
+use proto::model::cut::Position;
+use proto::model::ids::{BucketId, Epoch, Seqno, TransactionId, VbucketId, Vbuuid, vbucket_of};
+use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::rpc::mutation::MutationKind;
 
+use super::crashes::VBUCKETS;
 use super::crashes::{BUCKET, World, documents};
 use super::small;
-use crate::document_store::{DocumentStore, KnownLoss};
-use crate::store::{Recovered, recover, source_manifest, verify};
+use crate::document_store::{Batch, DocumentStore, KnownLoss};
+use crate::mutation::Mutation;
+use crate::store::{LostCommit, Recovered, recover, source_manifest, verify};
 use storage::log::scan;
 
 const DIR: &str = "/data";
@@ -235,4 +243,117 @@ fn a_recovery_that_a_crash_cuts_short_begins_again() {
         assert_eq!(left.len(), 2, "the old one and the new one: {left:?}");
     }
     assert!(cut_short > 30, "{cut_short}");
+}
+
+/// The buckets of each commit of these tests.
+const OVER: [BucketId; 2] = [BUCKET, BucketId(9)];
+
+/// A bucket whose log gets commits over two buckets.
+struct JointLog {
+    world: World,
+    ends: [u64; VBUCKETS as usize],
+}
+
+impl JointLog {
+    fn new() -> Self {
+        Self { world: World::new(1), ends: Default::default() }
+    }
+
+    fn log(&self, batch: Batch) {
+        self.world.store().commit(BUCKET, batch).expect("logged");
+    }
+
+    /// A commit that changes one document here.
+    fn committed(&mut self, n: u64) {
+        let id = format!("d{n}");
+        let vbucket = vbucket_of(&id, VBUCKETS);
+        let end = &mut self.ends[usize::from(vbucket.0)];
+        *end += 1;
+        let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(*end) };
+        let document = Bytes::from_static(b"{}");
+        let changed = (vbucket, position.seqno);
+        let mutation = Mutation::new(changed, Arc::from(id), MutationKind::Upsert, document);
+        let committed = Committed {
+            transaction: TransactionId(n),
+            affected: 1,
+            positions: vec![(vbucket, position)],
+        };
+        let joint = JointCommit { committed, participants: OVER.to_vec() };
+        let (mutations, commits) = (vec![Arc::new(mutation)], vec![TransactionEvent::Joint(joint)]);
+        self.log(Batch { mutations, commits, ..Batch::default() });
+    }
+
+    fn prepared(&self, n: u64) {
+        let changes = vec![PreparedChange { id: format!("d{n}").into(), document: None }];
+        let (transaction, participants) = (TransactionId(n), OVER.to_vec());
+        let prepared = Arc::new(Prepared { transaction, participants, changes });
+        let commits = vec![TransactionEvent::Prepared(prepared)];
+        self.log(Batch { commits, ..Batch::default() });
+    }
+
+    fn end(&self, event: TransactionEvent) {
+        self.log(Batch { commits: vec![event], ..Batch::default() });
+    }
+
+    /// The only segment of the log, and its used bytes.
+    fn segment(&self) -> (PathBuf, u64) {
+        let all = files(&self.world, "log");
+        let of_log =
+            all.into_iter().find(|path| scan(&*self.world.env.fs, path, &mut |_, _| ()).is_ok());
+        let path = of_log.expect("a segment");
+        let used = scan(&*self.world.env.fs, &path, &mut |_, _| ()).expect("a segment");
+        (path, used.used_bytes())
+    }
+}
+
+fn lost(n: u64, was_committed: bool) -> LostCommit {
+    LostCommit { transaction: TransactionId(n), participants: OVER.to_vec(), was_committed }
+}
+
+/// A log whose third group is damaged: what is before it stays, and what is behind it is lost.
+fn damaged_after_two() -> World {
+    let mut log = JointLog::new();
+    log.committed(1);
+    log.prepared(2);
+    let (path, damaged_at) = log.segment();
+    log.committed(3);
+    // This one was prepared before the damage, so it is prepared still, and ends once more.
+    log.committed(2);
+    log.committed(4);
+    log.end(TransactionEvent::Settled(TransactionId(4)));
+    log.prepared(5);
+    log.prepared(6);
+    log.end(TransactionEvent::RolledBack(TransactionId(6)));
+    let JointLog { mut world, .. } = log;
+    world.store = None;
+    let file = world.env.fs.open(&path, OpenMode::ReadWrite).expect("a file");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, damaged_at + 40).expect("a byte");
+    byte[0] ^= 1;
+    file.write_all_at(&byte, damaged_at + 40).expect("flipped");
+    world
+}
+
+#[test]
+fn commits_over_several_buckets_that_a_damaged_log_loses_are_told() {
+    let world = damaged_after_two();
+    let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
+    assert!(matches!(found.outcome, Recovered::MadeAgain { .. }), "{found:?}");
+    assert_eq!(found.commits, [lost(4, true), lost(5, false)]);
+    let mut world = world;
+    world.open();
+    let record = world.store().all().remove(0).1.record();
+    let joint = record.commits.joint();
+    assert!(joint.find_open(TransactionId(1)).is_some(), "what is left is known as before");
+    assert!(joint.find_prepared(TransactionId(2)).is_some() && joint.prepared().count() == 1);
+}
+
+#[test]
+fn a_bucket_that_is_given_up_tells_all_commits_that_its_log_has() {
+    let world = damaged_after_two();
+    let give_up = ["b".to_owned()];
+    let found = recover(&world.env, Path::new(DIR), &small(), &give_up).expect("recovered");
+    assert!(matches!(found[0].outcome, Recovered::GivenUp(_)));
+    let all = [lost(1, true), lost(2, true), lost(4, true), lost(5, false)];
+    assert_eq!(found[0].commits, all);
 }

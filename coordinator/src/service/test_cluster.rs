@@ -1,0 +1,283 @@
+//! Coordinators in one process, with a projector and indexers that answer as a test wants.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::{Cut, Position};
+use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceId, SliceNo, Vbuuid,
+};
+use proto::model::moves::MoveProgress;
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{
+    BucketProgress, BucketReport, CoordinatorApi, CopyAnswer, CopyRequest, HandOverPiece,
+    HandOverRequest, Heartbeat, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
+    SliceProgress, SyncReport, WriteReply, WriteRequest,
+};
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::export::{ExportMessage, ExportRequest};
+use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
+use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
+use tempfile::TempDir;
+
+use super::super::*;
+use crate::state::tests::{create_bucket, node};
+
+/// The running members, and the projector's state.
+#[derive(Default)]
+pub(super) struct Cluster {
+    pub(super) members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
+    pub(super) positions: Mutex<u64>,
+    /// The position of all buckets but the first.
+    pub(super) elsewhere: Mutex<u64>,
+    /// A projector that does not answer.
+    pub(super) silent: Mutex<Option<NodeId>>,
+    /// An indexer whose copies have a different checksum.
+    pub(super) differs: Mutex<Option<NodeId>>,
+}
+
+pub(super) struct Local(Arc<Cluster>);
+
+impl Directory for Local {
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        self.0.members.lock().unwrap().values().next().unwrap().clone()
+    }
+
+    fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
+        match self.0.members.lock().unwrap().get(&node) {
+            Some(member) => Ok(member.clone()),
+            None => Err(Error::unavailable(format!("coordinator {node} is down"))),
+        }
+    }
+
+    fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
+        Arc::new(Projector(self.0.clone(), node.id))
+    }
+
+    fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
+        Arc::new(Indexer(self.0.clone(), node.id))
+    }
+}
+
+/// A projector that only knows its positions.
+pub(super) struct Projector(Arc<Cluster>, NodeId);
+
+impl Projector {
+    pub(super) async fn check_answers(&self) {
+        if *self.0.silent.lock().unwrap() == Some(self.1) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+pub(super) fn no<T>() -> Result<T> {
+    Err(Error::internal("not in this test"))
+}
+
+#[async_trait]
+impl ProjectorApi for Projector {
+    async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
+        no()
+    }
+
+    async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        no()
+    }
+
+    async fn push(&self, _: PushRequest) -> Result<PushReply> {
+        no()
+    }
+
+    async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
+        let SourceHistory { durable, logs, kept } = self.history(bucket).await?;
+        Ok(SourcePlace { durable, history: logs.fingerprint(), kept })
+    }
+
+    async fn history(&self, bucket: BucketId) -> Result<SourceHistory> {
+        self.check_answers().await;
+        let logs = Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]; 2]));
+        let at = if bucket == BucketId(1) { &self.0.positions } else { &self.0.elsewhere };
+        let durable = cut(*at.lock().unwrap());
+        Ok(SourceHistory { durable, logs, kept: VbucketSet::all(2) })
+    }
+
+    async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
+        no()
+    }
+
+    async fn backfill(&self, _: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
+        no()
+    }
+
+    async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
+        no()
+    }
+
+    async fn copy(&self, _: CopyRequest) -> Result<CopyAnswer> {
+        no()
+    }
+}
+
+/// An indexer that only knows checksums.
+pub(super) struct Indexer(Arc<Cluster>, NodeId);
+
+#[async_trait]
+impl IndexerApi for Indexer {
+    async fn scan(&self, _: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        no()
+    }
+
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        no()
+    }
+
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Ok((7, u64::from(*self.0.differs.lock().unwrap() == Some(self.1))))
+    }
+
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        no()
+    }
+}
+
+pub(super) fn cut(seqno: u64) -> Cut {
+    let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
+    Cut::from_positions(vec![position, Position::default()])
+}
+
+pub(super) struct World {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) dir: TempDir,
+    pub(super) requests: u64,
+}
+
+impl World {
+    pub(super) async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let world = Self { cluster: Arc::default(), dir, requests: 0 };
+        for id in 1..=3 {
+            world.start(NodeId(id)).await;
+        }
+        world
+    }
+
+    pub(super) async fn start(&self, id: NodeId) {
+        let members = (1..=3).map(|id| (NodeId(id), format!("member:{id}"))).collect();
+        let config = Config::new(id, members, self.dir.path().join(id.to_string()));
+        let directory = Arc::new(Local(self.cluster.clone()));
+        let member = Coordinator::start(config, Env::real(), directory).await.unwrap();
+        self.cluster.members.lock().unwrap().insert(id, member);
+    }
+
+    pub(super) fn stop(&self, id: NodeId) {
+        self.cluster.members.lock().unwrap().remove(&id);
+    }
+
+    pub(super) fn any(&self) -> Vec<Arc<Coordinator>> {
+        self.cluster.members.lock().unwrap().values().cloned().collect()
+    }
+
+    /// Waits for a leader that is ready to decide, and returns it.
+    pub(super) async fn leader(&self) -> (NodeId, Arc<Coordinator>) {
+        for _ in 0..1000 {
+            let leads = |member: &Arc<Coordinator>| member.member.leader().is_some();
+            if let Some(member) = self.any().into_iter().find(leads) {
+                return (member.member.config.node, member);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("no leader within ten seconds");
+    }
+
+    pub(super) async fn follower(&self) -> Arc<Coordinator> {
+        let (leader, _) = self.leader().await;
+        self.any().into_iter().find(|member| member.member.config.node != leader).unwrap()
+    }
+
+    /// Sends a request until it is answered, as a client does.
+    pub(super) async fn propose(&mut self, command: Command) -> Outcome {
+        self.requests += 1;
+        let request = Some(RequestId { client: 77, sequence: self.requests });
+        let request = CommandRequest { request, command };
+        for attempt in 0..1000 {
+            let members = self.any();
+            match members[attempt % members.len()].propose(request.clone()).await {
+                Ok(Outcome::Refused(error)) => panic!("refused: {error}"),
+                Ok(outcome) => return outcome,
+                Err(error) if error.is_retry() => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("no member answers");
+    }
+
+    pub(super) async fn with_bucket() -> Self {
+        let mut world = Self::new().await;
+        for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
+            world.propose(Command::RegisterNode(info)).await;
+        }
+        let outcome = world.propose(create_bucket("b")).await;
+        assert_eq!(outcome, Outcome::Bucket(BucketId(1)));
+        world
+    }
+}
+
+/// The heartbeat of an indexer that has applied epoch 1, serves these slices of index 1, and is the target of moves.
+pub(super) fn indexer_says(
+    (id, generation): (u64, Generation),
+    slices: impl IntoIterator<Item = u16>,
+    moves: Vec<MoveProgress>,
+) -> Heartbeat {
+    let progress = |slice| SliceProgress {
+        slice: SliceId { index: IndexId(1), generation, slice: SliceNo(slice) },
+        floor: Some(Epoch(1)),
+        entries: 0,
+        bytes: 0,
+        built_percent: None,
+        copied_from: None,
+        trouble: None,
+    };
+    let bucket = BucketProgress {
+        bucket: BucketId(1),
+        high_watermark: cut(0),
+        applied: Epoch(1),
+        durable: Epoch(1),
+        queue_bytes: 0,
+        queue_bytes_max: 1,
+    };
+    let (node, slices) = (NodeId(id), slices.into_iter().map(progress).collect());
+    Heartbeat {
+        node,
+        buckets: vec![bucket],
+        slices,
+        moves,
+        leases: vec![],
+        moments: Vec::new(),
+        scans: None,
+        proof: None,
+        catalog_cas: 0,
+        owned: Vec::new(),
+    }
+}
+
+/// The generation of index "i", which is random.
+pub(super) fn generation(member: &Coordinator) -> Generation {
+    let view = member.member.replica.view();
+    view.catalog.index("i").map_or(Generation(1), |index| index.generation)
+}
+
+pub(super) fn report(seqno: u64) -> SyncReport {
+    SyncReport {
+        projector: NodeId(10),
+        buckets: vec![BucketReport::new(BucketId(1), VbucketSet::all(2), cut(seqno))],
+        left_out: Vec::new(),
+        halved: Vec::new(),
+    }
+}

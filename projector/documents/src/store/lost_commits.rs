@@ -1,0 +1,80 @@
+//! The commits over several buckets of which a recovery loses the part of this bucket: they are *halved* if another bucket has its part.
+
+use std::path::Path;
+
+use proto::env::FileSystem;
+use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use storage::log::Lsn;
+
+use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
+use super::paired_file::inspect;
+use crate::change_log::{JointSeen, salvage};
+use crate::record::BucketRecord;
+
+/// A commit over several buckets whose part in a bucket is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostCommit {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// All buckets that it has changed.
+    pub participants: Vec<BucketId>,
+    /// True if the log had the changes with their numbers; false if they were prepared there, and the deciding bucket may never have
+    /// committed them.
+    pub was_committed: bool,
+}
+
+/// The commits that a bucket loses which keeps its log up to a place, and vbuckets up to these ends. `record` is the record at the place.
+pub(super) fn lost_commits(
+    record: &BucketRecord,
+    (ends, from): (&[Seqno], Lsn),
+    seen: Vec<JointSeen>,
+) -> Vec<LostCommit> {
+    let is_beyond = |(vbucket, seqno): &(VbucketId, Seqno)| {
+        ends.get(usize::from(vbucket.0)).is_none_or(|end| seqno > end)
+    };
+    let joint = record.commits.joint();
+    // What is prepared still ends once more, as the deciding bucket says.
+    let is_lost = |seen: &JointSeen| match &seen.committed {
+        Some(_) if joint.find_prepared(seen.transaction).is_some() => false,
+        Some(positions) => seen.at >= from || positions.iter().any(is_beyond),
+        None => seen.at >= from,
+    };
+    let mut lost: Vec<_> = seen.into_iter().filter(is_lost).map(lost_commit).collect();
+    for open in joint.open() {
+        let committed = &open.committed;
+        let mut positions = committed.positions.iter().map(|(vbucket, end)| (*vbucket, end.seqno));
+        let is_new = lost.iter().all(|lost| lost.transaction != committed.transaction);
+        if is_new && positions.any(|end| is_beyond(&end)) {
+            lost.push(LostCommit {
+                transaction: committed.transaction,
+                participants: open.participants.clone(),
+                was_committed: true,
+            });
+        }
+    }
+    lost
+}
+
+fn lost_commit(seen: JointSeen) -> LostCommit {
+    let JointSeen { transaction, participants, committed, .. } = seen;
+    LostCommit { transaction, participants, was_committed: committed.is_some() }
+}
+
+/// The commits of a bucket that is given up as a whole, as far as its files tell.
+pub(super) fn all_commits(fs: &dyn FileSystem, dir: &Path) -> Vec<LostCommit> {
+    let checkpoint: (Option<Checkpoint>, _) = inspect(fs, dir, CHECKPOINT_FILE);
+    let Some(Checkpoint { log, record, .. }) = checkpoint.0 else { return Vec::new() };
+    let seen = salvage(fs, &dir.join("log"), &log, &mut |_, _| Ok(()));
+    let seen = seen.map_or_else(|_| Vec::new(), |salvaged| salvaged.joint);
+    let mut lost: Vec<_> = seen.into_iter().map(lost_commit).collect();
+    let joint = record.commits.joint();
+    let open = joint.open().map(|joint| (joint.committed.transaction, &joint.participants, true));
+    let prepared = joint.prepared().map(|one| (one.transaction, &one.participants, false));
+    for (transaction, participants, was_committed) in open.chain(prepared) {
+        if lost.iter().all(|lost| lost.transaction != transaction) {
+            let participants = participants.clone();
+            lost.push(LostCommit { transaction, participants, was_committed });
+        }
+    }
+    lost
+}

@@ -1,0 +1,111 @@
+//! A copy that goes back to the history of its leader.
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use proto::model::assignment::VbucketSet;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::commits::{Committed, TransactionEvent};
+use proto::model::cut::{Cut, Position};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, NodeId, TransactionId, Vbuuid};
+use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::rpc::mutation::MutationKind;
+
+use super::*;
+use crate::source::{DocumentStore, MemoryStore};
+use documents::ownership::Ownership;
+
+const BUCKET: BucketId = BucketId(2);
+const V: VbucketId = VbucketId(0);
+const TRANSACTION: TransactionId = TransactionId(7);
+
+fn participants() -> Vec<BucketId> {
+    vec![BucketId(1), BUCKET]
+}
+
+fn prepared() -> TransactionEvent {
+    let changes = vec![PreparedChange { id: "a".into(), document: Some(Bytes::from_static(b"1")) }];
+    let prepared = Prepared { transaction: TRANSACTION, participants: participants(), changes };
+    TransactionEvent::Prepared(Arc::new(prepared))
+}
+
+fn finished(seqno: u64) -> TransactionEvent {
+    let position = Position { vbuuid: Vbuuid(5), seqno: Seqno(seqno) };
+    let committed =
+        Committed { transaction: TRANSACTION, affected: 1, positions: vec![(V, position)] };
+    TransactionEvent::Joint(JointCommit { committed, participants: participants() })
+}
+
+fn commits(events: &[TransactionEvent]) -> NewestCommits {
+    let mut commits = NewestCommits::default();
+    events.iter().for_each(|event| commits.add(event));
+    commits
+}
+
+/// A copy that has finished the transaction with its second mutation, which its leader lacks.
+fn copy() -> (Writer, Arc<MemoryStore>, Bucket) {
+    let record = BucketRecord {
+        info: BucketInfo::new(BUCKET, "b", 1, SourceKind::Embedded, NodeId(1)),
+        branches: vec![vec![(Vbuuid(5), 0)]],
+        // It follows.
+        ownership: Ownership::default(),
+        given_up: Default::default(),
+        commits: Default::default(),
+    };
+    let store = Arc::new(MemoryStore::default());
+    store.apply_catalog(1, std::slice::from_ref(&record), &[]).expect("a bucket");
+    let bucket = Bucket::new(record, &[Seqno(0)], 1 << 20);
+    let writer = Writer {
+        store: Arc::clone(&store) as Arc<dyn DocumentStore>,
+        failed: Arc::default(),
+        showing: Mutex::default(),
+        large_commit_changes: u64::MAX,
+        on_change: Box::new(|_| ()),
+    };
+    let mutation = |seqno, id: &str| {
+        let document = Bytes::from_static(b"1");
+        Arc::new(Mutation::new((V, Seqno(seqno)), Arc::from(id), MutationKind::Upsert, document))
+    };
+    let mutations = vec![mutation(1, "x"), mutation(2, "a")];
+    let batch = Batch { mutations, commits: vec![prepared(), finished(2)], ..Batch::default() };
+    store.commit(BUCKET, batch.clone()).expect("stored");
+    bucket.extend(&batch.mutations, &batch.commits);
+    (writer, store, bucket)
+}
+
+fn leader(end: u64) -> SourceHistory {
+    SourceHistory {
+        durable: Cut::from_positions(vec![Position { vbuuid: Vbuuid(5), seqno: Seqno(end) }]),
+        logs: Arc::new(FailoverLogs::new(vec![vec![(Vbuuid(5), 0)]])),
+        kept: VbucketSet::all(1),
+    }
+}
+
+fn stored(store: &MemoryStore) -> NewestCommits {
+    store.buckets().expect("buckets").remove(0).0.commits
+}
+
+#[test]
+fn a_copy_that_goes_back_behind_the_end_of_a_prepared_transaction_has_it_prepared_at_once() {
+    let (writer, store, bucket) = copy();
+    let of_leader = commits(&[prepared()]);
+    writer.rewind_copy(&bucket, (&leader(1), &of_leader), false).expect("back");
+    assert_eq!(bucket.durable().get(V).seqno, Seqno(1));
+    // It may lead before anything else comes.
+    for commits in [stored(&store), bucket.commits()] {
+        assert!(commits.joint().find_prepared(TRANSACTION).is_some(), "{commits:?}");
+        assert!(commits.joint().find_open(TRANSACTION).is_none());
+    }
+}
+
+#[test]
+fn a_copy_that_goes_back_takes_no_commit_of_which_it_lacks_the_mutations() {
+    let (writer, store, bucket) = copy();
+    // The leader has finished it anew, behind a mutation that the copy has not got.
+    let of_leader = commits(&[prepared(), finished(3)]);
+    writer.rewind_copy(&bucket, (&leader(1), &of_leader), false).expect("back");
+    for commits in [stored(&store), bucket.commits()] {
+        assert!(commits.find(TRANSACTION).is_none(), "{commits:?}");
+    }
+}
