@@ -11,13 +11,16 @@ use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
-use proto::model::ids::{BucketId, TransactionId, TransactionPlace, vbucket_of};
+use proto::model::ids::{
+    BucketId, ProducerTransactionId, TransactionId, TransactionPlace, vbucket_of,
+};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
     CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, HandOverPiece,
     HandOverRequest, KnownPlace, MOMENT_HOLD_MS, Places, ProjectorApi, PushReply, PushRequest,
-    ResultStream, TransactionCommit, TransactionFate, TransactionStatus, TransactionWrite,
-    TransactionWritten, Write, WriteKind, WriteReply, WriteRequest,
+    PushedCommitRequest, ResultStream, TransactionCommit, TransactionFate, TransactionPush,
+    TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten, Write, WriteKind,
+    WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -28,11 +31,11 @@ use crate::copies;
 use crate::feed::{Backfill, MaintenanceStream, TaskStream, Wanted};
 use crate::hand_over;
 use crate::projector::Projector;
+use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::embedded::check::{queue_bytes, writes};
 use crate::source::kind::WriteCall;
 use crate::source::push::branches::begin_branches;
-use crate::source::push::check::pushes;
 use crate::source::registry::source_of_kind;
 use crate::source::writer::{Work, Writer};
 
@@ -88,7 +91,7 @@ impl ProjectorApi for Projector {
         let bucket = self.bucket(bucket).await?;
         let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
         let wanted = ids.clone();
-        let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
+        let read = move || get(&*store, &at, &wanted);
         let found = self.env.blocking(read).await?;
         check_read(&bucket, &ids)?;
         Ok(found)
@@ -112,7 +115,7 @@ impl ProjectorApi for Projector {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
         let list = |bucket: Arc<Bucket>| {
             let open = bucket.transactions.list(bucket.info.id, Instant::now());
-            open.into_iter().chain(bucket.list_prepared())
+            open.into_iter().chain(bucket.list_prepared()).chain(bucket.list_pushed())
         };
         Ok(buckets.flat_map(list).collect())
     }
@@ -143,11 +146,12 @@ impl ProjectorApi for Projector {
     }
 
     async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
-        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let bucket = self.bucket(bucket).await?;
         if bucket.transactions.abort(transaction)? {
             self.transaction_counts.add_aborted();
+            return Ok(());
         }
-        Ok(())
+        self.give_up_rest(bucket, ProducerTransactionId(transaction.0)).await
     }
 
     async fn keep_open(
@@ -173,16 +177,7 @@ impl ProjectorApi for Projector {
                 move |writer: &Writer, bucket: &Bucket| begin_branches(writer, bucket, &branches);
             self.exclusively(Arc::clone(&bucket), begin).await?;
         }
-        let limit = self.config.document_bytes_max;
-        let sizes = request.mutations.iter().map(|mutation| mutation.document.len());
-        let (mutations, error, bytes) = match sizes.sum::<usize>() > INLINE_BYTES_MAX {
-            true => {
-                let at = Arc::clone(&bucket);
-                let check = move || pushes(&at.info, request.mutations, limit);
-                self.env.blocking(check).await
-            }
-            false => pushes(&bucket.info, request.mutations, limit),
-        };
+        let (mutations, error, bytes) = self.checked_pushes(&bucket, request.mutations).await;
         let at = Arc::clone(&bucket);
         let push = |reply| Work::Push(mutations, error, reply);
         let mut durable = self.submit(bucket, bytes, push).await?.durable;
@@ -192,6 +187,22 @@ impl ProjectorApi for Projector {
             }
         }
         Ok(PushReply { durable })
+    }
+
+    async fn push_in(&self, request: TransactionPush) -> Result<TransactionPushed> {
+        self.push_in_transaction(request).await
+    }
+
+    async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
+        self.commit_pushed_parts(request).await
+    }
+
+    async fn abort_pushed(
+        &self,
+        bucket: BucketId,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        self.abort_pushed_transaction(bucket, transaction).await
     }
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
@@ -207,7 +218,7 @@ impl ProjectorApi for Projector {
         // A prepared transaction may be committed already, and its writer may know it.
         let buckets: Vec<_> = known.iter().map(|known| self.find(known.bucket)).collect();
         let decided = buckets.iter().map(async |bucket| match bucket {
-            Some(bucket) if bucket.has_late_prepared() => false,
+            Some(bucket) if bucket.has_late_prepared() || bucket.has_late_pushed() => false,
             Some(bucket) => bucket.decided(PLACES_WAIT).await.is_ok(),
             None => true,
         });
@@ -272,6 +283,36 @@ impl ProjectorApi for Projector {
 
     async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer> {
         copies::serve(self, request).await
+    }
+}
+
+/// Reads documents at present, without those that a producer has committed in part.
+fn get(store: &dyn DocumentStore, bucket: &Bucket, ids: &[String]) -> Result<Documents> {
+    let mut shown = bucket.shown_ends();
+    if shown.is_none() {
+        let found = store.get(bucket.info.id, ids, GET_BYTES_MAX)?;
+        // Order matters: a part that is committed behind this look was not read.
+        shown = bucket.shown_ends();
+        if shown.is_none() {
+            return Ok(found);
+        }
+    }
+    let ends = shown.unwrap_or_default();
+    let found = store.get_at(bucket.info.id, ids, &ends, GET_BYTES_MAX)?;
+    let extents = store.extents(bucket.info.id)?;
+    let is_purged = |id: &String| {
+        let at = usize::from(vbucket_of(id, bucket.info.vbuckets).0);
+        extents.get(at).zip(ends.get(at)).is_some_and(|(extent, end)| extent.purged > *end)
+    };
+    match ids.iter().find(|id| is_purged(id)) {
+        None => Ok(found),
+        Some(id) => {
+            let name = &bucket.info.name;
+            let what = format!(
+                "document {id:?} of bucket {name}: its producer has committed a transaction in part"
+            );
+            Err(Error::unavailable(what).with_hint("SHOW TRANSACTIONS names what is missing"))
+        }
     }
 }
 

@@ -7,7 +7,8 @@
 //!   committed since is still known, a transaction that is not among it was never committed.
 //! - A bucket that goes back forgets the commits that it loses.
 //!
-//! Commits over several buckets ([`super::joint`]) are remembered beside them, until an epoch has them.
+//! Commits over several buckets ([`super::joint`]), and those of producers ([`super::pushed`]), are remembered beside them, until an
+//! epoch has them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,8 +18,9 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use super::committed::Committed;
-use super::ids::{Seqno, TransactionId, VbucketId};
+use super::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use super::joint::{JointCommit, JointCommits, Prepared};
+use super::pushed::{OpenCommits, PushedCommit};
 
 /// Commits that a bucket remembers. Those of less than a second, if writers commit as fast as they can.
 const COMMITS_MAX: usize = 1 << 10;
@@ -39,6 +41,10 @@ pub enum TransactionEvent {
     RolledBack(TransactionId),
     /// An epoch has it, so it is open no longer.
     Settled(TransactionId),
+    /// A producer has committed it, in several vbuckets, of which some are here. A later one replaces it.
+    Pushed(PushedCommit),
+    /// An epoch has such a commit, or nobody waits for the rest of it any more.
+    PushedSettled(ProducerTransactionId),
 }
 
 /// The fate of a transaction that is not open.
@@ -63,8 +69,10 @@ pub struct NewestCommits {
     newest: VecDeque<(u64, Committed)>,
     /// Positions of all these.
     positions: usize,
-    /// The prepared transactions and the open joint commits. They come last: earlier builds wrote none.
+    /// The prepared transactions and the open joint commits. They come behind the others: earlier builds wrote none.
     joint: JointCommits,
+    /// The open commits of producers. They come last: earlier builds wrote none.
+    pushed: OpenCommits,
 }
 
 impl NewestCommits {
@@ -78,6 +86,11 @@ impl NewestCommits {
         &self.joint
     }
 
+    /// The open commits of producers.
+    pub fn pushed(&self) -> &OpenCommits {
+        &self.pushed
+    }
+
     /// Adds a step that the log has.
     pub fn add(&mut self, event: &TransactionEvent) {
         match event {
@@ -89,6 +102,8 @@ impl NewestCommits {
             }
             TransactionEvent::RolledBack(transaction) => self.joint.roll_back(*transaction),
             TransactionEvent::Settled(transaction) => self.joint.settle(*transaction),
+            TransactionEvent::Pushed(commit) => self.pushed.add(commit),
+            TransactionEvent::PushedSettled(transaction) => self.pushed.settle(*transaction),
         }
     }
 
@@ -133,7 +148,7 @@ impl NewestCommits {
     }
 }
 
-const FIELDS: [&str; 5] = ["count", "forgotten_to", "newest", "positions", "joint"];
+const FIELDS: [&str; 6] = ["count", "forgotten_to", "newest", "positions", "joint", "pushed"];
 
 impl<'de> Deserialize<'de> for NewestCommits {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -141,7 +156,7 @@ impl<'de> Deserialize<'de> for NewestCommits {
     }
 }
 
-/// Reads the fields. Where earlier builds have stored them, they are the end of their body, and the last one is missing.
+/// Reads the fields. Where earlier builds have stored them, they are the end of their body, and the last ones are missing.
 struct Fields;
 
 impl<'de> Visitor<'de> for Fields {
@@ -159,6 +174,7 @@ impl<'de> Visitor<'de> for Fields {
             newest: fields.next_element()?.ok_or_else(|| missing(2))?,
             positions: fields.next_element()?.ok_or_else(|| missing(3))?,
             joint: fields.next_element().ok().flatten().unwrap_or_default(),
+            pushed: fields.next_element().ok().flatten().unwrap_or_default(),
         })
     }
 }
@@ -169,6 +185,7 @@ mod tests {
     use crate::model::cut::Position;
     use crate::model::ids::{BucketId, Vbuuid};
     use crate::model::joint::PreparedChange;
+    use crate::model::pushed::PushedPart;
 
     fn commit(n: u64, vbuckets: u16) -> Committed {
         let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(n) };
@@ -195,6 +212,25 @@ mod tests {
             participants: vec![BucketId(1), BucketId(2)],
             changes: vec![change("a"), change("b")],
         }))
+    }
+
+    fn pushed_commit() -> PushedCommit {
+        let end = Position { vbuuid: Vbuuid(1), seqno: Seqno(9) };
+        let part = |vbucket| PushedPart { vbucket: VbucketId(vbucket), after: Seqno(7), end };
+        PushedCommit::new(ProducerTransactionId(3), vec![part(0), part(1)]).unwrap()
+    }
+
+    #[test]
+    fn an_open_commit_of_a_producer_stays_until_it_is_settled_and_a_later_one_replaces_it() {
+        let mut newest = NewestCommits::default();
+        newest.add(&TransactionEvent::Pushed(pushed_commit()));
+        let mut again = pushed_commit();
+        again.parts[1].end.vbuuid = Vbuuid(2);
+        newest.add(&TransactionEvent::Pushed(again.clone()));
+        newest.go_back(VbucketId(0), Seqno(0));
+        assert_eq!(newest.pushed().iter().collect::<Vec<_>>(), [&again]);
+        newest.add(&TransactionEvent::PushedSettled(again.transaction));
+        assert!(newest.pushed().is_empty());
     }
 
     #[test]
@@ -228,9 +264,13 @@ mod tests {
     fn commits_that_an_earlier_build_has_stored_are_read() {
         let mut newest = after((1..=5).map(|n| commit(n, 2)));
         let whole = postcard::to_stdvec(&newest).unwrap();
-        let earlier = &whole[..whole.len() - postcard::to_stdvec(&newest.joint).unwrap().len()];
-        assert_eq!(postcard::from_bytes::<NewestCommits>(earlier).unwrap(), newest);
+        let pushed = postcard::to_stdvec(&newest.pushed).unwrap().len();
+        let joint = postcard::to_stdvec(&newest.joint).unwrap().len();
+        for end in [whole.len() - pushed, whole.len() - pushed - joint] {
+            assert_eq!(postcard::from_bytes::<NewestCommits>(&whole[..end]).unwrap(), newest);
+        }
         newest.add(&prepared(6));
+        newest.add(&TransactionEvent::Pushed(pushed_commit()));
         let whole = postcard::to_stdvec(&newest).unwrap();
         assert_eq!(postcard::from_bytes::<NewestCommits>(&whole).unwrap(), newest);
     }

@@ -28,7 +28,7 @@ pub(super) struct ProtocolVersions {
 
 impl ProtocolVersions {
     /// The versions that this build speaks.
-    pub const SPOKEN: Self = Self { oldest: 18, newest: 18 };
+    pub const SPOKEN: Self = Self { oldest: 19, newest: 19 };
 
     /// Returns the newest version in both ranges.
     pub fn common(self, other: Self) -> Option<u32> {

@@ -13,6 +13,7 @@ mod hand_over;
 mod indexer;
 mod places;
 mod projector;
+mod pushed;
 mod streams;
 mod transactions;
 mod writes;
@@ -34,6 +35,7 @@ pub use hand_over::{
 pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
 pub use places::{KnownPlace, Places};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
+pub use pushed::{PRODUCER_KEPT_MS, PushedCommitRequest, TransactionPush, TransactionPushed};
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
 pub use transactions::{
     Decision, Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit, TransactionFate,
