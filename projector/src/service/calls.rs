@@ -12,7 +12,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{
-    BucketId, ProducerTransactionId, TransactionId, TransactionPlace, vbucket_of,
+    BucketId, ProducerTransactionId, Seqno, TransactionId, TransactionPlace, vbucket_of,
 };
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
@@ -52,6 +52,12 @@ pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Never less than one document.
 pub(super) const GET_BYTES_MAX: usize = 32 << 20;
 
+/// How long a reader waits for the rest of a producer's commit: as long as writers for a prepared transaction.
+const INCOMPLETE_WAIT: Duration = Duration::from_secs(5);
+
+/// How often documents are read that change meanwhile, beside a commit that may lack parts.
+const READS_MAX: usize = 16;
+
 /// The length of a write's document.
 fn document_bytes(write: &Write) -> usize {
     match &write.kind {
@@ -89,12 +95,20 @@ impl ProjectorApi for Projector {
 
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
         let bucket = self.bucket(bucket).await?;
-        let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
-        let wanted = ids.clone();
-        let read = move || get(&*store, &at, &wanted);
-        let found = self.env.blocking(read).await?;
-        check_read(&bucket, &ids)?;
-        Ok(found)
+        let (mut changed, until) = (bucket.watch(), Instant::now() + INCOMPLETE_WAIT);
+        let wanted: Arc<[String]> = ids.into();
+        loop {
+            let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
+            let ids = Arc::clone(&wanted);
+            let by = match self.env.blocking(move || get(&*store, &at, &ids)).await? {
+                Ok(found) => return check_read(&bucket, &wanted).map(|()| found),
+                Err(by) => by,
+            };
+            let waited = tokio::time::timeout_at(until, changed.changed()).await;
+            if !matches!(waited, Ok(Ok(()))) {
+                return Err(bucket.incomplete(by));
+            }
+        }
     }
 
     async fn write_in(&self, request: TransactionWrite) -> Result<TransactionWritten> {
@@ -286,34 +300,36 @@ impl ProjectorApi for Projector {
     }
 }
 
-/// Reads documents at present, without those that a producer has committed in part.
-fn get(store: &dyn DocumentStore, bucket: &Bucket, ids: &[String]) -> Result<Documents> {
-    let mut shown = bucket.shown_ends();
-    if shown.is_none() {
-        let found = store.get(bucket.info.id, ids, GET_BYTES_MAX)?;
-        // Order matters: a part that is committed behind this look was not read.
-        shown = bucket.shown_ends();
-        if shown.is_none() {
-            return Ok(found);
+/// Reads documents at present, or tells of a producer's commit that has changed one of them and may lack parts.
+fn get(
+    store: &dyn DocumentStore,
+    bucket: &Bucket,
+    ids: &[String],
+) -> Result<std::result::Result<Documents, ProducerTransactionId>> {
+    let read = || store.get(bucket.info.id, ids, GET_BYTES_MAX);
+    if !bucket.has_incomplete_pushed() {
+        let found = read()?;
+        // Order matters: what is committed behind this look was not read.
+        if !bucket.has_incomplete_pushed() {
+            return Ok(Ok(found));
         }
     }
-    let ends = shown.unwrap_or_default();
-    let found = store.get_at(bucket.info.id, ids, &ends, GET_BYTES_MAX)?;
-    let extents = store.extents(bucket.info.id)?;
-    let is_purged = |id: &String| {
-        let at = usize::from(vbucket_of(id, bucket.info.vbuckets).0);
-        extents.get(at).zip(ends.get(at)).is_some_and(|(extent, end)| extent.purged > *end)
+    let changes = || -> Result<Vec<_>> {
+        ids.iter().map(|id| store.changed_at(bucket.info.id, id)).collect()
     };
-    match ids.iter().find(|id| is_purged(id)) {
-        None => Ok(found),
-        Some(id) => {
-            let name = &bucket.info.name;
-            let what = format!(
-                "document {id:?} of bucket {name}: its producer has committed a transaction in part"
-            );
-            Err(Error::unavailable(what).with_hint("SHOW TRANSACTIONS names what is missing"))
+    for _ in 0..READS_MAX {
+        let before = changes()?;
+        let found = read()?;
+        if changes()? != before {
+            continue;
         }
+        let of = |(id, changed): (&String, &Option<Seqno>)| {
+            bucket.incomplete_pushed_at(vbucket_of(id, bucket.info.vbuckets), (*changed)?)
+        };
+        return Ok(ids.iter().zip(&before).find_map(of).map_or(Ok(found), Err));
     }
+    let what = format!("documents of bucket {} change faster than they are read", bucket.info.name);
+    Err(Error::unavailable(what).with_hint("try again"))
 }
 
 /// Checks a read behind it.

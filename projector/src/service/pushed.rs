@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId};
 use proto::rpc::api::{
-    OWNER_BYTES_MAX, PushMutation, PushReply, PushedCommitRequest, TransactionPush,
+    OWNER_BYTES_MAX, PushMutation, PushReply, PushedCommitRequest, PushedStep, TransactionPush,
     TransactionPushed,
 };
 use proto::{Error, ErrorCode, Result};
@@ -79,10 +79,16 @@ impl Projector {
     ) -> Result<PushReply> {
         let bucket = self.writable(request.bucket, WriteCall::Mutations).await?;
         let transaction = request.commit.transaction;
-        if request.is_check {
-            let kept = bucket.transactions.kept(transaction)?;
-            check(&bucket, &request, &kept)?;
-            return Ok(PushReply { durable: Vec::new() });
+        match request.step {
+            PushedStep::Check => {
+                check(&bucket, &request, &bucket.transactions.kept(transaction)?)?;
+                return Ok(PushReply { durable: Vec::new() });
+            }
+            PushedStep::Complete => {
+                bucket.complete_pushed(transaction);
+                return Ok(PushReply { durable: Vec::new() });
+            }
+            PushedStep::Commit => {}
         }
         // The commit that an epoch waits for must not wait for that epoch.
         if !bucket.has_open_pushed() {

@@ -1,16 +1,17 @@
 //! The open commits of a producer in a bucket ([`proto::model::pushed`]), as its readers and SYNC see them.
 //!
-//! A commit is open until the bucket has an epoch with all of it. Until then its mutations are hidden from those who read documents by
-//! their ids at present, if this projector does not know that all parts are durable.
+//! A commit is open until the bucket has an epoch with all of it. Until then those who read its documents by their ids at present wait, unless
+//! this projector knows that all parts are durable: it has them, or whoever has committed them tells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proto::model::commits::TransactionEvent;
 use proto::model::cut::Cut;
 use proto::model::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
-use proto::model::pushed::{PushedCommit, keep_whole};
+use proto::model::pushed::{PushedCommit, PushedPart};
 use proto::rpc::api::TransactionStatus;
+use proto::{Error, ErrorCode};
 use tokio::time::Instant;
 
 use super::bucket::{Bucket, SourceState};
@@ -18,9 +19,14 @@ use super::bucket::{Bucket, SourceState};
 /// An open commit of this age is late: a caller that wants the ends of many buckets does not wait for it.
 const LATE_AFTER: Duration = Duration::from_secs(1);
 
-/// Since when this process knows of open commits.
+/// The memory of a bucket about open commits, besides its record.
 #[derive(Default)]
-pub(super) struct PushedState(BTreeMap<ProducerTransactionId, Instant>);
+pub(super) struct PushedState {
+    /// Since when this process knows of them.
+    known_since: BTreeMap<ProducerTransactionId, Instant>,
+    /// Those of which all parts are durable.
+    complete: BTreeSet<ProducerTransactionId>,
+}
 
 impl PushedState {
     /// Notes what is about to be published.
@@ -28,10 +34,12 @@ impl PushedState {
         for event in events {
             match event {
                 TransactionEvent::Pushed(commit) => {
-                    self.0.entry(commit.transaction).or_insert_with(Instant::now);
+                    self.known_since.entry(commit.transaction).or_insert_with(Instant::now);
+                    self.complete.remove(&commit.transaction);
                 }
                 TransactionEvent::PushedSettled(transaction) => {
-                    self.0.remove(transaction);
+                    self.known_since.remove(transaction);
+                    self.complete.remove(transaction);
                 }
                 _ => {}
             }
@@ -39,7 +47,8 @@ impl PushedState {
     }
 
     fn age(&self, transaction: ProducerTransactionId, now: Instant) -> Duration {
-        self.0.get(&transaction).map_or(Duration::ZERO, |since| now.duration_since(*since))
+        let since = self.known_since.get(&transaction);
+        since.map_or(Duration::ZERO, |since| now.duration_since(*since))
     }
 }
 
@@ -51,6 +60,15 @@ impl SourceState {
     /// The commits of the producer that no epoch has.
     pub(super) fn open_pushed(&self) -> impl Iterator<Item = &PushedCommit> {
         self.commits.pushed().iter().filter(|commit| self.is_open_pushed(commit))
+    }
+
+    /// Those of them of which this projector does not know that all parts are durable.
+    fn incomplete_pushed(&self) -> impl Iterator<Item = &PushedCommit> {
+        let ends = (!self.commits.pushed().is_empty()).then(|| self.known_ends());
+        self.open_pushed().filter(move |commit| {
+            !self.pushed.complete.contains(&commit.transaction)
+                && ends.as_ref().is_some_and(|ends| !commit.is_in(ends))
+        })
     }
 
     /// The ends of all vbuckets as far as this projector knows: of those that it does not own, those of the newest epoch.
@@ -124,16 +142,43 @@ impl Bucket {
         state.open_pushed().map(status).collect()
     }
 
-    /// For each vbucket, the seqno up to which documents may be shown at present; `None` if all may be.
-    pub fn shown_ends(&self) -> Option<Vec<Seqno>> {
+    /// Notes that all parts of an open commit are durable.
+    pub fn complete_pushed(&self, transaction: ProducerTransactionId) {
+        let is_new = {
+            let mut state = self.state();
+            state.commits.pushed().find(transaction).is_some()
+                && state.pushed.complete.insert(transaction)
+        };
+        if is_new {
+            self.wake();
+        }
+    }
+
+    /// True if some open commit may lack parts.
+    pub fn has_incomplete_pushed(&self) -> bool {
+        self.state().incomplete_pushed().next().is_some()
+    }
+
+    /// The open commit that has made the change of a vbucket with this seqno, if it may lack parts.
+    pub fn incomplete_pushed_at(
+        &self,
+        vbucket: VbucketId,
+        seqno: Seqno,
+    ) -> Option<ProducerTransactionId> {
         let state = self.state();
-        state.open_pushed().next()?;
-        let ends = state.known_ends();
-        let mut shown = ends.clone();
-        let published = state.epochs.back().map(|newest| Cut::clone(&newest.cut));
-        let published = published.unwrap_or_else(|| Cut::zero(self.info.vbuckets));
-        keep_whole(state.open_pushed(), (&published, &state.logs), &mut shown);
-        let of_each = |shown: &Cut| shown.iter().map(|(_, position)| position.seqno).collect();
-        (shown != ends).then(|| of_each(&shown))
+        let has = |part: &PushedPart| part.after < seqno && seqno <= part.end.seqno;
+        let mut open = state.incomplete_pushed();
+        let found = open.find(|commit| commit.part_of(vbucket).is_some_and(has));
+        found.map(|commit| commit.transaction)
+    }
+
+    /// The error for a reader of a document of a commit that lacks parts.
+    pub fn incomplete(&self, transaction: ProducerTransactionId) -> Error {
+        let name = &self.info.name;
+        let what = format!(
+            "transaction {transaction} of the producer of bucket {name} is committed in part, and has changed the document"
+        );
+        Error::new(ErrorCode::Held, what)
+            .with_hint("try again; SHOW TRANSACTIONS names the vbucket that is waited for")
     }
 }

@@ -13,6 +13,7 @@ use proto::model::pushed::{OPEN_MAX, PushedCommit, PushedPart};
 use proto::rpc::api::*;
 use proto::rpc::mutation::{MutationKind, SubscribeRequest};
 use proto::{ErrorCode, Result};
+use tokio::time::timeout;
 
 use crate::common::*;
 use crate::hand_over::{BRANCH, OTHER, Pair, until};
@@ -87,8 +88,8 @@ impl Producer {
         commit: &PushedCommit,
         wanted: VbucketSet,
     ) -> Result<Vec<(u16, u64)>> {
-        let (commit, is_check) = (commit.clone(), false);
-        let request = PushedCommitRequest { bucket: PUSHED, commit, wanted, is_check };
+        let (commit, step) = (commit.clone(), PushedStep::Commit);
+        let request = PushedCommitRequest { bucket: PUSHED, commit, wanted, step };
         let durable = self.0.commit_pushed(request).await?.durable.into_iter();
         Ok(durable.map(|(vbucket, end)| (vbucket.0, end.seqno.0)).collect())
     }
@@ -101,6 +102,18 @@ impl Producer {
     async fn text(&self, vbucket: u16, n: u64) -> Option<String> {
         let found = self.0.get(PUSHED, vec![id(vbucket, n)]).await.expect("it is read").remove(0);
         found.map(|document| String::from_utf8_lossy(&document[6..document.len() - 2]).into_owned())
+    }
+
+    /// True if a reader of a document waits.
+    async fn waits(&self, vbucket: u16, n: u64) -> bool {
+        timeout(Duration::from_millis(200), self.text(vbucket, n)).await.is_err()
+    }
+
+    /// Tells all owners that a commit is complete.
+    async fn complete(&self, commit: &PushedCommit) {
+        let (wanted, step) = (VbucketSet::all(VBUCKETS), PushedStep::Complete);
+        let request = PushedCommitRequest { bucket: PUSHED, commit: commit.clone(), wanted, step };
+        self.0.commit_pushed(request).await.expect("told");
     }
 
     async fn ends(&self) -> Vec<u64> {
@@ -333,21 +346,25 @@ async fn nobody_sees_a_part_and_a_commit_is_completed_by_the_same_call() {
     let first = producer(&pair.first);
     let here = first.commit_in(&commit, vbuckets(&[0, 2])).await;
     assert_eq!(here, Ok(vec![(0, 1), (2, 1)]));
-    assert_eq!(of.text(0, 1).await, None, "a part is not shown");
+    assert!(of.waits(0, 1).await, "a part is not shown");
     first.push(plain(0, 2..=2)).await.expect("pushed");
-    assert_eq!(of.text(0, 1002).await, None, "nor what comes behind it");
+    assert_eq!(of.text(0, 1002).await.as_deref(), Some("plain"), "others are");
     assert_eq!(code(of.abort(7).await), Err(ErrorCode::TransactionState));
     let listed = first.listed().await;
     assert!(listed[0].owner.contains("wait for vbucket 1 at seqno 2"), "{listed:?}");
     pair.first.start().await;
     let of = Producer(pair.source());
-    assert_eq!(of.text(0, 1).await, None, "nor behind a restart");
+    until("it runs", async || of.0.place(PUSHED).await.ok()).await;
+    assert!(of.waits(0, 1).await, "nor behind a restart");
     until("the rest is pushed again", async || of.push_in(7, all.clone()).await.ok()).await;
     assert_eq!(of.commit(&commit).await, Ok(vec![(0, 2), (1, 2), (2, 1)]));
-    say_epoch(&pair.first, 1, [2, 2, 1, 0]);
-    until("an epoch shows it", async || of.text(0, 1).await).await;
+    assert!(of.waits(0, 1).await, "this owner does not know of the other");
+    let (waiting, told) = tokio::join!(of.text(0, 1), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        of.complete(&commit).await;
+    });
+    assert_eq!((waiting.as_deref(), told), (Some("a"), ()));
     assert_eq!(of.text(1, 2).await.as_deref(), Some("a"));
-    assert_eq!(of.text(0, 1002).await.as_deref(), Some("plain"));
 }
 
 #[tokio::test]
@@ -376,7 +393,7 @@ async fn an_open_commit_goes_along_with_a_vbucket_that_is_handed_over() {
     until("it is there behind a restart", async || (open(other.listed().await) == 1).then_some(()))
         .await;
     let of = Producer(pair.source());
-    assert_eq!(of.text(0, 1).await, None);
+    assert!(of.waits(0, 1).await);
     until("pushed again", async || of.push_in(7, inside(3, 1..=1, "a")).await.ok()).await;
     assert_eq!(of.commit(&commit).await, Ok(vec![(0, 2), (3, 1)]));
     assert_eq!(of.text(0, 1).await.as_deref(), Some("a"), "one projector has all of it");
@@ -423,7 +440,7 @@ async fn a_producer_that_begins_a_branch_commits_the_rest_at_other_positions() {
     of.push_in(8, inside(2, 1..=1, "a")).await.expect("kept");
     let half = commit_of(8, &[(2, 0, 1), (3, 0, 1)]);
     producer(&pair.first).commit_in(&half, vbuckets(&[2])).await.expect("committed");
-    assert_eq!(of.text(2, 1).await, None);
+    assert!(of.waits(2, 1).await);
     of.0.abort(PUSHED, TransactionId(8)).await.expect("given up");
     assert_eq!(of.text(2, 1).await.as_deref(), Some("a"));
 }

@@ -20,7 +20,7 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, DocumentsRequest, ProjectorApi,
-    PushReply, PushRequest, PushedCommitRequest, TransactionPush, TransactionPushed,
+    PushReply, PushRequest, PushedCommitRequest, PushedStep, TransactionPush, TransactionPushed,
     TransactionStatus, Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
@@ -178,16 +178,17 @@ impl ClusterBackend {
         commit: PushedCommit,
     ) -> Result<PushReply> {
         let deadline = Instant::now() + NOT_HOME_WAIT;
-        let (mut durable, is_check) = (Vec::new(), false);
+        let mut durable = Vec::new();
         let mut wanted: VbucketSet = commit.parts.iter().map(|part| part.vbucket).collect();
         loop {
-            let request = PushedCommitRequest {
+            let request = |step, wanted| PushedCommitRequest {
                 bucket: bucket.id,
                 commit: commit.clone(),
-                wanted: wanted.clone(),
-                is_check,
+                wanted,
+                step,
             };
-            match self.source(bucket)?.commit_pushed(request).await {
+            let asked = request(PushedStep::Commit, wanted.clone());
+            match self.source(bucket)?.commit_pushed(asked).await {
                 Ok(reply) => {
                     reply.durable.iter().for_each(|(vbucket, _)| wanted.remove(*vbucket));
                     durable.extend(reply.durable);
@@ -200,6 +201,10 @@ impl ClusterBackend {
                 Err(error) => return Err(error),
             }
             if wanted.is_empty() {
+                let all = commit.parts.iter().map(|part| part.vbucket).collect();
+                // An owner that is not told shows the documents with the next epoch.
+                let _told =
+                    self.source(bucket)?.commit_pushed(request(PushedStep::Complete, all)).await;
                 durable.sort_unstable();
                 return Ok(PushReply { durable });
             }

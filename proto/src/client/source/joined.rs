@@ -21,8 +21,8 @@ use crate::model::ids::{
 use crate::model::node::NodeInfo;
 use crate::rpc::api::{
     CopyAnswer, CopyRequest, Directory, Documents, DocumentsRequest, HandOverPiece,
-    HandOverRequest, ProjectorApi, PushReply, PushRequest, PushedCommitRequest, ResultStream,
-    TransactionPush, TransactionPushed, WriteReply, WriteRequest,
+    HandOverRequest, ProjectorApi, PushReply, PushRequest, PushedCommitRequest, PushedStep,
+    ResultStream, TransactionPush, TransactionPushed, WriteReply, WriteRequest,
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
@@ -191,18 +191,19 @@ impl ProjectorApi for Source {
         for vbucket in request.wanted.iter() {
             of_each.entry(self.owner(vbucket)?).or_default().insert(vbucket);
         }
-        let ask = async |is_check| {
+        let ask = async |step| {
             let asked = of_each.iter().map(|(projector, wanted)| {
                 let wanted = wanted.clone();
-                let request = PushedCommitRequest { wanted, is_check, ..request.clone() };
+                let request = PushedCommitRequest { wanted, step, ..request.clone() };
                 self.parts[projector].commit_pushed(request)
             });
             join_all(asked).await.into_iter()
         };
-        if of_each.len() > 1 && !request.is_check {
-            ask(true).await.try_for_each(|reply| reply.map(drop))?;
+        if of_each.len() > 1 && request.step == PushedStep::Commit {
+            ask(PushedStep::Check).await.try_for_each(|reply| reply.map(drop))?;
         }
-        let durable = taken(ask(request.is_check).await.map(|reply| Ok(reply?.durable)))?;
+        let replies = ask(request.step).await;
+        let durable = taken(replies.map(|reply| Ok(reply?.durable)))?;
         Ok(PushReply { durable })
     }
 

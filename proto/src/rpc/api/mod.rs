@@ -35,7 +35,9 @@ pub use hand_over::{
 pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
 pub use places::{KnownPlace, Places};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
-pub use pushed::{PRODUCER_KEPT_MS, PushedCommitRequest, TransactionPush, TransactionPushed};
+pub use pushed::{
+    PRODUCER_KEPT_MS, PushedCommitRequest, PushedStep, TransactionPush, TransactionPushed,
+};
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
 pub use transactions::{
     Decision, Documents, DocumentsRequest, OWNER_BYTES_MAX, TransactionCommit, TransactionFate,

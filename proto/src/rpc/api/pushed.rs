@@ -40,6 +40,17 @@ pub struct PushedCommitRequest {
     pub commit: PushedCommit,
     /// The vbuckets of which the asked projector commits the parts.
     pub wanted: VbucketSet,
-    /// True to look only if the parts can be committed.
-    pub is_check: bool,
+    /// What to do.
+    pub step: PushedStep,
+}
+
+/// The steps of a commit at the owners of its vbuckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PushedStep {
+    /// Look if the parts can be committed, and change nothing.
+    Check,
+    /// Commit the parts.
+    Commit,
+    /// Note that all parts of the commit are durable, so that its documents can be read.
+    Complete,
 }
