@@ -382,8 +382,11 @@ impl Projector {
             let (name, most) = (&bucket.info.name, most >> 10);
             let message =
                 format!("bucket {name}: more than {most} KiB of writes wait for an epoch; nothing was written");
-            Error::unavailable(message)
-                .with_hint("no coordinator leads; writes continue when one does")
+            let hint = match bucket.has_late_pushed() {
+                true => "SHOW TRANSACTIONS names a commit of its producer that lacks parts",
+                false => "no coordinator leads; writes continue when one does",
+            };
+            Error::unavailable(message).with_hint(hint)
         })
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proto::model::commits::TransactionEvent;
 use proto::model::cut::Cut;
 use proto::model::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
-use proto::model::pushed::{PushedCommit, PushedPart};
+use proto::model::pushed::{OpenCommits, PushedCommit, PushedPart};
 use proto::rpc::api::TransactionStatus;
 use proto::{Error, ErrorCode};
 use tokio::time::Instant;
@@ -20,7 +20,6 @@ use super::bucket::{Bucket, SourceState};
 const LATE_AFTER: Duration = Duration::from_secs(1);
 
 /// The memory of a bucket about open commits, besides its record.
-#[derive(Default)]
 pub(super) struct PushedState {
     /// Since when this process knows of them.
     known_since: BTreeMap<ProducerTransactionId, Instant>,
@@ -29,6 +28,12 @@ pub(super) struct PushedState {
 }
 
 impl PushedState {
+    /// The state at the start of a process.
+    pub fn of(open: &OpenCommits) -> Self {
+        let since = open.iter().map(|commit| (commit.transaction, Instant::now()));
+        Self { known_since: since.collect(), complete: BTreeSet::new() }
+    }
+
     /// Notes what is about to be published.
     pub fn note(&mut self, events: &[TransactionEvent]) {
         for event in events {

@@ -102,24 +102,29 @@ impl PushedCommit {
         self.parts.iter().all(|part| part.is_in(cut))
     }
 
+    /// True if a cut has some mutation of it.
+    fn is_begun_in(&self, cut: &Cut) -> bool {
+        self.parts.iter().any(|part| cut.get(part.vbucket).seqno > part.after)
+    }
+
     /// True if a cut has some mutation of it and lacks another one that may come.
     fn is_split_by(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
-        let has_any = |part: &PushedPart| cut.get(part.vbucket).seqno > part.after;
         let lacks = |part: &PushedPart| {
             !part.is_in(cut) && !logs.get(part.vbucket).is_some_and(|known| part.is_lost(known))
         };
-        self.parts.iter().any(has_any) && self.parts.iter().any(lacks)
+        self.is_begun_in(cut) && self.parts.iter().any(lacks)
     }
 }
 
-/// Lets a cut fall until it splits no pushed commit, but never below `published`, which splits none. The positions before commits are
-/// those of a history with these failover logs. Cuts only fall, so that ends.
+/// Lets a cut fall until it splits no pushed commit, but never below `published`. What that has begun is not hidden any more: a
+/// part was lost, or is not waited for. The positions before commits are those of a history with these failover logs. Cuts only fall, so that
+/// ends.
 pub fn keep_whole<'c>(
     commits: impl Iterator<Item = &'c PushedCommit>,
     (published, logs): (&Cut, &FailoverLogs),
     cut: &mut Cut,
 ) {
-    let commits: Vec<_> = commits.filter(|commit| !commit.is_in(published)).collect();
+    let commits: Vec<_> = commits.filter(|commit| !commit.is_begun_in(published)).collect();
     let mut has_fallen = true;
     while has_fallen {
         has_fallen = false;

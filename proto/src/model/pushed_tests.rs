@@ -48,6 +48,9 @@ fn a_commit_that_is_there_in_part_is_not_there_and_takes_what_is_behind_it_along
     let mut at = cut([9, 3, 0, 0]);
     keep_whole(both.iter(), (&published, &one_branch()), &mut at);
     assert_eq!(at, cut([6, 3, 0, 0]), "what is published stays");
+    let mut at = cut([9, 2, 1, 0]);
+    keep_whole(both.iter(), (&cut([5, 0, 0, 0]), &one_branch()), &mut at);
+    assert_eq!(at, cut([6, 2, 1, 0]), "and holds nothing up if it was halved");
 }
 
 #[test]
