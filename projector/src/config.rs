@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::client::NodeIdentity;
 use proto::model::node::NodeInfo;
-use proto::rpc::api::TRANSACTION_KEPT_MS;
+use proto::rpc::api::{PRODUCER_KEPT_MS, TRANSACTION_KEPT_MS};
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 
 /// Memory of all open transactions by default.
@@ -45,6 +45,8 @@ pub struct Config {
     pub transactions_max: usize,
     /// The time after which a transaction for which nobody asks is rolled back.
     pub transaction_kept: Duration,
+    /// The same for a producer's transaction, after its last mutation.
+    pub producer_kept: Duration,
     /// The size of a bucket's head: the newest mutations, kept in memory for its streams.
     pub head_bytes_max: usize,
     /// The limit of what a copy takes in one step, in bytes: it is in memory meanwhile. For a copy in sync that is what waits for it,
@@ -77,6 +79,7 @@ impl Config {
             // As many as there may be sessions.
             transactions_max: 1000,
             transaction_kept: Duration::from_millis(TRANSACTION_KEPT_MS),
+            producer_kept: Duration::from_millis(PRODUCER_KEPT_MS),
             // A second of bulk load, so that a stream that stalls for a moment stays with the head.
             head_bytes_max: 64 << 20,
             copy_step_bytes_max: 256 << 20,

@@ -172,15 +172,21 @@ pub struct PushRequest {
     /// has failed over says so; said again it changes nothing.
     #[prost(message, repeated, tag = "3")]
     pub branches: ::prost::alloc::vec::Vec<VbucketPosition>,
+    /// The transaction of all mutations of this request, as the producer numbers it: above 0, and used once in the bucket.
+    /// They are kept aside, in memory, until CommitPush; 0 makes them durable at once. Not together with branches. A
+    /// transaction is rolled back when none of its mutations has come for five minutes.
+    #[prost(uint64, tag = "4")]
+    pub transaction: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PushMutation {
     /// xxh3_64(id) mod the bucket's vbuckets; verified.
     #[prost(uint32, tag = "1")]
     pub vbucket: u32,
+    /// 0 in a transaction.
     #[prost(uint64, tag = "2")]
     pub vbuuid: u64,
-    /// Counted from 1 in each vbucket, without gaps.
+    /// Counted from 1 in each vbucket, without gaps; 0 in a transaction.
     #[prost(uint64, tag = "3")]
     pub seqno: u64,
     #[prost(string, tag = "4")]
@@ -188,11 +194,57 @@ pub struct PushMutation {
     /// JSON; leave it out for a deletion.
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub document: ::core::option::Option<::prost::bytes::Bytes>,
+    /// In a transaction, the number of the mutation among those of the transaction in this vbucket, from 1 without gaps. One
+    /// that is kept already is passed over.
+    #[prost(uint64, tag = "6")]
+    pub position: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PushReply {
     #[prost(message, repeated, tag = "1")]
     pub durable: ::prost::alloc::vec::Vec<VbucketPosition>,
+    /// For mutations of a transaction, in place of durable positions.
+    #[prost(message, repeated, tag = "2")]
+    pub kept: ::prost::alloc::vec::Vec<KeptMutations>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KeptMutations {
+    #[prost(uint32, tag = "1")]
+    pub vbucket: u32,
+    /// The position up to which the mutations of the transaction in this vbucket are kept.
+    #[prost(uint64, tag = "2")]
+    pub position: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CommitPushRequest {
+    #[prost(string, tag = "1")]
+    pub bucket: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub transaction: u64,
+    /// All vbuckets in which the transaction has mutations.
+    #[prost(message, repeated, tag = "3")]
+    pub parts: ::prost::alloc::vec::Vec<PushedPart>,
+}
+/// The mutations of a transaction in one vbucket. The n-th of them gets the n-th seqno behind those that the vbucket has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PushedPart {
+    #[prost(uint32, tag = "1")]
+    pub vbucket: u32,
+    #[prost(uint64, tag = "2")]
+    pub vbuuid: u64,
+    /// The seqno of the last one.
+    #[prost(uint64, tag = "3")]
+    pub seqno: u64,
+    /// Their number.
+    #[prost(uint64, tag = "4")]
+    pub mutations: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbortPushRequest {
+    #[prost(string, tag = "1")]
+    pub bucket: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub transaction: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PositionsRequest {
@@ -898,6 +950,55 @@ pub mod ingest_client {
             req.extensions_mut().insert(GrpcMethod::new("sextant.v1.Ingest", "Push"));
             self.inner.streaming(req, path, codec).await
         }
+        /// Makes the mutations of a producer's transaction, which came by Push, durable and visible together. The producer
+        /// decides: there are no conflicts. Everything that its vbuckets had before must be pushed, or the call is refused and
+        /// changes nothing there. Nobody sees a part before all parts are durable, so a producer that has no answer, or an
+        /// error, calls again with the same request: what is committed already is passed over. NOT_FOUND
+        /// (25P01): a projector lacks mutations of the transaction, which the producer pushes again first.
+        pub async fn commit_push(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CommitPushRequest>,
+        ) -> std::result::Result<tonic::Response<super::PushReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/sextant.v1.Ingest/CommitPush",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("sextant.v1.Ingest", "CommitPush"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Rolls a producer's transaction back. One that is not open is no error; one that is committed in part is: it is
+        /// committed again.
+        pub async fn abort_push(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AbortPushRequest>,
+        ) -> std::result::Result<tonic::Response<super::AbortReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/sextant.v1.Ingest/AbortPush",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("sextant.v1.Ingest", "AbortPush"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The durable position of each vbucket: where a producer goes on.
         pub async fn positions(
             &mut self,
@@ -1050,6 +1151,21 @@ pub mod ingest_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::PushRequest>>,
         ) -> std::result::Result<tonic::Response<Self::PushStream>, tonic::Status>;
+        /// Makes the mutations of a producer's transaction, which came by Push, durable and visible together. The producer
+        /// decides: there are no conflicts. Everything that its vbuckets had before must be pushed, or the call is refused and
+        /// changes nothing there. Nobody sees a part before all parts are durable, so a producer that has no answer, or an
+        /// error, calls again with the same request: what is committed already is passed over. NOT_FOUND
+        /// (25P01): a projector lacks mutations of the transaction, which the producer pushes again first.
+        async fn commit_push(
+            &self,
+            request: tonic::Request<super::CommitPushRequest>,
+        ) -> std::result::Result<tonic::Response<super::PushReply>, tonic::Status>;
+        /// Rolls a producer's transaction back. One that is not open is no error; one that is committed in part is: it is
+        /// committed again.
+        async fn abort_push(
+            &self,
+            request: tonic::Request<super::AbortPushRequest>,
+        ) -> std::result::Result<tonic::Response<super::AbortReply>, tonic::Status>;
         /// The durable position of each vbucket: where a producer goes on.
         async fn positions(
             &self,
@@ -1252,6 +1368,92 @@ pub mod ingest_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sextant.v1.Ingest/CommitPush" => {
+                    #[allow(non_camel_case_types)]
+                    struct CommitPushSvc<T: Ingest>(pub Arc<T>);
+                    impl<T: Ingest> tonic::server::UnaryService<super::CommitPushRequest>
+                    for CommitPushSvc<T> {
+                        type Response = super::PushReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CommitPushRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Ingest>::commit_push(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CommitPushSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sextant.v1.Ingest/AbortPush" => {
+                    #[allow(non_camel_case_types)]
+                    struct AbortPushSvc<T: Ingest>(pub Arc<T>);
+                    impl<T: Ingest> tonic::server::UnaryService<super::AbortPushRequest>
+                    for AbortPushSvc<T> {
+                        type Response = super::AbortReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AbortPushRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Ingest>::abort_push(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AbortPushSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -250,7 +250,7 @@ impl Leader {
         if asked.term != self.term {
             return Ok(());
         }
-        self.sources.record_history(&mut self.stability, state, bucket, asked, history)
+        self.sources.record_history(state, bucket, asked, history)
     }
 
     /// True if some source must be queried at once.

@@ -24,6 +24,7 @@ mod moves;
 mod old_copy;
 mod plan;
 mod promotions;
+mod pushed;
 mod repair;
 mod rollback;
 mod sources;

@@ -12,6 +12,7 @@ use super::horizon::{self, LEASE_MS, Published};
 use super::joint::{Chosen, joined, keep_whole};
 use super::leases::{in_force, leased_indexes};
 use super::plan::Plan;
+use super::pushed::keep_pushed_whole;
 use super::stability::{Choice, Stability};
 use crate::state::epoch_history::advance;
 use crate::state::{BucketState, StateContext};
@@ -81,6 +82,7 @@ impl Promotions {
             };
             chosen.insert(id, cut);
         }
+        keep_pushed_whole(stability, state, &mut chosen);
         keep_whole(stability, state, &mut chosen);
         if chosen.is_empty() {
             return;

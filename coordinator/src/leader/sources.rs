@@ -19,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Result;
-use proto::model::bucket::SourceKind;
 use proto::model::cut::Cut;
 use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::model::ids::{BucketId, NodeId};
@@ -116,7 +115,7 @@ impl Sources {
         report: BucketReport,
         now_ms: u64,
     ) -> Result<()> {
-        let BucketReport { bucket, kept, cut, joint, before } = report;
+        let BucketReport { bucket, kept, cut, joint, before, pushed } = report;
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
         let last = &known.epochs.last().cut;
         if cut.vbuckets() == last.vbuckets() {
@@ -138,8 +137,8 @@ impl Sources {
         if cut.vbuckets() != last.vbuckets() {
             return self.report_cut(stability, known, cut).map(drop);
         }
-        // The other vbuckets stand where their own projectors reported. Every such cut is closed, because the
-        // mutations of a bucket on several projectors are independent of each other.
+        // The other vbuckets stand where their own projectors reported. Every such cut is closed but for the commits that the
+        // reports name, because the mutations of a bucket on several projectors are independent of each other otherwise.
         self.reset_on_new_history(stability, known);
         // The earlier cuts come first. One that an epoch covers is ignored.
         let mut is_newest = false;
@@ -153,14 +152,14 @@ impl Sources {
         }
         if is_newest {
             stability.set_joint(bucket, joint, now_ms);
+            stability.set_pushed(bucket, projector, pushed);
         }
         Ok(())
     }
 
-    /// Records a source's answer to a query.
+    /// Records a source's answer to a query. Its end is no closed cut: only SYNC names the commits that lie before it.
     pub(super) fn record_history(
         &mut self,
-        stability: &mut Stability,
         state: &StateContext,
         bucket: BucketId,
         asked: HistoryQuery,
@@ -171,26 +170,8 @@ impl Sources {
         };
         self.suspects.remove(&bucket);
         known.check(&history)?;
-        if known.logs == history.logs && history.has(&known.epochs.last().cut) {
-            self.take_end(stability, known, &history)?;
-        }
         self.histories.insert(bucket, (asked, history));
         Ok(())
-    }
-
-    /// Takes the end of an answer as a closed cut. Transactions commit in embedded buckets, and only SYNC names their joint commits.
-    fn take_end(
-        &mut self,
-        stability: &mut Stability,
-        known: &BucketState,
-        history: &SourceHistory,
-    ) -> Result<()> {
-        match known.info.source {
-            SourceKind::Push => {
-                self.report_cut(stability, known, history.durable.clone()).map(drop)
-            }
-            SourceKind::Embedded => Ok(()),
-        }
     }
 
     /// True if the source of each bucket was compared with the state in this term.

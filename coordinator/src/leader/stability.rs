@@ -10,7 +10,7 @@
 //!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
 //! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
-//! A commit over several buckets changes it once more ([`super::joint`]).
+//! A commit over several buckets changes it once more ([`super::joint`]), and so does one of a producer ([`super::pushed`]).
 //!
 //! The state of this module is the leader's own. It is empty after a change of leader, and the projectors' next
 //! reports, which are complete, fill it again. All cuts of a bucket lie in one history ([`super::sources`]).
@@ -18,8 +18,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proto::model::cut::Cut;
-use proto::model::ids::{BucketId, TransactionId};
+use proto::model::ids::{BucketId, NodeId, TransactionId};
 use proto::model::joint::JointMark;
+use proto::model::pushed::PushedCommit;
 use proto::plant::{self, Plant};
 use proto::rpc::api::BucketProgress;
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
@@ -49,6 +50,8 @@ struct ClosedCuts {
     joint: BTreeMap<TransactionId, JointMark>,
     /// When each of them was reported first.
     joint_since_ms: BTreeMap<TransactionId, u64>,
+    /// The open commits of a producer, as the newest report of each projector names them.
+    pushed: BTreeMap<NodeId, Vec<PushedCommit>>,
 }
 
 /// The decision for a bucket.
@@ -110,6 +113,25 @@ impl Stability {
     /// When an open joint commit of a bucket was reported first, in this term.
     pub fn joint_since_ms(&self, bucket: BucketId, transaction: TransactionId) -> Option<u64> {
         self.buckets.get(&bucket)?.joint_since_ms.get(&transaction).copied()
+    }
+
+    /// Takes over the open commits of a producer: all with a part in the vbuckets of a projector, up to its newest closed cut.
+    pub fn set_pushed(&mut self, bucket: BucketId, projector: NodeId, open: Vec<PushedCommit>) {
+        let of = self.buckets.entry(bucket).or_default();
+        match open.is_empty() {
+            true => drop(of.pushed.remove(&projector)),
+            false => drop(of.pushed.insert(projector, open)),
+        }
+    }
+
+    /// True if a bucket has open commits of a producer.
+    pub fn has_pushed(&self, bucket: BucketId) -> bool {
+        self.buckets.get(&bucket).is_some_and(|closed| !closed.pushed.is_empty())
+    }
+
+    /// The open commits of a bucket's producer. Several projectors may name the same.
+    pub fn pushed(&self, bucket: BucketId) -> impl Iterator<Item = &PushedCommit> {
+        self.buckets.get(&bucket).into_iter().flat_map(|closed| closed.pushed.values().flatten())
     }
 
     /// True if any bucket has open joint commits.

@@ -103,7 +103,7 @@ impl Bodies {
     /// How much of a commit was sent.
     pub fn sent(&self, commit: &LargeCommit) -> Sent {
         let LargeCommit { transaction, number, place, .. } = commit;
-        let Some(read_to) = self.reader.place_of(*transaction, *number) else {
+        let Some(read_to) = self.reader.place_of((*transaction, *number), *place) else {
             return Sent::Lost;
         };
         let is_unsent = self.unsent.iter().any(|changes| changes.transaction == *transaction);

@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::ids::{Seqno, TransactionId, VbucketId};
 use proto::rpc::mutation::{BodiesDigest, CommitMarker};
@@ -46,12 +47,14 @@ pub(super) struct Markers {
 }
 
 impl Markers {
-    /// Takes the new commits that lie wholly ahead of a stream.
-    pub fn follow(&mut self, bucket: &Bucket, at: &Cut) {
+    /// Takes the new commits that lie wholly ahead of a stream, in vbuckets that it has.
+    pub fn follow(&mut self, bucket: &Bucket, (at, vbuckets): (&Cut, &VbucketSet)) {
         let (new, count) = bucket.large_commits_after(self.known);
         self.known = count;
         let is_ahead = |commit: &Arc<LargeCommit>| {
-            commit.ranges.iter().all(|range| at.get(range.vbucket).seqno <= range.after)
+            commit.ranges.iter().all(|range| {
+                vbuckets.contains(range.vbucket) && at.get(range.vbucket).seqno <= range.after
+            })
         };
         let new = new.into_iter().filter(is_ahead);
         self.ahead.extend(new.map(|commit| Ahead { commit, is_marked: false }));

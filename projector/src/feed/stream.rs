@@ -331,7 +331,7 @@ impl MaintenanceStream {
     async fn send_bodies(&mut self) -> Sent<bool> {
         let about = self.bodies.read(&self.bucket.transactions);
         // Only now: what has ended by a commit is published.
-        self.markers.follow(&self.bucket, &self.at);
+        self.markers.follow(&self.bucket, (&self.at, &self.vbuckets));
         let gone = self.bodies.let_go(&self.markers);
         let has_news = !about.is_empty() || gone.is_some();
         for message in about.into_iter().chain(gone) {
@@ -356,7 +356,7 @@ impl MaintenanceStream {
         if self.batch.as_slice().is_empty() {
             self.batch = self.reader.next(&self.at, &self.vbuckets).await?.into_iter();
             // A commit whose mutations were read is published.
-            self.markers.follow(&self.bucket, &self.at);
+            self.markers.follow(&self.bucket, (&self.at, &self.vbuckets));
             let bytes: usize = self.batch.as_slice().iter().map(|m| m.bytes()).sum();
             if bytes > 0 {
                 // Only behind few mutations nothing is left to read. A stream that waited behind others would miss the rest.

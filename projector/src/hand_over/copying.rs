@@ -10,8 +10,10 @@
 use std::sync::Arc;
 
 use proto::model::assignment::HandOver;
+use proto::model::commits::TransactionEvent;
 use proto::model::history::Branches;
 use proto::model::ids::Seqno;
+use proto::model::pushed::PushedCommit;
 use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;
@@ -28,6 +30,8 @@ pub struct LogPiece {
     pub branches: Branches,
     /// Branches that were begun and of which nothing is left.
     pub given_up: Branches,
+    /// The producer's open commits with a part in the vbucket.
+    pub pushed: Vec<PushedCommit>,
 }
 
 impl Writer {
@@ -70,7 +74,7 @@ impl Writer {
         let _gate = bucket.gate.close();
         check_joining(bucket, transfer)?;
         let vbucket = transfer.vbucket;
-        let LogPiece { mutations, branches: of_vbucket, given_up } = piece;
+        let LogPiece { mutations, branches: of_vbucket, given_up, pushed } = piece;
         let end = bucket.durable().get(vbucket).seqno;
         let follows = |(m, seqno): (&Mutation, u64)| m.seqno.0 == seqno && m.vbucket == vbucket;
         if !mutations.iter().zip(end.0 + 1..).all(follows) {
@@ -85,8 +89,14 @@ impl Writer {
         let given_up = record.given_up.clone();
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
-        let batch = Batch { mutations, record: Some(record), ..Batch::default() };
+        // Epochs must not have a part of such a commit here before the others are there.
+        let known = bucket.commits();
+        let new = pushed.into_iter().filter(|one| known.pushed().find(one.transaction).is_none());
+        let commits: Vec<_> = new.map(TransactionEvent::Pushed).collect();
+        let events = commits.clone();
+        let batch = Batch { mutations, record: Some(record), commits };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
+        bucket.add_events(&events);
         bucket.set_given_up(given_up);
         bucket.set_copied(branches, [(vbucket, end)]);
         Ok(())

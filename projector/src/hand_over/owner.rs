@@ -41,6 +41,8 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
             (history, Some(documents))
         }
     };
+    // The commits are read after the end, so none with a part before it is missing.
+    let open = bucket.open_pushed(Some(vbucket));
     let given_up = bucket.record().given_up.remove(&vbucket).unwrap_or_default();
     check_place(&history, vbucket, after)?;
     check_place(&history, vbucket, seen)?;
@@ -56,7 +58,9 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
     }
     let mutations = read.iter().map(|mutation| pushed(mutation, vbucket, &branches)).collect();
     let released = ownership.released.contains(vbucket);
-    Ok(HandOverPiece { mutations, documents, branches, given_up, end, released })
+    let piece =
+        HandOverPiece { mutations, documents, branches, given_up, pushed: open, end, released };
+    Ok(piece)
 }
 
 /// A mutation in the form of a push.

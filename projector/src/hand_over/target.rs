@@ -275,9 +275,10 @@ impl Target<'_> {
         let mutations: Vec<_> = piece.mutations.into_iter().map(of).collect();
         // Branches that begin after the end of this piece come again with the next one.
         let end = mutations.last().map_or(after, |mutation| mutation.seqno);
-        let (mut branches, given_up) = (piece.branches, piece.given_up);
+        let (mut branches, given_up, pushed) = (piece.branches, piece.given_up, piece.pushed);
         branches.retain(|(_, began)| is_whole && Seqno(*began) <= end);
-        let (piece, transfer) = (LogPiece { mutations, branches, given_up }, self.transfer);
+        let piece = LogPiece { mutations, branches, given_up, pushed };
+        let transfer = self.transfer;
         self.exclusively(move |writer, b| writer.copy(b, &transfer, piece)).await
     }
 

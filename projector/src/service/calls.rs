@@ -11,13 +11,16 @@ use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
-use proto::model::ids::{BucketId, TransactionId, TransactionPlace, vbucket_of};
+use proto::model::ids::{
+    BucketId, ProducerTransactionId, Seqno, TransactionId, TransactionPlace, vbucket_of,
+};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
     CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, FoundCommits,
     HandOverPiece, HandOverRequest, KnownPlace, MOMENT_HOLD_MS, Places, ProjectorApi, PushReply,
-    PushRequest, ResultStream, TransactionCommit, TransactionFate, TransactionStatus,
-    TransactionWrite, TransactionWritten, Write, WriteKind, WriteReply, WriteRequest,
+    PushRequest, PushedCommitRequest, ResultStream, TransactionCommit, TransactionFate,
+    TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten,
+    Write, WriteKind, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -28,11 +31,11 @@ use crate::copies;
 use crate::feed::{Backfill, MaintenanceStream, TaskStream, Wanted};
 use crate::hand_over;
 use crate::projector::Projector;
+use crate::source::DocumentStore;
 use crate::source::bucket::Bucket;
 use crate::source::embedded::check::{queue_bytes, writes};
 use crate::source::kind::WriteCall;
 use crate::source::push::branches::begin_branches;
-use crate::source::push::check::pushes;
 use crate::source::registry::source_of_kind;
 use crate::source::writer::{Work, Writer};
 
@@ -48,6 +51,12 @@ pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// The size limit of the documents of one call: half a message between processes, so that ids and framing have room.
 /// Never less than one document.
 pub(super) const GET_BYTES_MAX: usize = 32 << 20;
+
+/// How long a reader waits for the rest of a producer's commit: as long as writers for a prepared transaction.
+const INCOMPLETE_WAIT: Duration = Duration::from_secs(5);
+
+/// How often documents are read that change meanwhile, beside a commit that may lack parts.
+const READS_MAX: usize = 16;
 
 /// The length of a write's document.
 fn document_bytes(write: &Write) -> usize {
@@ -86,12 +95,20 @@ impl ProjectorApi for Projector {
 
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
         let bucket = self.bucket(bucket).await?;
-        let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
-        let wanted = ids.clone();
-        let read = move || store.get(at.info.id, &wanted, GET_BYTES_MAX);
-        let found = self.env.blocking(read).await?;
-        check_read(&bucket, &ids)?;
-        Ok(found)
+        let (mut changed, until) = (bucket.watch(), Instant::now() + INCOMPLETE_WAIT);
+        let wanted: Arc<[String]> = ids.into();
+        loop {
+            let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
+            let ids = Arc::clone(&wanted);
+            let by = match self.env.blocking(move || get(&*store, &at, &ids)).await? {
+                Ok(found) => return check_read(&bucket, &wanted).map(|()| found),
+                Err(by) => by,
+            };
+            let waited = tokio::time::timeout_at(until, changed.changed()).await;
+            if !matches!(waited, Ok(Ok(()))) {
+                return Err(bucket.incomplete(by));
+            }
+        }
     }
 
     async fn write_in(&self, request: TransactionWrite) -> Result<TransactionWritten> {
@@ -112,7 +129,7 @@ impl ProjectorApi for Projector {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
         let list = |bucket: Arc<Bucket>| {
             let open = bucket.transactions.list(bucket.info.id, Instant::now());
-            open.into_iter().chain(bucket.list_prepared())
+            open.into_iter().chain(bucket.list_prepared()).chain(bucket.list_pushed())
         };
         Ok(buckets.flat_map(list).collect())
     }
@@ -143,11 +160,12 @@ impl ProjectorApi for Projector {
     }
 
     async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
-        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let bucket = self.bucket(bucket).await?;
         if bucket.transactions.abort(transaction)? {
             self.transaction_counts.add_aborted();
+            return Ok(());
         }
-        Ok(())
+        self.give_up_rest(bucket, ProducerTransactionId(transaction.0)).await
     }
 
     async fn keep_open(
@@ -173,16 +191,7 @@ impl ProjectorApi for Projector {
                 move |writer: &Writer, bucket: &Bucket| begin_branches(writer, bucket, &branches);
             self.exclusively(Arc::clone(&bucket), begin).await?;
         }
-        let limit = self.config.document_bytes_max;
-        let sizes = request.mutations.iter().map(|mutation| mutation.document.len());
-        let (mutations, error, bytes) = match sizes.sum::<usize>() > INLINE_BYTES_MAX {
-            true => {
-                let at = Arc::clone(&bucket);
-                let check = move || pushes(&at.info, request.mutations, limit);
-                self.env.blocking(check).await
-            }
-            false => pushes(&bucket.info, request.mutations, limit),
-        };
+        let (mutations, error, bytes) = self.checked_pushes(&bucket, request.mutations).await;
         let at = Arc::clone(&bucket);
         let push = |reply| Work::Push(mutations, error, reply);
         let mut durable = self.submit(bucket, bytes, push).await?.durable;
@@ -192,6 +201,22 @@ impl ProjectorApi for Projector {
             }
         }
         Ok(PushReply { durable })
+    }
+
+    async fn push_in(&self, request: TransactionPush) -> Result<TransactionPushed> {
+        self.push_in_transaction(request).await
+    }
+
+    async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
+        self.commit_pushed_parts(request).await
+    }
+
+    async fn abort_pushed(
+        &self,
+        bucket: BucketId,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        self.abort_pushed_transaction(bucket, transaction).await
     }
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
@@ -207,7 +232,7 @@ impl ProjectorApi for Projector {
         // A prepared transaction may be committed already, and its writer may know it.
         let buckets: Vec<_> = known.iter().map(|known| self.find(known.bucket)).collect();
         let decided = buckets.iter().map(async |bucket| match bucket {
-            Some(bucket) if bucket.has_late_prepared() => false,
+            Some(bucket) if bucket.has_late_prepared() || bucket.has_late_pushed() => false,
             Some(bucket) => bucket.decided(PLACES_WAIT).await.is_ok(),
             None => true,
         });
@@ -275,6 +300,38 @@ impl ProjectorApi for Projector {
     }
 }
 
+/// Reads documents at present, or tells of a producer's commit that has changed one of them and may lack parts.
+fn get(
+    store: &dyn DocumentStore,
+    bucket: &Bucket,
+    ids: &[String],
+) -> Result<std::result::Result<Documents, ProducerTransactionId>> {
+    let read = || store.get(bucket.info.id, ids, GET_BYTES_MAX);
+    if !bucket.has_incomplete_pushed() {
+        let found = read()?;
+        // Order matters: what is committed behind this look was not read.
+        if !bucket.has_incomplete_pushed() {
+            return Ok(Ok(found));
+        }
+    }
+    let changes = || -> Result<Vec<_>> {
+        ids.iter().map(|id| store.changed_at(bucket.info.id, id)).collect()
+    };
+    for _ in 0..READS_MAX {
+        let before = changes()?;
+        let found = read()?;
+        if changes()? != before {
+            continue;
+        }
+        let of = |(id, changed): (&String, &Option<Seqno>)| {
+            bucket.incomplete_pushed_at(vbucket_of(id, bucket.info.vbuckets), (*changed)?)
+        };
+        return Ok(ids.iter().zip(&before).find_map(of).map_or(Ok(found), Err));
+    }
+    let what = format!("documents of bucket {} change faster than they are read", bucket.info.name);
+    Err(Error::unavailable(what).with_hint("try again"))
+}
+
 /// Checks a read behind it.
 pub(super) fn check_read(bucket: &Bucket, ids: &[String]) -> Result<()> {
     // A leader whose lease has ended meanwhile may have read what is no longer the newest.
@@ -325,8 +382,11 @@ impl Projector {
             let (name, most) = (&bucket.info.name, most >> 10);
             let message =
                 format!("bucket {name}: more than {most} KiB of writes wait for an epoch; nothing was written");
-            Error::unavailable(message)
-                .with_hint("no coordinator leads; writes continue when one does")
+            let hint = match bucket.has_late_pushed() {
+                true => "SHOW TRANSACTIONS names a commit of its producer that lacks parts",
+                false => "no coordinator leads; writes continue when one does",
+            };
+            Error::unavailable(message).with_hint(hint)
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod joint;
+mod pushed;
 mod start;
 mod transactions;
 

@@ -72,7 +72,7 @@ impl Projector {
     }
 
     /// Lets streams look at a transaction when it is not young any more.
-    fn wake_for_young(&self, bucket: &Arc<Bucket>) {
+    pub(super) fn wake_for_young(&self, bucket: &Arc<Bucket>) {
         if !bucket.transactions.takes_wake() {
             return;
         }

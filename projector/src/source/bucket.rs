@@ -27,6 +27,7 @@ use super::head::{Head, HeadPosition};
 use super::joint_state::JointState;
 use super::large_commits::{LargeCommit, LargeCommits};
 use super::links::Links;
+use super::pushed::PushedState;
 use super::serving::Serving;
 use crate::transactions::open::Transactions;
 use documents::mutation::Mutation;
@@ -66,6 +67,7 @@ pub(super) struct SourceState {
     given_up: BTreeMap<VbucketId, Branches>,
     pub(super) commits: NewestCommits,
     pub(super) joint: JointState,
+    pub(super) pushed: PushedState,
     large_commits: LargeCommits,
     /// Counts the losses of history.
     losses: u64,
@@ -105,6 +107,7 @@ impl Bucket {
             assignment: Arc::default(),
             joined_at: BTreeMap::new(),
             given_up,
+            pushed: PushedState::of(commits.pushed()),
             commits,
             joint: JointState::default(),
             large_commits: LargeCommits::default(),
@@ -294,6 +297,7 @@ impl Bucket {
         let mut state = self.state();
         let SourceState { joint, durable, .. } = &mut *state;
         joint.note(commits, durable);
+        state.pushed.note(commits);
         if let Some((vbucket, seqno)) = last {
             state.unpublished.add(vbucket, seqno, bytes);
         }
@@ -359,6 +363,13 @@ impl Bucket {
         let mut state = self.state();
         mutations.iter().for_each(|mutation| state.set_end(mutation.vbucket, mutation.seqno));
         commits.iter().for_each(|event| state.commits.add(event));
+    }
+
+    /// Adds steps of transactions that came with a vbucket from its owner.
+    pub fn add_events(&self, events: &[TransactionEvent]) {
+        let mut state = self.state();
+        state.pushed.note(events);
+        events.iter().for_each(|event| state.commits.add(event));
     }
 
     /// Sets the ends of vbuckets that are not owned.

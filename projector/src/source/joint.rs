@@ -68,7 +68,8 @@ impl Bucket {
         let before = state.joint.before.iter().filter(|(of, _)| is_open(of));
         let before = before.map(|(_, cut)| cut.of(&kept)).collect();
         let cut = state.durable.of(&kept);
-        Some(BucketReport { bucket: self.info.id, kept, cut, joint, before })
+        let pushed = state.open_pushed().cloned().collect();
+        Some(BucketReport { bucket: self.info.id, kept, cut, joint, before, pushed })
     }
 
     /// The joint commits that are open no longer, and that the record still has.

@@ -38,6 +38,7 @@ pub mod links;
 mod pending;
 mod place;
 pub mod push;
+mod pushed;
 pub mod registry;
 mod serving;
 mod snapshot;

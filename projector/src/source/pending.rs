@@ -45,11 +45,24 @@ impl PendingChanges {
         self.changes.commits.push(event);
     }
 
-    /// Notes the joint commits that are open no longer, beside what the group changes anyhow.
+    /// Notes the commits that are open no longer, beside what the group changes anyhow.
     pub(super) fn settle(&mut self) {
-        if self.commits.joint().is_empty() || self.changes.is_empty() {
-            return;
+        if !self.commits.joint().is_empty() && !self.changes.is_empty() {
+            self.settle_joint();
         }
+        if !self.commits.pushed().is_empty() && !self.changes.is_empty() {
+            for transaction in self.bucket.settled_pushed() {
+                self.transaction(TransactionEvent::PushedSettled(transaction));
+            }
+        }
+        // Readers do not see those of the groups before yet. The log has a record before the steps of its group, and to take such a step
+        // again changes nothing: in a pushed bucket they are all of producers.
+        if let Some(record) = &mut self.changes.record {
+            record.commits = self.commits.clone();
+        }
+    }
+
+    fn settle_joint(&mut self) {
         for transaction in self.bucket.settled() {
             if self.commits.joint().find_open(transaction).is_some() {
                 self.transaction(TransactionEvent::Settled(transaction));

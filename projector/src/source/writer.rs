@@ -23,9 +23,10 @@ use async_channel::Receiver;
 use proto::env::{Env, TaskPolicy};
 use proto::flow::Reservation;
 use proto::lock::lock;
-use proto::model::ids::{BucketId, TransactionId};
+use proto::model::commits::TransactionEvent;
+use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId};
 use proto::plant::{self, Plant};
-use proto::rpc::api::{CheckedWrites, Decision, PushReply, WriteReply};
+use proto::rpc::api::{CheckedWrites, Decision, PushReply, PushedCommitRequest, WriteReply};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
@@ -37,8 +38,9 @@ use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
 use super::large_commits::LargeCommit;
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
-use super::push::order;
+use super::push::{commit as push_commit, order};
 use crate::transactions::open::Committing;
+use crate::transactions::pushed::CommittingPushed;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
 
 /// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the
@@ -90,6 +92,10 @@ pub enum Work {
     /// Numbered mutations, up to the first that does not fit, then the error that validation has found in the
     /// request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
+    /// The mutations of a producer's transaction, of which the request names the parts to number.
+    CommitPushed(PushedCommitRequest, Box<CommittingPushed>, oneshot::Sender<Result<PushReply>>),
+    /// Lets epochs have the open commit of a producer's transaction without its missing parts.
+    GiveUpRest(ProducerTransactionId, oneshot::Sender<Result<()>>),
     /// Work that runs exclusively between two groups.
     Exclusive(Exclusive),
     /// The same, and it takes no longer than a sync of a small group, unless the store must flush first.
@@ -310,6 +316,29 @@ fn ended(committing: Box<Committing>, answer: Answer) -> Answer {
     Box::new(move |committed| answer(committed.map_err(|error| committing.in_doubt(error))))
 }
 
+/// The same for a transaction of a producer, which is open again if its commit was refused.
+fn ended_pushed(
+    committing: Box<CommittingPushed>,
+    reply: oneshot::Sender<Result<PushReply>>,
+    outcome: Result<PushReply>,
+) -> Answer {
+    Box::new(move |committed| {
+        let outcome = match (committed, outcome) {
+            (Err(error), _) => Err(committing.in_doubt(error)),
+            (Ok(()), Ok(reply)) => {
+                committing.finish();
+                Ok(reply)
+            }
+            (Ok(()), Err(error)) => {
+                drop(committing);
+                Err(error)
+            }
+        };
+        // The caller may be gone; the commit stands all the same.
+        let _gone = reply.send(outcome);
+    })
+}
+
 /// A group while it is built.
 struct Group<'s> {
     store: &'s dyn DocumentStore,
@@ -369,6 +398,19 @@ impl Group<'_> {
                     None => joint::decide(pending, transaction, decision),
                 };
                 answer(reply, outcome)
+            }
+            Work::CommitPushed(request, committing, reply) => {
+                let outcome = match removed {
+                    Some(error) => Err(error),
+                    None => push_commit::commit(pending, (&request, *large_changes), &committing),
+                };
+                ended_pushed(committing, reply, outcome)
+            }
+            Work::GiveUpRest(transaction, reply) => {
+                if pending.commits.pushed().find(transaction).is_some() {
+                    pending.transaction(TransactionEvent::PushedSettled(transaction));
+                }
+                answer(reply, removed.map_or(Ok(()), Err))
             }
             // The loop never puts this kind into a group.
             Work::Exclusive(_) | Work::Brief(_) => Box::new(|_| ()),

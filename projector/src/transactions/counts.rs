@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use proto::rpc::api::WriteReply;
+use proto::rpc::api::{PushReply, WriteReply};
 use proto::{ErrorCode, Result};
 use serde::Serialize;
 
@@ -56,6 +56,13 @@ impl Counts {
     pub fn prepare_ended(&self, prepared: &Result<u64>) {
         if prepared.as_ref().is_err_and(|error| error.code == ErrorCode::Conflict) {
             self.conflicts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts the commit of the parts of a producer's transaction.
+    pub fn pushed_commit_ended(&self, committed: &Result<PushReply>) {
+        if committed.is_ok() {
+            self.committed.fetch_add(1, Ordering::Relaxed);
         }
     }
 

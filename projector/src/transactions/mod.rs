@@ -1,6 +1,6 @@
 //! The open transactions of a bucket: changes of documents that nobody but their transaction sees.
 //!
-//! Only the projector that leads an embedded bucket has them, in memory. They vanish with its [`crate::source::bucket::Bucket`]: a
+//! Only the projector that leads an embedded bucket, or owns vbuckets of a pushed one, has them, in memory. They vanish with its [`crate::source::bucket::Bucket`]: a
 //! restart, another leader, or a drop loses them, and their sessions learn that with the next call (`Conflict`).
 //!
 //! - A [`Transaction`](transaction::Transaction) has a *place*: the number of changes and rollbacks that it has made so far. Each change has the next
@@ -13,12 +13,17 @@
 //!   the bucket as one request. The transaction takes no call meanwhile, and it is gone when the request is answered, whatever the
 //!   answer was.
 //!
-//! A transaction for which nobody asks for [`proto::rpc::api::TRANSACTION_KEPT_MS`] is rolled back.
+//! - In a pushed bucket the producer has its own number for a transaction, and makes the decision ([`pushed`]).
+//!
+//! A transaction for which nobody asks for [`proto::rpc::api::TRANSACTION_KEPT_MS`], or for
+//! [`proto::rpc::api::PRODUCER_KEPT_MS`] in a pushed bucket, is rolled back.
 
 pub mod counts;
 pub mod limits;
 pub mod looked_up;
 pub mod open;
+pub mod producer;
+pub mod pushed;
 pub mod reader;
 pub mod room;
 pub mod snapshot;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::{BucketId, TransactionId, TransactionPlace};
+use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId, TransactionPlace};
 use proto::rpc::api::{CheckedWrites, TransactionStatus, TransactionWritten, WriteKind};
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::scan::OwnView;
@@ -118,6 +118,8 @@ pub struct Transactions {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) open: BTreeMap<TransactionId, Transaction>,
+    /// The open transactions of producers, by the producers' numbers.
+    pub(super) by_producer: BTreeMap<ProducerTransactionId, TransactionId>,
     /// For each open transaction, the version in which it has changed last.
     pub(super) by_version: BTreeMap<u64, TransactionId>,
     /// Counts the changes of all transactions.
@@ -223,12 +225,17 @@ impl Transactions {
             let is_young = open.is_young(now);
             state.changed(id);
             drop(state);
-            match is_young {
-                true => self.wants_wake.store(true, Ordering::Relaxed),
-                false => self.wake(),
-            }
+            self.wake_for_change(is_young);
         }
         Ok(written)
+    }
+
+    /// Wakes the streams for a change, or lets somebody do that when the transaction is not young any more.
+    pub(super) fn wake_for_change(&self, is_young: bool) {
+        match is_young {
+            true => self.wants_wake.store(true, Ordering::Relaxed),
+            false => self.wake(),
+        }
     }
 
     /// Takes a transaction back to an earlier place, and returns its new one.
@@ -404,7 +411,7 @@ impl Transactions {
     }
 
     /// Ends a transaction, unless another one has its id by now.
-    fn end(&self, of: (TransactionId, u64)) {
+    pub(super) fn end(&self, of: (TransactionId, u64)) {
         // Its changes may be many: nobody waits while they are dropped.
         let gone = self.state().remove(of);
         if gone.as_ref().is_some_and(|gone| gone.is_told) {
@@ -412,11 +419,13 @@ impl Transactions {
         }
     }
 
-    /// Rolls back the transactions for which nobody has asked for longer than `kept`; returns their number.
+    /// Rolls back the transactions for which nobody has asked for longer than `kept`, or than their producers want; returns their number.
     pub fn roll_back_forgotten(&self, now: Instant, kept: Duration) -> u64 {
         let mut state = self.state();
-        let is_forgotten =
-            |open: &Transaction| !open.is_committing && now.duration_since(open.asked_at) > kept;
+        let is_forgotten = |open: &Transaction| {
+            let kept = open.producer.as_ref().map_or(kept, |producer| producer.kept_for);
+            !open.is_committing && now.duration_since(open.asked_at) > kept
+        };
         let forgotten = state.open.iter().filter(|(_, open)| is_forgotten(open));
         let forgotten: Vec<_> =
             forgotten.map(|(id, open)| (*id, open.number, open.since)).collect();
@@ -444,6 +453,7 @@ impl Transactions {
         state.is_closed = true;
         state.ended += state.open.len() as u64;
         state.by_version.clear();
+        state.by_producer.clear();
         let gone = std::mem::take(&mut state.open);
         drop(state);
         drop(gone);
@@ -494,7 +504,7 @@ impl State {
     }
 
     /// The transaction, which begins if it is not open.
-    fn begun(
+    pub(super) fn begun(
         &mut self,
         bucket: &BucketInfo,
         (id, owner, behind): (TransactionId, &str, u64),
@@ -516,7 +526,7 @@ impl State {
     }
 
     /// Notes that a transaction has changed.
-    fn changed(&mut self, id: TransactionId) {
+    pub(super) fn changed(&mut self, id: TransactionId) {
         self.version += 1;
         if let Some(open) = self.open.get_mut(&id) {
             self.by_version.remove(&open.version);
@@ -531,6 +541,9 @@ impl State {
         }
         let gone = self.open.remove(&id)?;
         self.by_version.remove(&gone.version);
+        if let Some(producer) = &gone.producer {
+            self.by_producer.remove(&producer.transaction);
+        }
         self.ended += 1;
         Some(gone)
     }

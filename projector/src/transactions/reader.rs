@@ -140,10 +140,17 @@ impl TransactionReader {
         gone
     }
 
-    /// The place up to which the stream has the changes of a transaction; `None` if it does not know the transaction.
-    pub fn place_of(&self, id: TransactionId, number: u64) -> Option<TransactionPlace> {
+    /// The place up to which the stream has the changes of a transaction that was committed at `end`; `None` if it does not know the
+    /// transaction, or cannot come to that place any more.
+    pub fn place_of(
+        &self,
+        (id, number): (TransactionId, u64),
+        end: TransactionPlace,
+    ) -> Option<TransactionPlace> {
         let known = self.known.get(&id).filter(|known| known.number == number)?;
-        Some(known.place)
+        let retains_less = self.retained.contains(&id)
+            && known.last.as_ref().is_some_and(|last| last.place() < end);
+        (!retains_less).then_some(known.place)
     }
 
     /// Reads one transaction. Returns false if more is left of it.
@@ -169,7 +176,9 @@ impl TransactionReader {
             self.known.remove(&id);
         }
         let known = self.known.entry(id).or_insert_with(begun);
-        if open.is_large && known.last.is_none() {
+        // A commit that was refused may have been tried before, with fewer changes.
+        let is_last = |last: &Arc<History>| last.place() == history.place();
+        if open.is_large && !known.last.as_ref().is_some_and(is_last) {
             known.last = Some(Arc::new(history.clone()));
         }
         known.read(id, history, bytes_left, news)

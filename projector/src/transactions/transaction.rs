@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::model::ids::{Seqno, TransactionPlace, vbucket_of};
+use proto::model::ids::{Seqno, TransactionPlace, VbucketId, vbucket_of};
 use proto::rpc::api::{CheckedWrite, WriteKind};
 use proto::rpc::mutation::MutationKind;
 use tokio::time::Instant;
 
+use super::producer::Producer;
 use super::room::Held;
 use super::snapshot::Snapshot;
 use documents::mutation::Mutation;
@@ -37,6 +38,8 @@ pub struct Transaction {
     pub(super) snapshot: Option<Snapshot>,
     /// Whose transaction it is, for people.
     pub(super) owner: String,
+    /// Its producer, in a pushed bucket.
+    pub(super) producer: Option<Producer>,
     /// The number of commits of the bucket when it began.
     pub(super) behind: u64,
     pub(super) since: Instant,
@@ -104,6 +107,7 @@ impl Transaction {
         Self {
             number,
             owner: owner.to_owned(),
+            producer: None,
             behind,
             version: 0,
             snapshot: None,
@@ -141,16 +145,40 @@ impl Transaction {
 
     /// Adds the change of a write, whose bytes were taken from the room.
     pub fn add(&mut self, write: &CheckedWrite, vbuckets: u16) {
-        self.history.place += 1;
-        let place = (vbucket_of(write.id(), vbuckets), Seqno(self.history.place));
         let (kind, document) = match write.document() {
             Some(document) => (MutationKind::Upsert, document.clone()),
             None => (MutationKind::Deletion, Bytes::new()),
         };
-        let mutation = Arc::new(Mutation::new(place, Arc::clone(write.id()), kind, document));
-        let before = self.newest.insert(Arc::clone(write.id()), self.history.changes.len());
+        let of = (vbucket_of(write.id(), vbuckets), Arc::clone(write.id()));
+        self.push((of, kind, document), matches!(write.kind(), WriteKind::Insert(_)));
+    }
+
+    /// The size of a mutation of a producer.
+    pub fn bytes_of_mutation(mutation: &Mutation) -> usize {
+        bytes_of(mutation)
+    }
+
+    /// Adds a mutation of a producer, whose bytes were taken from the room.
+    pub fn add_mutation(
+        &mut self,
+        vbucket: VbucketId,
+        id: Arc<str>,
+        kind: MutationKind,
+        document: Bytes,
+    ) {
+        self.push(((vbucket, id), kind, document), false);
+    }
+
+    fn push(
+        &mut self,
+        ((vbucket, id), kind, document): ((VbucketId, Arc<str>), MutationKind, Bytes),
+        is_insert: bool,
+    ) {
+        self.history.place += 1;
+        let place = (vbucket, Seqno(self.history.place));
+        let before = self.newest.insert(Arc::clone(&id), self.history.changes.len());
+        let mutation = Arc::new(Mutation::new(place, id, kind, document));
         let first = before.and_then(|before| self.history.changes.get(before));
-        let is_insert = matches!(write.kind(), WriteKind::Insert(_));
         let was_inserted = first.map_or(is_insert, |first| first.was_inserted);
         let change = Change { mutation, was_inserted, before };
         Arc::make_mut(&mut self.history.changes).push(change);
@@ -234,6 +262,11 @@ impl History {
 }
 
 impl Changes {
+    /// All changes, in the order of their places.
+    pub fn in_order(&self) -> Vec<Arc<Mutation>> {
+        self.0.iter().map(|change| Arc::clone(&change.mutation)).collect()
+    }
+
     /// The last change of each document, in the order of their places.
     pub fn collapsed(&self) -> Vec<Changed> {
         let mut is_replaced = vec![false; self.0.len()];

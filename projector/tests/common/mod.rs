@@ -264,6 +264,24 @@ impl ProjectorApi for Reached {
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         self.target()?.push(request).await
     }
+    async fn push_in(&self, request: TransactionPush) -> Result<TransactionPushed> {
+        self.script.check_reached(self.node)?;
+        self.target()?.push_in(request).await
+    }
+    async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
+        self.script.check_reached(self.node)?;
+        self.target()?.commit_pushed(request).await
+    }
+    async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
+        self.target()?.abort(bucket, transaction).await
+    }
+    async fn abort_pushed(
+        &self,
+        bucket: BucketId,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        self.target()?.abort_pushed(bucket, transaction).await
+    }
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
         self.target()?.place(bucket).await
     }

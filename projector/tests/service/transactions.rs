@@ -186,7 +186,7 @@ async fn a_call_that_does_not_know_the_place_is_refused() {
     let mut unknown = Session::new(&world, 3);
     unknown.place = TransactionPlace(1);
     assert_eq!(code(unknown.write(vec![upsert("a", "2")]).await), Err(ErrorCode::Conflict));
-    let pushed = world.projector().abort(PUSHED, TransactionId(1)).await;
+    let pushed = world.projector().keep_open(PUSHED, vec![TransactionId(1)]).await;
     assert_eq!(code(pushed), Err(ErrorCode::Unsupported));
 }
 

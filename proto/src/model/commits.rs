@@ -7,7 +7,8 @@
 //!   committed since is still known, a transaction that is not among it was never committed.
 //! - A bucket that goes back forgets the commits that it loses.
 //!
-//! Commits over several buckets ([`super::joint`]) are remembered beside them, until an epoch has them.
+//! Commits over several buckets ([`super::joint`]), and those of producers ([`super::pushed`]), are remembered beside them, until an
+//! epoch has them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use super::committed::Committed;
-use super::ids::{Seqno, TransactionId, VbucketId};
+use super::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use super::joint::{JointCommit, JointCommits, Prepared};
+use super::pushed::{OpenCommits, PushedCommit};
 use crate::{Error, ErrorCode, Result};
 
 /// Commits that a bucket remembers. Those of less than a second, if writers commit as fast as they can.
@@ -38,6 +40,10 @@ pub enum TransactionEvent {
     RolledBack(TransactionId),
     /// An epoch has it, so it is open no longer.
     Settled(TransactionId),
+    /// A producer has committed it, in several vbuckets, of which some are here. A later one replaces it.
+    Pushed(PushedCommit),
+    /// An epoch has such a commit, or nobody waits for the rest of it any more.
+    PushedSettled(ProducerTransactionId),
 }
 
 /// The fate of a transaction that is not open.
@@ -62,8 +68,10 @@ pub struct NewestCommits {
     newest: VecDeque<(u64, Committed)>,
     /// Positions of all these.
     positions: usize,
-    /// The prepared transactions and the open joint commits. They come last: earlier builds wrote none.
+    /// The prepared transactions and the open joint commits. They come behind the others: earlier builds wrote none.
     joint: JointCommits,
+    /// The open commits of producers. They come last: earlier builds wrote none.
+    pushed: OpenCommits,
 }
 
 impl NewestCommits {
@@ -77,6 +85,11 @@ impl NewestCommits {
         &self.joint
     }
 
+    /// The open commits of producers.
+    pub fn pushed(&self) -> &OpenCommits {
+        &self.pushed
+    }
+
     /// Adds a step that the log has.
     pub fn add(&mut self, event: &TransactionEvent) {
         match event {
@@ -88,6 +101,8 @@ impl NewestCommits {
             }
             TransactionEvent::RolledBack(transaction) => self.joint.roll_back(*transaction),
             TransactionEvent::Settled(transaction) => self.joint.settle(*transaction),
+            TransactionEvent::Pushed(commit) => self.pushed.add(commit),
+            TransactionEvent::PushedSettled(transaction) => self.pushed.settle(*transaction),
         }
     }
 
@@ -142,20 +157,18 @@ struct WithoutJoint {
 }
 
 impl NewestCommits {
-    /// Reads what this build or an earlier one has stored behind a record: nothing at all, everything but joint commits, or everything.
-    /// Other ends are damage: a prepared transaction that is not read would be lost.
+    /// Reads what this build or an earlier one has stored behind a record: nothing at all, everything but joint commits, everything but
+    /// commits of producers, or everything. Other ends are damage: a prepared transaction that is not read would be lost.
     pub fn from_stored(bytes: &[u8]) -> Result<Self> {
         if bytes.is_empty() {
             return Ok(Self::default());
         }
         let (earlier, rest) = taken::<WithoutJoint>(bytes)?;
         let WithoutJoint { count, forgotten_to, newest, positions } = earlier;
-        let (joint, rest) = match rest.is_empty() {
-            true => (JointCommits::default(), rest),
-            false => taken(rest)?,
-        };
+        let (joint, rest) = taken_if_any::<JointCommits>(rest)?;
+        let (pushed, rest) = taken_if_any::<OpenCommits>(rest)?;
         match rest.len() {
-            0 => Ok(Self { count, forgotten_to, newest, positions, joint }),
+            0 => Ok(Self { count, forgotten_to, newest, positions, joint, pushed }),
             behind => Err(damaged(format!("{behind} bytes behind them"))),
         }
     }
@@ -163,6 +176,11 @@ impl NewestCommits {
 
 fn taken<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
     postcard::take_from_bytes(bytes).map_err(|error| damaged(error.to_string()))
+}
+
+/// What an earlier build had nothing of.
+fn taken_if_any<'b, T: Deserialize<'b> + Default>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
+    if bytes.is_empty() { Ok((T::default(), bytes)) } else { taken(bytes) }
 }
 
 fn damaged(what: String) -> Error {
@@ -175,6 +193,7 @@ mod tests {
     use crate::model::cut::Position;
     use crate::model::ids::{BucketId, Vbuuid};
     use crate::model::joint::PreparedChange;
+    use crate::model::pushed::PushedPart;
 
     fn commit(n: u64, vbuckets: u16) -> Committed {
         let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(n) };
@@ -201,6 +220,25 @@ mod tests {
             participants: vec![BucketId(1), BucketId(2)],
             changes: vec![change("a"), change("b")],
         }))
+    }
+
+    fn pushed_commit() -> PushedCommit {
+        let end = Position { vbuuid: Vbuuid(1), seqno: Seqno(9) };
+        let part = |vbucket| PushedPart { vbucket: VbucketId(vbucket), after: Seqno(7), end };
+        PushedCommit::new(ProducerTransactionId(3), vec![part(0), part(1)]).unwrap()
+    }
+
+    #[test]
+    fn an_open_commit_of_a_producer_stays_until_it_is_settled_and_a_later_one_replaces_it() {
+        let mut newest = NewestCommits::default();
+        newest.add(&TransactionEvent::Pushed(pushed_commit()));
+        let mut again = pushed_commit();
+        again.parts[1].end.vbuuid = Vbuuid(2);
+        newest.add(&TransactionEvent::Pushed(again.clone()));
+        newest.go_back(VbucketId(0), Seqno(0));
+        assert_eq!(newest.pushed().iter().collect::<Vec<_>>(), [&again]);
+        newest.add(&TransactionEvent::PushedSettled(again.transaction));
+        assert!(newest.pushed().is_empty());
     }
 
     #[test]
@@ -234,16 +272,23 @@ mod tests {
     fn commits_that_an_earlier_build_has_stored_are_read_and_any_other_end_is_damage() {
         let mut newest = after((1..=5).map(|n| commit(n, 2)));
         [prepared(6), joint(7), prepared(8)].iter().for_each(|event| newest.add(event));
+        newest.add(&TransactionEvent::Pushed(pushed_commit()));
         let whole = postcard::to_stdvec(&newest).unwrap();
         assert_eq!(NewestCommits::from_stored(&whole), Ok(newest.clone()));
-        let joint_bytes = postcard::to_stdvec(&newest.joint).unwrap().len();
+        let pushed_at = whole.len() - postcard::to_stdvec(&newest.pushed).unwrap().len();
+        let joint_at = pushed_at - postcard::to_stdvec(&newest.joint).unwrap().len();
+        newest.pushed = OpenCommits::default();
+        let before_pushed = newest.clone();
         newest.joint = JointCommits::default();
         for end in 0..whole.len() {
             let read = NewestCommits::from_stored(&whole[..end]);
             match end {
                 0 => assert_eq!(read, Ok(NewestCommits::default()), "before transactions"),
-                _ if end == whole.len() - joint_bytes => {
-                    assert_eq!(read, Ok(newest.clone()), "before joint commits");
+                _ if end == joint_at => {
+                    assert_eq!(read, Ok(newest.clone()), "before joint commits")
+                }
+                _ if end == pushed_at => {
+                    assert_eq!(read, Ok(before_pushed.clone()), "before commits of producers");
                 }
                 _ => assert_eq!(read.unwrap_err().code, ErrorCode::Corrupt, "{end} bytes"),
             }

@@ -45,6 +45,8 @@ id!(/// One move of one slice; numbers are never used twice.
     MoveId(u64));
 id!(/// A transaction: a random number that its session has drawn. It names the transaction at every node.
     TransactionId(u64));
+id!(/// A transaction of the producer of a pushed bucket: the producer's own number, above zero, which it uses once in that bucket.
+    ProducerTransactionId(u64));
 id!(/// A place in a transaction: the number of its changes of documents and of its rollbacks to savepoints so far. Places only grow.
     TransactionPlace(u64));
 

@@ -19,5 +19,6 @@ pub mod left_out;
 pub mod moment;
 pub mod moves;
 pub mod node;
+pub mod pushed;
 pub mod rollback;
 pub mod topology;

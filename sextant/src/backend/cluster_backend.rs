@@ -9,16 +9,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::env::Env;
+use proto::model::assignment::VbucketSet;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::cut::Cut;
-use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId};
+use proto::model::ids::{BucketId, Epoch, IndexId, ProducerTransactionId, TransactionId};
 use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::pushed::PushedCommit;
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, DocumentsRequest, ProjectorApi,
-    PushReply, PushRequest, TransactionStatus, Write, WriteReply, WriteRequest,
+    PushReply, PushRequest, PushedCommitRequest, PushedStep, TransactionPush, TransactionPushed,
+    TransactionStatus, Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -140,6 +143,82 @@ impl ClusterBackend {
             }
             tokio::time::sleep(NOT_HOME_PAUSE).await;
         }
+    }
+
+    /// Keeps mutations of a producer's transaction at the owners of their vbuckets. While a vbucket is handed over, the call waits for
+    /// the new owner.
+    pub async fn push_in(
+        &self,
+        bucket: &BucketInfo,
+        mut left: TransactionPush,
+    ) -> Result<TransactionPushed> {
+        let deadline = Instant::now() + NOT_HOME_WAIT;
+        let mut kept = Vec::new();
+        loop {
+            match self.source(bucket)?.push_in(left.clone()).await {
+                Ok(reply) => {
+                    let taken: BTreeSet<_> = reply.kept.iter().map(|(v, _)| *v).collect();
+                    left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
+                    kept.extend(reply.kept);
+                }
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
+                Err(error) => return Err(error),
+            }
+            if left.mutations.is_empty() {
+                return Ok(TransactionPushed { kept });
+            }
+            tokio::time::sleep(NOT_HOME_PAUSE).await;
+        }
+    }
+
+    /// Commits a producer's transaction at the owners of its vbuckets, which may change meanwhile.
+    pub async fn commit_pushed(
+        &self,
+        bucket: &BucketInfo,
+        commit: PushedCommit,
+    ) -> Result<PushReply> {
+        let deadline = Instant::now() + NOT_HOME_WAIT;
+        let mut durable = Vec::new();
+        let mut wanted: VbucketSet = commit.parts.iter().map(|part| part.vbucket).collect();
+        loop {
+            let request = |step, wanted| PushedCommitRequest {
+                bucket: bucket.id,
+                commit: commit.clone(),
+                wanted,
+                step,
+            };
+            let asked = request(PushedStep::Commit, wanted.clone());
+            match self.source(bucket)?.commit_pushed(asked).await {
+                Ok(reply) => {
+                    reply.durable.iter().for_each(|(vbucket, _)| wanted.remove(*vbucket));
+                    durable.extend(reply.durable);
+                }
+                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
+                Err(error) if error.code == ErrorCode::Interrupted => {
+                    let hint = "commit the transaction again";
+                    return Err(Error::new(error.code, error.message).with_hint(hint));
+                }
+                Err(error) => return Err(error),
+            }
+            if wanted.is_empty() {
+                let all = commit.parts.iter().map(|part| part.vbucket).collect();
+                // An owner that is not told shows the documents with the next epoch.
+                let _told =
+                    self.source(bucket)?.commit_pushed(request(PushedStep::Complete, all)).await;
+                durable.sort_unstable();
+                return Ok(PushReply { durable });
+            }
+            tokio::time::sleep(NOT_HOME_PAUSE).await;
+        }
+    }
+
+    /// Rolls a producer's transaction back at all owners of vbuckets.
+    pub async fn abort_pushed(
+        &self,
+        bucket: &BucketInfo,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        self.source(bucket)?.abort_pushed(bucket.id, transaction).await
     }
 
     fn find(catalog: &Catalog, name: &str) -> Option<Relation> {

@@ -8,7 +8,7 @@ use projector::inspect::{
     ItemContent, ItemInfo as ChangeInfo, describe_changes, describe_checkpoint,
 };
 use proto::env::Env;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use storage::fragment::{self, BlockInfo, FragmentInfo};
@@ -245,6 +245,16 @@ fn change_line(item: &ChangeInfo) -> String {
         }
         ItemContent::Settled { transaction } => {
             format!("an epoch has transaction {transaction} in all its buckets")
+        }
+        ItemContent::Pushed { transaction, vbuckets } => {
+            let vbuckets: Vec<_> = vbuckets.iter().map(VbucketId::to_string).collect();
+            let vbuckets = vbuckets.join(", ");
+            format!(
+                "transaction {transaction} of the producer is committed, in vbuckets {vbuckets}"
+            )
+        }
+        ItemContent::PushedSettled { transaction } => {
+            format!("nobody waits for transaction {transaction} of the producer any more")
         }
         ItemContent::Damaged { what } => format!("damaged: {what}"),
     };

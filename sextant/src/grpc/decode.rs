@@ -4,6 +4,7 @@ use proto::grpc::VbucketPosition;
 use proto::grpc::document_write::Kind;
 use proto::model::cut::Position;
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::model::pushed::PushedPart;
 use proto::rpc::api;
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
@@ -31,8 +32,12 @@ pub(super) fn decode_write(write: proto::grpc::DocumentWrite) -> Result<api::Wri
     Ok(api::Write { id: write.id, kind })
 }
 
-/// Reads a mutation.
+/// Reads a mutation with a position in its vbucket.
 pub(super) fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
+    if mutation.position != 0 {
+        let message = format!("document {:?} has a position, and no transaction", mutation.id);
+        return Err(Error::new(ErrorCode::InvalidParameter, message));
+    }
     let vbucket = u16::try_from(mutation.vbucket).map_err(|_| {
         let message = format!("document {:?}: vbucket {}", mutation.id, mutation.vbucket);
         Error::new(ErrorCode::InvalidParameter, message)
@@ -47,6 +52,33 @@ pub(super) fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::Pu
         },
         document: mutation.document.unwrap_or_default(),
     })
+}
+
+/// Reads a mutation of a producer's transaction.
+pub(super) fn decode_push_in(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
+    if mutation.vbuuid != 0 || mutation.seqno != 0 || mutation.position == 0 {
+        let message = format!(
+            "document {:?}: a mutation of a transaction has a position above 0, and no vbuuid and seqno",
+            mutation.id
+        );
+        return Err(Error::new(ErrorCode::InvalidParameter, message)
+            .with_hint("CommitPush names vbuuid and seqno"));
+    }
+    let seqno = mutation.position;
+    decode_push(proto::grpc::PushMutation { seqno, position: 0, ..mutation })
+}
+
+/// Reads the part of a commit in one vbucket.
+pub(super) fn decode_part(part: proto::grpc::PushedPart) -> Result<PushedPart> {
+    let proto::grpc::PushedPart { vbucket, vbuuid, seqno, mutations } = part;
+    let bad = |what: String| Error::new(ErrorCode::InvalidParameter, what);
+    let number = u16::try_from(vbucket)
+        .map_err(|_| bad(format!("a part names vbucket {vbucket}, which is out of range")))?;
+    let after = seqno.checked_sub(mutations).ok_or_else(|| {
+        bad(format!("vbucket {vbucket}: {mutations} mutations cannot end at seqno {seqno}"))
+    })?;
+    let end = Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+    Ok(PushedPart { vbucket: VbucketId(number), after: Seqno(after), end })
 }
 
 /// Reads a branch.

@@ -1,21 +1,22 @@
 //! Streaming ingest of documents and mutations.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use proto::grpc::ingest_server::Ingest;
 use proto::grpc::{
-    AbortReply, AbortRequest, BeginReply, BeginRequest, CommitReply, CommitRequest, MutationsReply,
-    MutationsRequest, PositionsReply, PositionsRequest, PushReply, PushRequest, WriteReply,
-    WriteRequest,
+    AbortPushRequest, AbortReply, AbortRequest, BeginReply, BeginRequest, CommitPushRequest,
+    CommitReply, CommitRequest, MutationsReply, MutationsRequest, PositionsReply, PositionsRequest,
+    PushReply, PushRequest, WriteReply, WriteRequest,
 };
 use proto::model::bucket::BucketInfo;
-use proto::rpc::api;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::answering::{AsyncAnswer, Replies, answer};
 use super::caller::principal;
-use super::decode::{decode_branch, decode_push, decode_write, position};
+use super::decode::{decode_write, position};
+use super::push;
 use super::status::counted;
 use super::transact::{Mutations, Transact};
 use super::transactions::Transactions;
@@ -58,20 +59,6 @@ async fn write(
     Ok(WriteReply { affected: reply.affected, write_position: reply.position.to_string() })
 }
 
-/// Answers one request of a Push stream.
-async fn push(
-    backend: &ClusterBackend,
-    known: &mut Option<Arc<BucketInfo>>,
-    request: PushRequest,
-) -> Result<PushReply> {
-    let bucket = stream_bucket(backend, known, &request.bucket).await?;
-    let mutations = request.mutations.into_iter().map(decode_push).collect::<Result<Vec<_>>>()?;
-    let branches = request.branches.into_iter().map(decode_branch).collect::<Result<Vec<_>>>()?;
-    let request = api::PushRequest { bucket: bucket.id, branches, mutations };
-    let reply = backend.push(&bucket, request).await?;
-    Ok(PushReply { durable: reply.durable.into_iter().map(position).collect() })
-}
-
 #[derive(Default)]
 struct Writes(Option<Arc<BucketInfo>>);
 
@@ -86,8 +73,8 @@ impl AsyncAnswer<WriteRequest, WriteReply> for Writes {
     }
 }
 
-#[derive(Default)]
-struct Pushes(Option<Arc<BucketInfo>>);
+/// A stream of pushes: its bucket, which later requests may leave out, and the address of its client.
+struct Pushes(Option<Arc<BucketInfo>>, Option<SocketAddr>);
 
 #[tonic::async_trait]
 impl AsyncAnswer<PushRequest, PushReply> for Pushes {
@@ -96,7 +83,8 @@ impl AsyncAnswer<PushRequest, PushReply> for Pushes {
         backend: &ClusterBackend,
         request: PushRequest,
     ) -> Result<PushReply> {
-        push(backend, &mut self.0, request).await
+        let bucket = stream_bucket(backend, &mut self.0, &request.bucket).await?;
+        push::push(backend, &bucket, request, self.1).await
     }
 }
 
@@ -117,7 +105,26 @@ impl Ingest for IngestService {
         &self,
         request: Request<Streaming<PushRequest>>,
     ) -> std::result::Result<Response<Self::PushStream>, Status> {
-        Ok(Response::new(answer(&self.backend, request, Pushes::default())))
+        let pushes = Pushes(None, request.remote_addr());
+        Ok(Response::new(answer(&self.backend, request, pushes)))
+    }
+
+    async fn commit_push(
+        &self,
+        request: Request<CommitPushRequest>,
+    ) -> std::result::Result<Response<PushReply>, Status> {
+        let backend = self.backend.with_principal(principal(&request));
+        let committed = push::commit(&backend, request.into_inner()).await;
+        Ok(Response::new(committed.map_err(|error| counted(&self.backend, error))?))
+    }
+
+    async fn abort_push(
+        &self,
+        request: Request<AbortPushRequest>,
+    ) -> std::result::Result<Response<AbortReply>, Status> {
+        let backend = self.backend.with_principal(principal(&request));
+        let aborted = push::abort(&backend, request.into_inner()).await;
+        Ok(Response::new(aborted.map_err(|error| counted(&self.backend, error))?))
     }
 
     async fn positions(

@@ -7,6 +7,7 @@ mod caller;
 mod decode;
 mod ingest;
 mod open_transaction;
+mod push;
 mod query;
 mod reply_form;
 mod server;

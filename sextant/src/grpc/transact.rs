@@ -99,8 +99,10 @@ async fn embedded(backend: &ClusterBackend, name: &str) -> Result<Arc<BucketInfo
     if bucket.source == SourceKind::Embedded {
         return Ok(bucket);
     }
-    let what = format!("bucket {name} is {}, and has no transactions", bucket.source.name());
-    Err(Error::new(ErrorCode::Unsupported, what).with_hint("send its mutations with Push"))
+    let what = format!("bucket {name} is {}, and begins no transactions", bucket.source.name());
+    Err(Error::new(ErrorCode::Unsupported, what).with_hint(
+        "send its mutations with Push, and commit transactions of its producer with CommitPush",
+    ))
 }
 
 /// Answers a stream of mutations.

@@ -15,7 +15,8 @@ pub(super) use bytes::Bytes;
 pub(super) use proto::model::cut::{Cut, EpochMark};
 pub(super) use proto::model::history::{SourceHistory, SourcePlace};
 pub(super) use proto::model::ids::{
-    BucketId, Epoch, IndexId, NodeId, SliceId, TopologyNo, TransactionId, TransactionPlace,
+    BucketId, Epoch, IndexId, NodeId, ProducerTransactionId, SliceId, TopologyNo, TransactionId,
+    TransactionPlace,
 };
 pub(super) use proto::model::moment::Moment;
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -24,9 +25,9 @@ pub(super) use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Decision,
     Documents, DocumentsRequest, FixedMoment, FoundCommits, HandOverPiece, HandOverRequest,
     Heartbeat, HeartbeatReply, IndexerApi, KnownPlace, Places, ProjectorApi, PushReply,
-    PushRequest, ResultStream, SyncReply, SyncReport, TransactionCommit, TransactionFate,
-    TransactionStatus, TransactionWrite, TransactionWritten, WatchMessage, Watched, WriteReply,
-    WriteRequest,
+    PushRequest, PushedCommitRequest, ResultStream, SyncReply, SyncReport, TransactionCommit,
+    TransactionFate, TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite,
+    TransactionWritten, WatchMessage, Watched, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -96,6 +97,9 @@ macro_rules! projector_methods {
                 ) -> WriteReply;
                 35 fate(bucket: BucketId, transaction: TransactionId) -> TransactionFate;
                 26 committed(transaction: TransactionId) -> FoundCommits;
+                36 push_in(request: TransactionPush) -> TransactionPushed;
+                37 commit_pushed(request: PushedCommitRequest) -> PushReply;
+                38 abort_pushed(bucket: BucketId, transaction: ProducerTransactionId) -> ();
                 32 places(known: Vec<KnownPlace>) -> Places;
             }
             streams {

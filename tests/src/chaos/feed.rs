@@ -225,7 +225,7 @@ impl Producer {
         let (seqno, document) = (log.len() as u64 + 1, json.map(Bytes::from));
         let vbuuid = 7 + vbucket;
         log.push((
-            PushMutation { vbucket: vbucket as u32, vbuuid, seqno, id, document },
+            PushMutation { vbucket: vbucket as u32, vbuuid, seqno, id, document, position: 0 },
             statement,
         ));
     }
@@ -286,7 +286,7 @@ impl Producer {
 }
 
 async fn push(channel: Channel, mutations: Vec<PushMutation>) -> Result<(), Failed> {
-    let request = PushRequest { bucket: "f".into(), mutations, branches: vec![] };
+    let request = PushRequest { bucket: "f".into(), mutations, ..PushRequest::default() };
     let mut client = IngestClient::new(channel);
     let pushed = async {
         let mut replies = client.push(futures::stream::iter([request])).await?.into_inner();

@@ -31,6 +31,7 @@ mod moves;
 pub mod net;
 pub mod oracle;
 mod producer;
+mod producer_commits;
 mod purges;
 mod reads;
 mod removals;

@@ -12,6 +12,8 @@
 //! A projector may come back from an older copy of its disk, without mutations that it had acknowledged. The producer learns
 //! this when its next push, which leaves a gap, is refused. Until then the judge knows the loss.
 //!
+//! Some changes are transactions ([`super::producer_commits`]).
+//!
 //! A producer that asks and pushes again would repair any loss of a projector. Each answer is therefore checked first:
 //! a projector has every acknowledged mutation, or the judge knows the reason for its absence.
 
@@ -19,16 +21,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use projector::testing::Mutation;
+use proto::model::assignment::VbucketSet;
 use proto::model::bucket::BucketInfo;
-use proto::model::cut::Position;
+use proto::model::cut::{Cut, Position};
 use proto::model::history::{Branches, SourceHistory, begin_branch, branch_of};
 use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::rpc::api::{PushMutation, PushRequest};
+use proto::model::pushed::PushedCommit;
+use proto::rpc::api::{
+    PushMutation, PushRequest, PushedCommitRequest, PushedStep, TransactionPush,
+};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 use sextant::backend::ClusterBackend;
 use tokio::time::timeout;
 
+use super::producer_commits::Commits;
 use super::truth::Readable;
 
 /// Time limit of a push.
@@ -137,6 +144,7 @@ fn cannot_go_back(error: &Error) -> bool {
 pub struct Producer {
     feeds: Mutex<Vec<Feed>>,
     random: Mutex<fastrand::Rng>,
+    commits: Mutex<Commits>,
 }
 
 impl Producer {
@@ -148,7 +156,8 @@ impl Producer {
             ..Feed::default()
         };
         let feeds = (0..vbuckets).map(|_| feed(&mut random)).collect();
-        Self { feeds: Mutex::new(feeds), random: Mutex::new(random) }
+        let commits = Mutex::new(Commits::new(seed));
+        Self { feeds: Mutex::new(feeds), random: Mutex::new(random), commits }
     }
 
     fn feeds(&self) -> MutexGuard<'_, Vec<Feed>> {
@@ -177,6 +186,68 @@ impl Producer {
         changes.into_iter().map(number).collect()
     }
 
+    fn commits(&self) -> MutexGuard<'_, Commits> {
+        self.commits.lock().expect("not poisoned")
+    }
+
+    /// Describes a transaction of which an epoch has a part.
+    pub fn split(&self, cut: &Cut) -> Option<String> {
+        self.commits().split(cut, |vbucket, at, end| self.is_before(vbucket, at, end))
+    }
+
+    /// Sends changes that were numbered last as a transaction, or a part of them, if the projectors have everything before them. What
+    /// is not known to be stored then is pushed as any other mutation.
+    pub async fn transact(
+        &self,
+        backend: &ClusterBackend,
+        bucket: &BucketInfo,
+        places: &[(VbucketId, Position)],
+    ) {
+        let Some((commit, sent)) = self.commits().draw(places) else { return };
+        let Some(mutations) = self.inside(&commit) else { return };
+        let losses = self.losses();
+        let (transaction, owner) = (commit.transaction, "the producer".to_owned());
+        let push = TransactionPush { bucket: bucket.id, transaction, owner, mutations };
+        let wanted: VbucketSet = sent.iter().copied().collect();
+        let committed = async {
+            backend.push_in(bucket, push).await?;
+            if sent.len() == commit.parts.len() {
+                return backend.commit_pushed(bucket, commit.clone()).await;
+            }
+            let (commit, step) = (commit.clone(), PushedStep::Commit);
+            let request = PushedCommitRequest { bucket: bucket.id, commit, wanted, step };
+            backend.source(bucket)?.commit_pushed(request).await
+        };
+        let is_accepted = matches!(timeout(PUSH, committed).await, Ok(Ok(_)));
+        if is_accepted && self.losses() == losses {
+            self.commits().accepted(&commit);
+        }
+        for part in &commit.parts {
+            self.feeds()[usize::from(part.vbucket.0)].unsure |= sent.contains(&part.vbucket);
+        }
+    }
+
+    /// The mutations of a transaction; `None` if something before them is not known to be stored.
+    fn inside(&self, commit: &PushedCommit) -> Option<Vec<PushMutation>> {
+        let feeds = self.feeds();
+        let mut mutations = Vec::new();
+        for part in &commit.parts {
+            let feed = &feeds[usize::from(part.vbucket.0)];
+            let is_next = !feed.unsure
+                && feed.taken as u64 == part.after.0
+                && feed.position(part.end.seqno.0) == part.end;
+            let own = feed.log.get(feed.taken..part.end.seqno.0 as usize).filter(|_| is_next)?;
+            mutations.extend((1..).zip(own).map(|(n, mutation)| PushMutation {
+                vbucket: part.vbucket,
+                position: Position { vbuuid: Vbuuid(0), seqno: Seqno(n) },
+                id: mutation.id.to_string(),
+                kind: mutation.kind,
+                document: mutation.document.clone(),
+            }));
+        }
+        Some(mutations)
+    }
+
     /// The number of all mutations so far.
     pub fn mutations(&self) -> usize {
         self.feeds().iter().map(|feed| feed.log.len()).sum()
@@ -184,6 +255,7 @@ impl Producer {
 
     /// Fails over to a copy of the source that lacks the end of some vbuckets; returns the number of lost mutations.
     pub fn fail_over(&self) -> u64 {
+        self.commits().lost();
         let (mut feeds, mut random) = (self.feeds(), self.random());
         let deep = random.u8(..6) == 0;
         let mut lost = 0;
@@ -206,6 +278,7 @@ impl Producer {
 
     /// Notes that a projector has lost the end of a vbucket. The producer itself is not told.
     pub fn lose_taken(&self, vbucket: VbucketId, end: Seqno) {
+        self.commits().lost();
         let feed = &mut self.feeds()[usize::from(vbucket.0)];
         for behind in [&mut feed.lost_behind, &mut feed.lacks_behind] {
             *behind = Some(behind.map_or(end.0, |behind| behind.min(end.0)));
@@ -242,6 +315,7 @@ impl Producer {
 
     /// Pushes a whole vbucket again, because it cannot go back to the place where its branches divide.
     fn begin_again(&self, vbucket: VbucketId) {
+        self.commits().lost();
         let branch = Vbuuid(self.random().u64(1..));
         let feed = &mut self.feeds()[usize::from(vbucket.0)];
         let before = std::mem::replace(&mut feed.branches, vec![(branch, 0)]);
@@ -419,7 +493,6 @@ impl Producer {
 #[cfg(test)]
 mod tests {
     use proto::model::assignment::VbucketSet;
-    use proto::model::cut::Cut;
     use proto::model::history::FailoverLogs;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use projector::testing::Mutation;
-use proto::model::cut::Position;
+use proto::model::cut::{Cut, Position};
 use proto::model::ids::{BucketId, VbucketId};
 
 use super::copied::Copied;
@@ -57,6 +57,14 @@ impl Truth {
             Self::Embedded(mirror) => mirror.log_at(bucket, vbucket, position),
             Self::Copied(copied) => copied.log_at(bucket, vbucket, position),
             Self::Pushed(producer) => producer.log_at(vbucket, position),
+        }
+    }
+
+    /// Describes a transaction of which an epoch with this cut has a part, as far as that is known.
+    pub fn split(&self, cut: &Cut) -> Option<String> {
+        match self {
+            Self::Embedded(_) | Self::Copied(_) => None,
+            Self::Pushed(producer) => producer.split(cut),
         }
     }
 

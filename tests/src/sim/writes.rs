@@ -154,6 +154,7 @@ impl Workload {
     ) -> Vec<WritePosition> {
         let ids: Vec<String> = changes.iter().map(|(id, _)| id.clone()).collect();
         let (places, began) = (producer.change(changes), now());
+        producer.transact(&session.backend, &session.bucket, &places).await;
         match producer.push_all(&session.backend, &session.bucket).await {
             Err(error) if !self.is_excused(&error, began) => {
                 violation(&self.summary, format!("a push was refused: {error}"));

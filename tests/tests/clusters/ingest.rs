@@ -169,7 +169,8 @@ impl Producer {
         let seqno = self.seqnos.entry(vbucket).or_default();
         *seqno += 1;
         let (vbuuid, seqno) = (self.vbuuid + u64::from(vbucket), *seqno);
-        PushMutation { vbucket, vbuuid, seqno, id: id.into(), document: document.map(Bytes::from) }
+        let document = document.map(Bytes::from);
+        PushMutation { vbucket, vbuuid, seqno, id: id.into(), document, position: 0 }
     }
 
     fn positions(&self) -> Vec<(u32, u64, u64)> {
@@ -184,7 +185,8 @@ async fn push(
     requests: Vec<Vec<PushMutation>>,
 ) -> Vec<Result<PushReply, Status>> {
     let mut client = IngestClient::new(channel.clone());
-    let request = |mutations| PushRequest { bucket: "p".into(), mutations, branches: vec![] };
+    let request =
+        |mutations| PushRequest { bucket: "p".into(), mutations, ..PushRequest::default() };
     let requests: Vec<_> = requests.into_iter().map(request).collect();
     let replies = client.push(futures::stream::iter(requests)).await.expect("a stream");
     replies.into_inner().collect().await

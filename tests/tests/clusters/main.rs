@@ -15,5 +15,6 @@ mod moments;
 mod overload;
 mod pages;
 mod psql;
+mod pushed_transactions;
 mod transaction_histories;
 mod transactions;

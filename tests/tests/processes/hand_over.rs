@@ -42,6 +42,7 @@ impl Producer {
             seqno: log.len() as u64 + 1,
             id,
             document: Some(Bytes::from(format!("{{\"n\":{n}}}"))),
+            position: 0,
         });
     }
 
@@ -50,7 +51,7 @@ impl Producer {
         let left =
             self.logs.iter().zip(&self.taken).flat_map(|(log, taken)| log[*taken..].to_vec());
         let request =
-            PushRequest { bucket: "p".into(), mutations: left.collect(), branches: vec![] };
+            PushRequest { bucket: "p".into(), mutations: left.collect(), ..PushRequest::default() };
         if request.mutations.is_empty() {
             return true;
         }

@@ -12,6 +12,7 @@ mod identity;
 mod kill;
 mod moves;
 mod older_copy;
+mod pushed_transactions;
 mod restarts;
 mod rollback;
 mod starting;

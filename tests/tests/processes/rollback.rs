@@ -136,7 +136,7 @@ fn indexes_follow_a_source_restored_from_an_older_copy() {
 
 fn mutation(vbuuid: u64, seqno: u64, id: &str, n: u64) -> PushMutation {
     let document = Some(Bytes::from(format!("{{\"n\":{n}}}")));
-    PushMutation { vbucket: 0, vbuuid, seqno, id: id.into(), document }
+    PushMutation { vbucket: 0, vbuuid, seqno, id: id.into(), document, position: 0 }
 }
 
 /// Pushes to bucket `b`, after the vbucket's branches.
@@ -151,7 +151,7 @@ async fn push(
         seqno: *seqno,
     };
     let branches = branches.iter().map(branch).collect();
-    let request = PushRequest { bucket: "b".into(), mutations, branches };
+    let request = PushRequest { bucket: "b".into(), mutations, branches, transaction: 0 };
     let mut ingest = IngestClient::new(channel.clone());
     let replies = ingest.push(futures::stream::iter([request])).await.expect("a stream");
     replies.into_inner().message().await.map(|reply| reply.expect("a reply"))

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proto::Result;
 use proto::env::FileSystem;
-use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use proto::model::ids::{BucketId, ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use serde::Serialize;
 use storage::log::{
     Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan, segment_log_id,
@@ -88,6 +88,18 @@ pub enum ItemContent {
     Settled {
         /// The transaction.
         transaction: TransactionId,
+    },
+    /// A producer has committed a transaction in several vbuckets.
+    Pushed {
+        /// The transaction, as its producer numbers it.
+        transaction: ProducerTransactionId,
+        /// All vbuckets of which it has mutations.
+        vbuckets: Vec<VbucketId>,
+    },
+    /// An epoch has such a commit, or nobody waits for the rest of it any more.
+    PushedSettled {
+        /// The transaction, as its producer numbers it.
+        transaction: ProducerTransactionId,
     },
     /// The item or the group is damaged.
     Damaged {
@@ -176,5 +188,10 @@ fn transaction(event: TransactionEvent) -> ItemContent {
         },
         TransactionEvent::RolledBack(transaction) => ItemContent::RolledBack { transaction },
         TransactionEvent::Settled(transaction) => ItemContent::Settled { transaction },
+        TransactionEvent::Pushed(commit) => ItemContent::Pushed {
+            transaction: commit.transaction,
+            vbuckets: commit.parts.iter().map(|part| part.vbucket).collect(),
+        },
+        TransactionEvent::PushedSettled(transaction) => ItemContent::PushedSettled { transaction },
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::cut::Position;
-use proto::model::ids::{BucketId, NodeId, Seqno, TransactionId, VbucketId, Vbuuid};
+use proto::model::ids::{
+    BucketId, NodeId, ProducerTransactionId, Seqno, TransactionId, VbucketId, Vbuuid,
+};
 use proto::rpc::mutation::MutationKind;
 
 use super::*;
@@ -16,6 +18,7 @@ use crate::ownership::Ownership;
 use crate::record::BucketRecord;
 use proto::model::commits::{Committed, NewestCommits, TransactionEvent};
 use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::pushed::{PushedCommit, PushedPart};
 
 pub(super) const VBUCKETS: u16 = 4;
 
@@ -102,7 +105,8 @@ fn transaction(n: u64) -> TransactionEvent {
     let (transaction, positions) = (TransactionId(n), vec![(VbucketId(1), position)]);
     let committed = Committed { transaction, affected: n, positions };
     let participants = vec![BucketId(n), BucketId(n + 1)];
-    match n % 5 {
+    let producers = ProducerTransactionId(n);
+    match n % 7 {
         0 => TransactionEvent::Committed(committed),
         1 => TransactionEvent::Joint(JointCommit { committed, participants }),
         2 => {
@@ -111,6 +115,13 @@ fn transaction(n: u64) -> TransactionEvent {
             TransactionEvent::Prepared(Arc::new(Prepared { transaction, participants, changes }))
         }
         3 => TransactionEvent::RolledBack(transaction),
+        4 => TransactionEvent::PushedSettled(producers),
+        5 => {
+            let part =
+                |n| PushedPart { vbucket: VbucketId(n), after: Seqno(u64::from(n)), end: position };
+            let parts = (0..n as u16 % 9).map(part).collect();
+            TransactionEvent::Pushed(PushedCommit { transaction: producers, parts })
+        }
         _ => TransactionEvent::Settled(transaction),
     }
 }
@@ -182,6 +193,8 @@ pub(super) fn ops_of(event: &LogEvent<'_>) -> Vec<Op> {
                 TransactionEvent::Joint(joint) => joint.committed.transaction.0,
                 TransactionEvent::Prepared(prepared) => prepared.transaction.0,
                 TransactionEvent::RolledBack(id) | TransactionEvent::Settled(id) => id.0,
+                TransactionEvent::Pushed(commit) => commit.transaction.0,
+                TransactionEvent::PushedSettled(id) => id.0,
             };
             assert_eq!(*found, transaction(n));
             vec![Op::Transaction(n)]

@@ -2,6 +2,7 @@
 
 pub mod branches;
 pub mod check;
+pub mod commit;
 pub mod order;
 mod source;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proto::model::cut::Position;
-use proto::model::ids::VbucketId;
+use proto::model::history::Branches;
+use proto::model::ids::{VbucketId, Vbuuid};
 use proto::rpc::api::PushReply;
 use proto::{Error, ErrorCode, Result};
 
@@ -27,26 +28,42 @@ pub(in crate::source) fn push(
     for CheckedPush { vbuuid, mutation } in mutations {
         let position = Position { vbuuid, seqno: mutation.seqno };
         check_order(pending, mutation.vbucket, position)?;
-        let at = usize::from(mutation.vbucket.0);
-        if pending.branches[at].is_empty() {
-            pending.branches[at] = vec![(vbuuid, 0)];
-            let branches = pending.branches.clone();
-            pending.changes.record = Some(BucketRecord { branches, ..pending.bucket.record() });
-        }
-        pending.next[at] = position;
+        name_branch(pending, mutation.vbucket, vbuuid);
+        pending.next[usize::from(mutation.vbucket.0)] = position;
         durable.insert(mutation.vbucket, position);
         pending.add(mutation);
     }
     error.map_or(Ok(PushReply { durable: durable.into_iter().collect() }), Err)
 }
 
+/// Begins the first branch of a vbucket, unless the vbucket has one.
+pub(super) fn name_branch(pending: &mut PendingChanges, vbucket: VbucketId, vbuuid: Vbuuid) {
+    let at = usize::from(vbucket.0);
+    if pending.branches[at].is_empty() {
+        pending.branches[at] = vec![(vbuuid, 0)];
+        let branches = pending.branches.clone();
+        pending.changes.record = Some(BucketRecord { branches, ..pending.bucket.record() });
+    }
+}
+
 /// Checks that a pushed mutation follows the last one. The first mutation of a vbucket names its branch.
 fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position) -> Result<()> {
     let at = usize::from(vbucket.0);
-    let (last, expected) = (pending.next[at], pending.next[at].seqno.0 + 1);
-    let branch = pending.branches[at].first().map(|(vbuuid, _)| *vbuuid);
+    let Some(what) = disorder(pending.next[at], &pending.branches[at], position) else {
+        return Ok(());
+    };
     let name = &pending.bucket.info.name;
-    let what = if branch.is_some_and(|branch| branch != position.vbuuid) {
+    Err(Error::new(ErrorCode::OutOfOrder, format!("vbucket {vbucket} of bucket {name}: {what}"))
+        .with_hint(
+            "continue from the durable position; the earlier mutations of the request are stored",
+        ))
+}
+
+/// Why a mutation at a position does not follow the last one of its vbucket; `None` if it does.
+pub(super) fn disorder(last: Position, branches: &Branches, position: Position) -> Option<String> {
+    let expected = last.seqno.0 + 1;
+    let branch = branches.first().map(|(vbuuid, _)| *vbuuid);
+    Some(if branch.is_some_and(|branch| branch != position.vbuuid) {
         format!(
             "branch {:x} is unknown, the current branch is {:x}",
             position.vbuuid.0, last.vbuuid.0
@@ -58,10 +75,6 @@ fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position)
     } else if position.seqno.0 > expected {
         format!("seqno {} leaves a gap, the next is {expected}", position.seqno)
     } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorCode::OutOfOrder, format!("vbucket {vbucket} of bucket {name}: {what}"))
-        .with_hint(
-            "continue from the durable position; the earlier mutations of the request are stored",
-        ))
+        return None;
+    })
 }

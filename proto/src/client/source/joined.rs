@@ -15,11 +15,14 @@ use crate::model::assignment::{VbucketAssignment, VbucketSet};
 use crate::model::bucket::BucketInfo;
 use crate::model::cut::Cut;
 use crate::model::history::{Branches, FailoverLogs, SourceHistory, SourcePlace};
-use crate::model::ids::{BucketId, NodeId, VbucketId, vbucket_of};
+use crate::model::ids::{
+    BucketId, NodeId, ProducerTransactionId, TransactionId, VbucketId, vbucket_of,
+};
 use crate::model::node::NodeInfo;
 use crate::rpc::api::{
     CopyAnswer, CopyRequest, Directory, Documents, DocumentsRequest, HandOverPiece,
-    HandOverRequest, ProjectorApi, PushReply, PushRequest, ResultStream, WriteReply, WriteRequest,
+    HandOverRequest, ProjectorApi, PushReply, PushRequest, PushedCommitRequest, PushedStep,
+    ResultStream, TransactionPush, TransactionPushed, WriteReply, WriteRequest,
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
@@ -99,6 +102,23 @@ impl Source {
     }
 }
 
+/// The answers of several projectors to the parts of a request. Those that own some vbucket no longer have taken nothing; an error if all
+/// have.
+fn taken<T: Ord>(replies: impl Iterator<Item = Result<Vec<T>>>) -> Result<Vec<T>> {
+    let (mut all, mut not_owner) = (Vec::new(), None);
+    for reply in replies {
+        match reply {
+            Err(error) if error.code == ErrorCode::NotOwner => not_owner = Some(error),
+            reply => all.extend(reply?),
+        }
+    }
+    all.sort();
+    match not_owner.filter(|_| all.is_empty()) {
+        Some(error) => Err(error),
+        None => Ok(all),
+    }
+}
+
 #[async_trait]
 impl ProjectorApi for Source {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
@@ -137,18 +157,68 @@ impl ProjectorApi for Source {
             part.mutations.push(mutation);
         }
         let pushed = of_each.into_iter().map(|(projector, part)| self.parts[&projector].push(part));
-        let (mut durable, mut not_owner) = (Vec::new(), None);
-        for reply in join_all(pushed).await {
-            match reply {
-                Err(error) if error.code == ErrorCode::NotOwner => not_owner = Some(error),
-                reply => durable.extend(reply?.durable),
-            }
+        let replies = join_all(pushed).await.into_iter();
+        let durable = taken(replies.map(|reply| Ok(reply?.durable)))?;
+        Ok(PushReply { durable })
+    }
+
+    /// Sends each projector the part for the vbuckets that it owns, as with a push.
+    async fn push_in(&self, request: TransactionPush) -> Result<TransactionPushed> {
+        let mut of_each: BTreeMap<NodeId, TransactionPush> = BTreeMap::new();
+        let TransactionPush { bucket, transaction, owner, mutations } = request;
+        for mutation in mutations {
+            let (owner, mutations) = (owner.clone(), Vec::new());
+            let part = of_each.entry(self.owner(mutation.vbucket)?).or_insert(TransactionPush {
+                bucket,
+                transaction,
+                owner,
+                mutations,
+            });
+            part.mutations.push(mutation);
         }
-        durable.sort();
-        match not_owner.filter(|_| durable.is_empty()) {
-            Some(error) => Err(error),
-            None => Ok(PushReply { durable }),
+        let pushed =
+            of_each.into_iter().map(|(projector, part)| self.parts[&projector].push_in(part));
+        let replies = join_all(pushed).await.into_iter();
+        let kept = taken(replies.map(|reply| Ok(reply?.kept)))?;
+        Ok(TransactionPushed { kept })
+    }
+
+    /// Lets each projector commit the parts for the vbuckets that it owns. Before that all of them look if they can, if there are
+    /// several: then a part that is missing is told before another one is committed. After an error some of the parts may be
+    /// committed.
+    async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
+        let mut of_each: BTreeMap<NodeId, VbucketSet> = BTreeMap::new();
+        for vbucket in request.wanted.iter() {
+            of_each.entry(self.owner(vbucket)?).or_default().insert(vbucket);
         }
+        let ask = async |step| {
+            let asked = of_each.iter().map(|(projector, wanted)| {
+                let wanted = wanted.clone();
+                let request = PushedCommitRequest { wanted, step, ..request.clone() };
+                self.parts[projector].commit_pushed(request)
+            });
+            join_all(asked).await.into_iter()
+        };
+        if of_each.len() > 1 && request.step == PushedStep::Commit {
+            ask(PushedStep::Check).await.try_for_each(|reply| reply.map(drop))?;
+        }
+        let replies = ask(request.step).await;
+        let durable = taken(replies.map(|reply| Ok(reply?.durable)))?;
+        Ok(PushReply { durable })
+    }
+
+    async fn abort_pushed(
+        &self,
+        bucket: BucketId,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        let parts = self.parts.values().map(|part| part.abort_pushed(bucket, transaction));
+        join_all(parts).await.into_iter().collect()
+    }
+
+    async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
+        let parts = self.parts.values().map(|part| part.abort(bucket, transaction));
+        join_all(parts).await.into_iter().collect()
     }
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {

@@ -21,6 +21,7 @@ use crate::model::joint::{HalvedCommit, JointMark};
 use crate::model::left_out::LeftOut;
 use crate::model::moment::Moment;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
+use crate::model::pushed::PushedCommit;
 use crate::model::topology::IndexTopology;
 use crate::rpc::command::{CommandRequest, Outcome};
 
@@ -126,12 +127,15 @@ pub struct BucketReport {
     pub joint: Vec<JointMark>,
     /// Earlier closed cuts, ascending, each before an open joint commit: where an epoch can end without it.
     pub before: Vec<Cut>,
+    /// The open commits of a producer: those that no epoch has, with a part in the cut.
+    pub pushed: Vec<PushedCommit>,
 }
 
 impl BucketReport {
-    /// The report of a bucket without joint commits.
+    /// The report of a bucket without open commits.
     pub fn new(bucket: BucketId, kept: VbucketSet, cut: Cut) -> Self {
-        Self { bucket, kept, cut, joint: Vec::new(), before: Vec::new() }
+        let (joint, before, pushed) = Default::default();
+        Self { bucket, kept, cut, joint, before, pushed }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::model::assignment::HandOver;
 use crate::model::cut::Position;
 use crate::model::history::Branches;
 use crate::model::ids::{BucketId, Seqno};
+use crate::model::pushed::PushedCommit;
 
 /// A request of a hand-over's target to the owner of the vbucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,8 @@ pub struct HandOverPiece {
     pub branches: Branches,
     /// Branches that were begun and are empty by now: a late duplicate of their beginning has no effect.
     pub given_up: Branches,
+    /// The producer's commits with a part in the vbucket that no epoch has.
+    pub pushed: Vec<PushedCommit>,
     /// The mutations behind `after`, at most a few megabytes.
     pub mutations: Vec<PushMutation>,
     /// The documents, if the target asked for them.

@@ -13,6 +13,7 @@ mod hand_over;
 mod indexer;
 mod places;
 mod projector;
+mod pushed;
 mod streams;
 mod transactions;
 mod writes;
@@ -35,6 +36,9 @@ pub use hand_over::{
 pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
 pub use places::{KnownPlace, Places};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
+pub use pushed::{
+    PRODUCER_KEPT_MS, PushedCommitRequest, PushedStep, TransactionPush, TransactionPushed,
+};
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
 pub use transactions::{
     Decision, Documents, DocumentsRequest, FoundCommits, OWNER_BYTES_MAX, TransactionCommit,

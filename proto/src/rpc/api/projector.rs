@@ -7,6 +7,7 @@ use super::checked::CheckedWrites;
 use super::copies::{CopyAnswer, CopyRequest};
 use super::hand_over::{HandOverPiece, HandOverRequest};
 use super::places::{KnownPlace, Places};
+use super::pushed::{PushedCommitRequest, TransactionPush, TransactionPushed};
 use super::streams::ResultStream;
 use super::transactions::{
     Decision, Documents, DocumentsRequest, FoundCommits, TransactionCommit, TransactionFate,
@@ -16,7 +17,7 @@ use super::writes::{PushReply, PushRequest, WriteReply, WriteRequest};
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::cut::Cut;
 use crate::model::history::{SourceHistory, SourcePlace};
-use crate::model::ids::{BucketId, TransactionId, TransactionPlace};
+use crate::model::ids::{BucketId, ProducerTransactionId, TransactionId, TransactionPlace};
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
 /// The time after which a transaction for which nobody asks is rolled back: its session's process is gone.
@@ -26,6 +27,12 @@ pub const TRANSACTION_KEPT_MS: u64 = 30_000;
 fn no_transactions() -> Error {
     Error::new(ErrorCode::Unsupported, "this bucket takes no transactions")
         .with_hint("only embedded buckets do; push mutations on their own")
+}
+
+/// The error of a source without a producer.
+fn no_producers_transactions() -> Error {
+    Error::new(ErrorCode::Unsupported, "this bucket takes no transactions of a producer")
+        .with_hint("only pushed buckets do")
 }
 
 /// A projector: keeps the documents of the buckets that the catalog assigns to it, and streams their key-versions. Only
@@ -103,7 +110,8 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Err(no_transactions())
     }
 
-    /// Rolls a transaction back. One that is not open is no error.
+    /// Rolls a transaction back. One that is not open is no error. In a pushed bucket this is for people: a producer's transaction that was
+    /// committed in part has the producer's number there, and nobody waits for the rest of it any more.
     async fn abort(&self, _bucket: BucketId, _transaction: TransactionId) -> Result<()> {
         Err(no_transactions())
     }
@@ -137,6 +145,29 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// seqno or an unknown branch: then the mutations before it are stored. A producer that has lost a part of its
     /// history names the beginning of its new branch.
     async fn push(&self, request: PushRequest) -> Result<PushReply>;
+
+    /// Keeps mutations of a producer's transaction, for a bucket made FROM PUSH: the whole request or nothing. Those that are kept already
+    /// are passed over, so the call can be repeated. `NotOwner` if another projector owns one of the vbuckets. `OutOfOrder` at a gap:
+    /// the projector does not have what came before.
+    async fn push_in(&self, _request: TransactionPush) -> Result<TransactionPushed> {
+        Err(no_producers_transactions())
+    }
+
+    /// Commits the parts of a producer's transaction in the wanted vbuckets: all of them or none. They are durable when the call returns.
+    /// `NotOwner` as in [`Self::push`]. `NoTransaction` if the projector lacks mutations of one, which the producer then pushes again.
+    /// `OutOfOrder` if one does not follow what its vbucket has. The call can be repeated: a vbucket that has its part is passed over.
+    async fn commit_pushed(&self, _request: PushedCommitRequest) -> Result<PushReply> {
+        Err(no_producers_transactions())
+    }
+
+    /// Rolls a producer's transaction back. One that is not open is no error. `TransactionState` if it was committed in part.
+    async fn abort_pushed(
+        &self,
+        _bucket: BucketId,
+        _transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        Err(no_producers_transactions())
+    }
 
     /// Returns the end of a bucket's durable history, and the fingerprint of that history.
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace>;

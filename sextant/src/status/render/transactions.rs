@@ -84,6 +84,7 @@ pub(super) fn register_late_commit(registry: &mut Registry, indexers: &[indexer:
     registry.register("late_commit_given_up", help, given_up);
     let help = "Large commits whose changes were on the node before, and were not sent again";
     registry.register("late_commit_entered", help, entered);
-    let help = "Those of them that were written ahead of their epoch, while the projector committed";
+    let help =
+        "Those of them that were written ahead of their epoch, while the projector committed";
     registry.register("late_commit_entered_prepared", help, ahead);
 }

@@ -1,0 +1,142 @@
+//! The calls of producers' transactions in pushed buckets ([`proto::model::pushed`]).
+
+use std::sync::Arc;
+
+use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId};
+use proto::rpc::api::{
+    OWNER_BYTES_MAX, PushMutation, PushReply, PushedCommitRequest, PushedStep, TransactionPush,
+    TransactionPushed,
+};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use super::calls::INLINE_BYTES_MAX;
+use crate::projector::Projector;
+use crate::source::bucket::Bucket;
+use crate::source::kind::WriteCall;
+use crate::source::push::check::{CheckedPush, pushes};
+use crate::source::push::commit::check;
+use crate::source::writer::Work;
+use crate::transactions::pushed::PushIn;
+
+/// Bits of a transaction's number here, as those of sessions: people may show it as a floating-point number.
+const NUMBER_BITS: u32 = 53;
+
+impl Projector {
+    /// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error, and the approximate size.
+    pub(super) async fn checked_pushes(
+        &self,
+        bucket: &Arc<Bucket>,
+        mutations: Vec<PushMutation>,
+    ) -> (Vec<CheckedPush>, Option<Error>, usize) {
+        let limit = self.config.document_bytes_max;
+        let sizes = mutations.iter().map(|mutation| mutation.document.len());
+        match sizes.sum::<usize>() > INLINE_BYTES_MAX {
+            true => {
+                let at = Arc::clone(bucket);
+                self.env.blocking(move || pushes(&at.info, mutations, limit)).await
+            }
+            false => pushes(&bucket.info, mutations, limit),
+        }
+    }
+
+    /// See [`proto::rpc::api::ProjectorApi::push_in`].
+    pub(super) async fn push_in_transaction(
+        &self,
+        request: TransactionPush,
+    ) -> Result<TransactionPushed> {
+        let TransactionPush { bucket, transaction, owner, mutations } = request;
+        if owner.len() > OWNER_BYTES_MAX || transaction.0 == 0 {
+            let what = format!(
+                "transaction {transaction} of a producer, whose owner has {} bytes",
+                owner.len()
+            );
+            return Err(Error::new(ErrorCode::InvalidParameter, what));
+        }
+        let bucket = self.writable(bucket, WriteCall::Mutations).await?;
+        let (mutations, error, _) = self.checked_pushes(&bucket, mutations).await;
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let ownership = bucket.ownership();
+        let elsewhere = |push: &&CheckedPush| !ownership.is_writable(push.mutation.vbucket);
+        if let Some(push) = mutations.iter().find(elsewhere) {
+            return Err(bucket.not_owned(push.mutation.vbucket));
+        }
+        let number = TransactionId(self.env.random.next_u64() >> (u64::BITS - NUMBER_BITS));
+        let kept_for = self.config.producer_kept;
+        let request = PushIn { transaction, number, owner: &owner, mutations, kept_for };
+        let limits = &self.transaction_limits;
+        let kept = bucket.transactions.push(&bucket.info, request, limits, Instant::now());
+        self.wake_for_young(&bucket);
+        Ok(TransactionPushed { kept: kept?.into_iter().collect() })
+    }
+
+    /// See [`proto::rpc::api::ProjectorApi::commit_pushed`].
+    pub(super) async fn commit_pushed_parts(
+        &self,
+        request: PushedCommitRequest,
+    ) -> Result<PushReply> {
+        let bucket = self.writable(request.bucket, WriteCall::Mutations).await?;
+        let transaction = request.commit.transaction;
+        match request.step {
+            PushedStep::Check => {
+                check(&bucket, &request, &bucket.transactions.kept(transaction)?)?;
+                return Ok(PushReply { durable: Vec::new() });
+            }
+            PushedStep::Complete => {
+                bucket.complete_pushed(transaction);
+                return Ok(PushReply { durable: Vec::new() });
+            }
+            PushedStep::Commit => {}
+        }
+        // The commit that an epoch waits for must not wait for that epoch.
+        if !bucket.has_open_pushed() {
+            self.wait_published(&bucket).await?;
+        }
+        let begun = (Instant::now(), self.config.large_commit_changes);
+        let committing = bucket.transactions.commit_pushed(transaction, begun)?;
+        let bytes = committing.bytes();
+        let work = |reply| Work::CommitPushed(request, Box::new(committing), reply);
+        let committed = self.queue_held(bucket, bytes, work).await;
+        self.transaction_counts.pushed_commit_ended(&committed);
+        committed
+    }
+
+    /// See [`proto::rpc::api::ProjectorApi::abort_pushed`].
+    pub(super) async fn abort_pushed_transaction(
+        &self,
+        bucket: BucketId,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        let bucket = self.writable(bucket, WriteCall::Mutations).await?;
+        if bucket.is_open_pushed(transaction) {
+            let name = &bucket.info.name;
+            let what = format!(
+                "transaction {transaction} of the producer of bucket {name} is committed in part"
+            );
+            return Err(Error::new(ErrorCode::TransactionState, what).with_hint(
+                "commit it again; CANCEL TRANSACTION lets epochs have the part without the rest",
+            ));
+        }
+        if bucket.transactions.abort_pushed(transaction)? {
+            self.transaction_counts.add_aborted();
+        }
+        Ok(())
+    }
+
+    /// Lets epochs have an open commit of a producer without the parts that are missing, if there is one with this number.
+    pub(super) async fn give_up_rest(
+        &self,
+        bucket: Arc<Bucket>,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        if !bucket.is_open_pushed(transaction) {
+            return Ok(());
+        }
+        let name = &bucket.info.name;
+        tracing::error!(%transaction, bucket = %name, "a producer's commit may be halved: CANCEL TRANSACTION waits for its missing parts no longer");
+        let work = |reply| Work::GiveUpRest(transaction, reply);
+        self.queue_held(bucket, 0, work).await
+    }
+}

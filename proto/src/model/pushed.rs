@@ -1,0 +1,199 @@
+//! Commits of transactions in pushed buckets: *pushed commits*.
+//!
+//! The producer of a pushed bucket has the data and makes the decision, so a transaction there has no conflicts, and its commit no first
+//! phase. The producer numbers its transactions, and the mutations of each one from 1 in each vbucket. The owner of a vbucket keeps them as
+//! an open transaction. The commit names, for each vbucket, the position that it ends at and the number of its mutations: the mutation
+//! with the number n gets the n-th seqno behind those that the vbucket has. So the history of a vbucket is what its producer says, also
+//! where a document was changed twice.
+//!
+//! The owners commit their parts one by one. A pushed commit of several vbuckets is *open* until an epoch has all of it. Its owners name it in
+//! SYNC, with all of its parts, and the leader lets cuts fall until none is split ([`keep_whole`]). There is no time limit: a part that was
+//! not committed holds the epochs of the other vbuckets before the commit, and its producer commits again. Mutations of a pushed
+//! vbucket are independent of each other otherwise, so an epoch may end anywhere else.
+//!
+//! Open pushed commits are in the bucket's record, like joint commits. They go along with a vbucket that is handed over.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::cut::{Cut, Position};
+use super::history::{Branches, FailoverLogs};
+use super::ids::{ProducerTransactionId, Seqno, VbucketId};
+use crate::error::{Error, ErrorCode, Result};
+
+/// Open pushed commits of a bucket at one projector: those of a few ticks of the coordinator, or of a producer that waits for a projector.
+pub const OPEN_MAX: usize = 1 << 10;
+/// Parts of all these. A record and each SYNC have some 20 bytes for each.
+pub const OPEN_PARTS_MAX: usize = 16 << 10;
+
+/// The part of a pushed commit in one vbucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushedPart {
+    /// The vbucket.
+    pub vbucket: VbucketId,
+    /// The seqno before its first mutation.
+    pub after: Seqno,
+    /// The position of its last one.
+    pub end: Position,
+}
+
+impl PushedPart {
+    /// The number of its mutations.
+    pub fn mutations(&self) -> u64 {
+        self.end.seqno.0.saturating_sub(self.after.0)
+    }
+
+    /// True if a cut has it.
+    pub fn is_in(&self, cut: &Cut) -> bool {
+        cut.get(self.vbucket).seqno >= self.end.seqno
+    }
+
+    /// True if the vbucket has gone on without it, on a later branch: it will never be there. A branch that nobody knows may be about to
+    /// begin.
+    pub fn is_lost(&self, branches: &Branches) -> bool {
+        let Position { vbuuid, seqno } = self.end;
+        let at = branches.iter().position(|(known, _)| *known == vbuuid);
+        let next = at.and_then(|at| at.checked_sub(1));
+        next.is_some_and(|next| branches[next].1 < seqno.0)
+    }
+}
+
+/// A pushed commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushedCommit {
+    /// The transaction, as its producer numbers it.
+    pub transaction: ProducerTransactionId,
+    /// Its parts in all vbuckets, ascending, each vbucket once.
+    pub parts: Vec<PushedPart>,
+}
+
+impl PushedCommit {
+    /// A commit with parts in any order. Each must have mutations, and each vbucket one part.
+    pub fn new(transaction: ProducerTransactionId, mut parts: Vec<PushedPart>) -> Result<Self> {
+        let bad = |what: String| {
+            let what = format!("the commit of transaction {transaction} {what}");
+            Err(Error::new(ErrorCode::InvalidParameter, what))
+        };
+        if transaction.0 == 0 {
+            return bad("must name the transaction: a number above 0".into());
+        }
+        if parts.is_empty() {
+            return bad("names no vbucket".into());
+        }
+        parts.sort_unstable_by_key(|part| part.vbucket);
+        if let Some(pair) = parts.windows(2).find(|pair| pair[0].vbucket == pair[1].vbucket) {
+            return bad(format!("names vbucket {} twice", pair[0].vbucket));
+        }
+        match parts.iter().find(|part| part.end.seqno <= part.after) {
+            Some(part) => bad(format!("names no mutations of vbucket {}", part.vbucket)),
+            None => Ok(Self { transaction, parts }),
+        }
+    }
+
+    /// The part in a vbucket.
+    pub fn part_of(&self, vbucket: VbucketId) -> Option<&PushedPart> {
+        let at = self.parts.binary_search_by_key(&vbucket, |part| part.vbucket);
+        at.ok().map(|at| &self.parts[at])
+    }
+
+    /// True if a cut has all of it.
+    pub fn is_in(&self, cut: &Cut) -> bool {
+        self.parts.iter().all(|part| part.is_in(cut))
+    }
+
+    /// True if a cut has some mutation of it.
+    fn is_begun_in(&self, cut: &Cut) -> bool {
+        self.parts.iter().any(|part| cut.get(part.vbucket).seqno > part.after)
+    }
+
+    /// True if a cut has some mutation of it and lacks another one that may come.
+    fn is_split_by(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
+        let lacks = |part: &PushedPart| {
+            !part.is_in(cut) && !logs.get(part.vbucket).is_some_and(|known| part.is_lost(known))
+        };
+        self.is_begun_in(cut) && self.parts.iter().any(lacks)
+    }
+}
+
+/// Lets a cut fall until it splits no pushed commit, but never below `published`. What that has begun is not hidden any more: a
+/// part was lost, or is not waited for. The positions before commits are those of a history with these failover logs. Cuts only fall, so that
+/// ends.
+pub fn keep_whole<'c>(
+    commits: impl Iterator<Item = &'c PushedCommit>,
+    (published, logs): (&Cut, &FailoverLogs),
+    cut: &mut Cut,
+) {
+    let commits: Vec<_> = commits.filter(|commit| !commit.is_begun_in(published)).collect();
+    let mut has_fallen = true;
+    while has_fallen {
+        has_fallen = false;
+        for commit in &commits {
+            if commit.is_split_by(cut, logs) {
+                for part in &commit.parts {
+                    has_fallen |= fall(part, (published, logs), cut);
+                }
+            }
+        }
+    }
+}
+
+/// Takes a cut back to before a part; false if it is there already.
+fn fall(part: &PushedPart, (published, logs): (&Cut, &FailoverLogs), cut: &mut Cut) -> bool {
+    let (at, last) = (cut.get(part.vbucket), published.get(part.vbucket));
+    let to = match part.after > last.seqno {
+        true => Position { vbuuid: logs.branch_of(part.vbucket, part.after), seqno: part.after },
+        false => last,
+    };
+    let falls = to.seqno < at.seqno;
+    if falls {
+        cut.set(part.vbucket, to);
+    }
+    falls
+}
+
+/// The open pushed commits of a bucket at one projector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCommits(BTreeMap<ProducerTransactionId, PushedCommit>);
+
+impl OpenCommits {
+    /// The commits, by transaction.
+    pub fn iter(&self) -> impl Iterator<Item = &PushedCommit> {
+        self.0.values()
+    }
+
+    /// The open commit of a transaction.
+    pub fn find(&self, transaction: ProducerTransactionId) -> Option<&PushedCommit> {
+        self.0.get(&transaction)
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True if a bucket takes another open commit beside these.
+    pub fn has_room(&self, commit: &PushedCommit) -> bool {
+        let parts: usize = self.iter().map(|open| open.parts.len()).sum();
+        self.0.is_empty() || self.0.len() < OPEN_MAX && parts + commit.parts.len() <= OPEN_PARTS_MAX
+    }
+
+    /// These without some of them.
+    pub fn without(&self, transactions: &[ProducerTransactionId]) -> Self {
+        let mut rest = self.clone();
+        transactions.iter().for_each(|transaction| rest.settle(*transaction));
+        rest
+    }
+
+    pub(super) fn add(&mut self, commit: &PushedCommit) {
+        self.0.insert(commit.transaction, commit.clone());
+    }
+
+    pub(super) fn settle(&mut self, transaction: ProducerTransactionId) {
+        self.0.remove(&transaction);
+    }
+}
+
+#[cfg(test)]
+#[path = "pushed_tests.rs"]
+mod tests;

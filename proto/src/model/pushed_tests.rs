@@ -1,0 +1,168 @@
+//! No cut splits a commit of a producer.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::ids::Vbuuid;
+
+const VBUCKETS: u16 = 4;
+const BRANCH: Vbuuid = Vbuuid(7);
+
+fn cut(seqnos: [u64; VBUCKETS as usize]) -> Cut {
+    let at = |seqno| Position {
+        vbuuid: if seqno == 0 { Vbuuid(0) } else { BRANCH },
+        seqno: Seqno(seqno),
+    };
+    Cut::from_positions(seqnos.map(at).to_vec())
+}
+
+fn one_branch() -> FailoverLogs {
+    FailoverLogs::new(vec![vec![(BRANCH, 0)]; usize::from(VBUCKETS)])
+}
+
+/// A commit with these parts: vbucket, seqno before it, last seqno.
+fn commit(transaction: u64, parts: &[(u16, u64, u64)]) -> PushedCommit {
+    let part = |(vbucket, after, end): &(u16, u64, u64)| PushedPart {
+        vbucket: VbucketId(*vbucket),
+        after: Seqno(*after),
+        end: Position { vbuuid: BRANCH, seqno: Seqno(*end) },
+    };
+    PushedCommit::new(ProducerTransactionId(transaction), parts.iter().map(part).collect()).unwrap()
+}
+
+fn fallen(commits: &[PushedCommit], logs: &FailoverLogs, from: [u64; 4]) -> Cut {
+    let mut at = cut(from);
+    keep_whole(commits.iter(), (&cut([0; 4]), logs), &mut at);
+    at
+}
+
+#[test]
+fn a_commit_that_is_there_in_part_is_not_there_and_takes_what_is_behind_it_along() {
+    let first = commit(1, &[(0, 2, 5), (1, 0, 3)]);
+    let behind = commit(2, &[(0, 6, 8), (2, 1, 2)]);
+    let both = [first.clone(), behind];
+    assert_eq!(fallen(&both, &one_branch(), [9, 3, 4, 9]), cut([9, 3, 4, 9]), "nothing is missing");
+    assert_eq!(fallen(&both, &one_branch(), [9, 2, 4, 9]), cut([2, 0, 1, 9]));
+    assert_eq!(fallen(&both, &one_branch(), [7, 3, 1, 9]), cut([6, 3, 1, 9]));
+    let published = cut([5, 3, 0, 0]);
+    let mut at = cut([9, 3, 0, 0]);
+    keep_whole(both.iter(), (&published, &one_branch()), &mut at);
+    assert_eq!(at, cut([6, 3, 0, 0]), "what is published stays");
+    let mut at = cut([9, 2, 1, 0]);
+    keep_whole(both.iter(), (&cut([5, 0, 0, 0]), &one_branch()), &mut at);
+    assert_eq!(at, cut([6, 2, 1, 0]), "and holds nothing up if it was halved");
+}
+
+#[test]
+fn nobody_waits_for_a_part_whose_branch_has_ended_before_it_and_everybody_for_an_unknown_branch() {
+    let open = [commit(1, &[(0, 2, 5), (1, 0, 3)])];
+    let logs = |of_second: Branches| {
+        let one = || vec![(BRANCH, 0)];
+        FailoverLogs::new(vec![one(), of_second, one(), one()])
+    };
+    let goes_on = logs(vec![(Vbuuid(8), 2), (BRANCH, 0)]);
+    assert_eq!(fallen(&open, &goes_on, [5, 2, 0, 0]), cut([5, 2, 0, 0]));
+    for waits in [vec![(Vbuuid(8), 3), (BRANCH, 0)], vec![], vec![(Vbuuid(9), 0)]] {
+        let seqno = if waits.is_empty() { 0 } else { 2 };
+        assert_eq!(
+            fallen(&open, &logs(waits.clone()), [5, seqno, 0, 0]).get(VbucketId(0)).seqno,
+            Seqno(2),
+            "{waits:?}"
+        );
+    }
+}
+
+#[test]
+fn a_commit_names_each_vbucket_once_and_some_mutations_of_each() {
+    let part = |vbucket, after, end| PushedPart {
+        vbucket: VbucketId(vbucket),
+        after: Seqno(after),
+        end: Position { vbuuid: BRANCH, seqno: Seqno(end) },
+    };
+    let made = |number, parts| PushedCommit::new(ProducerTransactionId(number), parts);
+    let whole = made(1, vec![part(3, 0, 1), part(1, 4, 6)]).unwrap();
+    assert_eq!(whole.part_of(VbucketId(1)).map(PushedPart::mutations), Some(2));
+    assert_eq!(whole.part_of(VbucketId(2)), None);
+    for (number, parts, word) in [
+        (0, vec![part(0, 0, 1)], "above 0"),
+        (1, vec![], "no vbucket"),
+        (1, vec![part(0, 0, 1), part(1, 0, 1), part(0, 1, 2)], "vbucket 0 twice"),
+        (1, vec![part(0, 5, 5)], "no mutations of vbucket 0"),
+        (1, vec![part(0, 5, 4)], "no mutations of vbucket 0"),
+    ] {
+        let error = made(number, parts).expect_err(word);
+        assert!(error.message.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn a_bucket_takes_a_bounded_number_of_open_commits_and_always_one() {
+    let mut open = OpenCommits::default();
+    let many: Vec<_> = (0..1024).map(|vbucket| (vbucket, 0, 1)).collect();
+    for n in 1..=16 {
+        assert!(open.has_room(&commit(n, &many)), "{n}");
+        open.add(&commit(n, &many));
+    }
+    assert!(!open.has_room(&commit(17, &[(0, 1, 2)])), "as many parts as there may be");
+    let mut open = OpenCommits::default();
+    for n in 1..=OPEN_MAX as u64 {
+        assert!(open.has_room(&commit(n, &[(0, n, n + 1)])));
+        open.add(&commit(n, &[(0, n, n + 1)]));
+    }
+    assert!(!open.has_room(&commit(1, &[(0, 0, 1)])));
+}
+
+/// A history: plain mutations and commits of producers, by vbucket, each vbucket without gaps.
+fn history() -> impl Strategy<Value = (Vec<PushedCommit>, [u64; 4])> {
+    let step = (proptest::bool::ANY, proptest::collection::btree_map(0..VBUCKETS, 1_u64..4, 1..4));
+    proptest::collection::vec(step, 1..12).prop_map(|steps| {
+        let (mut ends, mut commits) = ([0; 4], Vec::new());
+        for (n, (is_commit, of_each)) in steps.into_iter().enumerate() {
+            let parts: Vec<_> = of_each
+                .into_iter()
+                .map(|(vbucket, count)| {
+                    let end = &mut ends[usize::from(vbucket)];
+                    *end += count;
+                    (vbucket, *end - count, *end)
+                })
+                .collect();
+            if is_commit {
+                commits.push(commit(n as u64 + 1, &parts));
+            }
+        }
+        (commits, ends)
+    })
+}
+
+proptest! {
+    /// The result splits nothing, and no larger cut with borders of commits would.
+    #[test]
+    fn the_cut_that_is_left_is_the_largest_that_splits_nothing(
+        (commits, ends) in history(),
+        shares in proptest::array::uniform4(0_u64..=16),
+    ) {
+        // Each owner has some prefix of its vbucket: up to a border between two groups.
+        let from: Vec<u64> = (0..4).map(|v| {
+            let wanted = ends[v] * shares[v] / 16;
+            let inside = commits.iter().filter_map(|c| c.part_of(VbucketId(v as u16)));
+            let inside = inside.filter(|p| p.after.0 < wanted && wanted < p.end.seqno.0);
+            inside.map(|p| p.after.0).next().unwrap_or(wanted)
+        }).collect();
+        let from = [from[0], from[1], from[2], from[3]];
+        let at = fallen(&commits, &one_branch(), from);
+        let has = |cut: &Cut, part: &PushedPart| part.is_in(cut);
+        let is_whole = |cut: &Cut| commits.iter().all(|c| {
+            let first = has(cut, &c.parts[0]);
+            c.parts.iter().all(|part| has(cut, part) == first)
+        });
+        prop_assert!(is_whole(&at), "{at:?}");
+        for commit in &commits {
+            // A commit that is whole in the beginning is lost only behind one that is not.
+            let is_lost = !commit.is_in(&at) && commit.is_in(&cut(from));
+            let is_behind = |part: &PushedPart| commits.iter().any(|other| {
+                !other.is_in(&at) && other.part_of(part.vbucket).is_some_and(|o| o.end.seqno <= part.after)
+            });
+            prop_assert!(!is_lost || commit.parts.iter().any(is_behind));
+        }
+    }
+}

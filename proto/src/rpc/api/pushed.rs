@@ -1,0 +1,56 @@
+//! Transactions of pushed buckets: requests and replies ([`crate::model::pushed`]).
+
+use serde::{Deserialize, Serialize};
+
+use super::writes::PushMutation;
+use crate::model::assignment::VbucketSet;
+use crate::model::ids::{BucketId, ProducerTransactionId, VbucketId};
+use crate::model::pushed::PushedCommit;
+
+/// The time after which a producer's transaction is rolled back if none of its mutations comes: as for gRPC clients of embedded buckets.
+pub const PRODUCER_KEPT_MS: u64 = 300_000;
+
+/// Mutations of one producer's transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransactionPush {
+    /// The bucket; one made FROM PUSH.
+    pub bucket: BucketId,
+    /// The transaction, which begins with its first mutation.
+    pub transaction: ProducerTransactionId,
+    /// Whose transaction it is, for people: at most [`OWNER_BYTES_MAX`](super::OWNER_BYTES_MAX).
+    pub owner: String,
+    /// The mutations. Their positions are those in the transaction: counted from 1 in each vbucket, without gaps, on branch 0.
+    pub mutations: Vec<PushMutation>,
+}
+
+/// The result of such a push.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransactionPushed {
+    /// For each vbucket in the request, the number of mutations that its owner keeps. If several projectors were asked, a missing
+    /// vbucket was not taken (`NotOwner`).
+    pub kept: Vec<(VbucketId, u64)>,
+}
+
+/// The commit of a producer's transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushedCommitRequest {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The commit with all of its parts.
+    pub commit: PushedCommit,
+    /// The vbuckets of which the asked projector commits the parts.
+    pub wanted: VbucketSet,
+    /// What to do.
+    pub step: PushedStep,
+}
+
+/// The steps of a commit at the owners of its vbuckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PushedStep {
+    /// Look if the parts can be committed, and change nothing.
+    Check,
+    /// Commit the parts.
+    Commit,
+    /// Note that all parts of the commit are durable, so that its documents can be read.
+    Complete,
+}

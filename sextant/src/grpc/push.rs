@@ -1,0 +1,94 @@
+//! The calls of producers of pushed buckets: Push, CommitPush and AbortPush.
+//!
+//! This process keeps nothing of a producer's transaction, so its calls may go to any router.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use proto::grpc::{
+    AbortPushRequest, AbortReply, CommitPushRequest, KeptMutations, PushReply, PushRequest,
+};
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::ProducerTransactionId;
+use proto::model::pushed::PushedCommit;
+use proto::rpc::api;
+use proto::{Error, ErrorCode, Result};
+
+use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, position};
+use crate::backend::ClusterBackend;
+
+/// Answers one request of a Push stream; `from` is the address of its client, for people.
+pub(super) async fn push(
+    backend: &ClusterBackend,
+    bucket: &BucketInfo,
+    request: PushRequest,
+    from: Option<SocketAddr>,
+) -> Result<PushReply> {
+    if request.transaction != 0 {
+        return push_in(backend, bucket, request, from).await;
+    }
+    let mutations = request.mutations.into_iter().map(decode_push).collect::<Result<Vec<_>>>()?;
+    let branches = request.branches.into_iter().map(decode_branch).collect::<Result<Vec<_>>>()?;
+    let request = api::PushRequest { bucket: bucket.id, branches, mutations };
+    let reply = backend.push(bucket, request).await?;
+    Ok(reply_of(reply))
+}
+
+async fn push_in(
+    backend: &ClusterBackend,
+    bucket: &BucketInfo,
+    request: PushRequest,
+    from: Option<SocketAddr>,
+) -> Result<PushReply> {
+    if !request.branches.is_empty() {
+        let what = "a request with mutations of a transaction begins no branches";
+        return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("send them before"));
+    }
+    let transaction = ProducerTransactionId(request.transaction);
+    let mutations =
+        request.mutations.into_iter().map(decode_push_in).collect::<Result<Vec<_>>>()?;
+    let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
+    let owner = format!("producer, transaction {transaction}, {}, gRPC{from}", backend.principal());
+    let request = api::TransactionPush { bucket: bucket.id, transaction, owner, mutations };
+    let kept = backend.push_in(bucket, request).await?.kept.into_iter();
+    let kept =
+        kept.map(|(vbucket, position)| KeptMutations { vbucket: vbucket.0.into(), position });
+    Ok(PushReply { durable: Vec::new(), kept: kept.collect() })
+}
+
+/// Commits a producer's transaction.
+pub(super) async fn commit(
+    backend: &ClusterBackend,
+    request: CommitPushRequest,
+) -> Result<PushReply> {
+    let CommitPushRequest { bucket, transaction, parts } = request;
+    let bucket = backend.bucket(&bucket).await?;
+    let parts = parts.into_iter().map(decode_part).collect::<Result<Vec<_>>>()?;
+    let commit = PushedCommit::new(ProducerTransactionId(transaction), parts)?;
+    let (done, outcome) = tokio::sync::oneshot::channel();
+    let committing = {
+        let (backend, bucket) = (backend.clone(), Arc::clone(&bucket));
+        async move {
+            // The client may have gone, and may ask again.
+            let _gone = done.send(backend.commit_pushed(&bucket, commit).await);
+        }
+    };
+    // A client that goes away does not leave a commit in part.
+    backend.env().spawn_request("commit of a producer", committing).detach();
+    let failed = |_| Error::internal("the task of a commit has failed");
+    outcome.await.map_err(failed)?.map(reply_of)
+}
+
+/// Rolls a producer's transaction back.
+pub(super) async fn abort(
+    backend: &ClusterBackend,
+    request: AbortPushRequest,
+) -> Result<AbortReply> {
+    let bucket = backend.bucket(&request.bucket).await?;
+    backend.abort_pushed(&bucket, ProducerTransactionId(request.transaction)).await?;
+    Ok(AbortReply {})
+}
+
+fn reply_of(reply: api::PushReply) -> PushReply {
+    PushReply { durable: reply.durable.into_iter().map(position).collect(), kept: Vec::new() }
+}

@@ -1,0 +1,84 @@
+//! The transactions of the simulated producer, and the judge of cuts.
+//!
+//! In a quarter of the seeds some of the producer's changes are a transaction. Its commit may be sent to the owners of some vbuckets
+//! only, as by a producer that crashes; the rest then comes as plain mutations. From the first accepted part on no epoch may have
+//! a part and lack another one. A loss of history may halve a commit, so nothing is judged behind the first one.
+//!
+//! The draws have a generator of their own, so that all else takes the same course.
+
+use proto::model::cut::{Cut, Position};
+use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
+use proto::model::pushed::{PushedCommit, PushedPart};
+
+/// The transactions of a producer.
+pub(super) struct Commits {
+    /// `None` in seeds without transactions.
+    random: Option<fastrand::Rng>,
+    last: u64,
+    /// The commits of which some part was accepted; `None` once history was lost.
+    judged: Option<Vec<PushedCommit>>,
+}
+
+impl Commits {
+    pub fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed ^ 0x7c01);
+        let has_any = random.u8(..4) == 0;
+        Self { random: has_any.then_some(random), last: 0, judged: Some(Vec::new()) }
+    }
+
+    /// The commit of changes at these positions, and the vbuckets to which it is sent; `None` if they are no transaction.
+    pub fn draw(
+        &mut self,
+        places: &[(VbucketId, Position)],
+    ) -> Option<(PushedCommit, Vec<VbucketId>)> {
+        let random = self.random.as_mut()?;
+        let mut parts: Vec<PushedPart> = Vec::new();
+        for (vbucket, end) in places {
+            match parts.iter_mut().find(|part| part.vbucket == *vbucket) {
+                Some(part) => part.end = *end,
+                None => parts.push(PushedPart {
+                    vbucket: *vbucket,
+                    after: Seqno(end.seqno.0 - 1),
+                    end: *end,
+                }),
+            }
+        }
+        if parts.len() < 2 || random.bool() {
+            return None;
+        }
+        self.last += 1;
+        let commit = PushedCommit::new(ProducerTransactionId(self.last), parts).ok()?;
+        let all = commit.parts.iter().map(|part| part.vbucket);
+        let first = random.usize(..commit.parts.len());
+        let sent = match random.u8(..3) {
+            0 => all.skip(first).take(1).collect(),
+            _ => all.collect(),
+        };
+        Some((commit, sent))
+    }
+
+    /// Notes that a part of a commit was accepted.
+    pub fn accepted(&mut self, commit: &PushedCommit) {
+        self.judged.iter_mut().for_each(|judged| judged.push(commit.clone()));
+    }
+
+    /// Notes a loss of history.
+    pub fn lost(&mut self) {
+        self.judged = None;
+    }
+
+    /// Describes a commit that a cut splits. `has` tells if a place lies before another one in a vbucket.
+    pub fn split(
+        &self,
+        cut: &Cut,
+        has: impl Fn(VbucketId, Position, Position) -> bool,
+    ) -> Option<String> {
+        let has_end = |part: &PushedPart| has(part.vbucket, part.end, cut.get(part.vbucket));
+        let mut judged = self.judged.iter().flatten();
+        let split = judged.find(|commit| {
+            commit.parts.iter().any(|part| cut.get(part.vbucket).seqno > part.after)
+                && !commit.parts.iter().all(has_end)
+        });
+        split.map(|commit| format!("an epoch at {cut:?} has a part of {commit:?}"))
+    }
+}
