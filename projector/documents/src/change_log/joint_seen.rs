@@ -41,6 +41,8 @@ impl SeenCommits {
             TransactionEvent::RolledBack(transaction) => return self.forget(*transaction),
             // An epoch has it, which is no reason to lose it.
             TransactionEvent::Settled(_) | TransactionEvent::Committed(_) => return,
+            // A producer has the data, and commits again.
+            TransactionEvent::Pushed(_) | TransactionEvent::PushedSettled(_) => return,
         };
         self.forget(transaction);
         self.0.push_back(JointSeen { transaction, participants, committed, at });
