@@ -30,7 +30,7 @@ pub enum LogEvent<'a> {
     /// Mutations of one vbucket on one branch, without a gap.
     Run(Run<'a>),
     /// The record of the bucket was replaced.
-    Record(BucketRecord),
+    Record(Box<BucketRecord>),
     /// A vbucket went back to an earlier position.
     Rewind {
         /// The vbucket.
@@ -251,7 +251,7 @@ impl<'a> Item<'a> {
                 if !rest.is_empty() {
                     record.commits = postcard::from_bytes(rest).map_err(damaged)?;
                 }
-                LogEvent::Record(record)
+                LogEvent::Record(Box::new(record))
             }
             ItemKind::Committed => {
                 let committed = postcard::from_bytes(self.body)
