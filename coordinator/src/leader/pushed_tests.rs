@@ -78,11 +78,11 @@ impl World {
 fn an_epoch_ends_before_a_commit_of_which_a_part_is_missing_however_long_that_takes() {
     let mut world = World::new();
     let first = commit(1, [(2, 4), (3, 5)]);
-    world.sync(0, 6, &[first.clone()]);
+    world.sync(0, 6, std::slice::from_ref(&first));
     world.sync(1, 3, &[]);
     assert_eq!(world.tick(), [2, 3]);
     world.now_ms += 60_000;
-    world.sync(0, 8, &[first.clone()]);
+    world.sync(0, 8, std::slice::from_ref(&first));
     assert_eq!(world.tick(), [2, 3]);
     world.sync(1, 5, &[first]);
     assert_eq!(world.tick(), [8, 5]);

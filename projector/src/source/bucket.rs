@@ -27,7 +27,7 @@ use super::head::{Head, HeadPosition};
 use super::joint_state::JointState;
 use super::large_commits::{LargeCommit, LargeCommits};
 use super::links::Links;
-use super::pushed::PushedState;
+use super::pushed_state::PushedState;
 use super::serving::Serving;
 use crate::transactions::open::Transactions;
 use documents::mutation::Mutation;

@@ -3,13 +3,11 @@
 //! A commit is open until the bucket has an epoch with all of it. Until then those who read its documents by their ids at present wait, unless
 //! this projector knows that all parts are durable: it has them, or whoever has committed them tells.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use proto::model::commits::TransactionEvent;
 use proto::model::cut::Cut;
 use proto::model::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
-use proto::model::pushed::{OpenCommits, PushedCommit, PushedPart};
+use proto::model::pushed::{PushedCommit, PushedPart};
 use proto::rpc::api::TransactionStatus;
 use proto::{Error, ErrorCode};
 use tokio::time::Instant;
@@ -18,44 +16,6 @@ use super::bucket::{Bucket, SourceState};
 
 /// An open commit of this age is late: a caller that wants the ends of many buckets does not wait for it.
 const LATE_AFTER: Duration = Duration::from_secs(1);
-
-/// The memory of a bucket about open commits, besides its record.
-pub(super) struct PushedState {
-    /// Since when this process knows of them.
-    known_since: BTreeMap<ProducerTransactionId, Instant>,
-    /// Those of which all parts are durable.
-    complete: BTreeSet<ProducerTransactionId>,
-}
-
-impl PushedState {
-    /// The state at the start of a process.
-    pub fn of(open: &OpenCommits) -> Self {
-        let since = open.iter().map(|commit| (commit.transaction, Instant::now()));
-        Self { known_since: since.collect(), complete: BTreeSet::new() }
-    }
-
-    /// Notes what is about to be published.
-    pub fn note(&mut self, events: &[TransactionEvent]) {
-        for event in events {
-            match event {
-                TransactionEvent::Pushed(commit) => {
-                    self.known_since.entry(commit.transaction).or_insert_with(Instant::now);
-                    self.complete.remove(&commit.transaction);
-                }
-                TransactionEvent::PushedSettled(transaction) => {
-                    self.known_since.remove(transaction);
-                    self.complete.remove(transaction);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn age(&self, transaction: ProducerTransactionId, now: Instant) -> Duration {
-        let since = self.known_since.get(&transaction);
-        since.map_or(Duration::ZERO, |since| now.duration_since(*since))
-    }
-}
 
 impl SourceState {
     fn is_open_pushed(&self, commit: &PushedCommit) -> bool {

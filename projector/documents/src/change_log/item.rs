@@ -30,7 +30,7 @@ pub enum LogEvent<'a> {
     /// Mutations of one vbucket on one branch, without a gap.
     Run(Run<'a>),
     /// The record of the bucket was replaced.
-    Record(BucketRecord),
+    Record(Box<BucketRecord>),
     /// A vbucket went back to an earlier position.
     Rewind {
         /// The vbucket.
@@ -257,7 +257,7 @@ impl<'a> Item<'a> {
                     postcard::take_from_bytes(self.body).map_err(damaged)?;
                 record.commits = NewestCommits::from_stored(rest)
                     .map_err(|error| corrupt(&format!("the record of the bucket: {error}")))?;
-                LogEvent::Record(record)
+                LogEvent::Record(Box::new(record))
             }
             ItemKind::Committed => {
                 let committed = postcard::from_bytes(self.body)

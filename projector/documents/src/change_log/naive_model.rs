@@ -175,7 +175,7 @@ pub(super) fn ops_of(event: &LogEvent<'_>) -> Vec<Op> {
         }
         LogEvent::Record(found) => {
             let n = found.info.id.0;
-            assert_eq!(*found, record(n));
+            assert_eq!(**found, record(n));
             vec![Op::Record(n)]
         }
         LogEvent::Rewind { vbucket, to } => vec![Op::Rewind(vbucket.0, to.0)],

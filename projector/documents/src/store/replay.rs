@@ -51,7 +51,7 @@ impl Replay<'_> {
         let is_known = place.item < self.covered;
         self.events += 1;
         match event {
-            LogEvent::Record(record) => self.record = record,
+            LogEvent::Record(record) => self.record = *record,
             LogEvent::Run(run) if !is_known => self.run(run)?,
             LogEvent::Documents { documents, .. } if !is_known => {
                 self.table.apply(&copied(&documents, place.item))?;
