@@ -5,7 +5,7 @@ use std::time::Duration;
 use proto::model::ids::{BucketId, Epoch, Generation, NodeId};
 use proto::model::moment::Moment;
 use proto::model::node::Role;
-use proto::rpc::api::{FixedMoment, Heartbeat, MOMENT_HOLD_MS};
+use proto::rpc::api::{CoordinatorApi, FixedMoment, Heartbeat, MOMENT_HOLD_MS};
 use proto::rpc::command::{Command, Outcome};
 
 use proto::ErrorCode;

@@ -11,7 +11,7 @@ use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, MoveId, NodeId, 
 use proto::model::index::IndexState;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::node::Role;
-use proto::rpc::api::{BucketReport, Heartbeat, SyncReport, WatchMessage, Watched};
+use proto::rpc::api::{BucketReport, CoordinatorApi, Heartbeat, SyncReport, WatchMessage, Watched};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 
 use proto::ErrorCode;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{FailoverLogs, SourceHistory, SourcePlace};
@@ -41,7 +40,7 @@ pub(super) struct Cluster {
     pub(super) differs: Mutex<Option<NodeId>>,
 }
 
-pub(super) struct Local(Arc<Cluster>);
+pub(super) struct Local(pub(super) Arc<Cluster>);
 
 impl Directory for Local {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
