@@ -67,7 +67,7 @@ impl Sources {
         }
     }
 
-    /// Takes an answer that agrees with the state: its positions count until the next query.
+    /// Takes an answer that agrees with the state. Of a pushed bucket its positions count until the next query.
     fn take_answer(
         &mut self,
         stability: &mut Stability,
@@ -78,7 +78,7 @@ impl Sources {
         self.compared.insert(id);
         let Some((_, history)) = self.histories.remove(&id) else { return };
         if stage.is_none_or(|stage| stage == RollbackStage::Rollback)
-            && let Err(error) = self.report_cut(stability, bucket, history.durable)
+            && let Err(error) = self.take_end(stability, bucket, &history)
         {
             tracing::warn!(bucket = %id, %error, "the history of a source does not fit its bucket");
         }

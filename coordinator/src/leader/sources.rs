@@ -179,7 +179,7 @@ impl Sources {
     }
 
     /// Takes the end of an answer as a closed cut. Transactions commit in embedded buckets, and only SYNC names their joint commits.
-    fn take_end(
+    pub(super) fn take_end(
         &mut self,
         stability: &mut Stability,
         known: &BucketState,
