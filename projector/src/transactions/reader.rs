@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::model::ids::{TransactionId, TransactionPlace};
+use proto::plant::{self, Plant};
 use tokio::time::Instant;
 
 use super::open::Transactions;
@@ -68,7 +69,9 @@ impl TransactionReader {
     /// Takes everything of each open transaction anew.
     pub fn begin_anew(&mut self) {
         self.version = 0;
-        self.known.values_mut().for_each(|known| known.place = TransactionPlace(0));
+        if !plant::is(Plant::BodyLostAtJoin) {
+            self.known.values_mut().for_each(|known| known.place = TransactionPlace(0));
+        }
     }
 
     /// The next news, with about the given bytes of changes but at least one.
