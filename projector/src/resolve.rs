@@ -18,6 +18,7 @@ use proto::client::source::source_of;
 use proto::lock::lock;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{JointCommit, Prepared};
+use proto::plant::{self, Plant};
 use proto::rpc::api::{Decision, ProjectorApi, TransactionFate};
 use proto::{Error, Result};
 use tokio::time::timeout;
@@ -88,10 +89,14 @@ impl Pass {
         let transaction = prepared.transaction;
         let Some(decider) = prepared.decider() else { return };
         let decision = match self.fate_in(decider, transaction).await {
-            Told::Fate(TransactionFate::Committed { participants, .. }) => {
+            Told::Fate(TransactionFate::Committed { participants, .. })
+                if !plant::is(Plant::RolledBackDecided) =>
+            {
                 Decision::Commit { participants }
             }
-            Told::Fate(TransactionFate::Unknown) => Decision::RollBack,
+            Told::Fate(TransactionFate::Committed { .. } | TransactionFate::Unknown) => {
+                Decision::RollBack
+            }
             Told::Fate(_) | Told::Silent => return,
             Told::Dropped => match self.without_decider(bucket.info.id, &prepared).await {
                 Some(decision) => decision,

@@ -117,10 +117,26 @@ pub enum Plant {
     DocumentsAtPresent,
     /// An own view shows the changes of another open transaction of the bucket.
     OwnViewLeaks,
+    /// A cut passes a commit over several buckets before all of them have it.
+    ParticipantLeftOut,
+    /// A prepared transaction does not hold its documents.
+    PreparedNotHeld,
+    /// A finished bucket does not note that it has finished a commit over several buckets.
+    FinishedTwice,
+    /// A prepared transaction whose session is gone is rolled back although it was decided.
+    RolledBackDecided,
+    /// A replay of the change log leaves out what was prepared.
+    PreparedForgotten,
+    /// A transaction stays open behind its commit.
+    CommitAppliedTwice,
+    /// A large commit enters an index without what was written to disk before.
+    HalfSpilledShown,
+    /// An index that joins a stream gets only the later changes of open transactions.
+    BodyLostAtJoin,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 54] = [
+pub const PLANTS: [(Plant, &str, &str); 62] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -267,6 +283,42 @@ pub const PLANTS: [(Plant, &str, &str); 54] = [
         "a transaction reads documents of others that were changed behind its snapshot",
     ),
     (Plant::OwnViewLeaks, "own-view-leaks", "a transaction sees the changes of another one"),
+    (
+        Plant::ParticipantLeftOut,
+        "participant-left-out",
+        "an epoch has a part of a commit over several buckets",
+    ),
+    (
+        Plant::PreparedNotHeld,
+        "prepared-not-held",
+        "a document changes between the check of a commit and its end",
+    ),
+    (
+        Plant::FinishedTwice,
+        "finished-twice",
+        "a commit over several buckets is applied twice in one of them",
+    ),
+    (
+        Plant::RolledBackDecided,
+        "rolled-back-decided",
+        "a commit over several buckets is lost in one of them",
+    ),
+    (Plant::PreparedForgotten, "prepared-forgotten", "a restart forgets what was prepared"),
+    (
+        Plant::CommitAppliedTwice,
+        "commit-applied-twice",
+        "a commit whose answer was lost is applied again",
+    ),
+    (
+        Plant::HalfSpilledShown,
+        "half-spilled-shown",
+        "a commit shows a part of a transaction that was on disk",
+    ),
+    (
+        Plant::BodyLostAtJoin,
+        "body-lost-at-join",
+        "a transaction does not see its earlier changes in a new index",
+    ),
 ];
 
 /// Finds a plant by name.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{JointMark, is_in};
+use proto::plant::{self, Plant};
 
 use super::stability::Stability;
 use crate::state::StateContext;
@@ -133,6 +134,9 @@ fn lacks(
     (bucket, mark): (BucketId, &JointMark),
 ) -> bool {
     let Some(published) = published(state, bucket) else { return false };
+    if plant::is(Plant::ParticipantLeftOut) {
+        return false;
+    }
     let own = stability.find_joint(bucket, mark.transaction);
     own.is_none_or(|own| !is_in(own.at, chosen.get(&bucket).unwrap_or(published)))
 }

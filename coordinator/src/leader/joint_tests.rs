@@ -1,8 +1,11 @@
 //! Epochs never have a part of a joint commit.
 
+use std::sync::Arc;
+
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
 use proto::model::cut::Position;
+use proto::model::history::SourceHistory;
 use proto::model::ids::{NodeId, Seqno, TransactionId, VbucketId, Vbuuid};
 use proto::rpc::api::{BucketReport, EpochHold};
 use proto::rpc::command::{Command, Promotion};
@@ -200,4 +203,18 @@ fn joined_buckets_are_promoted_all_or_none_also_if_one_has_lost_its_history_mean
     let command = Command::PromoteJoined { promotions, joined: vec![vec![A, B]] };
     apply(&mut world.state, command);
     assert_eq!(newest(&world), [before[0], before[1], before[2] + 1]);
+}
+
+#[test]
+fn the_answer_of_a_source_is_no_cut_because_it_names_no_joint_commits() {
+    let mut world = World::new();
+    let asked = world.leader.begin_query();
+    let logs = Arc::clone(&world.state.bucket(A).unwrap().logs);
+    let history = SourceHistory { durable: cut(5), logs, kept: VbucketSet::all(2) };
+    world.leader.record_history(&world.state, A, asked, history).unwrap();
+    assert_eq!(world.tick(), Default::default());
+    world.sync(A, 5, &[mark(1, &[B], 5)], &[]);
+    assert_eq!(world.tick(), Default::default());
+    world.sync(B, 3, &[mark(1, &[A], 3)], &[]);
+    assert_eq!(world.tick(), (vec![(A, 5), (B, 3)], vec![vec![A, B]]));
 }

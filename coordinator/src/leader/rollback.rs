@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use proto::model::bucket::SourceKind;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::index::IndexState;
@@ -67,7 +68,8 @@ impl Sources {
         }
     }
 
-    /// Takes an answer that agrees with the state: its positions count until the next query.
+    /// Takes an answer that agrees with the state. Its positions count only for the end of a pushed bucket's rollback, which has everything that
+    /// survived: at any other time only SYNC closes a cut, since it names the commits that lie before it.
     fn take_answer(
         &mut self,
         stability: &mut Stability,
@@ -77,7 +79,9 @@ impl Sources {
         let id = bucket.info.id;
         self.compared.insert(id);
         let Some((_, history)) = self.histories.remove(&id) else { return };
-        if stage.is_none_or(|stage| stage == RollbackStage::Rollback)
+        let is_pushed = bucket.info.source == SourceKind::Push;
+        if is_pushed
+            && stage == Some(RollbackStage::Rollback)
             && let Err(error) = self.report_cut(stability, bucket, history.durable)
         {
             tracing::warn!(bucket = %id, %error, "the history of a source does not fit its bucket");

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::model::ids::{TransactionId, TransactionPlace};
+use proto::plant::{self, Plant};
 use tokio::time::Instant;
 
 use super::open::Transactions;
@@ -72,7 +73,8 @@ impl TransactionReader {
     /// Takes everything of each open transaction anew.
     pub fn begin_anew(&mut self) {
         self.version = 0;
-        for known in self.known.values_mut() {
+        let is_lost = plant::is(Plant::BodyLostAtJoin);
+        for known in self.known.values_mut().filter(|_| !is_lost) {
             (known.place, known.is_whole) = (TransactionPlace(0), false);
         }
     }

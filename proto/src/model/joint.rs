@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::committed::Committed;
 use super::cut::Cut;
 use super::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use crate::plant::{self, Plant};
 
 /// Bytes of all prepared changes of a bucket: they are in each of its checkpoints.
 pub const PREPARED_BYTES_MAX: usize = 16 << 20;
@@ -156,7 +157,8 @@ impl JointCommits {
 
     /// The prepared transaction that holds a document.
     pub fn holder(&self, id: &str) -> Option<&Arc<Prepared>> {
-        self.prepared.values().find(|prepared| prepared.has(id))
+        let holds = |prepared: &&Arc<Prepared>| prepared.has(id);
+        self.prepared.values().find(holds).filter(|_| !plant::is(Plant::PreparedNotHeld))
     }
 
     pub(super) fn prepare(&mut self, prepared: &Arc<Prepared>) {

@@ -19,6 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use super::hosts::{DATA, Host, Hosts, INDEXERS, ZONES, members};
 use super::oracle::INDEXES;
+use super::transactions::pair;
 use super::truth::Truth;
 use super::{Shared, disks, tenant, violation};
 
@@ -84,7 +85,8 @@ fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
             let nodes: BTreeSet<_> = copies.iter().collect();
             let known = nodes.iter().filter_map(|node| catalog.nodes.get(*node));
             let zones: BTreeSet<_> = known.clone().map(|node| &node.zone).collect();
-            let mut declared = INDEXES.iter().chain([&tenant::INDEX]);
+            let mut declared =
+                INDEXES.iter().chain([&tenant::INDEX]).chain(pair::INDEXES.iter().flatten());
             let declared = declared.find(|declared| declared.name == index.spec.name);
             let has_replica = declared.is_some_and(|index| index.sql.contains("replicas = 1"));
             let asked = 1 + usize::from(has_replica);
@@ -126,9 +128,9 @@ pub fn check_writes(
     writes: &[Acknowledged],
     marks: &BTreeMap<(BucketId, Epoch), Arc<Cut>>,
     truth: &Truth,
+    failovers: bool,
     summary: &Shared,
 ) {
-    let failovers = is_lossy(summary);
     for (write, ids) in writes {
         for (vbucket, position) in &write.positions {
             // Mutations lost in a failover had existed before.

@@ -24,7 +24,7 @@ const SHRINKS: &str = "copies given up";
 const GROWTHS: &str = "copies in sync again";
 
 /// The lines that tell an effect, each with the effect's name in the summary.
-const LINES: [(&str, &str); 26] = [
+const LINES: [(&str, &str); 29] = [
     ("the copies are compared with a snapshot", RESYNCS),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
@@ -50,6 +50,12 @@ const LINES: [(&str, &str); 26] = [
     ("a damaged copy is made anew: another copy has everything", "damaged copies given up"),
     ("a damaged copy is healed, and its damaged files are removed", "damaged copies healed"),
     ("a damaged copy is removed: it is not needed any more", "damaged copies removed"),
+    (
+        "a prepared transaction ends without its session",
+        "prepared transactions that end by themselves",
+    ),
+    ("large commits are in the indexes", "large commits entered"),
+    ("spilled a part", "spilled parts of transactions"),
     ("a node failed a shard scan; trying another node", "fail-overs of shard scans"),
 ];
 

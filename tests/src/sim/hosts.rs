@@ -24,6 +24,7 @@ use super::producer::Producer;
 use super::purges::{Purges, has_purges};
 use super::removals::Removals;
 use super::stages::Stages;
+use super::transactions::pair::{self, CommitStages};
 use super::truth::Truth;
 
 /// The data directory of a process.
@@ -63,7 +64,15 @@ pub(super) fn has_small_queues(seed: u64) -> bool {
 
 /// True if commits of two documents and more are large: in an eighth of the seeds they enter the indexes from the late-commit stores.
 fn has_large_commits(seed: u64) -> bool {
-    matches!(seed % 16, 7 | 10)
+    matches!(seed % 16, 7 | 10) || pair::are_chosen(seed) && (seed / 7) % 3 == 1
+}
+
+/// Memory of an indexer for open transactions: that of a few with some changes each.
+const OPEN_TRANSACTIONS_BYTES: u64 = 12 << 10;
+
+/// True if the indexers have little memory for open transactions, so that they write some of them to disk.
+fn has_spills(seed: u64) -> bool {
+    matches!(seed % 16, 7 | 10 | 15) || pair::are_chosen(seed) && seed % 2 == 1
 }
 
 /// The software of a host, in turmoil's terms.
@@ -109,6 +118,10 @@ pub struct Hosts {
     pub producer: Option<Arc<Producer>>,
     /// The copies of an embedded bucket that has several.
     pub copied: Option<Arc<Copied>>,
+    /// The truth of the two buckets that some transactions write, in seeds that have them.
+    pub pair: Option<Arc<Copied>>,
+    /// Counts the stages of commits over both.
+    pub commit_stages: CommitStages,
     /// The stages in progress.
     pub stages: Stages,
     /// The time of the last disk fault, in simulated milliseconds.
@@ -133,8 +146,10 @@ impl Hosts {
         hosts.all.values_mut().for_each(|host| host.has_short_logs = has_short_logs);
         hosts.producer = is_pushed.then(|| Arc::new(Producer::new(seed, VBUCKETS)));
         let projectors = hosts.all.values().filter(|host| host.info.role == Role::Projector);
-        let mirrors = projectors.map(|host| (host.info.id, host.documents.clone())).collect();
-        hosts.copied = has_copies(seed).then(|| Arc::new(Copied::new(mirrors)));
+        let mirrors: BTreeMap<_, _> =
+            projectors.map(|host| (host.info.id, host.documents.clone())).collect();
+        hosts.copied = has_copies(seed).then(|| Arc::new(Copied::new(mirrors.clone())));
+        hosts.pair = pair::are_chosen(seed).then(|| Arc::new(Copied::new(mirrors)));
         hosts
     }
 
@@ -188,6 +203,8 @@ impl Hosts {
             all,
             producer: None,
             copied: None,
+            pair: None,
+            commit_stages: CommitStages::default(),
             stages: Stages::default(),
             disks_broken_at_ms: Arc::default(),
             parts_read: Arc::default(),
@@ -230,6 +247,11 @@ impl Host {
     /// The time of its clock.
     pub fn clock_ms(&self) -> u64 {
         self.clock.unix_ms()
+    }
+
+    /// The seed of the run.
+    fn run_seed(&self) -> u64 {
+        self.seed ^ (self.info.id.0 << 32)
     }
 
     /// Runs the process until it is crashed. A process that ends because of a broken disk waits for the fault driver,
@@ -355,7 +377,7 @@ impl Host {
                 let purging = self.purges.clone().serve(env.clone(), Arc::clone(&store));
                 let purging = env.spawn_request("purges", purging);
                 let mut config = projector::Config::new(self.info.clone());
-                if has_large_commits(self.seed) {
+                if has_large_commits(self.run_seed()) {
                     config.large_commit_changes = 2;
                 }
                 if self.has_short_logs {
@@ -381,6 +403,9 @@ impl Host {
                 }
                 if has_small_queues(self.seed) {
                     config.queue_bytes_max = Some(QUEUE_BYTES_MAX);
+                }
+                if has_spills(self.run_seed()) {
+                    config.store.open_transactions_bytes_max = Some(OPEN_TRANSACTIONS_BYTES);
                 }
                 config.scan_batch_bytes = self.batch_bytes();
                 let service = services::run_indexer(config, &env, directory).await?;

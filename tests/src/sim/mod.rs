@@ -6,7 +6,8 @@
 //! (I1, I3, I4); the source's log has exactly what the client wrote, and keeps what was acknowledged (`statements`, I7);
 //! a bucket with copies shows everything acknowledged whichever copy leads (`copied`, `bucket_copies`);
 //! the store of each projector has at each opening what it must have (`documents`); documents are read as they are; no
-//! epoch splits a statement (I1); transactions see one epoch and their own changes (`transactions`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
+//! epoch splits a statement (I1); transactions see one epoch and their own changes (`transactions`), and
+//! commits over two buckets are whole (`transactions::pair`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
 //! agree; the files of indexers and projectors are intact; and after the faults the cluster serves again within a bounded
 //! time.
 //!

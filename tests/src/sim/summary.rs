@@ -80,6 +80,15 @@ pub struct Summary {
     /// Commits that were refused because the projector did not know the transaction any more.
     #[serde(default)]
     pub transactions_lost: u64,
+    /// Commits over two buckets that were acknowledged.
+    #[serde(default)]
+    pub joint_commits: u64,
+    /// Sessions that were lost in a commit over two buckets.
+    #[serde(default)]
+    pub sessions_lost: u64,
+    /// Moments of two buckets that were judged.
+    #[serde(default)]
+    pub moments_read: u64,
     /// INSERTs in transactions that were refused.
     #[serde(default)]
     pub inserts_refused: u64,
@@ -178,6 +187,9 @@ impl Summary {
             ("steps of transactions", self.transaction_steps),
             ("commits refused by a conflict", self.conflicts),
             ("commits of lost transactions", self.transactions_lost),
+            ("commits over two buckets", self.joint_commits),
+            ("sessions lost in a commit", self.sessions_lost),
+            ("moments of two buckets", self.moments_read),
             ("inserts refused in transactions", self.inserts_refused),
             ("rollbacks to savepoints", self.savepoint_rollbacks),
             ("own views passed by their transaction", self.views_passed),

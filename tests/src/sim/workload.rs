@@ -20,6 +20,7 @@ use super::beside::Beside;
 use super::bucket_copies::{BucketCopies, WANTED};
 use super::checks::{Acknowledged, check_writes, is_lossy, watch_members};
 use super::client::Client;
+use super::copied::Copied;
 use super::ddl::{self, History};
 use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
@@ -32,7 +33,9 @@ use super::stages::{self, Stages};
 use super::statements::Statements;
 use super::tenant::Tenant;
 use super::transactions;
+use super::transactions::pair::{CommitStages, Pair};
 use super::truth::Truth;
+use super::writes::IDS;
 use super::{CALM, Shared, violation};
 
 /// Time after which the outcome of a statement counts as unknown.
@@ -47,7 +50,7 @@ const HEAL: Duration = Duration::from_secs(30);
 /// The client.
 pub struct Workload {
     pub(super) random: fastrand::Rng,
-    seed: u64,
+    pub(super) seed: u64,
     stages: Stages,
     faults_for: Duration,
     pub(super) truth: Truth,
@@ -57,6 +60,12 @@ pub struct Workload {
     pub(super) acknowledged: Vec<Acknowledged>,
     /// The statements that an embedded bucket was sent.
     pub(super) statements: Statements,
+    /// The indexes of the bucket.
+    pub(super) indexes: &'static [SimIndex],
+    /// The number of document ids.
+    pub(super) ids: u64,
+    /// The truth of the two buckets that some transactions write, in seeds that have them, and the stages of their commits.
+    pub(super) pair: Option<(Arc<Copied>, CommitStages)>,
     /// The error of the last refused scan.
     pub(super) refusal: Option<Error>,
     disks_broken_at_ms: Arc<AtomicU64>,
@@ -71,6 +80,7 @@ impl Workload {
         let (truth, producer) = (hosts.truth(), hosts.producer.clone());
         let (history, acknowledged) = (Mutex::default(), Vec::new());
         let refusal = None;
+        let pair = hosts.pair.clone().map(|pair| (pair, Arc::clone(&hosts.commit_stages)));
         let stages = Arc::clone(&hosts.stages);
         let disks_broken_at_ms = Arc::clone(&hosts.disks_broken_at_ms);
         let parts_read = Arc::clone(&hosts.parts_read);
@@ -86,10 +96,41 @@ impl Workload {
             history,
             acknowledged,
             statements: Statements::default(),
+            indexes: &INDEXES,
+            ids: IDS,
+            pair,
             refusal,
             disks_broken_at_ms,
             parts_read,
             removals,
+        }
+    }
+
+    /// A client of another bucket, with a history and random numbers of its own.
+    pub(super) fn of_bucket(
+        &self,
+        truth: Truth,
+        random: fastrand::Rng,
+        (indexes, ids): (&'static [SimIndex], u64),
+    ) -> Self {
+        Self {
+            random,
+            seed: self.seed,
+            stages: Arc::clone(&self.stages),
+            faults_for: self.faults_for,
+            truth,
+            producer: None,
+            summary: Arc::clone(&self.summary),
+            history: Mutex::default(),
+            acknowledged: Vec::new(),
+            statements: Statements::default(),
+            indexes,
+            ids,
+            pair: None,
+            refusal: None,
+            disks_broken_at_ms: Arc::clone(&self.disks_broken_at_ms),
+            parts_read: Arc::clone(&self.parts_read),
+            removals: Arc::clone(&self.removals),
         }
     }
 
@@ -138,12 +179,24 @@ impl Workload {
         });
         let copies = BucketCopies::of(&self.truth, self.seed, &self.summary);
         let copying = copies.clone().map(|copies| copies.spawn(&env, &session));
+        let mut pair = Pair::create(&self, &session).await;
         let end = Instant::now() + self.faults_for + CALM;
-        while Instant::now() < end {
-            self.step(&mut session).await;
-        }
+        let steps = async {
+            while Instant::now() < end {
+                self.step(&mut session).await;
+            }
+        };
+        let beside_steps = async {
+            if let Some(pair) = &mut pair {
+                pair.run(end).await;
+            }
+        };
+        futures::join!(steps, beside_steps);
         drop((readers, beside, tenant, removals, copying));
         self.heal(&mut session, copies).await;
+        if let Some(pair) = pair {
+            pair.settle().await;
+        }
         Ok(())
     }
 
@@ -320,9 +373,9 @@ impl Workload {
             violation(&self.summary, what);
         }
         let marks = session.marks.lock().expect("not poisoned");
-        check_writes(&self.acknowledged, &marks, &self.truth, &self.summary);
+        let is_lossy = is_lossy(&self.summary);
+        check_writes(&self.acknowledged, &marks, &self.truth, is_lossy, &self.summary);
         if let Some(histories) = self.truth.histories(session.bucket.id) {
-            let is_lossy = is_lossy(&self.summary);
             if let Some(what) = self.statements.judge(&histories, is_lossy) {
                 violation(&self.summary, what);
             }

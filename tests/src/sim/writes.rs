@@ -13,15 +13,15 @@ use super::statements::{MARK, Outcome};
 use super::violation;
 use super::workload::{STATEMENT, Workload, now};
 
-/// The number of document ids.
-const IDS: u64 = 120;
+/// The number of document ids of the client's bucket.
+pub(super) const IDS: u64 = 120;
 /// The number of documents of a statement of the first load.
 const LOADED_TOGETHER: u64 = 30;
 
 impl Workload {
     /// The id of a document.
     pub(super) fn id(&mut self) -> String {
-        format!("k{}", self.random.u64(..IDS))
+        format!("k{}", self.random.u64(..self.ids))
     }
 
     /// A document with the mark of its statement and row.
@@ -86,8 +86,8 @@ impl Workload {
 
     /// Writes all documents once, so that a shard has more rows than a slow reader takes at once.
     pub(super) async fn load(&mut self, session: &Session) {
-        for first in (0..IDS).step_by(LOADED_TOGETHER as usize) {
-            let ids = (first..IDS.min(first + LOADED_TOGETHER)).map(|n| format!("k{n}"));
+        for first in (0..self.ids).step_by(LOADED_TOGETHER as usize) {
+            let ids = (first..self.ids.min(first + LOADED_TOGETHER)).map(|n| format!("k{n}"));
             let written = match self.producer.clone() {
                 Some(producer) => {
                     let statement = producer.mutations();

@@ -92,6 +92,9 @@ impl LateCommitStore {
             let Some(of) = buckets.get_mut(&bucket) else { return };
             markers.iter().filter_map(|marker| of.committed.remove(&marker.transaction)).collect()
         };
+        if !gone.is_empty() {
+            tracing::debug!(%bucket, commits = gone.len(), "large commits are in the indexes");
+        }
         self.usage.entered.fetch_add(gone.len() as u64, Ordering::Relaxed);
         self.spiller.dispose(gone);
     }

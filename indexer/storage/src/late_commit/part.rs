@@ -12,6 +12,7 @@ use proto::Result;
 use proto::lock::{read, write};
 use proto::model::ids::{Epoch, SliceNo, TransactionPlace};
 use proto::model::index::IndexInfo;
+use proto::plant::{self, Plant};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::apply::delta::{EpochDelta, Remembered, StagedEpoch};
@@ -229,7 +230,8 @@ impl OwnPart {
             self.version.load_full()
         };
         let mut sources = PartSources::default();
-        for (slice, lists) in &version.index.slices {
+        let on_disk = version.index.slices.iter();
+        for (slice, lists) in on_disk.filter(|_| !plant::is(Plant::HalfSpilledShown)) {
             sources.forward.entry(*slice).or_default().extend(lists.rows(true).iter().cloned());
             sources.back.entry(*slice).or_default().extend(lists.back.iter().cloned());
         }

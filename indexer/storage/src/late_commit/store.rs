@@ -153,7 +153,8 @@ impl LateCommitStore {
             let bucket = buckets.entry(info.bucket).or_default();
             let before = bucket.indexes.insert(info.local_id(), (Arc::clone(info), slices.clone()));
             let had = before.map(|(_, had)| had).unwrap_or_default();
-            (!slices.is_subset(&had)).then(|| std::mem::take(&mut bucket.open))
+            let lacks = !slices.is_subset(&had) && !plant::is(Plant::BodyLostAtJoin);
+            lacks.then(|| std::mem::take(&mut bucket.open))
         };
         self.spiller.dispose(forgotten);
     }

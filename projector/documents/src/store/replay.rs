@@ -1,7 +1,9 @@
 //! From the change log to the table: what the events of the log are there.
 
 use proto::Result;
+use proto::model::commits::TransactionEvent;
 use proto::model::ids::{Seqno, VbucketId};
+use proto::plant::{self, Plant};
 use proto::rpc::mutation::MutationKind;
 use storage::log::Lsn;
 
@@ -56,6 +58,8 @@ impl Replay<'_> {
             LogEvent::Documents { documents, .. } if !is_known => {
                 self.table.apply(&copied(&documents, place.item))?;
             }
+            LogEvent::Transaction(TransactionEvent::Prepared(_))
+                if plant::is(Plant::PreparedForgotten) => {}
             LogEvent::Transaction(event) => self.record.commits.add(&event),
             LogEvent::Rewind { vbucket, to } => self.kill(vbucket, to, place),
             LogEvent::Remove { vbucket } => self.kill(vbucket, Seqno(0), place),

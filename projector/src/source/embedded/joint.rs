@@ -9,6 +9,7 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{
     JointCommit, PREPARED_BYTES_MAX, PREPARED_MAX, Prepared, PreparedChange,
 };
+use proto::plant::{self, Plant};
 use proto::rpc::api::{Decision, WriteReply};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
@@ -122,6 +123,8 @@ fn finish(
         affected: reply.affected,
         positions: reply.position.positions.clone(),
     };
-    pending.transaction(TransactionEvent::Joint(JointCommit { committed, participants }));
+    if !plant::is(Plant::FinishedTwice) {
+        pending.transaction(TransactionEvent::Joint(JointCommit { committed, participants }));
+    }
     reply
 }

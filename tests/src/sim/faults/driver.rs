@@ -13,6 +13,7 @@ use crate::sim::documents::copies::Copies;
 use crate::sim::hosts::{Host, Hosts};
 use crate::sim::purges::has_purges;
 use crate::sim::stages::{self, Stage};
+use crate::sim::transactions::pair;
 use crate::sim::{CALM, Shared};
 
 /// Maximum duration of a fault.
@@ -71,6 +72,12 @@ pub struct Faults {
     pub(super) next_in_scan: Duration,
     /// The number of parts that slow readers have had.
     pub(super) parts_read: u64,
+    /// The generator of faults at stages of commits, the earliest time of the next one, and the number of stages so far.
+    pub(super) at_commits: fastrand::Rng,
+    pub(super) next_at_commit: Duration,
+    pub(super) commit_stages: u64,
+    /// True if no source loses any of its history.
+    pub(super) keeps_history: bool,
     /// The generator of the next starts of removed nodes.
     pub(super) removals: fastrand::Rng,
     /// The copies of the projectors' disks, and the time of the next ones.
@@ -114,6 +121,10 @@ impl Faults {
             in_scans: fastrand::Rng::with_seed(seed ^ 0x5ca2),
             next_in_scan: CALM,
             parts_read: 0,
+            at_commits: fastrand::Rng::with_seed(seed ^ 0xc033),
+            next_at_commit: CALM,
+            commit_stages: 0,
+            keeps_history: pair::keep_history(seed),
             removals: fastrand::Rng::with_seed(seed ^ 0x4e30),
             copies: BTreeMap::new(),
             copying: fastrand::Rng::with_seed(seed ^ 0xc0b1),
@@ -150,6 +161,7 @@ impl Faults {
         if now >= CALM && now <= self.until {
             self.break_at_stage(now, sim, hosts, summary);
             self.break_in_scan(now, sim, hosts, summary);
+            self.break_at_commit(now, sim, hosts, summary);
             self.break_copies(now, sim, hosts, summary);
             self.damage_copies(now, hosts, summary);
             self.break_at_growth(now, sim, hosts, summary);

@@ -17,6 +17,7 @@
 //! | `source_failover` | a source restarts from an older copy that lacks the end of some vbuckets (the producer of a pushed bucket is not told), or that producer begins new branches at earlier places |
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
 //! | `loss_at_stage`, `crash_at_stage` | a source restarts from an older copy, or another process dies, at the moment when an index build begins, or a move, a rollback or a hand-over enters another stage ([`super::stages`]): in a seventh of the seeds |
+//! | `crash_at_commit` | a process ends at a stage of a commit over two buckets ([`commits`]): in a seventh of the seeds |
 //! | `crash_in_scan` | an indexer dies while a slow reader has a part of its rows |
 //! | `leader_crash`, `follower_crash`, `copies_crash` | the leading copy of a bucket ends, another copy, or both at once; of a bucket with copies, as all below |
 //! | `copies_cut`, `leader_isolated`, `leader_pause` | the leading copy is cut off from the other projectors only, or from all but the clients, or is paused |
@@ -25,6 +26,7 @@
 //! | `purge_while_away` | a copy is down, and the logs are purged before it returns |
 //! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::removals`]): in an eighth of the seeds |
 
+mod commits;
 mod damage;
 mod driver;
 mod growth;

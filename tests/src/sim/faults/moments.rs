@@ -36,7 +36,7 @@ impl Faults {
             let name = names[random.usize(..names.len())].clone();
             if !self.is_down(&name) {
                 self.crash(&name, end, sim, hosts);
-                let is_loss = is_loss && hosts.copied.is_none();
+                let is_loss = is_loss && hosts.copied.is_none() && !self.keeps_history;
                 if is_loss {
                     self.restore_older(&name, hosts, &mut random);
                 }
@@ -139,8 +139,13 @@ impl Faults {
         hosts: &Hosts,
         random: &mut fastrand::Rng,
     ) -> bool {
-        let copies = self.copies.get_mut(name);
-        copies.is_some_and(|copies| copies.put_back(&hosts.all[name], hosts, random))
+        let copies = self.copies.get_mut(name).filter(|_| !self.keeps_history);
+        let is_older =
+            copies.is_some_and(|copies| copies.put_back(&hosts.all[name], hosts, random));
+        if is_older && let Some(pair) = &hosts.pair {
+            pair.lose();
+        }
+        is_older
     }
 
     /// Calls the operator of each projector that was told of a loss. The operator has no newer copy, and accepts the loss some

@@ -151,6 +151,9 @@ impl Faults {
         let Some(Replacement { is_lost, decided_at }) = self.to_replace.remove(name) else {
             return false;
         };
+        if self.keeps_history {
+            return false;
+        }
         let copied = hosts.copied.as_ref();
         let copies = copied.and_then(|copied| copied.confirmed_since(decided_at));
         let node = hosts.all[name].info.id;
@@ -162,6 +165,7 @@ impl Faults {
             hosts.all[name].fs.restart();
             wipe(&hosts.all[name]);
             hosts.all[name].documents.lose_all();
+            hosts.pair.iter().for_each(|pair| pair.lose());
             note(summary, "lost_disk", now, now);
             return true;
         }

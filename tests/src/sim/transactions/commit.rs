@@ -19,7 +19,7 @@ use crate::sim::violation;
 use crate::sim::workload::{STATEMENT, Workload, now};
 
 /// The part of an error that tells a conflict from a transaction that the projector does not know any more.
-const CONFLICT: &str = "was changed by another transaction";
+pub(super) const CONFLICT: &str = "was changed by another transaction";
 
 impl Workload {
     /// Commits a transaction; the position of an acknowledged commit.
@@ -35,19 +35,7 @@ impl Workload {
         self.statements.resume(statement, &writes);
         match timeout(STATEMENT, running.changes.commit(running.epoch(), &[])).await {
             Ok(Ok(reply)) => {
-                self.count(|summary| {
-                    summary.transactions += 1;
-                    summary.note(&reply);
-                });
-                self.statements.end(statement, Outcome::Acknowledged(reply.clone()));
-                let ids = writes.into_iter().map(|write| write.id).collect();
-                self.acknowledged.push((reply.position.clone(), ids));
-                if let Some(copied) = self.truth.copied() {
-                    copied.acknowledge(&reply.position);
-                }
-                if let Some(wrong) = self.judge_committed(session, running, &reply) {
-                    violation(&self.summary, format!("a commit of {:?}: {wrong}", running.left));
-                }
+                self.committed(session, running, &reply);
                 return Some(reply.position);
             }
             Ok(Err(error)) if error.code == ErrorCode::Conflict => {
@@ -74,8 +62,25 @@ impl Workload {
         None
     }
 
+    /// Notes and judges an acknowledged commit.
+    pub(super) fn committed(&mut self, session: &Session, running: &Running, reply: &WriteReply) {
+        self.count(|summary| {
+            summary.transactions += 1;
+            summary.note(reply);
+        });
+        self.statements.end(running.statement, Outcome::Acknowledged(reply.clone()));
+        let ids = running.left.iter().map(|left| left.id.clone()).collect();
+        self.acknowledged.push((reply.position.clone(), ids));
+        if let Some(copied) = self.truth.copied() {
+            copied.acknowledge(&reply.position);
+        }
+        if let Some(wrong) = self.judge_committed(session, running, reply) {
+            violation(&self.summary, format!("a commit of {:?}: {wrong}", running.left));
+        }
+    }
+
     /// True if somebody else may have changed a document of a transaction behind its snapshot, or may have made one that it inserts.
-    fn may_conflict(&self, running: &Running) -> bool {
+    pub(super) fn may_conflict(&self, running: &Running) -> bool {
         let cut = running.snapshot.as_ref().map(|seen| &*seen.cut);
         running.left.iter().any(|Left { id, was_inserted, .. }| {
             let behind_cut =
@@ -134,7 +139,8 @@ fn judge_document(
     None
 }
 
-fn writes(left: &[Left]) -> Vec<Write> {
+/// The writes of a commit.
+pub(super) fn writes(left: &[Left]) -> Vec<Write> {
     let write = |Left { id, document, .. }: &Left| {
         let kind = match document {
             Some(text) => WriteKind::Upsert(Bytes::from(text.clone())),

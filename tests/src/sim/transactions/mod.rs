@@ -16,6 +16,7 @@
 
 mod commit;
 mod expected;
+pub(in crate::sim) mod pair;
 mod running;
 mod steps;
 mod views;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proto::Result;
 use proto::model::cut::{Cut, WritePosition};
-use proto::model::ids::{Epoch, TransactionPlace};
+use proto::model::ids::{BucketId, Epoch, TransactionPlace};
 use proto::rpc::scan::OwnView;
 use serde_json::Value;
 use sextant::sql::backend::{BucketTransaction, EpochPin};
@@ -88,6 +89,11 @@ impl Snapshot {
 
     pub fn epoch(&self) -> Epoch {
         self.pin.epoch()
+    }
+
+    /// Leases the epoch of another bucket at the same moment.
+    pub async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
+        self.pin.pin_at(bucket, timeout_ms).await
     }
 }
 

@@ -11,7 +11,7 @@ use super::expected::Expected;
 use super::running::{Running, Snapshot};
 use super::views::View;
 use crate::sim::marks::cut_of;
-use crate::sim::oracle::{INDEXES, documents};
+use crate::sim::oracle::{SimIndex, documents};
 use crate::sim::session::Session;
 use crate::sim::violation;
 use crate::sim::workload::Workload;
@@ -32,13 +32,13 @@ impl Workload {
         }
         // A scan shows best whether a rollback has left anything.
         if std::mem::take(&mut running.went_back) && self.random.u8(..4) > 0 {
-            return self.scan_in(session, running).await.map(|()| None);
+            return self.scan_in(session, running, None).await.map(|()| None);
         }
         match self.random.u8(..20) {
             // Most savepoints are behind a change, so that a rollback goes on with the same transaction.
             0..3 if running.place().0 > 0 || self.random.u8(..4) == 0 => running.save(),
             3..5 if running.savepoints() > 0 => self.go_back(session, running).await?,
-            5..8 => self.scan_in(session, running).await?,
+            5..8 => self.scan_in(session, running, None).await?,
             8..10 => return self.view_in(session, running).await.map(Some),
             10..12 => {
                 let ids: Vec<_> = (0..self.random.usize(1..5)).map(|_| self.id_near(hot)).collect();
@@ -83,7 +83,8 @@ impl Workload {
         (0..count).map(write).collect()
     }
 
-    async fn write_in(
+    /// Runs a writing statement.
+    pub(super) async fn write_in(
         &mut self,
         session: &Session,
         running: &mut Running,
@@ -155,12 +156,19 @@ impl Workload {
         Ok(())
     }
 
-    async fn scan_in(&mut self, session: &Session, running: &mut Running) -> Result<()> {
+    /// Scans an index, or any of them.
+    pub(super) async fn scan_in(
+        &mut self,
+        session: &Session,
+        running: &mut Running,
+        index: Option<&'static SimIndex>,
+    ) -> Result<()> {
         self.pin(session, running).await?;
         let Some(epoch) = running.epoch() else { return Ok(()) };
         let mut reader = self.reader();
         reader.random = self.random.fork();
-        let index = &INDEXES[self.random.usize(..INDEXES.len())];
+        let any = |random: &mut fastrand::Rng| &self.indexes[random.usize(..self.indexes.len())];
+        let index = index.unwrap_or_else(|| any(&mut self.random));
         match reader.scan_in(session, index, epoch, running.own(), None).await {
             Ok(()) => Ok(()),
             // The scan was refused for a reason that the reader has judged: the transaction has failed.
@@ -174,10 +182,9 @@ impl Workload {
         let epoch = running.epoch().unwrap_or_default();
         let (mut reader, session, own) = (self.reader(), session.clone(), running.own());
         reader.random = self.random.fork();
-        let index = self.random.usize(..INDEXES.len());
+        let index = &self.indexes[self.random.usize(..self.indexes.len())];
         let pause_ms_max = [20, 100, 700][self.random.usize(..3)];
         Ok(Box::pin(async move {
-            let index = &INDEXES[index];
             let scan = reader.scan_in(&session, index, epoch, own.clone(), Some(pause_ms_max));
             if scan.await.is_ok() && own.is_passed() {
                 let mut summary = reader.summary.lock().expect("not poisoned");

@@ -1,0 +1,135 @@
+//! The commits of transactions over two buckets, and the judgement of what two moments of these buckets have of them.
+//!
+//! A document names its statement ([`MARK`]), and a commit is a statement in each of its buckets. So a log up to a cut tells which commits
+//! are in it, and with how many documents. Commits that leave only deletions in a bucket cannot be told there, and are left out here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use projector::testing::Mutation;
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::rpc::mutation::MutationKind;
+use serde_json::Value;
+
+use crate::sim::statements::{MARK, Outcome};
+use crate::sim::transactions::running::Running;
+use crate::sim::truth::Truth;
+
+/// For each statement of a bucket the number of its documents in a log.
+pub(super) type Rows = BTreeMap<usize, usize>;
+
+/// A commit that was asked for.
+#[derive(Debug)]
+struct Attempt {
+    /// Its number in the deciding bucket.
+    number: Option<TransactionId>,
+    /// In each bucket that it changes, the statement and the number of documents that it writes.
+    parts: [Option<(usize, usize)>; 2],
+    outcome: Fate,
+}
+
+/// What is known of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing.
+    InDoubt,
+    /// Nothing of it is there.
+    Refused,
+    /// All of it is there.
+    Acknowledged,
+}
+
+/// All commits.
+#[derive(Default)]
+pub(super) struct Attempts(Vec<Attempt>);
+
+impl Attempts {
+    /// Notes that a commit is asked for; returns its number.
+    pub fn begin(&mut self, parts: &[Running; 2]) -> usize {
+        let part = |running: &Running| {
+            running.changes.own()?;
+            let upserts = running.left.iter().filter(|left| left.document.is_some()).count();
+            Some((running.statement, upserts))
+        };
+        let [left, right] = parts;
+        let number = parts.iter().find(|part| part.changes.own().is_some());
+        let number = number.map(|part| part.changes.id());
+        self.0.push(Attempt { number, parts: [part(left), part(right)], outcome: Fate::InDoubt });
+        self.0.len() - 1
+    }
+
+    /// True if a commit changes both buckets.
+    pub fn is_joint(&self, attempt: usize) -> bool {
+        self.0[attempt].parts.iter().all(Option::is_some)
+    }
+
+    /// Notes what became of a commit.
+    pub fn end(&mut self, attempt: usize, outcome: Fate) {
+        self.0[attempt].outcome = outcome;
+    }
+
+    /// The commits that were acknowledged so far.
+    pub fn acknowledged(&self) -> Vec<usize> {
+        let is_it = |n: &usize| self.0[*n].outcome == Fate::Acknowledged;
+        (0..self.0.len()).filter(is_it).collect()
+    }
+
+    /// Judges what both buckets have; describes a violation. `must` are the commits that must be there.
+    pub fn judge(&self, rows: [&Rows; 2], must: &[usize]) -> Option<String> {
+        self.0.iter().enumerate().find_map(|(n, attempt)| {
+            let mut there = Vec::new();
+            for (part, rows) in attempt.parts.iter().zip(rows) {
+                let Some((statement, upserts)) = part.filter(|(_, upserts)| *upserts > 0) else {
+                    continue;
+                };
+                let found = rows.get(&statement).copied().unwrap_or_default();
+                if found > 0 && found != upserts {
+                    return Some(format!("{found} of {upserts} documents of {attempt:?}"));
+                }
+                there.push(found > 0);
+            }
+            let is_wrong = match attempt.outcome {
+                _ if there.windows(2).any(|both| both[0] != both[1]) => "is in one bucket only",
+                Fate::Acknowledged if must.contains(&n) && there.contains(&false) => "is missing",
+                Fate::Refused if there.contains(&true) => "was refused, and is there",
+                _ => return None,
+            };
+            let Attempt { number, parts, outcome } = attempt;
+            Some(format!(
+                "commit {n}, transaction {number:?}, {parts:?}, {outcome:?}, {is_wrong}: {there:?}"
+            ))
+        })
+    }
+}
+
+impl From<Fate> for Outcome {
+    /// The outcome of the statement in a bucket that has not answered.
+    fn from(fate: Fate) -> Self {
+        match fate {
+            Fate::Refused => Self::Refused,
+            Fate::InDoubt | Fate::Acknowledged => Self::InDoubt,
+        }
+    }
+}
+
+/// The statements whose documents a bucket has at a cut; `None` if the truth does not know the cut.
+pub(super) fn rows_at(truth: &Truth, bucket: BucketId, cut: &Cut) -> Option<Rows> {
+    let mut rows = Rows::new();
+    for (vbucket, position) in cut.iter() {
+        add(&mut rows, &truth.log_at(bucket, vbucket, position)?);
+    }
+    Some(rows)
+}
+
+/// Adds the statements of a log.
+pub(super) fn add(rows: &mut Rows, log: &[Arc<Mutation>]) {
+    for mutation in log.iter().filter(|mutation| mutation.kind == MutationKind::Upsert) {
+        let document: Value = serde_json::from_slice(&mutation.document).unwrap_or_default();
+        let mark = document.get(MARK).and_then(Value::as_str);
+        let statement = mark.and_then(|mark| mark.split_once('.')?.0.parse().ok());
+        if let Some(statement) = statement {
+            *rows.entry(statement).or_default() += 1;
+        }
+    }
+}

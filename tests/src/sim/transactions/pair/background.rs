@@ -1,0 +1,77 @@
+//! What goes on beside the steps of the sessions: commits, and scans that pass their transactions.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
+use futures::stream::FuturesUnordered;
+use proto::Result;
+use proto::rpc::api::WriteReply;
+
+use super::View;
+use crate::sim::transactions::running::Running;
+
+/// A commit in progress.
+pub(super) type Commit = LocalBoxFuture<'static, Ended>;
+
+/// The end of a commit.
+pub(super) struct Ended {
+    /// The number of the attempt.
+    pub attempt: usize,
+    /// The transaction in both buckets.
+    pub parts: [Running; 2],
+    /// The answer; `None` if the session was lost, or nobody has answered in time.
+    pub answer: Option<Result<Vec<WriteReply>>>,
+    /// The time of the call.
+    pub began: Duration,
+}
+
+/// Commits and scans in progress.
+#[derive(Default)]
+pub(super) struct Background {
+    commits: FuturesUnordered<Commit>,
+    views: FuturesUnordered<View>,
+    ended: Vec<Ended>,
+}
+
+impl Background {
+    /// Adds a commit.
+    pub fn commit(&mut self, commit: Commit) {
+        self.commits.push(commit);
+    }
+
+    /// Adds a scan.
+    pub fn view(&mut self, view: Option<View>) {
+        self.views.extend(view);
+    }
+
+    /// Does some work while the others go on.
+    pub async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                Some(ended) = self.commits.next(), if !self.commits.is_empty() => {
+                    self.ended.push(ended);
+                }
+                Some(()) = self.views.next(), if !self.views.is_empty() => {}
+            }
+        }
+    }
+
+    /// The commits that have ended since the last call.
+    pub fn take_ended(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Waits for the end of everything.
+    pub async fn end(&mut self) {
+        while let Some(ended) = self.commits.next().await {
+            self.ended.push(ended);
+        }
+        while self.views.next().await.is_some() {}
+    }
+}

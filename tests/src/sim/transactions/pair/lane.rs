@@ -1,0 +1,73 @@
+//! One of the two buckets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::rpc::command::{Command, Outcome};
+use sextant::sql::backend::Backend;
+use tokio::time::{sleep, timeout};
+
+use super::{BUCKETS, INDEXES};
+use crate::sim::copied::Copied;
+use crate::sim::hosts::{VBUCKETS, has_copies};
+use crate::sim::session::Session;
+use crate::sim::truth::Truth;
+use crate::sim::workload::{STATEMENT, Workload, create};
+
+/// The number of document ids of each bucket: so few that sessions meet.
+pub(super) const IDS: u64 = 24;
+
+/// A bucket: the client's knowledge of it.
+pub(super) struct Lane {
+    pub work: Workload,
+    pub session: Session,
+}
+
+impl Lane {
+    /// Makes one of the buckets, with its documents and its index.
+    pub async fn create(
+        client: &Workload,
+        session: &Session,
+        n: usize,
+        truth: &Arc<Copied>,
+    ) -> Self {
+        let made = make_bucket(session, BUCKETS[n], has_copies(client.seed)).await;
+        let session = session.of_bucket(made);
+        let random = fastrand::Rng::with_seed(client.seed ^ 0x1a4e ^ n as u64);
+        let truth = Truth::Copied(Arc::clone(truth));
+        let mut work = client.of_bucket(truth, random, (&INDEXES[n], IDS));
+        work.load(&session).await;
+        for index in work.indexes {
+            while timeout(STATEMENT, session.backend.command(create(index, true)))
+                .await
+                .is_ok_and(|created| created.is_err())
+            {
+                sleep(Duration::from_millis(200)).await;
+            }
+        }
+        Self { work, session }
+    }
+}
+
+async fn make_bucket(session: &Session, name: &str, has_copies: bool) -> Arc<BucketInfo> {
+    loop {
+        let mut command = Command::CreateBucket {
+            name: name.to_owned(),
+            vbuckets: VBUCKETS,
+            source: SourceKind::Embedded,
+            projectors: 1,
+            if_not_exists: true,
+        };
+        if has_copies {
+            command = Command::CreateCopied { copies: 2, command: Box::new(command) };
+        }
+        if let Ok(Ok(Outcome::Bucket(_))) =
+            timeout(STATEMENT, session.backend.command(command)).await
+        {
+            let made = session.router.wait_catalog(|catalog| catalog.bucket(name).is_some()).await;
+            return Arc::clone(made.bucket(name).expect("it was there"));
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+}

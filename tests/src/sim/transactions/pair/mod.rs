@@ -1,0 +1,91 @@
+//! Transactions over two buckets, in a seventh of the seeds.
+//!
+//! The buckets are embedded. With several projectors each has another one at first, and with copies each has two of them. Sessions write
+//! both in one transaction, or only one (`run`): with savepoints, scans and reads by id, as the client's transactions. Beside them single
+//! statements write the same documents.
+//!
+//! - A session may be lost at each stage of its commit: before the other bucket prepares, before the decision, before the finish, or at any
+//!   time (`session`). Processes end at these stages too ([`crate::sim::faults`]).
+//! - A commit is in both buckets or in neither, for each reader of both at one moment, and at the end. One that was acknowledged is there for
+//!   everybody who begins to read from then on, and for ever; one that was refused never is (`attempts`).
+//! - In each bucket everything is judged as in the client's: rows, documents, conflicts, and the log.
+//! - After the faults no transaction stays prepared (`settle`).
+//!
+//! In a quarter of these seeds a source may lose a part of its history, with the acceptance of its operator. Only there may a commit be
+//! halved, in a run that has such a loss.
+
+mod attempts;
+mod background;
+mod commits;
+mod lane;
+mod moments;
+mod run;
+mod session;
+mod settle;
+
+use serde_json::Value;
+
+use super::views::View;
+use crate::sim::oracle::SimIndex;
+use crate::sim::statements::MARK;
+
+pub use self::session::CommitStages;
+
+pub(in crate::sim) use self::run::Pair;
+
+/// The names of the buckets.
+const BUCKETS: [&str; 2] = ["debits", "credits"];
+
+/// The indexes of each bucket. The second one is dropped and made again while transactions are open.
+pub static INDEXES: [[SimIndex; 2]; 2] = [
+    [
+        SimIndex {
+            name: "of_debits",
+            sql: "CREATE INDEX of_debits ON debits (n) INCLUDE (w) WITH (slices = 2, replicas = 1)",
+            keys: number,
+            descending: &[false],
+            included: Some(MARK),
+        },
+        SimIndex {
+            name: "late_debits",
+            sql: "CREATE INDEX late_debits ON debits (n DESC) WITH (slices = 2)",
+            keys: number,
+            descending: &[true],
+            included: None,
+        },
+    ],
+    [
+        SimIndex {
+            name: "of_credits",
+            sql: "CREATE INDEX of_credits ON credits (n DESC) INCLUDE (w) WITH (slices = 3)",
+            keys: number,
+            descending: &[true],
+            included: Some(MARK),
+        },
+        SimIndex {
+            name: "late_credits",
+            sql: "CREATE INDEX late_credits ON credits (n) WITH (slices = 2, replicas = 1)",
+            keys: number,
+            descending: &[false],
+            included: None,
+        },
+    ],
+];
+
+/// The key of a document: its field `n`.
+fn number(document: &Value) -> Vec<Vec<Option<Value>>> {
+    match document.get("n") {
+        None => Vec::new(),
+        n => vec![vec![n.cloned()]],
+    }
+}
+
+/// True if a run has transactions over two buckets.
+pub fn are_chosen(seed: u64) -> bool {
+    seed % 7 == 4
+}
+
+/// True if such a run has no fault that takes a part of a source's history away.
+pub fn keep_history(seed: u64) -> bool {
+    are_chosen(seed) && (seed / 7) % 4 != 0
+}

@@ -1,0 +1,110 @@
+//! A session that commits a transaction, and that may be lost at a stage of the commit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use proto::Result;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
+use proto::rpc::api::{CheckedWrites, Decision, WriteReply};
+use proto::rpc::scan::OwnView;
+use sextant::sql::backend::BucketTransaction;
+use tokio::sync::Notify;
+
+/// Counts the stages that commits have come to. The driver of faults looks at it.
+pub type CommitStages = Arc<AtomicU64>;
+
+/// A stage of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A bucket is about to be asked to prepare.
+    Begun,
+    /// A bucket has prepared.
+    Prepared,
+    /// The deciding bucket has committed.
+    Decided,
+    /// Another bucket has finished.
+    Finished,
+}
+
+/// The life of a session.
+#[derive(Clone)]
+pub struct Life {
+    /// The stage at which it is lost, if any.
+    pub ends_at: Option<Stage>,
+    /// Told when it is lost.
+    pub lost: Arc<Notify>,
+    /// The stages of all sessions.
+    pub stages: CommitStages,
+}
+
+impl Life {
+    /// Comes to a stage; never returns if the session is lost there.
+    async fn reach(&self, stage: Stage) {
+        self.stages.fetch_add(1, Ordering::Relaxed);
+        if self.ends_at == Some(stage) {
+            self.lost.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The changes of a transaction in one bucket, whose session may be lost.
+pub struct Mortal {
+    /// The changes.
+    pub changes: Arc<dyn BucketTransaction>,
+    /// The session's life.
+    pub life: Life,
+}
+
+#[async_trait]
+impl BucketTransaction for Mortal {
+    fn id(&self) -> TransactionId {
+        self.changes.id()
+    }
+
+    fn bucket(&self) -> &BucketInfo {
+        self.changes.bucket()
+    }
+
+    fn own(&self) -> Option<OwnView> {
+        self.changes.own()
+    }
+
+    async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64> {
+        self.changes.write(snapshot, writes).await
+    }
+
+    async fn back_to(&self, place: TransactionPlace) -> Result<()> {
+        self.changes.back_to(place).await
+    }
+
+    async fn commit(
+        &self,
+        snapshot: Option<Epoch>,
+        participants: &[BucketId],
+    ) -> Result<WriteReply> {
+        let committed = self.changes.commit(snapshot, participants).await;
+        self.life.reach(Stage::Decided).await;
+        committed
+    }
+
+    async fn prepare(
+        &self,
+        snapshot: Option<Epoch>,
+        joint: TransactionId,
+        participants: &[BucketId],
+    ) -> Result<u64> {
+        self.life.reach(Stage::Begun).await;
+        let prepared = self.changes.prepare(snapshot, joint, participants).await;
+        self.life.reach(Stage::Prepared).await;
+        prepared
+    }
+
+    async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply> {
+        let decided = self.changes.decide(joint, decision).await;
+        self.life.reach(Stage::Finished).await;
+        decided
+    }
+}
