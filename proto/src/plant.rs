@@ -127,8 +127,6 @@ pub enum Plant {
     RolledBackDecided,
     /// A replay of the change log leaves out what was prepared.
     PreparedForgotten,
-    /// A transaction stays open behind its commit.
-    CommitAppliedTwice,
     /// A large commit enters an index without what was written to disk before.
     HalfSpilledShown,
     /// An index that joins a stream gets only the later changes of open transactions.
@@ -136,7 +134,7 @@ pub enum Plant {
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 62] = [
+pub const PLANTS: [(Plant, &str, &str); 61] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -304,11 +302,6 @@ pub const PLANTS: [(Plant, &str, &str); 62] = [
         "a commit over several buckets is lost in one of them",
     ),
     (Plant::PreparedForgotten, "prepared-forgotten", "a restart forgets what was prepared"),
-    (
-        Plant::CommitAppliedTwice,
-        "commit-applied-twice",
-        "a commit whose answer was lost is applied again",
-    ),
     (
         Plant::HalfSpilledShown,
         "half-spilled-shown",

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId, TransactionPlace};
-use proto::plant::{self, Plant};
 use proto::rpc::api::{CheckedWrites, TransactionStatus, TransactionWritten, WriteKind};
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::scan::OwnView;
@@ -100,7 +99,7 @@ impl Committing {
 
 impl Drop for Committing {
     fn drop(&mut self) {
-        if !self.is_in_doubt && !plant::is(Plant::CommitAppliedTwice) {
+        if !self.is_in_doubt {
             self.transactions.end(self.of);
         }
     }
@@ -365,7 +364,7 @@ impl Transactions {
         }
         let Some(open) = state.at_place((id, place), now)? else { return Ok(None) };
         check_snapshot(id, Some(open), snapshot.as_ref())?;
-        open.is_committing = !plant::is(Plant::CommitAppliedTwice);
+        open.is_committing = true;
         let (all, of) = (open.all(), (id, open.number));
         let snapshot = snapshot.or_else(|| open.snapshot.clone());
         open.is_large = open.changes() >= large_changes;
