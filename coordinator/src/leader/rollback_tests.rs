@@ -121,7 +121,7 @@ impl World {
 }
 
 #[test]
-fn an_unknown_branch_causes_a_query_and_then_its_positions_count() {
+fn an_unknown_branch_causes_a_query_and_then_its_reports_count() {
     let mut world = World::new();
     world.now_ms += 100;
     let history = branched(5, [8, 5]);
@@ -131,7 +131,14 @@ fn an_unknown_branch_causes_a_query_and_then_its_positions_count() {
     assert_eq!(world.record_history(), 1);
     world.told(history.clone());
     world.run();
-    assert_eq!((world.last(), world.stage()), (Epoch(3), None), "no rollback");
+    assert_eq!(
+        (world.last(), world.stage()),
+        (Epoch(2), None),
+        "no rollback, and an answer is no cut"
+    );
+    world.sync(history.durable.clone());
+    world.run();
+    assert_eq!((world.last(), world.stage()), (Epoch(3), None));
     assert_eq!(*world.state.bucket(BUCKET).unwrap().epochs.last().cut, history.durable);
     assert!(!world.leader.has_suspects());
 }

@@ -107,13 +107,16 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_leader_queries_what_the_old_one_knew() {
+async fn a_new_leader_goes_on_from_the_first_report_that_it_hears() {
     let world = World::with_bucket().await;
     let (first, _) = world.leader().await;
     *world.cluster.positions.lock().unwrap() = 9;
     world.stop(first);
     let (_, leader) = world.leader().await;
-    let covering = leader.epoch_covering(BucketId(1), cut(9), None, Epoch(0), 5_000).await.unwrap();
+    let waiting = leader.epoch_covering(BucketId(1), cut(9), None, Epoch(0), 5_000);
+    let (covering, told) = futures::join!(waiting, leader.sync(report(9)));
+    let covering = covering.unwrap();
+    told.unwrap();
     let cut_of = |epoch| {
         let view = leader.member.replica.view();
         Cut::clone(&view.state.bucket(BucketId(1)).unwrap().epochs.mark(epoch).unwrap().cut)

@@ -375,10 +375,10 @@ impl Workload {
         let marks = session.marks.lock().expect("not poisoned");
         let is_lossy = is_lossy(&self.summary);
         check_writes(&self.acknowledged, &marks, &self.truth, is_lossy, &self.summary);
-        if let Some(histories) = self.truth.histories(session.bucket.id) {
-            if let Some(what) = self.statements.judge(&histories, is_lossy) {
-                violation(&self.summary, what);
-            }
+        if let Some(histories) = self.truth.histories(session.bucket.id)
+            && let Some(what) = self.statements.judge(&histories, is_lossy)
+        {
+            violation(&self.summary, what);
         }
     }
 

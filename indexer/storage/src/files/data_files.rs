@@ -16,7 +16,6 @@ use crate::file_id::FileId;
 use crate::files::group_writer::{Finished, GroupWriter, Lasting};
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
-use crate::files::unstamped::UnstampedFragment;
 use crate::fragment::blob_store::BlobStore;
 use crate::fragment::cache::BlockCache;
 use crate::fragment::compression::Compression;
@@ -171,23 +170,8 @@ impl DataFiles {
         Ok(written.into_iter().map(new).collect())
     }
 
-    /// Writes new fragments whose rows get their epoch later.
-    pub fn write_unstamped(
-        self: &Arc<Self>,
-        groups: &[Columns],
-        (compression, filter_rows): (Compression, Option<u64>),
-        rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
-    ) -> Result<Vec<UnstampedFragment>> {
-        let is_stamped = true;
-        let options =
-            FragmentOptions { compression, filter_rows, is_stamped, ..FragmentOptions::default() };
-        let written = self.write_groups(groups, &options, rows, GroupWriter::suspend)?;
-        let new = |(file, columns, rows)| UnstampedFragment::new(self, (file, columns), rows);
-        Ok(written.into_iter().map(new).collect())
-    }
-
     /// Writes the fragments of some groups, and ends them in some way. After an error no file is left.
-    fn write_groups<T>(
+    pub(super) fn write_groups<T>(
         &self,
         groups: &[Columns],
         options: &FragmentOptions,

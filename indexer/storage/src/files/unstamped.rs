@@ -7,8 +7,32 @@ use proto::model::ids::Epoch;
 
 use crate::file_id::FileId;
 use crate::files::data_files::{DataFiles, NewFragment};
-use crate::files::group_writer::Suspended;
+use crate::files::group_writer::{GroupWriter, Suspended};
+use crate::fragment::compression::Compression;
+use crate::fragment::writer::FragmentOptions;
 use crate::rows::columns::Columns;
+
+impl DataFiles {
+    /// Writes new fragments whose rows get their epoch later. `filter_rows` asks for a filter over about that many keys.
+    pub fn write_unstamped(
+        self: &Arc<Self>,
+        groups: &[Columns],
+        (compression, filter_rows): (Compression, Option<u64>),
+        rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
+    ) -> Result<Vec<UnstampedFragment>> {
+        let is_stamped = true;
+        let options =
+            FragmentOptions { compression, filter_rows, is_stamped, ..FragmentOptions::default() };
+        let written = self.write_groups(groups, &options, rows, GroupWriter::suspend)?;
+        let new = |(file, columns, rows)| UnstampedFragment {
+            files: Arc::clone(self),
+            columns,
+            file,
+            rows: Some(rows),
+        };
+        Ok(written.into_iter().map(new).collect())
+    }
+}
 
 /// A new fragment without an epoch. Its file is deleted when this value is dropped.
 pub struct UnstampedFragment {
@@ -20,15 +44,6 @@ pub struct UnstampedFragment {
 }
 
 impl UnstampedFragment {
-    /// The fragment of a group in a file.
-    pub fn new(
-        files: &Arc<DataFiles>,
-        (file, columns): (FileId, Columns),
-        rows: Suspended,
-    ) -> Self {
-        Self { files: Arc::clone(files), columns, file, rows: Some(rows) }
-    }
-
     /// Gives all rows an epoch, durably. After an error the file is gone. The name of the file is not durable yet.
     pub fn stamp(mut self, epoch: Epoch) -> Result<Option<NewFragment>> {
         let (file, columns) = (self.file, self.columns);

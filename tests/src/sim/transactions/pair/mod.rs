@@ -87,5 +87,5 @@ pub fn are_chosen(seed: u64) -> bool {
 
 /// True if such a run has no fault that takes a part of a source's history away.
 pub fn keep_history(seed: u64) -> bool {
-    are_chosen(seed) && (seed / 7) % 4 != 0
+    are_chosen(seed) && !(seed / 7).is_multiple_of(4)
 }
