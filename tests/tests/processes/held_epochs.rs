@@ -47,7 +47,7 @@ struct Part {
 impl Part {
     fn of(cluster: &Processes, catalog: &Catalog, name: &str) -> Self {
         let info = catalog.buckets.values().find(|info| info.name == name).expect("the bucket");
-        let node = *info.assignment.projectors().iter().next().expect("a projector");
+        let node = *info.assignment.projectors().first().expect("a projector");
         let projector = cluster.directory().projector(&catalog.nodes[&node]);
         Self { bucket: info.id, projector, node }
     }
