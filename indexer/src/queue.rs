@@ -116,13 +116,14 @@ impl MutationQueue {
         !self.commits.is_empty()
     }
 
-    /// The waiting commits that an epoch of this cut has.
+    /// The waiting commits that an epoch of this cut has, in the order of their markers. On several projectors a later marker may be reached first.
     fn commits_of(&mut self, cut: &Cut) -> Vec<CommitMarker> {
         let is_reached = |marker: &CommitMarker| {
             marker.ranges.iter().any(|range| cut.get(range.vbucket).seqno > range.after)
         };
-        let reached = self.commits.iter().take_while(|marker| is_reached(marker)).count();
-        self.commits.drain(..reached).collect()
+        let (reached, waiting) = self.commits.drain(..).partition::<Vec<_>, _>(is_reached);
+        self.commits = waiting.into();
+        reached
     }
 
     /// Adds a stability timestamp; one that is not newer than the last is ignored. Waiting timestamps that the new one does not
@@ -271,6 +272,18 @@ mod tests {
         assert_eq!(commits_at(2, [5, 3]), [1]);
         assert_eq!(commits_at(3, [5, 4]), [2]);
         assert!(!queue.has_commits());
+        // Two projectors: the epoch has the commit of the later marker only.
+        queue.commit(marker(3, &[range(0, 5, 7)]));
+        queue.commit(marker(4, &[range(1, 4, 6)]));
+        queue.frame(empty(frame(0, 5, 7))).unwrap();
+        queue.frame(empty(frame(1, 4, 6))).unwrap();
+        let mut commits_at = |epoch, seqnos| {
+            queue.epoch(mark(epoch, seqnos));
+            let batch = queue.next_ready().expect("covered");
+            batch.commits.iter().map(|marker| marker.transaction.0).collect::<Vec<_>>()
+        };
+        assert_eq!(commits_at(4, [5, 6]), [4]);
+        assert_eq!(commits_at(5, [7, 6]), [3]);
     }
 
     #[test]

@@ -90,8 +90,8 @@ impl Projector {
             }
             PushedStep::Commit => {}
         }
-        // The commit that an epoch waits for must not wait for that epoch.
-        if !bucket.has_open_pushed() {
+        // The commit that an epoch waits for must not wait for that epoch. Only one of several vbuckets can be that.
+        if request.commit.parts.len() < 2 || !bucket.has_open_pushed() {
             self.wait_published(&bucket).await?;
         }
         let begun = (Instant::now(), self.config.large_commit_changes);

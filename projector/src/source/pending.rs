@@ -51,8 +51,11 @@ impl PendingChanges {
             self.settle_joint();
         }
         if !self.commits.pushed().is_empty() && !self.changes.is_empty() {
-            for transaction in self.bucket.settled_pushed() {
-                self.transaction(TransactionEvent::PushedSettled(transaction));
+            for settled in self.bucket.settled_pushed() {
+                // It may be committed anew, at other positions.
+                if self.commits.pushed().find(settled.transaction) == Some(&settled) {
+                    self.transaction(TransactionEvent::PushedSettled(settled.transaction));
+                }
             }
         }
         // Readers do not see those of the groups before yet. The log has a record before the steps of its group, and to take such a step

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use proto::model::commits::TransactionEvent;
 use proto::model::cut::Cut;
 use proto::model::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use proto::model::pushed::{PushedCommit, PushedPart};
@@ -55,12 +56,23 @@ impl Bucket {
         self.state().open_pushed().filter(has).cloned().collect()
     }
 
+    /// Notes the commits of a producer that a group has, before its documents are in the table.
+    pub(super) fn announce_pushed(&self, events: &[TransactionEvent]) {
+        let is_pushed = |event: &&TransactionEvent| matches!(event, TransactionEvent::Pushed(_));
+        let begun: Vec<_> = events.iter().filter(is_pushed).cloned().collect();
+        if begun.is_empty() {
+            return;
+        }
+        let mut state = self.state();
+        state.pushed.note(&begun);
+        begun.iter().for_each(|event| state.commits.add(event));
+    }
+
     /// The commits of the producer that are open no longer, and that the record still has.
-    pub(super) fn settled_pushed(&self) -> Vec<ProducerTransactionId> {
+    pub(super) fn settled_pushed(&self) -> Vec<PushedCommit> {
         let state = self.state();
         let all = state.commits.pushed().iter();
-        let settled = all.filter(|commit| !state.is_open_pushed(commit));
-        settled.map(|commit| commit.transaction).collect()
+        all.filter(|commit| !state.is_open_pushed(commit)).cloned().collect()
     }
 
     /// True if a commit of the producer is open for longer than usual: some part of it is missing.

@@ -236,6 +236,8 @@ impl Writer {
         logged: Result<ShowBatch>,
         (batch, large): (&Batch, Vec<Arc<LargeCommit>>),
     ) -> Result<()> {
+        // Before the documents can be read: their readers look for commits that lack parts behind the read.
+        bucket.announce_pushed(&batch.commits);
         let shown = logged.and_then(|show| show());
         match &shown {
             Ok(()) if fate == Fate::Abandoned => return Err(bucket.in_doubt()),

@@ -82,6 +82,12 @@ impl BucketTransactions {
         self.open.insert(id, Arc::new(begun))
     }
 
+    /// Ends what is being written ahead of commits. Those commits are written at their epochs.
+    pub fn void_preparations(&self) {
+        let all = self.open.values().chain(self.committed.values());
+        all.for_each(|transaction| transaction.preparation().void());
+    }
+
     /// Takes transactions out that have ended.
     pub fn end(&mut self, transactions: &[TransactionId]) -> Vec<Arc<OpenTransaction>> {
         let mut dropped = Vec::new();

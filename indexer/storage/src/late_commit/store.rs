@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::files::data_files::DataFiles;
-use crate::late_commit::buckets::Buckets;
+use crate::late_commit::buckets::{BucketTransactions, Buckets};
 use crate::late_commit::own_view::OwnSnapshot;
 use crate::late_commit::spiller::Spiller;
 use crate::late_commit::transaction::{GivenUp, OpenTransaction, Seen};
@@ -134,6 +134,7 @@ impl LateCommitStore {
             let mut buckets = self.buckets.lock();
             let of = buckets.entry(bucket).or_default();
             of.indexes.clear();
+            of.void_preparations();
             (std::mem::take(&mut of.open), std::mem::take(&mut of.committed))
         };
         self.spiller.dispose(forgotten);
@@ -142,6 +143,7 @@ impl LateCommitStore {
     /// Forgets everything of a bucket, also which transactions have ended: the node does not follow it any more.
     pub fn drop_bucket(&self, bucket: BucketId) {
         let dropped = self.buckets.lock().remove(&bucket);
+        dropped.iter().for_each(BucketTransactions::void_preparations);
         self.spiller.dispose(dropped);
     }
 
@@ -154,7 +156,10 @@ impl LateCommitStore {
             let before = bucket.indexes.insert(info.local_id(), (Arc::clone(info), slices.clone()));
             let had = before.map(|(_, had)| had).unwrap_or_default();
             let lacks = !slices.is_subset(&had) && !plant::is(Plant::BodyLostAtJoin);
-            lacks.then(|| std::mem::take(&mut bucket.open))
+            lacks.then(|| {
+                bucket.void_preparations();
+                std::mem::take(&mut bucket.open)
+            })
         };
         self.spiller.dispose(forgotten);
     }

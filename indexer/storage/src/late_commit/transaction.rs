@@ -273,6 +273,8 @@ impl OpenTransaction {
         };
         self.count(&mut state);
         drop(state);
+        // A preparation that has begun meanwhile has the earlier parts.
+        self.preparation.void_what_is_written();
         // Large parts are not freed under the lock, which views take.
         drop(before);
     }

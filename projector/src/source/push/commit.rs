@@ -166,7 +166,9 @@ fn check_room(bucket: &Bucket, open: &OpenCommits, commit: &PushedCommit) -> Res
         return Ok(());
     }
     // Commits that an epoch has leave the list with the next group.
-    if open.without(&bucket.settled_pushed()).has_room(commit) {
+    let settled: Vec<_> =
+        bucket.settled_pushed().into_iter().map(|settled| settled.transaction).collect();
+    if open.without(&settled).has_room(commit) {
         return Ok(());
     }
     let name = &bucket.info.name;

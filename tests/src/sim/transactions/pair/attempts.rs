@@ -69,17 +69,18 @@ impl Attempts {
         self.0[attempt].outcome = outcome;
     }
 
-    /// The commits that were acknowledged so far.
-    pub fn acknowledged(&self) -> Vec<usize> {
+    /// The commits that were acknowledged so far, each with these buckets.
+    pub fn acknowledged_in(&self, buckets: &[usize]) -> Vec<(usize, usize)> {
         let is_it = |n: &usize| self.0[*n].outcome == Fate::Acknowledged;
-        (0..self.0.len()).filter(is_it).collect()
+        let found = (0..self.0.len()).filter(is_it);
+        found.flat_map(|n| buckets.iter().map(move |bucket| (n, *bucket))).collect()
     }
 
-    /// Judges what both buckets have; describes a violation. `must` are the commits that must be there.
-    pub fn judge(&self, rows: [&Rows; 2], must: &[usize]) -> Option<String> {
+    /// Judges what both buckets have; describes a violation. `must` are the commits that must be there, each with a bucket.
+    pub fn judge(&self, rows: [&Rows; 2], must: &[(usize, usize)]) -> Option<String> {
         self.0.iter().enumerate().find_map(|(n, attempt)| {
-            let mut there = Vec::new();
-            for (part, rows) in attempt.parts.iter().zip(rows) {
+            let (mut there, mut is_missing) = (Vec::new(), false);
+            for (bucket, (part, rows)) in attempt.parts.iter().zip(rows).enumerate() {
                 let Some((statement, upserts)) = part.filter(|(_, upserts)| *upserts > 0) else {
                     continue;
                 };
@@ -88,10 +89,11 @@ impl Attempts {
                     return Some(format!("{found} of {upserts} documents of {attempt:?}"));
                 }
                 there.push(found > 0);
+                is_missing |= found == 0 && must.contains(&(n, bucket));
             }
             let is_wrong = match attempt.outcome {
                 _ if there.windows(2).any(|both| both[0] != both[1]) => "is in one bucket only",
-                Fate::Acknowledged if must.contains(&n) && there.contains(&false) => "is missing",
+                Fate::Acknowledged if is_missing => "is missing",
                 Fate::Refused if there.contains(&true) => "was refused, and is there",
                 _ => return None,
             };

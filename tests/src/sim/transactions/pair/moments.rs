@@ -31,7 +31,7 @@ impl Pair {
     }
 
     /// Judges what two cuts of one moment have.
-    pub(super) fn judge_cuts(&self, cuts: [&Cut; 2], must: &[usize]) {
+    pub(super) fn judge_cuts(&self, cuts: [&Cut; 2], must: &[(usize, usize)]) {
         let rows = |n: usize| {
             let Lane { work, session } = &self.lanes[n];
             rows_at(&work.truth, session.bucket.id, cuts[n])
@@ -49,8 +49,9 @@ impl Pair {
     pub(super) async fn look(&mut self) {
         let (began, is_any) = (now(), self.random.u8(..4) == 0);
         let (first, seed) = (self.random.usize(..2), self.random.u64(..));
-        // A moment that may be old need not have anything.
-        let must = if is_any { Vec::new() } else { self.attempts.acknowledged() };
+        // A moment that may be old need not have anything. Only the bucket of the first read is waited for: another one whose projector
+        // does not answer keeps its epoch.
+        let must = if is_any { Vec::new() } else { self.attempts.acknowledged_in(&[first]) };
         let Self { background, lanes, .. } = self;
         let looking = look_at(lanes, first, is_any);
         let moment = match background.beside(timeout(STEP, looking)).await {
