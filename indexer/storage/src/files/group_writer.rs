@@ -53,7 +53,7 @@ pub enum Lasting {
     UntilRestart,
 }
 
-/// What became of the fragment of a group; `None` if it has no rows.
+/// The fragment of a group, finished or suspended; `None` if the group has no rows.
 pub type Finished<T> = (FileId, Columns, Option<T>);
 
 /// A stamped fragment whose rows are durable, and have no epoch yet.

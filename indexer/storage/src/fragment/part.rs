@@ -156,7 +156,7 @@ enum Stage {
     },
 }
 
-/// What the blocks of the source's file need to be read.
+/// The facts about the source's file without which its blocks cannot be read.
 #[derive(Clone, Copy, Debug)]
 struct SourceFile {
     seed: u32,

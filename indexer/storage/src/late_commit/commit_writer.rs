@@ -58,16 +58,16 @@ pub struct Target<'a> {
     pub bytes_max: usize,
 }
 
-/// What commits change in one index.
+/// The rows by which commits change one index, without their epoch.
 #[derive(Default)]
 pub struct CommitRows {
     fragments: Vec<UnstampedFragment>,
-    /// What the fragments add to the counts of entries.
+    /// The entries that each slice gains by the fragments; a loss is negative.
     counts: BTreeMap<SliceNo, i64>,
 }
 
 impl CommitRows {
-    /// Gives all rows the commits' epoch, durably. Returns the fragments, and what they add to the counts of entries.
+    /// Gives all rows the commits' epoch, durably. Returns the fragments, and the entries that each slice gains by them.
     pub fn stamp(
         self,
         epoch: Epoch,

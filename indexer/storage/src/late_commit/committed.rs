@@ -50,7 +50,7 @@ impl LateCommitStore {
         self.kept(bucket, marker.transaction).ok_or_else(|| not_here(marker))?.committed(marker)
     }
 
-    /// What was written of a commit ahead of its epoch, if it still counts.
+    /// The rows of a commit that were written ahead of its epoch, if they still count.
     pub(crate) fn take_prepared(
         &self,
         bucket: BucketId,
@@ -59,7 +59,7 @@ impl LateCommitStore {
         self.kept(bucket, marker.transaction)?.preparation().take()
     }
 
-    /// Notes the documents of an epoch that was applied: what was written ahead of a commit with one of them counts no more.
+    /// Notes the documents of an epoch that was applied: rows that were written ahead of a commit with one of them count no more.
     pub(crate) fn note_applied(&self, batch: &EpochBatch) {
         for transaction in self.under_way(batch) {
             // The documents of another commit are not in the batch.

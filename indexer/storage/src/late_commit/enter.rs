@@ -75,7 +75,7 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
     Ok(())
 }
 
-/// What was written ahead of the only commit of an epoch, if no other mutation of the epoch changes its documents.
+/// The rows that were written ahead of an epoch's only commit, if no other mutation of the epoch changes its documents.
 fn take_prepared(
     late: &LateCommitStore,
     batch: &EpochBatch,

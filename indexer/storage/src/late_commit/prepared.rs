@@ -3,10 +3,10 @@
 //! While a projector checks and logs a large commit, the indexers already write its rows (`prepare`), with an epoch that is unknown
 //! yet. So little is left to do when the epoch comes, and other epochs of the bucket hardly wait.
 //!
-//! What is written depends on what the documents had before: the commit takes that away. So it counts only if none of the documents
-//! was changed meanwhile, and if the index has the same slices and groups; otherwise the commit is written anew in its turn
-//! (`enter`). The writer notes that it begins before it looks a document up, and each epoch notes its documents after it was applied.
-//! So of each change, the look-up or the note knows.
+//! The rows depend on the entries that the documents had before, since the commit removes these. So the rows count only if none of the
+//! documents was changed meanwhile, and if the index has the same slices and groups; otherwise the commit is written anew in its turn
+//! (`enter`). The writer marks its beginning before it looks a document up, and each epoch checks its documents after it was applied.
+//! So each change is seen by the look-up or by the check.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

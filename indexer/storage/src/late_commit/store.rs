@@ -55,7 +55,7 @@ pub struct LateCommitFigures {
     pub given_up: u64,
     /// Transactions whose commit has entered the indexes from the store since the process has started.
     pub entered: u64,
-    /// Those of them that were written ahead of their epoch.
+    /// Transactions among these whose rows were written ahead of their epoch.
     pub entered_prepared: u64,
     /// Commits that are being written ahead of their epoch, or wait for it.
     pub prepared: u64,
