@@ -44,8 +44,8 @@ pub(super) struct Bodies {
     digests: BTreeMap<TransactionId, BodiesDigest>,
     /// True if the last message cost too much for the stream's own thread.
     is_costly: bool,
-    /// Documents are counted when they are committed.
-    not_counted: Arc<LeftOutCounters>,
+    /// The documents that indexes leave out, of each transaction: they count when a marker stands for them.
+    left_out: BTreeMap<TransactionId, LeftOutCounters>,
 }
 
 /// The node of a stream, and its indexes.
@@ -74,9 +74,7 @@ impl Bodies {
             self.reader.next(transactions, READ_BYTES, Instant::now());
         self.unsent = changes.into();
         self.committing.extend(committing);
-        for id in &ended {
-            self.digests.remove(id);
-        }
+        ended.iter().for_each(|id| self.forget(*id));
         self.committing.retain(|(id, _)| !ended.contains(id));
         for (id, to) in &backs {
             let digest = self.digests.entry(*id).or_default();
@@ -93,11 +91,22 @@ impl Bodies {
             return None;
         }
         let gone = self.reader.let_go(|id, number| markers.awaits(id, number));
-        for id in &gone {
-            self.digests.remove(id);
-        }
+        gone.iter().for_each(|id| self.forget(*id));
         self.committing.retain(|(id, _)| !gone.contains(id));
         (!gone.is_empty()).then_some(StreamMessage::TransactionsEnded(gone))
+    }
+
+    fn forget(&mut self, transaction: TransactionId) {
+        self.digests.remove(&transaction);
+        self.left_out.remove(&transaction);
+    }
+
+    /// Counts the documents that indexes leave out of a commit for which a marker stands. Versions that were rolled back to a savepoint count
+    /// too.
+    pub fn count_left_out(&mut self, transaction: TransactionId, counters: &LeftOutCounters) {
+        if let Some(of_commit) = self.left_out.remove(&transaction) {
+            counters.add(&of_commit);
+        }
     }
 
     /// How much of a commit was sent.
@@ -126,20 +135,20 @@ impl Bodies {
                 .map(|(transaction, place)| StreamMessage::Committing { transaction, place }));
         }
         let receiver = receiver();
-        let (mut unsent, left_out) =
-            (std::mem::take(&mut self.unsent), Arc::clone(&self.not_counted));
+        let (mut unsent, mut left_out) =
+            (std::mem::take(&mut self.unsent), std::mem::take(&mut self.left_out));
         let (packed, spent);
         if self.is_costly {
             let env = receiver.context.env.clone();
             let work = move || {
-                let packed = pack(&receiver, &left_out, &mut unsent, MESSAGE_COST);
-                (unsent, packed)
+                let packed = pack(&receiver, &mut left_out, &mut unsent, MESSAGE_COST);
+                (unsent, left_out, packed)
             };
-            (unsent, (packed, spent)) = env.blocking(work).await;
+            (unsent, left_out, (packed, spent)) = env.blocking(work).await;
         } else {
-            (packed, spent) = pack(&receiver, &left_out, &mut unsent, inline_cost);
+            (packed, spent) = pack(&receiver, &mut left_out, &mut unsent, inline_cost);
         }
-        self.unsent = unsent;
+        (self.unsent, self.left_out) = (unsent, left_out);
         self.is_costly = spent >= inline_cost;
         let packed = packed?;
         for bodies in &packed {
@@ -153,26 +162,33 @@ impl Bodies {
 /// Packs changes until a message is full or the expressions have cost `cost_max`; returns the cost too.
 fn pack(
     receiver: &Receiver,
-    left_out: &LeftOutCounters,
+    left_out: &mut BTreeMap<TransactionId, LeftOutCounters>,
     unsent: &mut VecDeque<NewChanges>,
     cost_max: u64,
 ) -> (Result<Vec<TransactionBodies>>, u64) {
-    let maker = KeyMaker {
-        node: receiver.node,
-        router: &*receiver.context.router,
-        left_out,
-        fields: &receiver.fields,
-        spent: Default::default(),
-    };
-    let (mut packed, mut bytes) = (Vec::new(), 0);
+    let (mut packed, mut bytes, mut spent) = (Vec::new(), 0, 0);
     while bytes < MESSAGE_BYTES
-        && maker.spent.get() < cost_max
+        && spent < cost_max
         && let Some(next) = unsent.front_mut()
     {
+        let left_out = left_out.entry(next.transaction).or_default();
+        if next.from == TransactionPlace(0) {
+            // The transaction is sent anew.
+            *left_out = LeftOutCounters::default();
+        }
+        let maker = KeyMaker {
+            node: receiver.node,
+            router: &*receiver.context.router,
+            left_out,
+            fields: &receiver.fields,
+            spent: spent.into(),
+        };
         let room = (MESSAGE_BYTES - bytes, cost_max);
-        let (body, is_whole) = match pack_one(&maker, &receiver.indexes, next, room) {
-            Ok(packed) => packed,
-            Err(error) => return (Err(error), maker.spent.get()),
+        let made = pack_one(&maker, &receiver.indexes, next, room);
+        spent = maker.spent.get();
+        let (body, is_whole) = match made {
+            Ok(made) => made,
+            Err(error) => return (Err(error), spent),
         };
         bytes += body.bytes();
         packed.push(body);
@@ -180,7 +196,7 @@ fn pack(
             unsent.pop_front();
         }
     }
-    (Ok(packed), maker.spent.get())
+    (Ok(packed), spent)
 }
 
 /// Packs changes of one transaction, and leaves those for which there is no room. Returns true if none are left.

@@ -393,6 +393,7 @@ impl MaintenanceStream {
             match self.bodies.sent(&commit) {
                 markers::Sent::Whole(digest) => {
                     let marker = self.markers.mark(&commit, digest);
+                    self.bodies.count_left_out(commit.transaction, &self.context.left_out);
                     self.send(StreamMessage::Committed(marker)).await?;
                 }
                 markers::Sent::Partly => break,

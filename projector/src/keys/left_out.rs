@@ -7,7 +7,7 @@ use proto::lock::lock;
 use proto::model::ids::LocalIndexId;
 use proto::model::left_out::{LeftOut, LeftOutReason};
 
-/// The documents that each index has left out since the projector started.
+/// The documents that each index has left out: since the projector started, or in a transaction.
 #[derive(Debug, Default)]
 pub struct LeftOutCounters(Mutex<BTreeMap<LocalIndexId, LeftOut>>);
 
@@ -18,6 +18,14 @@ impl LeftOutCounters {
         let of_index = counts.entry(index).or_default();
         of_index.count(reason);
         of_index.total()
+    }
+
+    /// Adds what others have counted.
+    pub fn add(&self, others: &Self) {
+        let mut counts = lock(&self.0);
+        for (index, more) in others.all() {
+            counts.entry(index).or_default().add(&more);
+        }
     }
 
     /// The counts of all indexes that have left out a document.

@@ -26,10 +26,12 @@ use crate::source::bucket::Bucket;
 use crate::source::embedded::look_up;
 use crate::source::kind::WriteCall;
 use crate::source::writer::Work;
+use crate::transactions::committing::Committing;
 use crate::transactions::limits::Limits;
 use crate::transactions::looked_up::LOOK_UP_ABOVE;
-use crate::transactions::open::{Committing, OwnDocuments, WriteIn, not_open};
+use crate::transactions::open::{OwnDocuments, WriteIn};
 use crate::transactions::snapshot::Snapshot;
+use crate::transactions::state::not_open;
 use crate::transactions::transaction::YOUNG;
 
 /// How long a call waits for the stability timestamp of its snapshot. The reader knows it already, so it is on its way.

@@ -12,7 +12,7 @@ use proto::model::ids::{TransactionId, TransactionPlace};
 use proto::rpc::api::WriteReply;
 use proto::rpc::mutation::CommitRange;
 
-use crate::transactions::open::Committing;
+use crate::transactions::committing::Committing;
 
 /// Commits that a bucket remembers so.
 const COMMITS_MAX: usize = 16;

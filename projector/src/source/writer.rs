@@ -39,7 +39,7 @@ use super::large_commits::LargeCommit;
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::{commit as push_commit, order};
-use crate::transactions::open::Committing;
+use crate::transactions::committing::Committing;
 use crate::transactions::pushed::CommittingPushed;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
 

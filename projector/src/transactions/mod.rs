@@ -9,15 +9,13 @@
 //! - [`Transactions`](open::Transactions) has those of one bucket, and keeps the limits: bytes of a transaction, bytes of all
 //!   transactions of the projector, their number ([`limits`]).
 //! - A [`TransactionReader`](reader::TransactionReader) has what a stream has sent of each, and finds what it has not.
-//! - A commit takes the last change of each document out as a [`Committing`](open::Committing), which goes through the writer of
-//!   the bucket as one request. The transaction takes no call meanwhile, and it is gone when the request is answered, whatever the
-//!   answer was.
-//!
+//! - A commit takes the last change of each document out as a [`Committing`](committing::Committing).
 //! - In a pushed bucket the producer has its own number for a transaction, and makes the decision ([`pushed`]).
 //!
 //! A transaction for which nobody asks for [`proto::rpc::api::TRANSACTION_KEPT_MS`], or for
 //! [`proto::rpc::api::PRODUCER_KEPT_MS`] in a pushed bucket, is rolled back.
 
+pub mod committing;
 pub mod counts;
 pub mod limits;
 pub mod looked_up;
@@ -27,6 +25,7 @@ pub mod pushed;
 pub mod reader;
 pub mod room;
 pub mod snapshot;
+pub mod state;
 pub mod transaction;
 
 #[cfg(test)]

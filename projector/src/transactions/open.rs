@@ -1,30 +1,27 @@
 //! The open transactions of one bucket, and the calls that change them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
+use proto::Result;
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId, TransactionPlace};
+use proto::model::ids::{BucketId, TransactionId, TransactionPlace};
 use proto::rpc::api::{CheckedWrites, TransactionStatus, TransactionWritten, WriteKind};
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::scan::OwnView;
-use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::counts::TransactionFigures;
 use super::limits::Limits;
-use super::looked_up::LookedUp;
 use super::snapshot::Snapshot;
-use super::transaction::{Changed, Transaction};
+use super::state::{State, check_snapshot, is_committing, not_open};
+use super::transaction::Transaction;
 use crate::effects::effects;
-
-/// Refused transactions that are remembered: a call of one that is late comes within seconds.
-const REFUSED_MAX: usize = 256;
 
 /// A write in a transaction.
 pub struct WriteIn<'w> {
@@ -45,66 +42,6 @@ pub struct WriteIn<'w> {
 /// For each id that a reader wants, its own change; `None` if the documents of its snapshot tell. A deletion is `Some(None)`.
 pub type OwnDocuments = Vec<Option<Option<Bytes>>>;
 
-/// A commit on its way: what it changes, and what it has read. The transaction ends when this is dropped, however the commit ended.
-pub struct Committing {
-    /// The transaction.
-    pub transaction: TransactionId,
-    /// Its last place.
-    pub place: TransactionPlace,
-    /// The last change of each document, in the order of the changes.
-    pub changes: Vec<Changed>,
-    /// The moment that the transaction has read.
-    pub snapshot: Option<Snapshot>,
-    /// What was looked up before its turn.
-    pub looked_up: Option<LookedUp>,
-    /// All buckets that it has changed, if there are several.
-    pub participants: Vec<BucketId>,
-    /// True if the group of the commit has failed.
-    is_in_doubt: bool,
-    transactions: Arc<Transactions>,
-    /// The transaction, and its number among those of the bucket.
-    of: (TransactionId, u64),
-}
-
-impl Committing {
-    /// The same, with what was looked up.
-    pub fn with(mut self, looked_up: Option<LookedUp>) -> Self {
-        self.looked_up = looked_up;
-        self
-    }
-
-    /// The same, over several buckets.
-    pub fn over(mut self, participants: Vec<BucketId>) -> Self {
-        self.participants = participants;
-        self
-    }
-
-    /// Keeps the transaction as it is, since nobody knows what becomes of its commit. Returns the error that says so.
-    pub fn in_doubt(mut self, error: Error) -> Error {
-        self.is_in_doubt = true;
-        let what = format!("{}; transaction {} may be committed", error.message, self.transaction);
-        Error::new(ErrorCode::Interrupted, what)
-    }
-
-    /// Its number among those of the bucket.
-    pub fn number(&self) -> u64 {
-        self.of.1
-    }
-
-    /// The size of the request, about.
-    pub fn bytes(&self) -> usize {
-        self.changes.iter().map(|changed| changed.bytes()).sum()
-    }
-}
-
-impl Drop for Committing {
-    fn drop(&mut self) {
-        if !self.is_in_doubt {
-            self.transactions.end(self.of);
-        }
-    }
-}
-
 /// The open transactions of a bucket.
 pub struct Transactions {
     state: Mutex<State>,
@@ -113,24 +50,6 @@ pub struct Transactions {
     /// True if they are not awake to the changes of a young transaction, and while somebody is about to wake them for that.
     wants_wake: AtomicBool,
     is_wake_due: AtomicBool,
-}
-
-#[derive(Default)]
-pub(super) struct State {
-    pub(super) open: BTreeMap<TransactionId, Transaction>,
-    /// The open transactions of producers, by the producers' numbers.
-    pub(super) by_producer: BTreeMap<ProducerTransactionId, TransactionId>,
-    /// For each open transaction, the version in which it has changed last.
-    pub(super) by_version: BTreeMap<u64, TransactionId>,
-    /// Counts the changes of all transactions.
-    pub(super) version: u64,
-    /// Counts the transactions that have ended.
-    pub(super) ended: u64,
-    begun: u64,
-    /// The last transactions of which somebody was told that they will not be committed, oldest first. None of them begins again.
-    refused: VecDeque<TransactionId>,
-    /// True if the bucket is gone: no transaction begins.
-    is_closed: bool,
 }
 
 impl Transactions {
@@ -144,7 +63,7 @@ impl Transactions {
         lock(&self.state)
     }
 
-    fn wake(&self) {
+    pub(super) fn wake(&self) {
         self.turned.send_modify(|count| *count += 1);
     }
 
@@ -350,46 +269,6 @@ impl Transactions {
         Ok(ids.iter().map(own).collect())
     }
 
-    /// Begins the commit of a transaction. `None` if it never began: then it has changed nothing. `Unavailable` if its commit is on its
-    /// way already, so that the caller asks again. A commit of at least `large_changes` may be large.
-    pub fn commit(
-        self: &Arc<Self>,
-        (id, place): (TransactionId, TransactionPlace),
-        snapshot: Option<Snapshot>,
-        (now, large_changes): (Instant, u64),
-    ) -> Result<Option<Committing>> {
-        let mut state = self.state();
-        if state.open.get(&id).is_some_and(|open| open.is_committing) {
-            return Err(Error::unavailable(format!("transaction {id} is being committed")));
-        }
-        let Some(open) = state.at_place((id, place), now)? else { return Ok(None) };
-        check_snapshot(id, Some(open), snapshot.as_ref())?;
-        open.is_committing = true;
-        let (all, of) = (open.all(), (id, open.number));
-        let snapshot = snapshot.or_else(|| open.snapshot.clone());
-        open.is_large = open.changes() >= large_changes;
-        if open.is_large {
-            state.changed(id);
-            drop(state);
-            self.wake();
-        } else {
-            drop(state);
-        }
-        let transactions = Arc::clone(self);
-        let changes = all.collapsed();
-        Ok(Some(Committing {
-            transaction: id,
-            place,
-            changes,
-            snapshot,
-            looked_up: None,
-            participants: Vec::new(),
-            is_in_doubt: false,
-            transactions,
-            of,
-        }))
-    }
-
     /// True if a transaction is open. If it is not, it does not begin any more.
     pub fn is_open_or_refused(&self, id: TransactionId) -> bool {
         let mut state = self.state();
@@ -457,126 +336,5 @@ impl Transactions {
         let gone = std::mem::take(&mut state.open);
         drop(state);
         drop(gone);
-    }
-}
-
-impl State {
-    /// Remembers that a transaction will not be committed.
-    fn refuse(&mut self, id: TransactionId) {
-        if self.refused.contains(&id) {
-            return;
-        }
-        self.refused.push_back(id);
-        if self.refused.len() > REFUSED_MAX {
-            self.refused.pop_front();
-        }
-    }
-
-    /// An open transaction whose caller knows of a place.
-    fn find(
-        &mut self,
-        id: TransactionId,
-        place: TransactionPlace,
-        now: Instant,
-    ) -> Result<&mut Transaction> {
-        let open = self.open.get_mut(&id).ok_or_else(|| not_open(id, place))?;
-        if open.is_committing {
-            return Err(is_committing(id));
-        }
-        open.asked_at = now;
-        Ok(open)
-    }
-
-    /// The transaction at exactly a place; `None` if it has not begun, at place zero.
-    fn at_place(
-        &mut self,
-        (id, place): (TransactionId, TransactionPlace),
-        now: Instant,
-    ) -> Result<Option<&mut Transaction>> {
-        if place.0 == 0 && !self.open.contains_key(&id) {
-            return Ok(None);
-        }
-        let open = self.find(id, place, now)?;
-        match open.place() == place {
-            true => Ok(Some(open)),
-            false => Err(not_open(id, place)),
-        }
-    }
-
-    /// The transaction, which begins if it is not open.
-    pub(super) fn begun(
-        &mut self,
-        bucket: &BucketInfo,
-        (id, owner, behind): (TransactionId, &str, u64),
-        limits: &Limits,
-        now: Instant,
-    ) -> Result<&mut Transaction> {
-        if !self.open.contains_key(&id) {
-            if self.is_closed || self.refused.contains(&id) {
-                return Err(not_open(id, TransactionPlace(0)));
-            }
-            limits.check_open(bucket, self.open.len())?;
-            self.begun += 1;
-            let of = (self.begun, owner, behind);
-            let open = Transaction::new(of, now, limits.room.hold());
-            self.open.insert(id, open);
-            self.changed(id);
-        }
-        self.open.get_mut(&id).ok_or_else(|| not_open(id, TransactionPlace(0)))
-    }
-
-    /// Notes that a transaction has changed.
-    pub(super) fn changed(&mut self, id: TransactionId) {
-        self.version += 1;
-        if let Some(open) = self.open.get_mut(&id) {
-            self.by_version.remove(&open.version);
-            open.version = self.version;
-            self.by_version.insert(self.version, id);
-        }
-    }
-
-    fn remove(&mut self, (id, number): (TransactionId, u64)) -> Option<Transaction> {
-        if self.open.get(&id)?.number != number {
-            return None;
-        }
-        let gone = self.open.remove(&id)?;
-        self.by_version.remove(&gone.version);
-        if let Some(producer) = &gone.producer {
-            self.by_producer.remove(&producer.transaction);
-        }
-        self.ended += 1;
-        Some(gone)
-    }
-}
-
-/// The error for a transaction that is not as its caller believes.
-pub fn not_open(id: TransactionId, place: TransactionPlace) -> Error {
-    let what = format!(
-        "transaction {id} is not open at place {place} here: its projector was restarted or gave it up"
-    );
-    Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again")
-}
-
-fn is_committing(id: TransactionId) -> Error {
-    let what = format!("transaction {id} is being committed and takes no other call");
-    Error::new(ErrorCode::Conflict, what).with_hint("begin another transaction")
-}
-
-/// Checks that a transaction reads one moment only.
-fn check_snapshot(
-    id: TransactionId,
-    open: Option<&Transaction>,
-    wanted: Option<&Snapshot>,
-) -> Result<()> {
-    let known = open.and_then(|open| open.snapshot.as_ref());
-    match (known, wanted) {
-        (Some(known), Some(wanted)) if known.epoch != wanted.epoch => {
-            let what = format!(
-                "transaction {id} reads epoch {}, and cannot read epoch {}",
-                known.epoch, wanted.epoch
-            );
-            Err(Error::new(ErrorCode::InvalidParameter, what))
-        }
-        _ => Ok(()),
     }
 }

@@ -74,7 +74,7 @@ impl World {
         self.open.back_to(at, self.now).expect("it is open").0
     }
 
-    fn commit(&self, id: u64, place: u64) -> Option<super::open::Committing> {
+    fn commit(&self, id: u64, place: u64) -> Option<super::committing::Committing> {
         let at = (TransactionId(id), TransactionPlace(place));
         self.open.commit(at, None, (self.now, u64::MAX)).expect("it is open")
     }

@@ -18,6 +18,7 @@ use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::model::joint::HalvedCommit;
+use proto::model::left_out::LeftOut;
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::*;
@@ -62,6 +63,8 @@ pub struct Script {
     pub hung: Arc<Mutex<BTreeSet<NodeId>>>,
     /// The halved commits of the last SYNC.
     pub halved: Arc<Mutex<Vec<HalvedCommit>>>,
+    /// The documents that indexes have left out, as the newest report says.
+    pub left_out: Arc<Mutex<Vec<(LocalIndexId, LeftOut)>>>,
     /// The projector that has this clone.
     me: NodeId,
 }
@@ -177,6 +180,7 @@ impl CoordinatorApi for Script {
         let told = report.buckets.into_iter().map(|report| (report.bucket, report));
         self.synced.lock().unwrap().extend(told);
         *self.halved.lock().unwrap() = report.halved;
+        *self.left_out.lock().unwrap() = report.left_out;
         Ok(SyncReply::default())
     }
     async fn heartbeat(&self, _: Heartbeat) -> Result<HeartbeatReply> {
@@ -420,6 +424,7 @@ impl World {
             cuts,
             hung,
             halved,
+            left_out: Arc::default(),
             me,
         };
         Self::of(script, PROJECTOR, change).await

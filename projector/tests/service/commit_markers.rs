@@ -10,6 +10,7 @@ use proto::rpc::api::{WatchMessage, Write};
 use proto::value::Value;
 
 use crate::common::*;
+use crate::hand_over::until;
 use crate::transaction_streams::{doc, follow, ids_here, keys, until_still};
 use crate::transactions::{Session, code, positions};
 
@@ -98,6 +99,32 @@ async fn a_small_commit_and_a_refused_one_have_no_marker() {
     assert_eq!((found, follower.marked.len()), (wanted, 0));
     assert_eq!((follower.ended.len(), follower.open.len()), (2, 0), "both have ended");
     assert_eq!(follower.committing, [refused.transaction], "only a large one is told to begin");
+}
+
+/// Documents are counted once: with a marker as with mutations, and not if the transaction is rolled back.
+#[tokio::test]
+async fn documents_that_an_index_leaves_out_of_a_large_commit_are_counted() {
+    let world = world().await;
+    let ids = ids_here(40);
+    let too_long = format!("{{\"n\":\"{}\"}}", "x".repeat(5 << 10));
+    let left_out = |ids: &[String]| ids.iter().map(|id| upsert(id, &too_long)).collect();
+    let mut follower = follow(&world).await;
+    let mut rolled_back = Session::new(&world, 1);
+    rolled_back.write(left_out(&ids)).await.expect("written");
+    follower.reach_in(ONE, 40).await;
+    rolled_back.abort().await.expect("rolled back");
+    let mut session = Session::new(&world, 2);
+    session.write(upserts(&ids[..30], 1)).await.expect("written");
+    session.write(left_out(&ids[30..])).await.expect("written");
+    follower.reach_in(session.transaction, 40).await;
+    session.commit().await.expect("committed");
+    assert_eq!(contents(&world, &mut follower, &ids).await, expected(&ids[..30], 1));
+    assert_eq!(follower.marked.len(), 1);
+    let counted = || {
+        let counts = world.script.left_out.lock().unwrap();
+        counts.iter().map(|(_, of_index)| of_index.key_too_long).sum::<u64>()
+    };
+    until("they are counted", async || (counted() == 10).then_some(())).await;
 }
 
 #[tokio::test]

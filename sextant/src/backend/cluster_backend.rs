@@ -1,7 +1,6 @@
 //! The cluster behind the ports of a process: scans and the catalog go to the router, commands to the coordinator,
 //! documents to the projector of their bucket.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,18 +8,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::env::Env;
-use proto::model::assignment::VbucketSet;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::copies::Copies;
 use proto::model::cut::Cut;
-use proto::model::ids::{BucketId, Epoch, IndexId, ProducerTransactionId, TransactionId};
+use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId};
 use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
-use proto::model::pushed::PushedCommit;
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, DocumentsRequest, ProjectorApi,
-    PushReply, PushRequest, PushedCommitRequest, PushedStep, TransactionPush, TransactionPushed,
     TransactionStatus, Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
@@ -30,7 +25,8 @@ use router::{PinnedEpoch, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
-use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, SourceCalls, in_doubt};
+use super::shown::shows;
+use super::source_calls::SourceCalls;
 use super::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
 use crate::sql::backend::{
@@ -120,105 +116,6 @@ impl ClusterBackend {
         self.calls
             .read_from(bucket, |source| async move { source.positions(bucket.id).await })
             .await
-    }
-
-    /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
-    pub async fn push(&self, bucket: &BucketInfo, mut left: PushRequest) -> Result<PushReply> {
-        let deadline = Instant::now() + NOT_HOME_WAIT;
-        let mut durable = Vec::new();
-        loop {
-            match self.source(bucket)?.push(left.clone()).await {
-                Ok(reply) => {
-                    let taken: BTreeSet<_> = reply.durable.iter().map(|(v, _)| *v).collect();
-                    left.branches.retain(|(vbucket, _)| !taken.contains(vbucket));
-                    left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
-                    durable.extend(reply.durable);
-                }
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
-                Err(error) => return Err(in_doubt(error)),
-            }
-            // A projector that has taken its share need not get it again.
-            if left.mutations.is_empty() && left.branches.is_empty() {
-                return Ok(PushReply { durable });
-            }
-            tokio::time::sleep(NOT_HOME_PAUSE).await;
-        }
-    }
-
-    /// Keeps mutations of a producer's transaction at the owners of their vbuckets. While a vbucket is handed over, the call waits for
-    /// the new owner.
-    pub async fn push_in(
-        &self,
-        bucket: &BucketInfo,
-        mut left: TransactionPush,
-    ) -> Result<TransactionPushed> {
-        let deadline = Instant::now() + NOT_HOME_WAIT;
-        let mut kept = Vec::new();
-        loop {
-            match self.source(bucket)?.push_in(left.clone()).await {
-                Ok(reply) => {
-                    let taken: BTreeSet<_> = reply.kept.iter().map(|(v, _)| *v).collect();
-                    left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
-                    kept.extend(reply.kept);
-                }
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
-                Err(error) => return Err(error),
-            }
-            if left.mutations.is_empty() {
-                return Ok(TransactionPushed { kept });
-            }
-            tokio::time::sleep(NOT_HOME_PAUSE).await;
-        }
-    }
-
-    /// Commits a producer's transaction at the owners of its vbuckets, which may change meanwhile.
-    pub async fn commit_pushed(
-        &self,
-        bucket: &BucketInfo,
-        commit: PushedCommit,
-    ) -> Result<PushReply> {
-        let deadline = Instant::now() + NOT_HOME_WAIT;
-        let mut durable = Vec::new();
-        let mut wanted: VbucketSet = commit.parts.iter().map(|part| part.vbucket).collect();
-        loop {
-            let request = |step, wanted| PushedCommitRequest {
-                bucket: bucket.id,
-                commit: commit.clone(),
-                wanted,
-                step,
-            };
-            let asked = request(PushedStep::Commit, wanted.clone());
-            match self.source(bucket)?.commit_pushed(asked).await {
-                Ok(reply) => {
-                    reply.durable.iter().for_each(|(vbucket, _)| wanted.remove(*vbucket));
-                    durable.extend(reply.durable);
-                }
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
-                Err(error) if error.code == ErrorCode::Interrupted => {
-                    let hint = "commit the transaction again";
-                    return Err(Error::new(error.code, error.message).with_hint(hint));
-                }
-                Err(error) => return Err(error),
-            }
-            if wanted.is_empty() {
-                let all = commit.parts.iter().map(|part| part.vbucket).collect();
-                // An owner that is not told shows the documents with the next epoch.
-                let _told =
-                    self.source(bucket)?.commit_pushed(request(PushedStep::Complete, all)).await;
-                durable.sort_unstable();
-                return Ok(PushReply { durable });
-            }
-            tokio::time::sleep(NOT_HOME_PAUSE).await;
-        }
-    }
-
-    /// Rolls a producer's transaction back at all owners of vbuckets.
-    pub async fn abort_pushed(
-        &self,
-        bucket: &BucketInfo,
-        transaction: ProducerTransactionId,
-    ) -> Result<()> {
-        self.source(bucket)?.abort_pushed(bucket.id, transaction).await
     }
 
     fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
@@ -417,42 +314,6 @@ impl Backend for ClusterBackend {
         self.calls.counters.scan_begun(index, began);
         Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.calls.counters) }))
     }
-}
-
-/// True if a catalog shows the effect of a command.
-fn shows(catalog: &Catalog, command: &Command) -> bool {
-    match command {
-        Command::CreateBucket { name, .. } => catalog.bucket(name).is_some(),
-        Command::CreateCopied { command, .. } => shows(catalog, command),
-        Command::SetCopies { bucket, copies } => {
-            copies_of(catalog, bucket).is_none_or(|known| known.wanted == *copies)
-        }
-        Command::MoveBucket { bucket, to } => copies_of(catalog, bucket)
-            .is_none_or(|known| known.move_to.unwrap_or(known.leader) == *to),
-        Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
-        Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
-        Command::DropIndex { name, .. } => catalog.index(name).is_none(),
-        Command::HandOver { bucket, vbuckets, to } => catalog.bucket(bucket).is_none_or(|bucket| {
-            vbuckets.iter().all(|vbucket| {
-                let transfer = bucket.assignment.transfer_of(*vbucket).map(|transfer| transfer.to);
-                transfer.or(bucket.assignment.owner(*vbucket)) == Some(*to)
-            })
-        }),
-        Command::CancelHandOver { bucket } => {
-            catalog.bucket(bucket).is_none_or(|bucket| bucket.assignment.transfers().is_empty())
-                && copies_of(catalog, bucket).is_none_or(|copies| copies.move_to.is_none())
-        }
-        Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
-        Command::BuildIndexes { names, .. } => names
-            .iter()
-            .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),
-        _ => true,
-    }
-}
-
-/// The copies of an embedded bucket.
-fn copies_of<'a>(catalog: &'a Catalog, bucket: &str) -> Option<&'a Copies> {
-    catalog.copies.get(&catalog.bucket(bucket)?.id)
 }
 
 struct Pin(PinnedEpoch);

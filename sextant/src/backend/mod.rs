@@ -2,6 +2,8 @@
 
 mod cluster_backend;
 mod counters;
+mod pushes;
+mod shown;
 mod source_calls;
 mod transactions;
 

@@ -24,10 +24,12 @@
 //! A cancel request or a time-out *interrupts* a statement (`interrupt`): its future is dropped at any await. A half
 //! written message is still completed, because the buffer of answers knows how far the socket is.
 
+mod aggregate_row;
 mod conn;
 mod copy_in;
 mod copy_lines;
 mod describe;
+mod documents;
 mod error;
 mod execute;
 mod extended;

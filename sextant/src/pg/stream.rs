@@ -4,10 +4,6 @@
 //! next batch is fetched only after all rows of the current one are in the buffer of answers, and rows are added to the
 //! buffer only after the socket has taken a full one. So a slow client slows the scan down, and memory is bounded by one
 //! batch and one buffer. If the socket takes nothing for a while, the scan is parked like that of a suspended portal.
-//!
-//! Documents are read by id in one call, so that a statement sees all of them at one moment. There are two exceptions
-//! with several calls, each at a moment of its own: more than [`DOCUMENTS_AT_ONCE`] ids, and documents that are too long
-//! for one answer.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -16,16 +12,15 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures::poll;
-use proto::expr::aggregate::AggregateFunction;
-use proto::expr::aggregate::Partial;
 use proto::rpc::rows::{RowBlock, RowIter};
-use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::aggregate_row::{aggregate_row, unexpected};
 use super::conn::{Conn, FLUSH_AFTER};
+use super::documents::Documents;
 use super::error::WireResult;
 use super::interrupt::Interrupt;
 use super::row_writer::RowWriter;
@@ -33,13 +28,7 @@ use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended::SUSPENDED_RUNS;
 use crate::rows::value::Datum;
 use crate::sql::backend::{Backend, BatchSource, TransactionView};
-use crate::sql::plan::{Cell, ColumnInfo, DocumentColumn, DocumentPlan, IndexPlan};
-
-/// Maximum of ids in one call; with the longest ids the request has 4 MiB.
-const DOCUMENTS_AT_ONCE: usize = 16_384;
-
-/// Decimal places of an average; PostgreSQL returns at least 16.
-const AVERAGE_SCALE: i64 = 16;
+use crate::sql::plan::{Cell, ColumnInfo, DocumentPlan, IndexPlan};
 
 /// The part of a result that is not sent yet.
 pub(super) struct Rows {
@@ -64,18 +53,6 @@ struct Rest {
     /// The place of the next row in the data.
     at: usize,
     rows: u32,
-}
-
-/// Documents by id.
-struct Documents {
-    backend: Arc<dyn Backend>,
-    /// Its ids are the remaining ones in reverse order.
-    plan: DocumentPlan,
-    /// The view of the transaction in which the statement runs.
-    view: Option<TransactionView>,
-    found: VecDeque<(String, Bytes)>,
-    /// Number of ids in one call.
-    at_once: usize,
 }
 
 /// The state of a result after a piece.
@@ -117,16 +94,11 @@ impl Rows {
     /// Documents by id.
     pub(super) fn documents(
         backend: Arc<dyn Backend>,
-        mut plan: DocumentPlan,
+        plan: DocumentPlan,
         view: Option<TransactionView>,
     ) -> Self {
         let columns = Arc::clone(&plan.columns);
-        plan.ids.reverse();
-        let (found, at_once) = (VecDeque::new(), DOCUMENTS_AT_ONCE);
-        Self::new(
-            columns,
-            ResultSource::Documents(Documents { backend, plan, view, found, at_once }),
-        )
+        Self::new(columns, ResultSource::Documents(Documents::new(backend, plan, view)))
     }
 
     /// Parks the scan, if there is one.
@@ -329,113 +301,10 @@ impl ResultSource {
     }
 }
 
-impl Documents {
-    /// Reads further documents; false at the end.
-    async fn fetch(&mut self) -> Result<bool> {
-        let plan = &mut self.plan;
-        if plan.ids.is_empty() || plan.limit == Some(0) {
-            return Ok(false);
-        }
-        let from = plan.ids.len().saturating_sub(self.at_once);
-        let ids: Vec<String> = plan.ids[from..].iter().rev().cloned().collect();
-        let read = match self.view {
-            Some(view) => self.backend.get_in(&plan.bucket, ids.clone(), view).await,
-            None => self.backend.get(&plan.bucket, ids.clone()).await,
-        };
-        let documents = match read {
-            Err(error) if error.code == ErrorCode::OverLimit && ids.len() > 1 => {
-                self.at_once = ids.len().div_ceil(2);
-                return Ok(true);
-            }
-            read => read?,
-        };
-        plan.ids.truncate(from);
-        for (id, document) in ids.into_iter().zip(documents) {
-            let Some(document) = document else { continue };
-            if plan.offset > 0 {
-                plan.offset -= 1;
-            } else if plan.limit != Some(0) {
-                plan.limit = plan.limit.map(|limit| limit - 1);
-                self.found.push_back((id, document));
-            }
-        }
-        Ok(true)
-    }
-
-    /// Returns the next row of the documents read.
-    fn row(&mut self) -> Result<Option<Vec<Datum>>> {
-        let next = self.found.pop_front();
-        next.map(|(id, document)| document_row(&self.plan.cells, id, &document)).transpose()
-    }
-}
-
-fn unexpected() -> Error {
-    Error::internal("a scan returned rows instead of aggregates, or aggregates instead of rows")
-}
-
-fn document_row(cells: &[DocumentColumn], id: String, document: &[u8]) -> Result<Vec<Datum>> {
-    let text = std::str::from_utf8(document)
-        .map_err(|_| Error::new(ErrorCode::Corrupt, format!("document {id:?} is not UTF-8")))?;
-    let cell = |cell: &DocumentColumn| match cell {
-        DocumentColumn::Id => Datum::text(&*id),
-        DocumentColumn::Document => Datum::text(text),
-    };
-    Ok(cells.iter().map(cell).collect())
-}
-
-fn aggregate_row(cells: &[Cell], partials: &[Partial]) -> Result<Vec<Datum>> {
-    if cells.len() != partials.len() {
-        return Err(unexpected());
-    }
-    let datum = |(cell, partial): (&Cell, &Partial)| {
-        let Cell::Aggregate(function, cast) = cell else { return Err(unexpected()) };
-        let datum = aggregate(*function, partial);
-        Ok(match cast {
-            Some(to) => datum.cast(*to),
-            None => datum,
-        })
-    };
-    cells.iter().zip(partials).map(datum).collect()
-}
-
-fn aggregate(function: AggregateFunction, partial: &Partial) -> Datum {
-    match (function, partial) {
-        (_, Partial::Count(count)) => Datum::int(i64::try_from(*count).unwrap_or(i64::MAX)),
-        (_, Partial::Extreme { value, .. }) => Datum::Value(value.clone()),
-        (AggregateFunction::Avg, Partial::Sum { count, .. }) => match partial.sum() {
-            Some(sum) => Datum::Decimal((sum / *count).round(AVERAGE_SCALE)),
-            None => Datum::Value(Value::Null),
-        },
-        (_, Partial::Sum { .. }) => partial.sum().map_or(Datum::NULL, Datum::Decimal),
-    }
-}
-
 /// The row limit of an Execute; 0 means all rows.
 pub(super) fn row_limit(max_rows: i32) -> u64 {
     match u64::try_from(max_rows) {
         Ok(0) | Err(_) => u64::MAX,
         Ok(rows) => rows,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proto::expr::ColumnType;
-
-    use super::*;
-
-    #[test]
-    fn aggregates_are_exact() {
-        let mut sum = Partial::new(AggregateFunction::Avg);
-        for value in [1, 2, 2] {
-            sum.add(&Value::int(value));
-        }
-        let avg = aggregate(AggregateFunction::Avg, &sum);
-        let mut out = Vec::new();
-        assert_eq!(avg.write(ColumnType::Numeric, Default::default(), &mut out), Ok(true));
-        assert_eq!(out, b"1.6666666666666667");
-        assert_eq!(aggregate(AggregateFunction::Sum, &sum).cast(ColumnType::Int8), Datum::int(5));
-        let none = Partial::new(AggregateFunction::Sum);
-        assert_eq!(aggregate(AggregateFunction::Sum, &none), Datum::NULL);
     }
 }

@@ -195,7 +195,11 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.0.take().unwrap().shutdown_background();
+        // The address is free again only when its listener is dropped as well. A runtime may not wait inside another one.
+        let runtime = self.0.take().unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(|| runtime.shutdown_timeout(Duration::from_secs(10)));
+        });
     }
 }
 

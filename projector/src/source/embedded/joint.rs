@@ -19,7 +19,7 @@ use super::holds::check_room;
 use super::numbering::Numbered;
 use crate::source::ahead::Ahead;
 use crate::source::pending::PendingChanges;
-use crate::transactions::open::Committing;
+use crate::transactions::committing::Committing;
 use documents::document_store::DocumentStore;
 
 /// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds. One that

@@ -1,0 +1,118 @@
+//! Commits on their way.
+//!
+//! A commit takes the last change of each document out as a [`Committing`], which goes through the writer of the bucket as one
+//! request. The transaction takes no call meanwhile, and it is gone when the request is answered, whatever the answer was.
+
+use std::sync::Arc;
+
+use proto::model::ids::{BucketId, TransactionId, TransactionPlace};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use super::looked_up::LookedUp;
+use super::open::Transactions;
+use super::snapshot::Snapshot;
+use super::state::check_snapshot;
+use super::transaction::Changed;
+
+/// A commit on its way: what it changes, and what it has read. The transaction ends when this is dropped, however the commit ended.
+pub struct Committing {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// Its last place.
+    pub place: TransactionPlace,
+    /// The last change of each document, in the order of the changes.
+    pub changes: Vec<Changed>,
+    /// The moment that the transaction has read.
+    pub snapshot: Option<Snapshot>,
+    /// What was looked up before its turn.
+    pub looked_up: Option<LookedUp>,
+    /// All buckets that it has changed, if there are several.
+    pub participants: Vec<BucketId>,
+    /// True if the group of the commit has failed.
+    is_in_doubt: bool,
+    transactions: Arc<Transactions>,
+    /// The transaction, and its number among those of the bucket.
+    of: (TransactionId, u64),
+}
+
+impl Committing {
+    /// The same, with what was looked up.
+    pub fn with(mut self, looked_up: Option<LookedUp>) -> Self {
+        self.looked_up = looked_up;
+        self
+    }
+
+    /// The same, over several buckets.
+    pub fn over(mut self, participants: Vec<BucketId>) -> Self {
+        self.participants = participants;
+        self
+    }
+
+    /// Keeps the transaction as it is, since nobody knows what becomes of its commit. Returns the error that says so.
+    pub fn in_doubt(mut self, error: Error) -> Error {
+        self.is_in_doubt = true;
+        let what = format!("{}; transaction {} may be committed", error.message, self.transaction);
+        Error::new(ErrorCode::Interrupted, what)
+    }
+
+    /// Its number among those of the bucket.
+    pub fn number(&self) -> u64 {
+        self.of.1
+    }
+
+    /// The size of the request, about.
+    pub fn bytes(&self) -> usize {
+        self.changes.iter().map(|changed| changed.bytes()).sum()
+    }
+}
+
+impl Drop for Committing {
+    fn drop(&mut self) {
+        if !self.is_in_doubt {
+            self.transactions.end(self.of);
+        }
+    }
+}
+
+impl Transactions {
+    /// Begins the commit of a transaction. `None` if it never began: then it has changed nothing. `Unavailable` if its commit is on its
+    /// way already, so that the caller asks again. A commit of at least `large_changes` may be large.
+    pub fn commit(
+        self: &Arc<Self>,
+        (id, place): (TransactionId, TransactionPlace),
+        snapshot: Option<Snapshot>,
+        (now, large_changes): (Instant, u64),
+    ) -> Result<Option<Committing>> {
+        let mut state = self.state();
+        if state.open.get(&id).is_some_and(|open| open.is_committing) {
+            return Err(Error::unavailable(format!("transaction {id} is being committed")));
+        }
+        let Some(open) = state.at_place((id, place), now)? else { return Ok(None) };
+        check_snapshot(id, Some(open), snapshot.as_ref())?;
+        open.is_committing = true;
+        let (all, of) = (open.all(), (id, open.number));
+        let snapshot = snapshot.or_else(|| open.snapshot.clone());
+        open.is_large = open.changes() >= large_changes;
+        if open.is_large {
+            state.changed(id);
+            drop(state);
+            self.wake();
+        } else {
+            drop(state);
+        }
+        let transactions = Arc::clone(self);
+        let changes = all.collapsed();
+        Ok(Some(Committing {
+            transaction: id,
+            place,
+            changes,
+            snapshot,
+            looked_up: None,
+            participants: Vec::new(),
+            is_in_doubt: false,
+            transactions,
+            of,
+        }))
+    }
+}

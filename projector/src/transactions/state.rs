@@ -1,0 +1,156 @@
+//! The open transactions of one bucket by their numbers, versions and producers.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{ProducerTransactionId, TransactionId, TransactionPlace};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use super::limits::Limits;
+use super::snapshot::Snapshot;
+use super::transaction::Transaction;
+
+/// Refused transactions that are remembered: a call of one that is late comes within seconds.
+const REFUSED_MAX: usize = 256;
+
+/// What the open transactions of a bucket are.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) open: BTreeMap<TransactionId, Transaction>,
+    /// The open transactions of producers, by the producers' numbers.
+    pub(super) by_producer: BTreeMap<ProducerTransactionId, TransactionId>,
+    /// For each open transaction, the version in which it has changed last.
+    pub(super) by_version: BTreeMap<u64, TransactionId>,
+    /// Counts the changes of all transactions.
+    pub(super) version: u64,
+    /// Counts the transactions that have ended.
+    pub(super) ended: u64,
+    begun: u64,
+    /// The last transactions of which somebody was told that they will not be committed, oldest first. None of them begins again.
+    pub(super) refused: VecDeque<TransactionId>,
+    /// True if the bucket is gone: no transaction begins.
+    pub(super) is_closed: bool,
+}
+
+impl State {
+    /// Remembers that a transaction will not be committed.
+    pub(super) fn refuse(&mut self, id: TransactionId) {
+        if self.refused.contains(&id) {
+            return;
+        }
+        self.refused.push_back(id);
+        if self.refused.len() > REFUSED_MAX {
+            self.refused.pop_front();
+        }
+    }
+
+    /// An open transaction whose caller knows of a place.
+    pub(super) fn find(
+        &mut self,
+        id: TransactionId,
+        place: TransactionPlace,
+        now: Instant,
+    ) -> Result<&mut Transaction> {
+        let open = self.open.get_mut(&id).ok_or_else(|| not_open(id, place))?;
+        if open.is_committing {
+            return Err(is_committing(id));
+        }
+        open.asked_at = now;
+        Ok(open)
+    }
+
+    /// The transaction at exactly a place; `None` if it has not begun, at place zero.
+    pub(super) fn at_place(
+        &mut self,
+        (id, place): (TransactionId, TransactionPlace),
+        now: Instant,
+    ) -> Result<Option<&mut Transaction>> {
+        if place.0 == 0 && !self.open.contains_key(&id) {
+            return Ok(None);
+        }
+        let open = self.find(id, place, now)?;
+        match open.place() == place {
+            true => Ok(Some(open)),
+            false => Err(not_open(id, place)),
+        }
+    }
+
+    /// The transaction, which begins if it is not open.
+    pub(super) fn begun(
+        &mut self,
+        bucket: &BucketInfo,
+        (id, owner, behind): (TransactionId, &str, u64),
+        limits: &Limits,
+        now: Instant,
+    ) -> Result<&mut Transaction> {
+        if !self.open.contains_key(&id) {
+            if self.is_closed || self.refused.contains(&id) {
+                return Err(not_open(id, TransactionPlace(0)));
+            }
+            limits.check_open(bucket, self.open.len())?;
+            self.begun += 1;
+            let of = (self.begun, owner, behind);
+            let open = Transaction::new(of, now, limits.room.hold());
+            self.open.insert(id, open);
+            self.changed(id);
+        }
+        self.open.get_mut(&id).ok_or_else(|| not_open(id, TransactionPlace(0)))
+    }
+
+    /// Notes that a transaction has changed.
+    pub(super) fn changed(&mut self, id: TransactionId) {
+        self.version += 1;
+        if let Some(open) = self.open.get_mut(&id) {
+            self.by_version.remove(&open.version);
+            open.version = self.version;
+            self.by_version.insert(self.version, id);
+        }
+    }
+
+    pub(super) fn remove(&mut self, (id, number): (TransactionId, u64)) -> Option<Transaction> {
+        if self.open.get(&id)?.number != number {
+            return None;
+        }
+        let gone = self.open.remove(&id)?;
+        self.by_version.remove(&gone.version);
+        if let Some(producer) = &gone.producer {
+            self.by_producer.remove(&producer.transaction);
+        }
+        self.ended += 1;
+        Some(gone)
+    }
+}
+
+/// The error for a transaction that is not as its caller believes.
+pub fn not_open(id: TransactionId, place: TransactionPlace) -> Error {
+    let what = format!(
+        "transaction {id} is not open at place {place} here: its projector was restarted or gave it up"
+    );
+    Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again")
+}
+
+/// The error for a call of a transaction that is being committed.
+pub(super) fn is_committing(id: TransactionId) -> Error {
+    let what = format!("transaction {id} is being committed and takes no other call");
+    Error::new(ErrorCode::Conflict, what).with_hint("begin another transaction")
+}
+
+/// Checks that a transaction reads one moment only.
+pub(super) fn check_snapshot(
+    id: TransactionId,
+    open: Option<&Transaction>,
+    wanted: Option<&Snapshot>,
+) -> Result<()> {
+    let known = open.and_then(|open| open.snapshot.as_ref());
+    match (known, wanted) {
+        (Some(known), Some(wanted)) if known.epoch != wanted.epoch => {
+            let what = format!(
+                "transaction {id} reads epoch {}, and cannot read epoch {}",
+                known.epoch, wanted.epoch
+            );
+            Err(Error::new(ErrorCode::InvalidParameter, what))
+        }
+        _ => Ok(()),
+    }
+}

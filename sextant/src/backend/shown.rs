@@ -1,0 +1,42 @@
+//! Decides if a catalog shows what a command has changed.
+
+use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
+use proto::model::index::IndexState;
+use proto::rpc::command::Command;
+
+/// True if a catalog shows the effect of a command.
+pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
+    match command {
+        Command::CreateBucket { name, .. } => catalog.bucket(name).is_some(),
+        Command::CreateCopied { command, .. } => shows(catalog, command),
+        Command::SetCopies { bucket, copies } => {
+            copies_of(catalog, bucket).is_none_or(|known| known.wanted == *copies)
+        }
+        Command::MoveBucket { bucket, to } => copies_of(catalog, bucket)
+            .is_none_or(|known| known.move_to.unwrap_or(known.leader) == *to),
+        Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
+        Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
+        Command::DropIndex { name, .. } => catalog.index(name).is_none(),
+        Command::HandOver { bucket, vbuckets, to } => catalog.bucket(bucket).is_none_or(|bucket| {
+            vbuckets.iter().all(|vbucket| {
+                let transfer = bucket.assignment.transfer_of(*vbucket).map(|transfer| transfer.to);
+                transfer.or(bucket.assignment.owner(*vbucket)) == Some(*to)
+            })
+        }),
+        Command::CancelHandOver { bucket } => {
+            catalog.bucket(bucket).is_none_or(|bucket| bucket.assignment.transfers().is_empty())
+                && copies_of(catalog, bucket).is_none_or(|copies| copies.move_to.is_none())
+        }
+        Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
+        Command::BuildIndexes { names, .. } => names
+            .iter()
+            .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),
+        _ => true,
+    }
+}
+
+/// The copies of an embedded bucket.
+fn copies_of<'a>(catalog: &'a Catalog, bucket: &str) -> Option<&'a Copies> {
+    catalog.copies.get(&catalog.bucket(bucket)?.id)
+}
