@@ -131,10 +131,12 @@ pub enum Plant {
     HalfSpilledShown,
     /// An index that joins a stream gets only the later changes of open transactions.
     BodyLostAtJoin,
+    /// A transaction stays open behind its commit, so that a commit that is asked for again is applied again.
+    CommitAppliedTwice,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 61] = [
+pub const PLANTS: [(Plant, &str, &str); 62] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -311,6 +313,11 @@ pub const PLANTS: [(Plant, &str, &str); 61] = [
         Plant::BodyLostAtJoin,
         "body-lost-at-join",
         "a transaction does not see its earlier changes in a new index",
+    ),
+    (
+        Plant::CommitAppliedTwice,
+        "commit-applied-twice",
+        "a commit that is asked for again is applied again",
     ),
 ];
 

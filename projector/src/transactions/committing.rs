@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use proto::model::ids::{BucketId, TransactionId, TransactionPlace};
+use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
@@ -69,13 +70,22 @@ impl Committing {
 
 impl Drop for Committing {
     fn drop(&mut self) {
-        if !self.is_in_doubt {
+        if plant::is(Plant::CommitAppliedTwice) {
+            self.transactions.open_again(self.of);
+        } else if !self.is_in_doubt {
             self.transactions.end(self.of);
         }
     }
 }
 
 impl Transactions {
+    /// Lets a transaction take further calls.
+    fn open_again(&self, (id, number): (TransactionId, u64)) {
+        let mut state = self.state();
+        let open = state.open.get_mut(&id).filter(|open| open.number == number);
+        open.into_iter().for_each(|open| open.is_committing = false);
+    }
+
     /// Begins the commit of a transaction. `None` if it never began: then it has changed nothing. `Unavailable` if its commit is on its
     /// way already, so that the caller asks again. A commit of at least `large_changes` may be large.
     pub fn commit(

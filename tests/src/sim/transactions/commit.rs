@@ -36,6 +36,9 @@ impl Workload {
         match timeout(STATEMENT, running.changes.commit(running.epoch(), &[])).await {
             Ok(Ok(reply)) => {
                 self.committed(session, running, &reply);
+                if statement % 4 == 1 {
+                    self.commit_again(running, &reply).await;
+                }
                 return Some(reply.position);
             }
             Ok(Err(error)) if error.code == ErrorCode::Conflict => {
@@ -60,6 +63,18 @@ impl Workload {
             _ => self.count(|summary| summary.writes_unknown += 1),
         }
         None
+    }
+
+    /// Asks again for a commit, as if its answer had been lost: it has the same answer, if it is remembered.
+    async fn commit_again(&self, running: &Running, first: &WriteReply) {
+        let asked = timeout(STATEMENT, running.changes.commit(running.epoch(), &[])).await;
+        let wrong = match asked {
+            Ok(Ok(again)) if again != *first => format!("has changed {again:?}"),
+            Ok(Err(error)) if error.message.contains(CONFLICT) => format!("is refused: {error}"),
+            _ => return,
+        };
+        let text = format!("a commit with the answer {first:?} that is asked for again {wrong}");
+        violation(&self.summary, text);
     }
 
     /// Notes and judges an acknowledged commit.
