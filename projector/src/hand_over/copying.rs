@@ -90,9 +90,8 @@ impl Writer {
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
         // Epochs must not have a part of such a commit here before the others are there.
-        let known = bucket.commits();
-        let new = pushed.into_iter().filter(|one| known.pushed().find(one.transaction).is_none());
-        let commits: Vec<_> = new.map(TransactionEvent::Pushed).collect();
+        let commits: Vec<_> = bucket.new_pushed(vbucket, pushed)?;
+        let commits: Vec<_> = commits.into_iter().map(TransactionEvent::Pushed).collect();
         let events = commits.clone();
         let batch = Batch { mutations, record: Some(record), commits };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;

@@ -64,7 +64,7 @@ pub(super) struct SourceState {
     assignment: Arc<VbucketAssignment>,
     /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
     joined_at: JoinedAt,
-    given_up: BTreeMap<VbucketId, Branches>,
+    pub(super) given_up: BTreeMap<VbucketId, Branches>,
     pub(super) commits: NewestCommits,
     pub(super) joint: JointState,
     pub(super) pushed: PushedState,
@@ -81,6 +81,11 @@ impl SourceState {
     fn set_logs(&mut self, branches: Vec<Branches>) {
         self.logs = FailoverLogs::new(branches);
         self.owned_logs = Arc::new(self.logs.of(&self.ownership.owned));
+    }
+
+    pub(super) fn has_data(&self, vbucket: VbucketId) -> bool {
+        let has_branches = self.logs.get(vbucket).is_some_and(|branches| !branches.is_empty());
+        has_branches || self.durable.get(vbucket).seqno.0 > 0
     }
 
     fn set_end(&mut self, vbucket: VbucketId, seqno: Seqno) {
@@ -158,9 +163,7 @@ impl Bucket {
 
     /// True if any data of the vbucket is stored.
     pub fn has_data(&self, vbucket: VbucketId) -> bool {
-        let state = self.state();
-        let has_branches = state.logs.get(vbucket).is_some_and(|branches| !branches.is_empty());
-        has_branches || state.durable.get(vbucket).seqno.0 > 0
+        self.state().has_data(vbucket)
     }
 
     /// True if the vbucket is stored only in part.
