@@ -346,3 +346,7 @@ impl Bucket {
             .with_hint("try again; SHOW TRANSACTIONS names the vbucket that is waited for")
     }
 }
+
+#[cfg(test)]
+#[path = "pushed_tests.rs"]
+mod tests;
