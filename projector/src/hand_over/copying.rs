@@ -14,6 +14,7 @@ use proto::model::commits::TransactionEvent;
 use proto::model::history::Branches;
 use proto::model::ids::Seqno;
 use proto::model::pushed::PushedCommit;
+use proto::plant::{self, Plant};
 use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;
@@ -90,7 +91,10 @@ impl Writer {
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
         // Epochs must not have a part of such a commit here before the others are there.
-        let commits: Vec<_> = bucket.new_pushed(vbucket, pushed)?;
+        let mut commits = bucket.new_pushed(vbucket, pushed)?;
+        if plant::is(Plant::PushedNotHandedOver) {
+            commits.clear();
+        }
         let commits: Vec<_> = commits.into_iter().map(TransactionEvent::Pushed).collect();
         let events = commits.clone();
         let batch = Batch { mutations, record: Some(record), commits };

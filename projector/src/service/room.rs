@@ -67,6 +67,9 @@ impl Projector {
         bucket: &Bucket,
         mutations: &[CheckedPush],
     ) -> Result<()> {
+        if mutations.is_empty() {
+            return Ok(());
+        }
         let places = places_of(mutations);
         self.wait_published(bucket, || brings_awaited(bucket, &places)).await
     }

@@ -23,6 +23,7 @@ use proto::model::commits::TransactionEvent;
 use proto::model::history::Branches;
 use proto::model::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use proto::model::pushed::{PushedCommit, PushedPart};
+use proto::plant::{self, Plant};
 use proto::rpc::api::{PartState, TransactionStatus};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
@@ -75,7 +76,7 @@ impl SourceState {
         for (part, state) in self.parts_left(commit) {
             left += 1;
             is_kept |= self.ownership.owned.contains(part.vbucket);
-            is_shown &= state == PartState::Shown;
+            is_shown &= state == PartState::Shown || plant::is(Plant::PushedSettledEarly);
         }
         is_kept && left > 1 && !is_shown
     }

@@ -101,15 +101,14 @@ fn an_epoch_has_a_commit_when_it_has_all_parts_on_their_branches() {
         say_epoch(&bucket, 1, own, other);
         assert_eq!(is_open(&bucket), !has_it, "{own:?} {other:?}");
     }
-    // The own failover log tells that a later branch has the part, or not.
-    for (began, has_it) in [(5, true), (4, false)] {
-        let bucket = bucket_with(
-            &commit_of(&[(OWN, 2, 5), (OTHER, 0, 2), (VbucketId(2), 0, 1)]),
-            9,
-            &[(LATER, began), (BRANCH, 0)],
-        );
-        say_epoch(&bucket, 1, at(LATER, 9), at(BRANCH, 2));
-        assert!(is_open(&bucket) == has_it, "a part is missing, or the own part is lost");
+    // The own failover log tells whether a later branch has the part, and a position of another history tells nothing.
+    for (branch, began, expected) in
+        [(LATER, 5, PartState::Shown), (LATER, 4, PartState::Lost), (99, 5, PartState::Durable)]
+    {
+        let bucket = bucket_with(&commit(), 9, &[(LATER, began), (BRANCH, 0)]);
+        say_epoch(&bucket, 1, at(branch, 9), Position::default());
+        let told = bucket.look_at_pushed(&commit(), &[OWN].into_iter().collect());
+        assert_eq!(told, [(OWN, expected)]);
     }
 }
 
