@@ -10,7 +10,6 @@
 use std::sync::Arc;
 
 use proto::model::assignment::HandOver;
-use proto::model::commits::TransactionEvent;
 use proto::model::history::Branches;
 use proto::model::ids::Seqno;
 use proto::model::pushed::PushedCommit;
@@ -91,11 +90,10 @@ impl Writer {
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
         // Epochs must not have a part of such a commit here before the others are there.
-        let mut commits = bucket.new_pushed(vbucket, pushed)?;
-        if plant::is(Plant::PushedNotHandedOver) {
-            commits.clear();
-        }
-        let commits: Vec<_> = commits.into_iter().map(TransactionEvent::Pushed).collect();
+        let commits = match plant::is(Plant::PushedNotHandedOver) {
+            true => Vec::new(),
+            false => bucket.coming_pushed(vbucket, pushed)?,
+        };
         let events = commits.clone();
         let batch = Batch { mutations, record: Some(record), commits };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;

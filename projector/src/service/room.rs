@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::ids::{Seqno, VbucketId};
-use proto::model::pushed::PushedPart;
 use proto::rpc::api::PushedCommitRequest;
 use proto::{Error, Result};
 use tokio::sync::oneshot;
@@ -82,12 +81,8 @@ impl Projector {
         request: &PushedCommitRequest,
     ) -> Result<()> {
         let PushedCommitRequest { commit, wanted, .. } = request;
-        let is_awaited = |part: &PushedPart| {
-            let end = bucket.awaited_end(part.vbucket);
-            wanted.contains(part.vbucket) && end.is_some_and(|end| part.end.seqno <= end)
-        };
         let may_pass =
-            || bucket.is_open_pushed(commit.transaction) || commit.parts.iter().any(is_awaited);
+            || bucket.is_open_pushed(commit.transaction) || bucket.awaits_part_of(commit, wanted);
         self.wait_published(bucket, may_pass).await
     }
 }

@@ -125,24 +125,32 @@ impl Bucket {
         self.state().open_pushed().filter(has).cloned().collect()
     }
 
-    /// Those of the open commits that come along with a vbucket, which the record lacks. A version that only this vbucket has brought before is
-    /// replaced. `Unavailable` if other vbuckets here have another version: its producer has committed anew, and one of the two
-    /// owners has not heard of it. To drop either version could split the commit, so the vbucket waits.
-    pub fn new_pushed(
+    /// Takes the open commits that come along with a vbucket into the record. Returns the steps that the record lacks. What only this vbucket has
+    /// brought before, and does not any more, has ended meanwhile. `Unavailable` if other vbuckets here have another version of a
+    /// commit: its producer has committed anew, and one of the two owners has not heard of it. To drop either version could split the
+    /// commit, so the vbucket waits.
+    pub fn coming_pushed(
         &self,
         vbucket: VbucketId,
         coming: Vec<PushedCommit>,
-    ) -> Result<Vec<PushedCommit>> {
+    ) -> Result<Vec<TransactionEvent>> {
         let state = self.state();
         let is_elsewhere = |part: &PushedPart| {
             let is_owned = state.ownership.owned.contains(part.vbucket);
             part.vbucket != vbucket && (is_owned || state.has_data(part.vbucket))
         };
-        let mut new = Vec::new();
+        let is_of_others = |commit: &PushedCommit| commit.parts.iter().any(is_elsewhere);
+        let has_ended = |known: &&PushedCommit| {
+            let comes = coming.iter().any(|commit| commit.transaction == known.transaction);
+            !comes && known.part_of(vbucket).is_some() && !is_of_others(known)
+        };
+        let ended = state.commits.pushed().iter().filter(has_ended);
+        let ended = ended.map(|known| TransactionEvent::PushedSettled(known.transaction));
+        let mut events: Vec<_> = ended.collect();
         for commit in coming {
             match state.commits.pushed().find(commit.transaction) {
                 Some(known) if *known == commit => {}
-                Some(known) if known.parts.iter().any(is_elsewhere) => {
+                Some(known) if is_of_others(known) => {
                     let (name, transaction) = (&self.info.name, commit.transaction);
                     let what = format!(
                         "vbucket {vbucket} of bucket {name}: its owner knows another version of the commit of transaction {transaction} of the producer"
@@ -151,10 +159,10 @@ impl Bucket {
                         "the hand-over goes on when the producer has committed the transaction again, or after CANCEL TRANSACTION",
                     ));
                 }
-                _ => new.push(commit),
+                _ => events.push(TransactionEvent::Pushed(commit)),
             }
         }
-        Ok(new)
+        Ok(events)
     }
 
     /// Tells another owner of a commit about the parts in these vbuckets. Those that are missing here are awaited there.
@@ -230,6 +238,15 @@ impl Bucket {
         if has_news {
             self.wake();
         }
+    }
+
+    /// True if some part of a commit in these vbuckets is waited for.
+    pub fn awaits_part_of(&self, commit: &PushedCommit, wanted: &VbucketSet) -> bool {
+        let is_awaited = |part: &PushedPart| {
+            let end = self.awaited_end(part.vbucket);
+            end.is_some_and(|end| part.end.seqno <= end)
+        };
+        commit.parts.iter().filter(|part| wanted.contains(part.vbucket)).any(is_awaited)
     }
 
     /// The end up to which mutations of a vbucket are waited for: by an open commit here, or by another owner. `None` if none are missing.

@@ -251,13 +251,20 @@ async fn late_commits_are_asked_about_in_turns_and_awaited_places_are_forgotten(
 fn a_vbucket_brings_its_open_commits_and_no_version_of_one_replaces_another() {
     let bucket = bucket();
     let anew = commit_of(&[(OWN, 2, 5), (OTHER, 4, 6)]);
-    assert_eq!(bucket.new_pushed(OTHER, vec![commit()]), Ok(vec![]), "it is known");
-    let refused = bucket.new_pushed(OTHER, vec![anew.clone()]).expect_err("an own part");
+    assert_eq!(bucket.coming_pushed(OTHER, vec![commit()]), Ok(vec![]), "it is known");
+    assert_eq!(bucket.coming_pushed(OTHER, vec![]), Ok(vec![]), "an own part keeps it");
+    let refused = bucket.coming_pushed(OTHER, vec![anew.clone()]).expect_err("an own part");
     assert_eq!(refused.code, ErrorCode::Unavailable);
-    // Nothing of the known version is here.
+    // Nothing but the vbucket on its way has brought the known version.
     let elsewhere = commit_of(&[(OTHER, 0, 2), (VbucketId(3), 0, 1)]);
     let bucket = bucket_with(&elsewhere, 9, &[(BRANCH, 0)]);
-    assert_eq!(bucket.new_pushed(OTHER, vec![anew.clone()]), Ok(vec![anew]));
+    assert_eq!(
+        bucket.coming_pushed(OTHER, vec![anew.clone()]),
+        Ok(vec![TransactionEvent::Pushed(anew)])
+    );
+    let ended = Ok(vec![TransactionEvent::PushedSettled(TRANSACTION)]);
+    assert_eq!(bucket.coming_pushed(OTHER, vec![]), ended, "it was cancelled at the owner");
+    assert_eq!(bucket.coming_pushed(VbucketId(2), vec![]), Ok(vec![]), "another vbucket");
 }
 
 /// A group that ends one version of a commit while another one is on its way to the readers.

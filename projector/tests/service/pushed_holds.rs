@@ -158,3 +158,22 @@ async fn a_commit_that_some_owner_has_no_room_for_is_begun_nowhere() {
     assert_eq!(committed, [(2, 1), (3, 41)]);
     assert_eq!(code(of.abort(9).await), Err(ErrorCode::TransactionState));
 }
+
+#[tokio::test]
+async fn a_commit_that_another_owner_waits_for_finds_room_among_open_commits() {
+    let pair = Pair::new().await;
+    let commit = begun(&pair).await;
+    let other = producer(&pair.other);
+    let most = proto::model::pushed::OPEN_MAX as u64;
+    let next = async |n: u64| {
+        other.push_in(n, inside(3, 1..=1, "a")).await.expect("kept");
+        let of = commit_of(n, &[(2, 1_000 + n, 1), (3, n - 10, 1)]);
+        other.commit_in(&of, vbuckets(&[3])).await
+    };
+    for n in 10..10 + most {
+        next(n).await.expect("committed");
+    }
+    assert_eq!(code(next(10 + most).await), Err(ErrorCode::TooBusy));
+    let completed = async || other.commit_in(&commit, vbuckets(&[1])).await.ok();
+    assert_eq!(until("it is awaited", completed).await, [(1, 2)]);
+}

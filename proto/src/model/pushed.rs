@@ -11,6 +11,11 @@
 //! not committed holds the epochs of the other vbuckets before the commit, and its producer commits again. Mutations of a pushed
 //! vbucket are independent of each other otherwise, so an epoch may end anywhere else.
 //!
+//! A part is in a cut if its end lies in the history of the cut. A seqno alone says nothing: behind a fail-over of the producer, or a loss, another branch
+//! has it too. Whoever lacks the failover log of a vbucket takes a part for shown only where the cut is on the branch of the part. A part is
+//! *lost* when its vbucket has left its branch before its end. A vbucket begins each branch once, so a lost part never comes. A branch that the
+//! vbucket does not know says nothing: it may be about to begin.
+//!
 //! Open pushed commits are in the bucket's record, like joint commits. They go along with a vbucket that is handed over.
 
 use std::collections::BTreeMap;
