@@ -21,7 +21,7 @@
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
 //! | `roles`, `damaged`, `projector`, `jobs` | the state that calls and tasks share |
-//! | `follow`, `hand_over`, `copies`, `purge`, `resolve` | the tasks |
+//! | `follow`, `hand_over`, `copies`, `purge`, `pushed_parts`, `resolve` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
 //! A module imports only modules above it in this table.
@@ -38,6 +38,7 @@ mod keys;
 mod maintenance;
 mod projector;
 mod purge;
+mod pushed_parts;
 mod resolve;
 mod roles;
 mod service;

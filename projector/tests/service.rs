@@ -21,6 +21,8 @@ mod openings;
 mod other_ids;
 #[path = "service/purged_hand_over.rs"]
 mod purged_hand_over;
+#[path = "service/pushed_holds.rs"]
+mod pushed_holds;
 #[path = "service/pushed_transactions.rs"]
 mod pushed_transactions;
 #[path = "service/pushes.rs"]

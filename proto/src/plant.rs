@@ -133,10 +133,18 @@ pub enum Plant {
     BodyLostAtJoin,
     /// A transaction stays open behind its commit, so that a commit that is asked for again is applied again.
     CommitAppliedTwice,
+    /// A cut passes a part of a producer's commit before the others are there.
+    PushedPartLeftOut,
+    /// A projector takes a producer's commit for shown when its own parts are durable.
+    PushedSettledEarly,
+    /// A vbucket is handed over without the open commits of its producer.
+    PushedNotHandedOver,
+    /// A restart forgets the open commits of producers.
+    PushedForgotten,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 62] = [
+pub const PLANTS: [(Plant, &str, &str); 66] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -319,6 +327,22 @@ pub const PLANTS: [(Plant, &str, &str); 62] = [
         "commit-applied-twice",
         "a commit that is asked for again is applied again",
     ),
+    (
+        Plant::PushedPartLeftOut,
+        "pushed-part-left-out",
+        "an epoch has a part of a producer's commit",
+    ),
+    (
+        Plant::PushedSettledEarly,
+        "pushed-settled-early",
+        "a producer's commit counts as shown before an epoch has all of it",
+    ),
+    (
+        Plant::PushedNotHandedOver,
+        "pushed-not-handed-over",
+        "a vbucket's new owner does not know of the producer's open commits",
+    ),
+    (Plant::PushedForgotten, "pushed-forgotten", "a restart forgets the open commits of producers"),
 ];
 
 /// Finds a plant by name.

@@ -29,6 +29,7 @@ mod repair;
 mod rollback;
 mod sources;
 pub mod stability;
+mod vouched;
 
 pub use check::{Checksum, CopyCheck};
 pub use memory::Leader;

@@ -54,14 +54,14 @@ impl Promotions {
         self.published.retain(|bucket, _| state.bucket(*bucket).is_some());
         let tick_ms = self.tick_ms.max(2 * self.promotion_took_ms).min(TICK_MS_MAX);
         let due_ms = self.promoted_ms.map_or(now_ms, |at_ms| at_ms + tick_ms);
-        let mut chosen = Chosen::new();
-        let mut now = due_ms <= now_ms;
+        let (mut chosen, mut awaited) = (Chosen::new(), BTreeSet::new());
+        let is_due = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
             self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
             if bucket.info.readable_from().is_none() || stability.newest(id).is_none() {
                 continue;
             }
-            if !now && !stability.has_waiters() {
+            if !is_due && !stability.has_waiters() {
                 // Hundreds of reports arrive between two ticks; the cuts are compared once.
                 plan.look_at(due_ms);
                 continue;
@@ -76,21 +76,31 @@ impl Promotions {
                 }
                 Choice::Promote(cut) => cut,
                 Choice::PromoteNow(cut) => {
-                    now = true;
+                    awaited.insert(id);
                     cut
                 }
             };
             chosen.insert(id, cut);
         }
+        let is_newest = |(id, cut): (&BucketId, &Cut)| (*id, stability.newest(*id) == Some(cut));
+        let wanted: Vec<_> = chosen.iter().map(is_newest).collect();
         keep_pushed_whole(stability, state, &mut chosen);
         keep_whole(stability, state, &mut chosen);
+        for (held, is_newest) in wanted.into_iter().filter(|(id, _)| !chosen.contains_key(id)) {
+            stability.hold(held, now_ms);
+            if !is_newest {
+                // In a while the newest has its turn.
+                plan.look_at(due_ms.max(now_ms + self.tick_ms));
+            }
+        }
         if chosen.is_empty() {
             return;
         }
-        if !now {
-            plan.next_ms = Some(due_ms);
+        if !is_due && !awaited.iter().any(|id| chosen.contains_key(id)) {
+            plan.look_at(due_ms);
             return;
         }
+        chosen.keys().for_each(|id| stability.end_hold(*id));
         let joined = joined(stability, state, &chosen);
         let moments = leased_indexes(state, heartbeats, now_ms);
         let promotion =

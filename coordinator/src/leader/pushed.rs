@@ -4,6 +4,7 @@
 //! before a commit of which it lacks a part. A bucket for which nothing is left gets no epoch.
 
 use proto::model::pushed::keep_whole;
+use proto::plant::{self, Plant};
 
 use super::joint::Chosen;
 use super::stability::Stability;
@@ -12,6 +13,9 @@ use crate::state::epoch_history::advance;
 
 /// Lets cuts fall until no commit of a producer is split.
 pub(super) fn keep_pushed_whole(stability: &Stability, state: &StateContext, chosen: &mut Chosen) {
+    if plant::is(Plant::PushedPartLeftOut) {
+        return;
+    }
     chosen.retain(|bucket, cut| {
         let Some(known) = state.bucket(*bucket).filter(|_| stability.has_pushed(*bucket)) else {
             return true;

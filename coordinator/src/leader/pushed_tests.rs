@@ -3,11 +3,12 @@
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
 use proto::model::cut::{Cut, Position};
-use proto::model::ids::{BucketId, NodeId, ProducerTransactionId, Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{BucketId, Epoch, NodeId, ProducerTransactionId, Seqno, VbucketId, Vbuuid};
 use proto::model::pushed::{PushedCommit, PushedPart};
-use proto::rpc::api::BucketReport;
+use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
 use proto::rpc::command::Command;
 
+use crate::leader::memory::tests::heartbeat;
 use crate::leader::{Leader, MoveSettings};
 use crate::state::StateContext;
 use crate::state::tests::{apply, create_bucket_of, one_branch, with_bucket};
@@ -49,14 +50,18 @@ impl World {
 
     /// SYNC of the owner of a vbucket.
     fn sync(&mut self, vbucket: u16, end: u64, pushed: &[PushedCommit]) {
-        let kept: VbucketSet = [VbucketId(vbucket)].into_iter().collect();
+        self.sync_of(OWNERS[usize::from(vbucket)], &[(vbucket, end)], pushed);
+    }
+
+    /// SYNC of a projector that owns these vbuckets.
+    fn sync_of(&mut self, owner: NodeId, ends: &[(u16, u64)], pushed: &[PushedCommit]) {
+        let kept: VbucketSet = ends.iter().map(|(vbucket, _)| VbucketId(*vbucket)).collect();
         let mut seqnos = [0; 2];
-        seqnos[usize::from(vbucket)] = end;
+        ends.iter().for_each(|(vbucket, end)| seqnos[usize::from(*vbucket)] = *end);
         let report = BucketReport {
             pushed: pushed.to_vec(),
             ..BucketReport::new(BUCKET, kept, cut(seqnos))
         };
-        let owner = OWNERS[usize::from(vbucket)];
         self.leader.sync(&self.state, owner, report, self.now_ms).unwrap();
     }
 
@@ -99,11 +104,91 @@ fn a_new_leader_learns_of_a_commit_from_either_owner() {
 }
 
 #[test]
+fn a_commit_is_forgotten_neither_by_a_hand_over_nor_behind_it() {
+    let mut world = World::new();
+    let half = commit(1, [(2, 4), (3, 5)]);
+    world.sync(0, 6, std::slice::from_ref(&half));
+    assert_eq!(world.tick(), [2, 0]);
+    // The vbucket is on its way, or the next owner has not reported it yet.
+    world.sync_of(OWNERS[1], &[(1, 3)], &[]);
+    assert_eq!(world.tick(), [2, 3]);
+    world.sync_of(OWNERS[1], &[(0, 6), (1, 3)], std::slice::from_ref(&half));
+    assert_eq!(world.tick(), [2, 3]);
+    // Nobody waits for the rest any more. The first owner has nothing to report.
+    world.sync_of(OWNERS[1], &[(0, 6), (1, 3)], &[]);
+    assert_eq!(world.tick(), [6, 3]);
+}
+
+#[test]
+fn an_owner_that_has_given_a_vbucket_away_takes_no_commit_along() {
+    let mut world = World::new();
+    let half = commit(1, [(2, 4), (3, 5)]);
+    world.sync_of(OWNERS[0], &[(0, 6), (1, 3)], std::slice::from_ref(&half));
+    world.sync_of(OWNERS[0], &[(1, 3)], &[]);
+    assert_eq!(world.tick(), [2, 3], "the next owner has not reported");
+    world.sync_of(OWNERS[1], &[(0, 6)], &[]);
+    assert_eq!(world.tick(), [6, 3]);
+}
+
+#[test]
+fn both_versions_of_a_commit_count_while_it_is_committed_anew() {
+    let mut world = World::new();
+    let (first, anew) = (commit(1, [(2, 4), (0, 1)]), commit(1, [(2, 4), (3, 5)]));
+    world.sync(1, 3, std::slice::from_ref(&first));
+    world.sync(0, 6, std::slice::from_ref(&anew));
+    assert_eq!(world.tick(), [2, 0]);
+    world.sync(1, 5, &[anew]);
+    assert_eq!(world.tick(), [6, 5]);
+}
+
+#[test]
 fn an_older_report_takes_no_commit_away() {
     let mut world = World::new();
     world.sync(0, 4, &[commit(1, [(2, 4), (0, 1)])]);
     world.sync(0, 2, &[]);
     assert_eq!(world.tick(), [2, 0]);
+}
+
+/// The heartbeat of an indexer whose queue is full, and whose streams have come to a place.
+fn full_indexer(at: [u64; 2]) -> Heartbeat {
+    let progress = BucketProgress {
+        bucket: BUCKET,
+        high_watermark: cut(at),
+        applied: Epoch(1),
+        durable: Epoch(1),
+        queue_bytes: 100,
+        queue_bytes_max: 100,
+    };
+    Heartbeat { buckets: vec![progress], ..heartbeat(30) }
+}
+
+/// A stream pauses in the midst of a part that is larger than an indexer may hold ahead of an epoch.
+#[test]
+fn a_part_that_fills_the_queues_of_indexers_gets_its_epoch() {
+    let mut world = World::new();
+    let large = commit(1, [(2, 1_000), (3, 5)]);
+    world.sync(0, 2, &[]);
+    world.sync(1, 5, std::slice::from_ref(&large));
+    assert_eq!(world.tick(), [2, 3]);
+    world.sync(0, 1_000, std::slice::from_ref(&large));
+    world.leader.record_heartbeat(full_indexer([500, 5]), world.now_ms);
+    let seen: Vec<_> = (0..30).map(|_| world.tick()).collect();
+    assert!(seen[..20].iter().all(|at| *at == [2, 3]), "slow indexers get time: {seen:?}");
+    assert_eq!(seen[29], [1_000, 5], "and no more than half a second");
+}
+
+#[test]
+fn a_caller_that_waits_for_a_held_commit_does_not_hasten_other_epochs() {
+    let mut world = World::new();
+    world.sync(0, 4, &[commit(1, [(2, 4), (0, 1)])]);
+    assert_eq!(world.tick(), [2, 0]);
+    world.leader.stability.add_waiter(BUCKET, cut([4, 0]));
+    world.leader.promoted(world.now_ms, world.now_ms);
+    let other = BucketReport::new(BucketId(1), VbucketSet::all(2), cut([1, 1]));
+    world.leader.sync(&world.state, NodeId(1), other, world.now_ms).unwrap();
+    let plan = world.leader.plan(&world.state, world.now_ms + 1);
+    assert_eq!(plan.commands, [], "the tick is not over");
+    assert_eq!(plan.next_ms, Some(world.now_ms + 20));
 }
 
 #[test]

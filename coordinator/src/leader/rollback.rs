@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use proto::model::bucket::SourceKind;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::index::IndexState;
@@ -41,7 +40,7 @@ impl Sources {
                 stability.forget(id);
             }
             self.drop_expired(id, bucket, stage);
-            if let Some(step) = self.next_step(state, heartbeats, stability, bucket, now_ms) {
+            if let Some(step) = self.next_step(state, heartbeats, bucket, now_ms) {
                 plan.commands.push(Command::Rollback { bucket: id, step });
             }
         }
@@ -68,31 +67,16 @@ impl Sources {
         }
     }
 
-    /// Takes an answer that agrees with the state. Its positions count only for the end of a pushed bucket's rollback, which has everything that
-    /// survived: at any other time only SYNC closes a cut, since it names the commits that lie before it.
-    fn take_answer(
-        &mut self,
-        stability: &mut Stability,
-        bucket: &BucketState,
-        stage: Option<RollbackStage>,
-    ) {
-        let id = bucket.info.id;
-        self.compared.insert(id);
-        let Some((_, history)) = self.histories.remove(&id) else { return };
-        let is_pushed = bucket.info.source == SourceKind::Push;
-        if is_pushed
-            && stage == Some(RollbackStage::Rollback)
-            && let Err(error) = self.report_cut(stability, bucket, history.durable)
-        {
-            tracing::warn!(bucket = %id, %error, "the history of a source does not fit its bucket");
-        }
+    /// Takes an answer that agrees with the state. Its end closes no cut: only SYNC names the commits that lie before one.
+    fn take_answer(&mut self, bucket: BucketId) {
+        self.compared.insert(bucket);
+        self.histories.remove(&bucket);
     }
 
     fn next_step(
         &mut self,
         state: &StateContext,
         heartbeats: &Heartbeats,
-        stability: &mut Stability,
         bucket: &BucketState,
         now_ms: u64,
     ) -> Option<RollbackStep> {
@@ -114,7 +98,7 @@ impl Sources {
             if !agrees {
                 return Some(RollbackStep::Compare(history.clone()));
             }
-            self.take_answer(stability, bucket, stage);
+            self.take_answer(id);
         } else if stage == Some(RollbackStage::Started) {
             self.suspects.insert(id);
             return None;

@@ -152,7 +152,7 @@ impl Sources {
         }
         if is_newest {
             stability.set_joint(bucket, joint, now_ms);
-            stability.set_pushed(bucket, projector, pushed);
+            stability.set_pushed(bucket, &kept, pushed);
         }
         Ok(())
     }

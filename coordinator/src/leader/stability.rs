@@ -10,15 +10,18 @@
 //!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
 //! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
-//! A commit over several buckets changes it once more ([`super::joint`]), and so does one of a producer ([`super::pushed`]).
+//! A commit over several buckets changes it once more ([`super::joint`]), and so does one of a producer ([`super::pushed`]): a chosen cut falls, and
+//! perhaps to nothing. Then the bucket waits as for a slow indexer, and the time that it has waited counts on ([`Stability::hold`]). So the newest
+//! cut has its turn although an older one within the bound would be chosen again and again, and would always fall.
 //!
 //! The state of this module is the leader's own. It is empty after a change of leader, and the projectors' next
 //! reports, which are complete, fill it again. All cuts of a bucket lie in one history ([`super::sources`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
+use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
-use proto::model::ids::{BucketId, NodeId, TransactionId};
+use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::JointMark;
 use proto::model::pushed::PushedCommit;
 use proto::plant::{self, Plant};
@@ -26,6 +29,7 @@ use proto::rpc::api::BucketProgress;
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
+use super::vouched::Vouched;
 use crate::state::epoch_history::advance;
 
 /// The number of closed cuts that a bucket keeps. Beyond it every other one is dropped.
@@ -50,8 +54,8 @@ struct ClosedCuts {
     joint: BTreeMap<TransactionId, JointMark>,
     /// When each of them was reported first.
     joint_since_ms: BTreeMap<TransactionId, u64>,
-    /// The open commits of a producer, as the newest report of each projector names them.
-    pushed: BTreeMap<NodeId, Vec<PushedCommit>>,
+    /// The open commits of a producer.
+    pushed: Vouched,
 }
 
 /// The decision for a bucket.
@@ -115,13 +119,9 @@ impl Stability {
         self.buckets.get(&bucket)?.joint_since_ms.get(&transaction).copied()
     }
 
-    /// Takes over the open commits of a producer: all with a part in the vbuckets of a projector, up to its newest closed cut.
-    pub fn set_pushed(&mut self, bucket: BucketId, projector: NodeId, open: Vec<PushedCommit>) {
-        let of = self.buckets.entry(bucket).or_default();
-        match open.is_empty() {
-            true => drop(of.pushed.remove(&projector)),
-            false => drop(of.pushed.insert(projector, open)),
-        }
+    /// Takes over the open commits of a producer: all with a part in the vbuckets that a projector owns, up to its newest closed cut.
+    pub fn set_pushed(&mut self, bucket: BucketId, kept: &VbucketSet, open: Vec<PushedCommit>) {
+        self.buckets.entry(bucket).or_default().pushed.report(kept, open);
     }
 
     /// True if a bucket has open commits of a producer.
@@ -129,9 +129,9 @@ impl Stability {
         self.buckets.get(&bucket).is_some_and(|closed| !closed.pushed.is_empty())
     }
 
-    /// The open commits of a bucket's producer. Several projectors may name the same.
+    /// The open commits of a bucket's producer. One may have several versions.
     pub fn pushed(&self, bucket: BucketId) -> impl Iterator<Item = &PushedCommit> {
-        self.buckets.get(&bucket).into_iter().flat_map(|closed| closed.pushed.values().flatten())
+        self.buckets.get(&bucket).into_iter().flat_map(|closed| closed.pushed.iter())
     }
 
     /// True if any bucket has open joint commits.
@@ -211,29 +211,38 @@ impl Stability {
             *wanted_bucket == bucket && newest.reaches(cut) && !published.reaches(cut)
         };
         if self.waiters.values().any(waited_for) {
-            closed.held_since_ms = None;
             return Choice::PromoteNow(newest.clone());
         }
-        let Some(bound) = bound(newest, indexers) else {
-            closed.held_since_ms = None;
-            return Choice::Promote(newest.clone());
-        };
+        let Some(bound) = bound(newest, indexers) else { return Choice::Promote(newest.clone()) };
         tracing::debug!(%bucket, "slow indexers bound the next epoch");
+        let has_waited = |since_ms: u64| now_ms.saturating_sub(since_ms) >= HOLD_MS_MAX;
+        if closed.held_since_ms.is_some_and(has_waited) {
+            return Choice::Promote(newest.clone());
+        }
         let within = |cut: &&Cut| {
             cut.iter().zip(&bound).all(|((v, position), seqno_max)| {
                 position.seqno.0 <= *seqno_max || position == published.get(v)
             })
         };
         if let Some(cut) = closed.cuts.iter().rev().find(within) {
-            closed.held_since_ms = None;
             return Choice::Promote(cut.clone());
         }
-        let held_since_ms = *closed.held_since_ms.get_or_insert(now_ms);
-        if now_ms.saturating_sub(held_since_ms) < HOLD_MS_MAX {
-            return Choice::Hold;
+        closed.held_since_ms.get_or_insert(now_ms);
+        Choice::Hold
+    }
+
+    /// Notes that nothing is left of the cut that was chosen for a bucket.
+    pub fn hold(&mut self, bucket: BucketId, now_ms: u64) {
+        if let Some(closed) = self.buckets.get_mut(&bucket) {
+            closed.held_since_ms.get_or_insert(now_ms);
         }
-        closed.held_since_ms = None;
-        Choice::Promote(newest.clone())
+    }
+
+    /// Notes that a bucket gets an epoch.
+    pub fn end_hold(&mut self, bucket: BucketId) {
+        if let Some(closed) = self.buckets.get_mut(&bucket) {
+            closed.held_since_ms = None;
+        }
     }
 }
 

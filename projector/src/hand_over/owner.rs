@@ -42,7 +42,7 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
         }
     };
     // The commits are read after the end, so none with a part before it is missing.
-    let open = bucket.open_pushed(Some(vbucket));
+    let open = bucket.open_pushed(vbucket);
     let given_up = bucket.record().given_up.remove(&vbucket).unwrap_or_default();
     check_place(&history, vbucket, after)?;
     check_place(&history, vbucket, seen)?;

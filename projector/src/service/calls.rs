@@ -12,19 +12,18 @@ use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::{
-    BucketId, ProducerTransactionId, Seqno, TransactionId, TransactionPlace, vbucket_of,
+    BucketId, ProducerTransactionId, Seqno, TransactionId, TransactionPlace, VbucketId, vbucket_of,
 };
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{
     CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, FoundCommits,
-    HandOverPiece, HandOverRequest, KnownPlace, MOMENT_HOLD_MS, Places, ProjectorApi, PushReply,
-    PushRequest, PushedCommitRequest, ResultStream, TransactionCommit, TransactionFate,
-    TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten,
-    Write, WriteKind, WriteReply, WriteRequest,
+    HandOverPiece, HandOverRequest, KnownPlace, MOMENT_HOLD_MS, PartState, Places, ProjectorApi,
+    PushReply, PushRequest, PushedCommitRequest, PushedLook, ResultStream, TransactionCommit,
+    TransactionFate, TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite,
+    TransactionWritten, Write, WriteKind, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::copies;
@@ -39,8 +38,6 @@ use crate::source::push::branches::begin_branches;
 use crate::source::registry::source_of_kind;
 use crate::source::writer::{Work, Writer};
 
-/// How long a writer waits for the next stability timestamp: an election, and some more.
-const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
 /// How long a reader of one bucket's end waits for the outcome of prepared transactions.
 const DECIDED_WAIT: Duration = Duration::from_secs(30);
 /// The same for the ends of all buckets: less than the caller's patience, since one bucket holds up all.
@@ -185,16 +182,17 @@ impl ProjectorApi for Projector {
         let bucket = self.writable(request.bucket, WriteCall::Mutations).await?;
         let begun: Vec<_> = request.branches.iter().map(|(vbucket, _)| *vbucket).collect();
         if !request.branches.is_empty() {
+            // It is not refused for want of room: a branch may end what epochs wait for, and brings no mutations.
             let branches = request.branches;
-            self.wait_published(&bucket).await?;
             let begin =
                 move |writer: &Writer, bucket: &Bucket| begin_branches(writer, bucket, &branches);
             self.exclusively(Arc::clone(&bucket), begin).await?;
         }
         let (mutations, error, bytes) = self.checked_pushes(&bucket, request.mutations).await;
         let at = Arc::clone(&bucket);
+        self.wait_for_push(&bucket, &mutations).await?;
         let push = |reply| Work::Push(mutations, error, reply);
-        let mut durable = self.submit(bucket, bytes, push).await?.durable;
+        let mut durable = self.queue(bucket, bytes, push).await?.durable;
         for vbucket in begun {
             if let Err(place) = durable.binary_search_by_key(&vbucket, |(known, _)| *known) {
                 durable.insert(place, (vbucket, at.durable().get(vbucket)));
@@ -209,6 +207,10 @@ impl ProjectorApi for Projector {
 
     async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
         self.commit_pushed_parts(request).await
+    }
+
+    async fn look_at_pushed(&self, look: PushedLook) -> Result<Vec<(VbucketId, PartState)>> {
+        self.look_at_pushed_parts(look).await
     }
 
     async fn abort_pushed(
@@ -361,43 +363,6 @@ impl Projector {
             true => self.env.blocking(move || writes(unchecked, limit)).await,
             false => writes(unchecked, limit),
         }
-    }
-
-    /// Waits while too many mutations of a bucket are not covered by a timestamp. A timestamp that covers more would
-    /// exceed what an indexer can collect.
-    pub(super) async fn wait_published(&self, bucket: &Bucket) -> Result<()> {
-        let most = self.config.unpublished_bytes_max;
-        if bucket.unpublished_bytes() < most {
-            return Ok(());
-        }
-        let mut changed = bucket.watch();
-        let room = async {
-            while bucket.unpublished_bytes() >= most && !bucket.is_removed() {
-                if changed.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
-            let (name, most) = (&bucket.info.name, most >> 10);
-            let message =
-                format!("bucket {name}: more than {most} KiB of writes wait for an epoch; nothing was written");
-            let hint = match bucket.has_late_pushed() {
-                true => "SHOW TRANSACTIONS names a commit of its producer that lacks parts",
-                false => "no coordinator leads; writes continue when one does",
-            };
-            Error::unavailable(message).with_hint(hint)
-        })
-    }
-
-    async fn submit<T>(
-        &self,
-        bucket: Arc<Bucket>,
-        bytes: usize,
-        work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
-    ) -> Result<T> {
-        self.wait_published(&bucket).await?;
-        self.queue(bucket, bytes, work).await
     }
 
     async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {

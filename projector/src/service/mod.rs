@@ -3,6 +3,7 @@
 mod calls;
 mod joint;
 mod pushed;
+mod room;
 mod start;
 mod transactions;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId};
+use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId, VbucketId};
 use proto::rpc::api::{
-    OWNER_BYTES_MAX, PushMutation, PushReply, PushedCommitRequest, PushedStep, TransactionPush,
-    TransactionPushed,
+    OWNER_BYTES_MAX, PartState, PushMutation, PushReply, PushedCommitRequest, PushedLook,
+    PushedStep, TransactionPush, TransactionPushed,
 };
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
@@ -81,6 +81,7 @@ impl Projector {
         let transaction = request.commit.transaction;
         match request.step {
             PushedStep::Check => {
+                self.wait_for_commit(&bucket, &request).await?;
                 check(&bucket, &request, &bucket.transactions.kept(transaction)?)?;
                 return Ok(PushReply { durable: Vec::new() });
             }
@@ -90,10 +91,7 @@ impl Projector {
             }
             PushedStep::Commit => {}
         }
-        // The commit that an epoch waits for must not wait for that epoch. Only one of several vbuckets can be that.
-        if request.commit.parts.len() < 2 || !bucket.has_open_pushed() {
-            self.wait_published(&bucket).await?;
-        }
+        self.wait_for_commit(&bucket, &request).await?;
         let begun = (Instant::now(), self.config.large_commit_changes);
         let committing = bucket.transactions.commit_pushed(transaction, begun)?;
         let bytes = committing.bytes();
@@ -101,6 +99,15 @@ impl Projector {
         let committed = self.queue_held(bucket, bytes, work).await;
         self.transaction_counts.pushed_commit_ended(&committed);
         committed
+    }
+
+    /// See [`proto::rpc::api::ProjectorApi::look_at_pushed`].
+    pub(super) async fn look_at_pushed_parts(
+        &self,
+        look: PushedLook,
+    ) -> Result<Vec<(VbucketId, PartState)>> {
+        let PushedLook { bucket, commit, wanted } = look;
+        Ok(self.bucket(bucket).await?.look_at_pushed(&commit, &wanted))
     }
 
     /// See [`proto::rpc::api::ProjectorApi::abort_pushed`].

@@ -146,7 +146,7 @@ impl Projector {
         }
         let Some(committing) = committing else { return Ok(None) };
         let committing = self.looked_up(bucket, committing.over(participants)).await?;
-        self.wait_published(bucket).await?;
+        self.wait_published(bucket, || false).await?;
         // Other copies may have joined since it was written.
         let limits = self.transaction_limits.in_bucket(bucket.links.is_alone());
         limits.check_commit(transaction, committing.bytes())?;

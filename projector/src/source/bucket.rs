@@ -16,6 +16,7 @@ use proto::model::commits::{Committed, Fate, NewestCommits, TransactionEvent};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use proto::plant::{self, Plant};
 use tokio::sync::watch;
 
 use proto::Result;
@@ -64,7 +65,7 @@ pub(super) struct SourceState {
     assignment: Arc<VbucketAssignment>,
     /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
     joined_at: JoinedAt,
-    given_up: BTreeMap<VbucketId, Branches>,
+    pub(super) given_up: BTreeMap<VbucketId, Branches>,
     pub(super) commits: NewestCommits,
     pub(super) joint: JointState,
     pub(super) pushed: PushedState,
@@ -83,6 +84,11 @@ impl SourceState {
         self.owned_logs = Arc::new(self.logs.of(&self.ownership.owned));
     }
 
+    pub(super) fn has_data(&self, vbucket: VbucketId) -> bool {
+        let has_branches = self.logs.get(vbucket).is_some_and(|branches| !branches.is_empty());
+        has_branches || self.durable.get(vbucket).seqno.0 > 0
+    }
+
     fn set_end(&mut self, vbucket: VbucketId, seqno: Seqno) {
         let vbuuid = self.logs.branch_of(vbucket, seqno);
         self.durable.set(vbucket, Position { vbuuid, seqno });
@@ -92,7 +98,11 @@ impl SourceState {
 impl Bucket {
     /// Creates a bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches, ownership, given_up, commits } = record;
+        let BucketRecord { info, branches, ownership, given_up, mut commits } = record;
+        if plant::is(Plant::PushedForgotten) {
+            let open: Vec<_> = commits.pushed().iter().map(|commit| commit.transaction).collect();
+            open.iter().for_each(|of| commits.add(&TransactionEvent::PushedSettled(*of)));
+        }
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,
@@ -158,9 +168,7 @@ impl Bucket {
 
     /// True if any data of the vbucket is stored.
     pub fn has_data(&self, vbucket: VbucketId) -> bool {
-        let state = self.state();
-        let has_branches = state.logs.get(vbucket).is_some_and(|branches| !branches.is_empty());
-        has_branches || state.durable.get(vbucket).seqno.0 > 0
+        self.state().has_data(vbucket)
     }
 
     /// True if the vbucket is stored only in part.

@@ -68,7 +68,7 @@ impl Bucket {
         let before = state.joint.before.iter().filter(|(of, _)| is_open(of));
         let before = before.map(|(_, cut)| cut.of(&kept)).collect();
         let cut = state.durable.of(&kept);
-        let pushed = state.open_pushed().cloned().collect();
+        let pushed = state.named_pushed();
         Some(BucketReport { bucket: self.info.id, kept, cut, joint, before, pushed })
     }
 

@@ -1,16 +1,31 @@
 //! The open commits of a producer in a bucket ([`proto::model::pushed`]), as its readers and SYNC see them.
 //!
-//! A commit is open until the bucket has an epoch with all of it. Until then those who read its documents by their ids at present wait, unless
-//! this projector knows that all parts are durable: it has them, or whoever has committed them tells.
+//! Each part of a commit has a state ([`PartState`]). The owner of its vbucket knows it: it has the failover log, and the branches that were
+//! given up. Of other vbuckets a projector has only the positions of epochs. A position on the branch of the part tells that an epoch has the part; one
+//! on another branch tells nothing, so the owner is asked (`pushed_parts.rs`). Until it answers the part counts as missing. So nothing is taken for
+//! shown or lost that is not.
+//!
+//! - A commit is *open* until an epoch has all parts that are not lost. One with a single part left cannot be split, and is open no longer. Epochs of one
+//!   history only grow, so parts that were found in different epochs are all in the later one.
+//! - Only an owner of a part that is not lost has the commit open. Whoever gives its last such vbucket away has passed the commit on before
+//!   (`hand_over/copying.rs`). While a vbucket is on its way here, the record keeps its commits.
+//! - SYNC names an open commit without the parts that are lost. That is safe: a vbucket that has left a branch never begins it again, so no epoch will have such
+//!   a part, whatever happens. A branch that an owner does not know may be about to begin, or the owner's disk has forgotten it: then everybody waits,
+//!   until the producer commits again or people give up the rest.
+//! - Those who read documents of an open commit by their ids at present wait, unless this projector knows that no part is missing: the owners or
+//!   whoever has committed them tell.
+//! - What a hold waits for finds room beyond the bound on mutations that no epoch covers ([`Bucket::awaited_end`]): otherwise the hold would never end.
 
 use std::time::Duration;
 
+use proto::model::assignment::VbucketSet;
 use proto::model::commits::TransactionEvent;
-use proto::model::cut::Cut;
+use proto::model::history::Branches;
 use proto::model::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use proto::model::pushed::{PushedCommit, PushedPart};
-use proto::rpc::api::TransactionStatus;
-use proto::{Error, ErrorCode};
+use proto::plant::{self, Plant};
+use proto::rpc::api::{PartState, TransactionStatus};
+use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 use super::bucket::{Bucket, SourceState};
@@ -19,8 +34,59 @@ use super::bucket::{Bucket, SourceState};
 const LATE_AFTER: Duration = Duration::from_secs(1);
 
 impl SourceState {
+    /// The state of a part, as far as this projector knows.
+    fn part_state(&self, transaction: ProducerTransactionId, part: &PushedPart) -> PartState {
+        if self.ownership.owned.contains(part.vbucket) {
+            return self.own_part_state(part);
+        }
+        if self.epochs.back().is_some_and(|newest| part.is_on_branch_of(&newest.cut)) {
+            return PartState::Shown;
+        }
+        let told = self.pushed.told.get(&transaction).and_then(|told| told.get(&part.vbucket));
+        told.copied().unwrap_or(PartState::Missing)
+    }
+
+    /// The state of a part in a vbucket that this projector owns.
+    fn own_part_state(&self, part: &PushedPart) -> PartState {
+        let none = Branches::new();
+        let branches = self.logs.get(part.vbucket).unwrap_or(&none);
+        let given_up = self.given_up.get(&part.vbucket).unwrap_or(&none);
+        if self.epochs.back().is_some_and(|newest| part.is_in(&newest.cut, &self.logs)) {
+            PartState::Shown
+        } else if part.is_in(&self.durable, &self.logs) {
+            PartState::Durable
+        } else if part.is_lost(branches, given_up) {
+            PartState::Lost
+        } else {
+            PartState::Missing
+        }
+    }
+
+    /// The parts that are not lost, with their states.
+    fn parts_left<'c>(
+        &self,
+        commit: &'c PushedCommit,
+    ) -> impl Iterator<Item = (&'c PushedPart, PartState)> {
+        let with_state = |part| (part, self.part_state(commit.transaction, part));
+        commit.parts.iter().map(with_state).filter(|(_, state)| *state != PartState::Lost)
+    }
+
     fn is_open_pushed(&self, commit: &PushedCommit) -> bool {
-        self.epochs.back().is_none_or(|newest| !commit.is_in(&newest.cut))
+        let (mut left, mut is_kept, mut is_shown) = (0, false, true);
+        for (part, state) in self.parts_left(commit) {
+            left += 1;
+            is_kept |= self.ownership.owned.contains(part.vbucket);
+            is_shown &= state == PartState::Shown || plant::is(Plant::PushedSettledEarly);
+        }
+        is_kept && left > 1 && !is_shown
+    }
+
+    /// True if a vbucket with a part is stored here, and owned by another projector: it may be on its way here.
+    fn may_be_coming(&self, commit: &PushedCommit) -> bool {
+        commit
+            .parts
+            .iter()
+            .any(|part| !self.ownership.owned.contains(part.vbucket) && self.has_data(part.vbucket))
     }
 
     /// The commits of the producer that no epoch has.
@@ -28,32 +94,173 @@ impl SourceState {
         self.commits.pushed().iter().filter(|commit| self.is_open_pushed(commit))
     }
 
-    /// Those of them of which this projector does not know that all parts are durable.
-    fn incomplete_pushed(&self) -> impl Iterator<Item = &PushedCommit> {
-        let ends = (!self.commits.pushed().is_empty()).then(|| self.known_ends());
-        self.open_pushed().filter(move |commit| {
-            !self.pushed.complete.contains(&commit.transaction)
-                && ends.as_ref().is_some_and(|ends| !commit.is_in(ends))
-        })
+    /// The same for SYNC: without the parts that are lost.
+    pub(super) fn named_pushed(&self) -> Vec<PushedCommit> {
+        let named = |commit: &PushedCommit| PushedCommit {
+            transaction: commit.transaction,
+            parts: self.parts_left(commit).map(|(part, _)| *part).collect(),
+        };
+        self.open_pushed().map(named).collect()
     }
 
-    /// The ends of all vbuckets as far as this projector knows: of those that it does not own, those of the newest epoch.
-    fn known_ends(&self) -> Cut {
-        let newest = self.epochs.back().map(|newest| &newest.cut);
-        match newest {
-            Some(newest) => newest.with_of(&self.ownership.owned, &self.durable),
-            None => self.durable.of(&self.ownership.owned),
+    /// The missing part of an open commit, unless this projector was told that all parts are durable.
+    fn missing_part<'c>(&self, commit: &'c PushedCommit) -> Option<&'c PushedPart> {
+        if self.pushed.complete.contains(&commit.transaction) {
+            return None;
         }
+        let mut left = self.parts_left(commit);
+        left.find(|(_, state)| *state == PartState::Missing).map(|(part, _)| part)
+    }
+
+    /// The open commits that lack parts, as far as this projector knows.
+    fn incomplete_pushed(&self) -> impl Iterator<Item = &PushedCommit> {
+        self.open_pushed().filter(|commit| self.missing_part(commit).is_some())
     }
 }
 
 impl Bucket {
-    /// The commits of the producer that no epoch has, with a part in a vbucket if one is named.
-    pub fn open_pushed(&self, vbucket: Option<VbucketId>) -> Vec<PushedCommit> {
-        let has = |commit: &&PushedCommit| {
-            vbucket.is_none_or(|vbucket| commit.part_of(vbucket).is_some())
-        };
+    /// The commits of the producer that no epoch has, with a part in a vbucket.
+    pub fn open_pushed(&self, vbucket: VbucketId) -> Vec<PushedCommit> {
+        let has = |commit: &&PushedCommit| commit.part_of(vbucket).is_some();
         self.state().open_pushed().filter(has).cloned().collect()
+    }
+
+    /// Takes the open commits that come along with a vbucket into the record. Returns the steps that the record lacks. What only this vbucket has
+    /// brought before, and does not any more, has ended meanwhile. `Unavailable` if other vbuckets here have another version of a
+    /// commit: its producer has committed anew, and one of the two owners has not heard of it. To drop either version could split the
+    /// commit, so the vbucket waits.
+    pub fn coming_pushed(
+        &self,
+        vbucket: VbucketId,
+        coming: Vec<PushedCommit>,
+    ) -> Result<Vec<TransactionEvent>> {
+        let state = self.state();
+        let is_elsewhere = |part: &PushedPart| {
+            let is_owned = state.ownership.owned.contains(part.vbucket);
+            part.vbucket != vbucket && (is_owned || state.has_data(part.vbucket))
+        };
+        let is_of_others = |commit: &PushedCommit| commit.parts.iter().any(is_elsewhere);
+        let has_ended = |known: &&PushedCommit| {
+            let comes = coming.iter().any(|commit| commit.transaction == known.transaction);
+            !comes && known.part_of(vbucket).is_some() && !is_of_others(known)
+        };
+        let ended = state.commits.pushed().iter().filter(has_ended);
+        let ended = ended.map(|known| TransactionEvent::PushedSettled(known.transaction));
+        let mut events: Vec<_> = ended.collect();
+        for commit in coming {
+            match state.commits.pushed().find(commit.transaction) {
+                Some(known) if *known == commit => {}
+                Some(known) if is_of_others(known) => {
+                    let (name, transaction) = (&self.info.name, commit.transaction);
+                    let what = format!(
+                        "vbucket {vbucket} of bucket {name}: its owner knows another version of the commit of transaction {transaction} of the producer"
+                    );
+                    return Err(Error::unavailable(what).with_hint(
+                        "the hand-over goes on when the producer has committed the transaction again, or after CANCEL TRANSACTION",
+                    ));
+                }
+                _ => events.push(TransactionEvent::Pushed(commit)),
+            }
+        }
+        Ok(events)
+    }
+
+    /// Tells another owner of a commit about the parts in these vbuckets. Those that are missing here are awaited there.
+    pub fn look_at_pushed(
+        &self,
+        commit: &PushedCommit,
+        wanted: &VbucketSet,
+    ) -> Vec<(VbucketId, PartState)> {
+        let (mut state, now) = (self.state(), Instant::now());
+        let (mut found, mut is_new) = (Vec::new(), false);
+        let is_here = |part: &&PushedPart| {
+            wanted.contains(part.vbucket) && part.vbucket.0 < self.info.vbuckets
+        };
+        for part in commit.parts.iter().filter(is_here) {
+            if !state.ownership.owned.contains(part.vbucket) {
+                continue;
+            }
+            let part_state = state.own_part_state(part);
+            if part_state == PartState::Missing {
+                is_new |= state.pushed.wait_for(part.vbucket, part.end.seqno, now);
+            }
+            found.push((part.vbucket, part_state));
+        }
+        drop(state);
+        if is_new {
+            self.wake();
+        }
+        found
+    }
+
+    /// The open commits whose other owners are to be asked, each with the vbuckets in question: those that are late, a number of them at a
+    /// time.
+    pub fn ask_for_pushed(&self, most: usize) -> Vec<(PushedCommit, VbucketSet)> {
+        let (mut state, now) = (self.state(), Instant::now());
+        let question = |commit: &PushedCommit| {
+            let is_open_here = |(part, of): &(&PushedPart, PartState)| {
+                *of != PartState::Shown && !state.ownership.owned.contains(part.vbucket)
+            };
+            let wanted =
+                state.parts_left(commit).filter(is_open_here).map(|(part, _)| part.vbucket);
+            (commit.clone(), wanted.collect::<VbucketSet>())
+        };
+        let is_late = |of: &&PushedCommit| state.pushed.age(of.transaction, now) >= LATE_AFTER;
+        let late = || state.open_pushed().filter(is_late);
+        let behind = late().filter(|commit| commit.transaction > state.pushed.asked);
+        let before = late().filter(|commit| commit.transaction <= state.pushed.asked);
+        let all = behind.chain(before).map(question).filter(|(_, wanted)| !wanted.is_empty());
+        let asked: Vec<_> = all.take(most).collect();
+        if let Some((last, _)) = asked.last() {
+            state.pushed.asked = last.transaction;
+        }
+        asked
+    }
+
+    /// Takes over what another owner has told of the parts of a commit.
+    pub fn note_told(&self, commit: &PushedCommit, told: &[(VbucketId, PartState)]) {
+        let mut state = self.state();
+        // It may have been committed anew meanwhile, at other positions.
+        if state.commits.pushed().find(commit.transaction) != Some(commit) {
+            return;
+        }
+        let of_commit = state.pushed.told.entry(commit.transaction).or_default();
+        let mut has_news = false;
+        for (vbucket, part_state) in told {
+            let before = of_commit.insert(*vbucket, *part_state);
+            has_news |= before != Some(*part_state);
+            if *part_state == PartState::Lost && before != Some(PartState::Lost) {
+                let (name, transaction) = (&self.info.name, commit.transaction);
+                tracing::warn!(%transaction, bucket = %name, %vbucket, "a part of a producer's commit is lost, and waited for no longer");
+            }
+        }
+        drop(state);
+        if has_news {
+            self.wake();
+        }
+    }
+
+    /// True if some part of a commit in these vbuckets is waited for.
+    pub fn awaits_part_of(&self, commit: &PushedCommit, wanted: &VbucketSet) -> bool {
+        let is_awaited = |part: &PushedPart| {
+            let end = self.awaited_end(part.vbucket);
+            end.is_some_and(|end| part.end.seqno <= end)
+        };
+        commit.parts.iter().filter(|part| wanted.contains(part.vbucket)).any(is_awaited)
+    }
+
+    /// The end up to which mutations of a vbucket are waited for: by an open commit here, or by another owner. `None` if none are missing.
+    pub fn awaited_end(&self, vbucket: VbucketId) -> Option<Seqno> {
+        let state = self.state();
+        let missing = |commit: &PushedCommit| {
+            let part = commit.part_of(vbucket)?;
+            let is_missing = state.ownership.owned.contains(vbucket)
+                && state.own_part_state(part) == PartState::Missing;
+            is_missing.then_some(part.end.seqno)
+        };
+        let own = state.open_pushed().filter_map(missing).max();
+        let end = own.max(state.pushed.awaited(vbucket, Instant::now()))?;
+        (end > state.durable.get(vbucket).seqno).then_some(end)
     }
 
     /// Notes the commits of a producer that a group has, before its documents are in the table.
@@ -72,7 +279,9 @@ impl Bucket {
     pub(super) fn settled_pushed(&self) -> Vec<PushedCommit> {
         let state = self.state();
         let all = state.commits.pushed().iter();
-        all.filter(|commit| !state.is_open_pushed(commit)).cloned().collect()
+        let is_settled =
+            |commit: &&PushedCommit| !state.is_open_pushed(commit) && !state.may_be_coming(commit);
+        all.filter(is_settled).cloned().collect()
     }
 
     /// True if a commit of the producer is open for longer than usual: some part of it is missing.
@@ -80,11 +289,6 @@ impl Bucket {
         let (state, now) = (self.state(), Instant::now());
         let is_late = |of: &PushedCommit| state.pushed.age(of.transaction, now) >= LATE_AFTER;
         state.open_pushed().any(is_late)
-    }
-
-    /// True if no epoch has some commit of the producer.
-    pub fn has_open_pushed(&self) -> bool {
-        self.state().open_pushed().next().is_some()
     }
 
     /// True if the commit of a producer's transaction is open.
@@ -95,10 +299,8 @@ impl Bucket {
     /// The open commits of the producer, for people. Their numbers are those of the producer.
     pub fn list_pushed(&self) -> Vec<TransactionStatus> {
         let (state, now) = (self.state(), Instant::now());
-        let cut = state.known_ends();
         let status = |commit: &PushedCommit| {
-            let missing = commit.parts.iter().find(|part| !part.is_in(&cut));
-            let owner = match missing {
+            let owner = match state.missing_part(commit) {
                 Some(part) => format!(
                     "producer, committed in part: epochs wait for vbucket {} at seqno {}",
                     part.vbucket, part.end.seqno
@@ -143,7 +345,10 @@ impl Bucket {
         seqno: Seqno,
     ) -> Option<ProducerTransactionId> {
         let state = self.state();
-        let has = |part: &PushedPart| part.after < seqno && seqno <= part.end.seqno;
+        let vbuuid = state.logs.branch_of(vbucket, seqno);
+        let has = |part: &PushedPart| {
+            part.after < seqno && seqno <= part.end.seqno && part.end.vbuuid == vbuuid
+        };
         let mut open = state.incomplete_pushed();
         let found = open.find(|commit| commit.part_of(vbucket).is_some_and(has));
         found.map(|commit| commit.transaction)
@@ -159,3 +364,7 @@ impl Bucket {
             .with_hint("try again; SHOW TRANSACTIONS names the vbucket that is waited for")
     }
 }
+
+#[cfg(test)]
+#[path = "pushed_tests.rs"]
+mod tests;

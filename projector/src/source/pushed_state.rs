@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proto::model::commits::TransactionEvent;
-use proto::model::ids::ProducerTransactionId;
+use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
 use proto::model::pushed::OpenCommits;
+use proto::rpc::api::PartState;
 use tokio::time::Instant;
+
+/// An owner that waits for a part asks for it again sooner than this.
+const AWAITED_FOR: Duration = Duration::from_secs(5);
 
 /// The memory of a bucket about open commits, besides its record.
 pub(super) struct PushedState {
@@ -14,13 +18,25 @@ pub(super) struct PushedState {
     known_since: BTreeMap<ProducerTransactionId, Instant>,
     /// Those of which all parts are durable.
     pub(super) complete: BTreeSet<ProducerTransactionId>,
+    /// What the owners of other vbuckets have told of their parts.
+    pub(super) told: BTreeMap<ProducerTransactionId, BTreeMap<VbucketId, PartState>>,
+    /// The last commit whose other owners were asked: the next ones follow.
+    pub(super) asked: ProducerTransactionId,
+    /// The ends of missing parts that other owners wait for, and when they asked.
+    awaited: BTreeMap<VbucketId, (Seqno, Instant)>,
 }
 
 impl PushedState {
     /// The state at the start of a process.
     pub fn of(open: &OpenCommits) -> Self {
         let since = open.iter().map(|commit| (commit.transaction, Instant::now()));
-        Self { known_since: since.collect(), complete: BTreeSet::new() }
+        Self {
+            known_since: since.collect(),
+            complete: BTreeSet::new(),
+            told: BTreeMap::new(),
+            asked: ProducerTransactionId(0),
+            awaited: BTreeMap::new(),
+        }
     }
 
     /// Notes what is about to be published.
@@ -30,10 +46,12 @@ impl PushedState {
                 TransactionEvent::Pushed(commit) => {
                     self.known_since.entry(commit.transaction).or_insert_with(Instant::now);
                     self.complete.remove(&commit.transaction);
+                    self.told.remove(&commit.transaction);
                 }
                 TransactionEvent::PushedSettled(transaction) => {
                     self.known_since.remove(transaction);
                     self.complete.remove(transaction);
+                    self.told.remove(transaction);
                 }
                 _ => {}
             }
@@ -44,5 +62,18 @@ impl PushedState {
     pub fn age(&self, transaction: ProducerTransactionId, now: Instant) -> Duration {
         let since = self.known_since.get(&transaction);
         since.map_or(Duration::ZERO, |since| now.duration_since(*since))
+    }
+
+    /// Notes that another owner waits for a part. Returns true if nobody has waited for as much of the vbucket lately.
+    pub fn wait_for(&mut self, vbucket: VbucketId, end: Seqno, now: Instant) -> bool {
+        let before = self.awaited(vbucket, now).unwrap_or_default();
+        self.awaited.insert(vbucket, (before.max(end), now));
+        before < end
+    }
+
+    /// The end up to which another owner waits for mutations of a vbucket.
+    pub fn awaited(&self, vbucket: VbucketId, now: Instant) -> Option<Seqno> {
+        let (end, asked_at) = self.awaited.get(&vbucket)?;
+        (now.duration_since(*asked_at) < AWAITED_FOR).then_some(*end)
     }
 }

@@ -276,6 +276,10 @@ impl ProjectorApi for Reached {
         self.script.check_reached(self.node)?;
         self.target()?.commit_pushed(request).await
     }
+    async fn look_at_pushed(&self, look: PushedLook) -> Result<Vec<(VbucketId, PartState)>> {
+        self.script.check_reached(self.node)?;
+        self.target()?.look_at_pushed(look).await
+    }
     async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
         self.target()?.abort(bucket, transaction).await
     }
@@ -432,7 +436,12 @@ impl World {
 
     /// Another projector with the same coordinator.
     pub async fn beside(other: &Self, id: NodeId) -> Self {
-        Self::of(other.script.clone(), id, |_| ()).await
+        Self::beside_with(other, id, |_| ()).await
+    }
+
+    /// The same with other settings.
+    pub async fn beside_with(other: &Self, id: NodeId, change: impl FnOnce(&mut Config)) -> Self {
+        Self::of(other.script.clone(), id, change).await
     }
 
     async fn of(mut script: Script, id: NodeId, change: impl FnOnce(&mut Config)) -> Self {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::common::*;
 use bytes::Bytes;
 use futures::StreamExt;
+use projector::Config;
 use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::client::source::source_of;
@@ -35,8 +36,13 @@ pub struct Pair {
 
 impl Pair {
     pub async fn new() -> Self {
-        let first = World::new(|_| ()).await;
-        let other = World::beside(&first, OTHER).await;
+        Self::with(|_| ()).await
+    }
+
+    /// The same with other settings of both.
+    pub async fn with(change: impl Fn(&mut Config)) -> Self {
+        let first = World::new(&change).await;
+        let other = World::beside_with(&first, OTHER, change).await;
         let assignment = VbucketAssignment::round_robin(VBUCKETS, &[PROJECTOR, OTHER]);
         let mut pair = Self { first, other, assignment, cas: 0, indexes: Vec::new() };
         pair.show(pair.assignment.clone());

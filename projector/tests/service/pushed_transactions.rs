@@ -19,8 +19,11 @@ use crate::common::*;
 use crate::hand_over::{BRANCH, OTHER, Pair, until};
 use crate::transactions::code;
 
+/// The bucket.
+pub const PUSHED_BUCKET: BucketId = PUSHED;
+
 /// A mutation of a vbucket: the n-th document of it, with a text.
-fn mutation((vbucket, n): (u16, u64), seqno: u64, vbuuid: u64, text: &str) -> PushMutation {
+pub fn mutation((vbucket, n): (u16, u64), seqno: u64, vbuuid: u64, text: &str) -> PushMutation {
     let is_in = |id: &String| vbucket_of(id, VBUCKETS) == VbucketId(vbucket);
     let id = (0..).map(|k| format!("{n}-{k}")).find(is_in).expect("one of them");
     PushMutation {
@@ -38,17 +41,17 @@ fn id(vbucket: u16, n: u64) -> String {
 }
 
 /// Plain mutations of a vbucket, each of a document of its own.
-fn plain(vbucket: u16, seqnos: RangeInclusive<u64>) -> Vec<PushMutation> {
+pub fn plain(vbucket: u16, seqnos: RangeInclusive<u64>) -> Vec<PushMutation> {
     seqnos.map(|seqno| mutation((vbucket, 1000 + seqno), seqno, BRANCH, "plain")).collect()
 }
 
 /// Mutations of a transaction in a vbucket, at these positions.
-fn inside(vbucket: u16, positions: RangeInclusive<u64>, text: &str) -> Vec<PushMutation> {
+pub fn inside(vbucket: u16, positions: RangeInclusive<u64>, text: &str) -> Vec<PushMutation> {
     positions.map(|position| mutation((vbucket, position), position, 0, text)).collect()
 }
 
 /// The commit of a transaction: for each vbucket the seqno before it, and the number of its mutations.
-fn commit_of(transaction: u64, parts: &[(u16, u64, u64)]) -> PushedCommit {
+pub fn commit_of(transaction: u64, parts: &[(u16, u64, u64)]) -> PushedCommit {
     let part = |(vbucket, after, mutations): &(u16, u64, u64)| PushedPart {
         vbucket: VbucketId(*vbucket),
         after: Seqno(*after),
@@ -59,14 +62,14 @@ fn commit_of(transaction: u64, parts: &[(u16, u64, u64)]) -> PushedCommit {
 }
 
 /// A producer of the pushed bucket.
-struct Producer(Arc<dyn ProjectorApi>);
+pub struct Producer(pub Arc<dyn ProjectorApi>);
 
 impl Producer {
-    async fn push(&self, mutations: Vec<PushMutation>) -> Result<PushReply> {
+    pub async fn push(&self, mutations: Vec<PushMutation>) -> Result<PushReply> {
         self.0.push(PushRequest { bucket: PUSHED, branches: vec![], mutations }).await
     }
 
-    async fn push_in(
+    pub async fn push_in(
         &self,
         transaction: u64,
         mutations: Vec<PushMutation>,
@@ -78,12 +81,12 @@ impl Producer {
     }
 
     /// Commits the parts in all vbuckets.
-    async fn commit(&self, commit: &PushedCommit) -> Result<Vec<(u16, u64)>> {
+    pub async fn commit(&self, commit: &PushedCommit) -> Result<Vec<(u16, u64)>> {
         self.commit_in(commit, commit.parts.iter().map(|part| part.vbucket).collect()).await
     }
 
     /// Commits the parts in some vbuckets.
-    async fn commit_in(
+    pub async fn commit_in(
         &self,
         commit: &PushedCommit,
         wanted: VbucketSet,
@@ -94,18 +97,18 @@ impl Producer {
         Ok(durable.map(|(vbucket, end)| (vbucket.0, end.seqno.0)).collect())
     }
 
-    async fn abort(&self, transaction: u64) -> Result<()> {
+    pub async fn abort(&self, transaction: u64) -> Result<()> {
         self.0.abort_pushed(PUSHED, ProducerTransactionId(transaction)).await
     }
 
     /// The text of a document; `None` if it is not there.
-    async fn text(&self, vbucket: u16, n: u64) -> Option<String> {
+    pub async fn text(&self, vbucket: u16, n: u64) -> Option<String> {
         let found = self.0.get(PUSHED, vec![id(vbucket, n)]).await.expect("it is read").remove(0);
         found.map(|document| String::from_utf8_lossy(&document[6..document.len() - 2]).into_owned())
     }
 
     /// True if a reader of a document waits.
-    async fn waits(&self, vbucket: u16, n: u64) -> bool {
+    pub async fn waits(&self, vbucket: u16, n: u64) -> bool {
         timeout(Duration::from_millis(200), self.text(vbucket, n)).await.is_err()
     }
 
@@ -116,22 +119,22 @@ impl Producer {
         self.0.commit_pushed(request).await.expect("told");
     }
 
-    async fn ends(&self) -> Vec<u64> {
+    pub async fn ends(&self) -> Vec<u64> {
         let place = until("a place", async || self.0.place(PUSHED).await.ok()).await;
         place.durable.iter().map(|(_, position)| position.seqno.0).collect()
     }
 
     /// What people see of the transactions.
-    async fn listed(&self) -> Vec<TransactionStatus> {
+    pub async fn listed(&self) -> Vec<TransactionStatus> {
         self.0.transactions().await.expect("a list")
     }
 }
 
-fn producer(world: &World) -> Producer {
+pub fn producer(world: &World) -> Producer {
     Producer(world.projector())
 }
 
-fn vbuckets(numbers: &[u16]) -> VbucketSet {
+pub fn vbuckets(numbers: &[u16]) -> VbucketSet {
     numbers.iter().copied().map(VbucketId).collect()
 }
 
@@ -144,16 +147,20 @@ async fn named(world: &World, commits: &[&PushedCommit]) -> BucketReport {
     .await
 }
 
-fn say_epoch(world: &World, epoch: u64, seqnos: [u64; 4]) {
+pub fn say_epoch(world: &World, epoch: u64, seqnos: [u64; 4]) {
     let at = |seqno| Position {
         vbuuid: Vbuuid(if seqno == 0 { 0 } else { BRANCH }),
         seqno: Seqno(seqno),
     };
+    say_epoch_at(world, epoch, seqnos.map(at));
+}
+
+pub fn say_epoch_at(world: &World, epoch: u64, positions: [Position; 4]) {
     world.script.say(WatchMessage::Epochs(vec![EpochMark {
         bucket: PUSHED,
         epoch: Epoch(epoch),
         parent: Epoch(epoch - 1),
-        cut: Arc::new(Cut::from_positions(seqnos.map(at).to_vec())),
+        cut: Arc::new(Cut::from_positions(positions.to_vec())),
         horizon: Epoch(0),
         points: Arc::default(),
     }]));

@@ -11,6 +11,11 @@
 //! not committed holds the epochs of the other vbuckets before the commit, and its producer commits again. Mutations of a pushed
 //! vbucket are independent of each other otherwise, so an epoch may end anywhere else.
 //!
+//! A part is in a cut if its end lies in the history of the cut. A seqno alone says nothing: behind a fail-over of the producer, or a loss, another branch
+//! has it too. Whoever lacks the failover log of a vbucket takes a part for shown only where the cut is on the branch of the part. A part is
+//! *lost* when its vbucket has left its branch before its end. A vbucket begins each branch once, so a lost part never comes. A branch that the
+//! vbucket does not know says nothing: it may be about to begin.
+//!
 //! Open pushed commits are in the bucket's record, like joint commits. They go along with a vbucket that is handed over.
 
 use std::collections::BTreeMap;
@@ -44,18 +49,37 @@ impl PushedPart {
         self.end.seqno.0.saturating_sub(self.after.0)
     }
 
-    /// True if a cut has it.
-    pub fn is_in(&self, cut: &Cut) -> bool {
-        cut.get(self.vbucket).seqno >= self.end.seqno
+    /// True if a cut has it: both places lie in the history with these failover logs, and the part does not end behind the cut. A seqno alone
+    /// says nothing, because another branch may have it too.
+    pub fn is_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
+        let at = cut.get(self.vbucket);
+        at.seqno >= self.end.seqno
+            && logs.includes(self.vbucket, at)
+            && logs.includes(self.vbucket, self.end)
     }
 
-    /// True if the vbucket has gone on without it, on a later branch: it will never be there. A branch that nobody knows may be about to
+    /// True if a cut has it whatever the failover logs are: the cut is on the same branch. A part on an earlier branch may be there too.
+    pub fn is_on_branch_of(&self, cut: &Cut) -> bool {
+        let at = cut.get(self.vbucket);
+        at.vbuuid == self.end.vbuuid && at.seqno >= self.end.seqno
+    }
+
+    /// True if a cut of the history with these failover logs has some mutation of it. All of them are on one branch.
+    fn is_begun_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
+        let first = Seqno(self.after.0.saturating_add(1));
+        cut.get(self.vbucket).seqno >= first
+            && logs.branch_of(self.vbucket, first) == self.end.vbuuid
+    }
+
+    /// True if the vbucket has left its branch before its end: it will never be there. `given_up` are branches that the vbucket has had and
+    /// of which nothing is left. Each branch is begun once, so none of them comes back. A branch that the vbucket never had may be about to
     /// begin.
-    pub fn is_lost(&self, branches: &Branches) -> bool {
+    pub fn is_lost(&self, branches: &Branches, given_up: &Branches) -> bool {
         let Position { vbuuid, seqno } = self.end;
-        let at = branches.iter().position(|(known, _)| *known == vbuuid);
-        let next = at.and_then(|at| at.checked_sub(1));
-        next.is_some_and(|next| branches[next].1 < seqno.0)
+        match branches.iter().position(|(known, _)| *known == vbuuid) {
+            Some(at) => at.checked_sub(1).is_some_and(|next| branches[next].1 < seqno.0),
+            None => given_up.iter().any(|(known, _)| *known == vbuuid),
+        }
     }
 }
 
@@ -97,34 +121,34 @@ impl PushedCommit {
         at.ok().map(|at| &self.parts[at])
     }
 
-    /// True if a cut has all of it.
-    pub fn is_in(&self, cut: &Cut) -> bool {
-        self.parts.iter().all(|part| part.is_in(cut))
+    /// True if a cut of the history with these failover logs has some mutation of it.
+    fn is_begun_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
+        self.parts.iter().any(|part| part.is_begun_in(cut, logs))
     }
 
-    /// True if a cut has some mutation of it.
-    fn is_begun_in(&self, cut: &Cut) -> bool {
-        self.parts.iter().any(|part| cut.get(part.vbucket).seqno > part.after)
-    }
-
-    /// True if a cut has some mutation of it and lacks another one that may come.
+    /// True if a cut has some mutation of it and lacks another one that may come. What the vbucket has given up, only its owner knows: it
+    /// names that part no longer.
     fn is_split_by(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let lacks = |part: &PushedPart| {
-            !part.is_in(cut) && !logs.get(part.vbucket).is_some_and(|known| part.is_lost(known))
+            let branches = logs.get(part.vbucket);
+            let is_lost = branches.is_some_and(|known| part.is_lost(known, &Branches::new()));
+            !part.is_in(cut, logs) && !is_lost
         };
-        self.is_begun_in(cut) && self.parts.iter().any(lacks)
+        self.is_begun_in(cut, logs) && self.parts.iter().any(lacks)
     }
 }
 
 /// Lets a cut fall until it splits no pushed commit, but never below `published`. What that has begun is not hidden any more: a
-/// part was lost, or is not waited for. The positions before commits are those of a history with these failover logs. Cuts only fall, so that
-/// ends.
+/// part was lost, or is not waited for. All cuts are places in the history with these failover logs. Cuts only fall, so that ends.
+///
+/// A larger cut never falls to less than a smaller one: what a commit has in the smaller one it has in the larger one too. So if the newest cut
+/// falls to `published`, no older one is worth a look.
 pub fn keep_whole<'c>(
     commits: impl Iterator<Item = &'c PushedCommit>,
     (published, logs): (&Cut, &FailoverLogs),
     cut: &mut Cut,
 ) {
-    let commits: Vec<_> = commits.filter(|commit| !commit.is_begun_in(published)).collect();
+    let commits: Vec<_> = commits.filter(|commit| !commit.is_begun_in(published, logs)).collect();
     let mut has_fallen = true;
     while has_fallen {
         has_fallen = false;
@@ -138,14 +162,14 @@ pub fn keep_whole<'c>(
     }
 }
 
-/// Takes a cut back to before a part; false if it is there already.
+/// Takes a cut back to before a part, unless it has nothing of the part.
 fn fall(part: &PushedPart, (published, logs): (&Cut, &FailoverLogs), cut: &mut Cut) -> bool {
     let (at, last) = (cut.get(part.vbucket), published.get(part.vbucket));
     let to = match part.after > last.seqno {
         true => Position { vbuuid: logs.branch_of(part.vbucket, part.after), seqno: part.after },
         false => last,
     };
-    let falls = to.seqno < at.seqno;
+    let falls = part.is_begun_in(cut, logs) && to.seqno < at.seqno;
     if falls {
         cut.set(part.vbucket, to);
     }

@@ -54,6 +54,28 @@ fn a_commit_that_is_there_in_part_is_not_there_and_takes_what_is_behind_it_along
 }
 
 #[test]
+fn a_part_is_lost_when_its_vbucket_has_left_its_branch_and_not_before_the_branch_begins() {
+    let part = commit(1, &[(0, 2, 5)]).parts[0];
+    let branches = |of: &[(u64, u64)]| -> Branches {
+        of.iter().map(|(vbuuid, began)| (Vbuuid(*vbuuid), *began)).collect()
+    };
+    for (known, given_up, is_lost) in [
+        (&[(7, 0)][..], &[][..], false),
+        (&[(8, 5), (7, 0)], &[], false),
+        (&[(8, 4), (7, 0)], &[], true),
+        (&[(9, 9), (8, 4), (7, 0)], &[], true),
+        (&[(8, 0)], &[], false),
+        (&[(8, 0)], &[(7, 0)], true),
+        (&[], &[(7, 0)], true),
+        (&[], &[(6, 0)], false),
+        (&[(8, 6), (7, 0)], &[(7, 0)], false),
+    ] {
+        let found = part.is_lost(&branches(known), &branches(given_up));
+        assert_eq!(found, is_lost, "{known:?} {given_up:?}");
+    }
+}
+
+#[test]
 fn nobody_waits_for_a_part_whose_branch_has_ended_before_it_and_everybody_for_an_unknown_branch() {
     let open = [commit(1, &[(0, 2, 5), (1, 0, 3)])];
     let logs = |of_second: Branches| {
@@ -70,6 +92,38 @@ fn nobody_waits_for_a_part_whose_branch_has_ended_before_it_and_everybody_for_an
             "{waits:?}"
         );
     }
+}
+
+/// A cut with the position of vbucket 1 on another branch.
+fn cut_on(branch: u64, seqnos: [u64; 4]) -> Cut {
+    let mut at = cut(seqnos);
+    at.set(VbucketId(1), Position { vbuuid: Vbuuid(branch), seqno: Seqno(seqnos[1]) });
+    at
+}
+
+/// The failover logs of a bucket whose vbucket 1 has these branches.
+fn logs_of_second(second: &[(u64, u64)]) -> FailoverLogs {
+    let one = || vec![(BRANCH, 0)];
+    let second = second.iter().map(|(vbuuid, began)| (Vbuuid(*vbuuid), *began)).collect();
+    FailoverLogs::new(vec![one(), second, one(), one()])
+}
+
+#[test]
+fn a_cut_has_a_part_only_on_a_history_with_the_end_of_the_part() {
+    let open = [commit(1, &[(0, 2, 5), (1, 3, 6)])];
+    let fallen = |logs: &FailoverLogs| {
+        let mut at = cut_on(8, [9, 20, 0, 0]);
+        keep_whole(open.iter(), (&cut([0; 4]), logs), &mut at);
+        at
+    };
+    let held = cut_on(8, [2, 20, 0, 0]);
+    let whole = cut_on(8, [9, 20, 0, 0]);
+    assert_eq!(fallen(&logs_of_second(&[(8, 0)])), held, "the branch of the part may begin yet");
+    assert_eq!(fallen(&logs_of_second(&[(8, 6), (7, 0)])), whole, "a branch behind the part");
+    assert_eq!(fallen(&logs_of_second(&[(8, 5), (7, 0)])), whole, "the part is lost");
+    let mut at = cut_on(8, [9, 20, 0, 0]);
+    keep_whole(open.iter(), (&cut_on(8, [0, 10, 0, 0]), &logs_of_second(&[(8, 0)])), &mut at);
+    assert_eq!(at, held, "what is published on another branch has begun nothing");
 }
 
 #[test]
@@ -150,7 +204,9 @@ proptest! {
         }).collect();
         let from = [from[0], from[1], from[2], from[3]];
         let at = fallen(&commits, &one_branch(), from);
-        let has = |cut: &Cut, part: &PushedPart| part.is_in(cut);
+        let logs = one_branch();
+        let has = |cut: &Cut, part: &PushedPart| part.is_in(cut, &logs);
+        let has_all = |cut: &Cut, commit: &PushedCommit| commit.parts.iter().all(|part| has(cut, part));
         let is_whole = |cut: &Cut| commits.iter().all(|c| {
             let first = has(cut, &c.parts[0]);
             c.parts.iter().all(|part| has(cut, part) == first)
@@ -158,11 +214,30 @@ proptest! {
         prop_assert!(is_whole(&at), "{at:?}");
         for commit in &commits {
             // A commit that is whole in the beginning is lost only behind one that is not.
-            let is_lost = !commit.is_in(&at) && commit.is_in(&cut(from));
+            let is_lost = !has_all(&at, commit) && has_all(&cut(from), commit);
             let is_behind = |part: &PushedPart| commits.iter().any(|other| {
-                !other.is_in(&at) && other.part_of(part.vbucket).is_some_and(|o| o.end.seqno <= part.after)
+                !has_all(&at, other) && other.part_of(part.vbucket).is_some_and(|o| o.end.seqno <= part.after)
             });
             prop_assert!(!is_lost || commit.parts.iter().any(is_behind));
         }
+    }
+
+    /// The leader looks at its newest cut only.
+    #[test]
+    fn a_smaller_cut_never_falls_to_more(
+        (commits, ends) in history(),
+        shares in proptest::array::uniform4((0_u64..=16, 0_u64..=16)),
+        published in proptest::array::uniform4(0_u64..=4),
+    ) {
+        let published = [0, 1, 2, 3].map(|v: usize| ends[v] * published[v] / 16);
+        let share = |v: usize, of: u64| (ends[v] * of / 16).max(published[v]);
+        let larger = [0, 1, 2, 3].map(|v| share(v, shares[v].0.max(shares[v].1)));
+        let smaller = [0, 1, 2, 3].map(|v| share(v, shares[v].0));
+        let fallen = |from| {
+            let mut at = cut(from);
+            keep_whole(commits.iter(), (&cut(published), &one_branch()), &mut at);
+            at
+        };
+        prop_assert!(fallen(larger).reaches(&fallen(smaller)));
     }
 }

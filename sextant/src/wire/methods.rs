@@ -16,7 +16,7 @@ pub(super) use proto::model::cut::{Cut, EpochMark};
 pub(super) use proto::model::history::{SourceHistory, SourcePlace};
 pub(super) use proto::model::ids::{
     BucketId, Epoch, IndexId, NodeId, ProducerTransactionId, SliceId, TopologyNo, TransactionId,
-    TransactionPlace,
+    TransactionPlace, VbucketId,
 };
 pub(super) use proto::model::moment::Moment;
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -24,10 +24,10 @@ pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Decision,
     Documents, DocumentsRequest, FixedMoment, FoundCommits, HandOverPiece, HandOverRequest,
-    Heartbeat, HeartbeatReply, IndexerApi, KnownPlace, Places, ProjectorApi, PushReply,
-    PushRequest, PushedCommitRequest, ResultStream, SyncReply, SyncReport, TransactionCommit,
-    TransactionFate, TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite,
-    TransactionWritten, WatchMessage, Watched, WriteReply, WriteRequest,
+    Heartbeat, HeartbeatReply, IndexerApi, KnownPlace, PartState, Places, ProjectorApi, PushReply,
+    PushRequest, PushedCommitRequest, PushedLook, ResultStream, SyncReply, SyncReport,
+    TransactionCommit, TransactionFate, TransactionPush, TransactionPushed, TransactionStatus,
+    TransactionWrite, TransactionWritten, WatchMessage, Watched, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -100,6 +100,7 @@ macro_rules! projector_methods {
                 36 push_in(request: TransactionPush) -> TransactionPushed;
                 37 commit_pushed(request: PushedCommitRequest) -> PushReply;
                 38 abort_pushed(bucket: BucketId, transaction: ProducerTransactionId) -> ();
+                39 look_at_pushed(request: PushedLook) -> Vec<(VbucketId, PartState)>;
                 32 places(known: Vec<KnownPlace>) -> Places;
             }
             streams {

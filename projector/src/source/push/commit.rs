@@ -39,7 +39,7 @@ pub(in crate::source) fn commit(
     let missing = missing_parts(&pending.bucket.info, request, ends, &kept)?;
     let opens = opens(pending.commits.pushed(), commit, !missing.is_empty());
     if opens {
-        check_room(&pending.bucket, pending.commits.pushed(), commit)?;
+        check_room(&pending.bucket, pending.commits.pushed(), request)?;
     }
     for part in &missing {
         name_branch(pending, part.vbucket, part.end.vbuuid);
@@ -72,7 +72,7 @@ pub fn check(bucket: &Bucket, request: &PushedCommitRequest, kept: &Kept) -> Res
     let Positions { next, branches, commits } = bucket.published();
     let missing = missing_parts(&bucket.info, request, (&next, &branches), kept)?;
     match opens(commits.pushed(), &request.commit, !missing.is_empty()) {
-        true => check_room(bucket, commits.pushed(), &request.commit),
+        true => check_room(bucket, commits.pushed(), request),
         false => Ok(()),
     }
 }
@@ -160,8 +160,10 @@ fn opens(open: &OpenCommits, commit: &PushedCommit, has_missing: bool) -> bool {
         }
 }
 
-/// Checks that a bucket takes another open commit.
-fn check_room(bucket: &Bucket, open: &OpenCommits, commit: &PushedCommit) -> Result<()> {
+/// Checks that a bucket takes another open commit. One that another owner waits for may be what all the others wait for: it finds room, and that
+/// owner has room for so many only.
+fn check_room(bucket: &Bucket, open: &OpenCommits, request: &PushedCommitRequest) -> Result<()> {
+    let PushedCommitRequest { commit, wanted, .. } = request;
     if open.find(commit.transaction).is_some() || open.has_room(commit) {
         return Ok(());
     }
@@ -169,6 +171,9 @@ fn check_room(bucket: &Bucket, open: &OpenCommits, commit: &PushedCommit) -> Res
     let settled: Vec<_> =
         bucket.settled_pushed().into_iter().map(|settled| settled.transaction).collect();
     if open.without(&settled).has_room(commit) {
+        return Ok(());
+    }
+    if bucket.awaits_part_of(commit, wanted) {
         return Ok(());
     }
     let name = &bucket.info.name;

@@ -37,7 +37,8 @@ pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
 pub use places::{KnownPlace, Places};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
 pub use pushed::{
-    PRODUCER_KEPT_MS, PushedCommitRequest, PushedStep, TransactionPush, TransactionPushed,
+    PRODUCER_KEPT_MS, PartState, PushedCommitRequest, PushedLook, PushedStep, TransactionPush,
+    TransactionPushed,
 };
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};
 pub use transactions::{

@@ -7,7 +7,9 @@ use super::checked::CheckedWrites;
 use super::copies::{CopyAnswer, CopyRequest};
 use super::hand_over::{HandOverPiece, HandOverRequest};
 use super::places::{KnownPlace, Places};
-use super::pushed::{PushedCommitRequest, TransactionPush, TransactionPushed};
+use super::pushed::{
+    PartState, PushedCommitRequest, PushedLook, TransactionPush, TransactionPushed,
+};
 use super::streams::ResultStream;
 use super::transactions::{
     Decision, Documents, DocumentsRequest, FoundCommits, TransactionCommit, TransactionFate,
@@ -17,7 +19,9 @@ use super::writes::{PushReply, PushRequest, WriteReply, WriteRequest};
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::cut::Cut;
 use crate::model::history::{SourceHistory, SourcePlace};
-use crate::model::ids::{BucketId, ProducerTransactionId, TransactionId, TransactionPlace};
+use crate::model::ids::{
+    BucketId, ProducerTransactionId, TransactionId, TransactionPlace, VbucketId,
+};
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
 /// The time after which a transaction for which nobody asks is rolled back: its session's process is gone.
@@ -157,6 +161,12 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// `NotOwner` as in [`Self::push`]. `NoTransaction` if the projector lacks mutations of one, which the producer then pushes again.
     /// `OutOfOrder` if one does not follow what its vbucket has. The call can be repeated: a vbucket that has its part is passed over.
     async fn commit_pushed(&self, _request: PushedCommitRequest) -> Result<PushReply> {
+        Err(no_producers_transactions())
+    }
+
+    /// Tells how far the parts of a producer's commit have come in those of the wanted vbuckets that the projector owns. Some other part of it
+    /// is committed, so what ends its wait here finds room.
+    async fn look_at_pushed(&self, _request: PushedLook) -> Result<Vec<(VbucketId, PartState)>> {
         Err(no_producers_transactions())
     }
 

@@ -54,3 +54,27 @@ pub enum PushedStep {
     /// Note that all parts of the commit are durable, so that its documents can be read.
     Complete,
 }
+
+/// A question about a commit of a producer, of which the asking projector has some part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushedLook {
+    /// The bucket.
+    pub bucket: BucketId,
+    /// The commit with all of its parts.
+    pub commit: PushedCommit,
+    /// The vbuckets that the asked projector owns, as far as the asking one knows.
+    pub wanted: VbucketSet,
+}
+
+/// How far a part of a producer's commit has come, as the owner of its vbucket sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum PartState {
+    /// It is not there, and may come.
+    Missing,
+    /// It is durable.
+    Durable,
+    /// An epoch has it.
+    Shown,
+    /// It will never come: its vbucket has left the branch before the end of the part.
+    Lost,
+}

@@ -1,0 +1,107 @@
+//! The bound on mutations that no epoch covers: who waits, and what passes because an epoch waits for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::ids::{Seqno, VbucketId};
+use proto::rpc::api::PushedCommitRequest;
+use proto::{Error, Result};
+use tokio::sync::oneshot;
+
+use crate::projector::Projector;
+use crate::source::bucket::Bucket;
+use crate::source::push::check::CheckedPush;
+use crate::source::writer::Work;
+use documents::mutation::Mutation;
+
+/// How long a writer waits for the next stability timestamp: an election, and some more.
+const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
+impl Projector {
+    /// Waits while too many mutations of a bucket are not covered by a timestamp. A timestamp that covers more would
+    /// exceed what an indexer can collect. What a timestamp waits for may pass.
+    pub(super) async fn wait_published(
+        &self,
+        bucket: &Bucket,
+        may_pass: impl Fn() -> bool,
+    ) -> Result<()> {
+        let most = self.config.unpublished_bytes_max;
+        if bucket.unpublished_bytes() < most {
+            return Ok(());
+        }
+        let mut changed = bucket.watch();
+        let room = async {
+            while bucket.unpublished_bytes() >= most && !bucket.is_removed() && !may_pass() {
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PUBLISHED_WAIT, room).await.map_err(|_| {
+            let (name, most) = (&bucket.info.name, most >> 10);
+            let message =
+                format!("bucket {name}: more than {most} KiB of writes wait for an epoch; nothing was written");
+            let hint = match bucket.has_late_pushed() {
+                true => "SHOW TRANSACTIONS names a commit of its producer that lacks parts",
+                false => "no coordinator leads; writes continue when one does",
+            };
+            Error::unavailable(message).with_hint(hint)
+        })
+    }
+
+    pub(super) async fn submit<T>(
+        &self,
+        bucket: Arc<Bucket>,
+        bytes: usize,
+        work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
+    ) -> Result<T> {
+        self.wait_published(&bucket, || false).await?;
+        self.queue(bucket, bytes, work).await
+    }
+
+    /// Waits for room for pushed mutations. A request with some that an open commit of the producer waits for may pass. There are only as many of these
+    /// as that commit names.
+    pub(super) async fn wait_for_push(
+        &self,
+        bucket: &Bucket,
+        mutations: &[CheckedPush],
+    ) -> Result<()> {
+        if mutations.is_empty() {
+            return Ok(());
+        }
+        let places = places_of(mutations);
+        self.wait_published(bucket, || brings_awaited(bucket, &places)).await
+    }
+
+    /// Waits for room for a commit of a producer. One that an epoch may wait for may pass: some part of it is committed here, or is
+    /// awaited here by the owner of another part.
+    pub(super) async fn wait_for_commit(
+        &self,
+        bucket: &Bucket,
+        request: &PushedCommitRequest,
+    ) -> Result<()> {
+        let PushedCommitRequest { commit, wanted, .. } = request;
+        let may_pass =
+            || bucket.is_open_pushed(commit.transaction) || bucket.awaits_part_of(commit, wanted);
+        self.wait_published(bucket, may_pass).await
+    }
+}
+
+/// The seqnos of pushed mutations: the first and the last of each vbucket.
+fn places_of(mutations: &[CheckedPush]) -> BTreeMap<VbucketId, (Seqno, Seqno)> {
+    let mut places = BTreeMap::new();
+    for Mutation { vbucket, seqno, .. } in mutations.iter().map(|push| &push.mutation) {
+        let of = places.entry(*vbucket).or_insert((*seqno, *seqno));
+        *of = (of.0.min(*seqno), of.1.max(*seqno));
+    }
+    places
+}
+
+/// True if mutations have some that an open commit of the producer waits for.
+fn brings_awaited(bucket: &Bucket, places: &BTreeMap<VbucketId, (Seqno, Seqno)>) -> bool {
+    let durable = bucket.durable();
+    places.iter().any(|(vbucket, (first, last))| {
+        let end = bucket.awaited_end(*vbucket);
+        *last > durable.get(*vbucket).seqno && end.is_some_and(|end| *first <= end)
+    })
+}

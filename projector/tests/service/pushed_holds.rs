@@ -1,0 +1,179 @@
+//! What holds the epochs of a pushed bucket, and what ends it: over two projectors, with losses, branches and full queues.
+
+use std::time::Duration;
+
+use proto::ErrorCode;
+use proto::model::cut::Position;
+use proto::model::ids::*;
+use proto::model::pushed::PushedCommit;
+use proto::rpc::api::*;
+use tokio::time::timeout;
+
+use crate::hand_over::{BRANCH, Pair, until};
+use crate::pushed_transactions::*;
+use crate::transactions::code;
+
+/// The first owner has vbuckets 0 and 2, the other one 1 and 3. The transaction has a mutation of vbucket 0 and one of vbucket 1, behind
+/// one that is there.
+async fn begun(pair: &Pair) -> PushedCommit {
+    let of = Producer(pair.source());
+    let all = [inside(0, 1..=1, "a"), inside(1, 1..=1, "a")].concat();
+    until("both know the bucket", async || of.push_in(7, all.clone()).await.ok()).await;
+    of.push(plain(1, 1..=1)).await.expect("pushed");
+    let commit = commit_of(7, &[(0, 0, 1), (1, 1, 1)]);
+    producer(&pair.first).commit_in(&commit, vbuckets(&[0])).await.expect("committed");
+    commit
+}
+
+async fn branch(pair: &Pair, vbuuid: u64, after: u64) {
+    let begun = Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(after) };
+    let branches = vec![(VbucketId(1), begun)];
+    let request = PushRequest { bucket: PUSHED_BUCKET, branches, mutations: vec![] };
+    pair.source().push(request).await.expect("a branch");
+}
+
+async fn is_listed(pair: &Pair) -> bool {
+    let listed = producer(&pair.first).listed().await;
+    listed.iter().any(|one| one.owner.contains("committed"))
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_part_that_its_vbucket_has_left() {
+    // The branch of the part has ended before it, or nothing is left of it.
+    for after in [1, 0] {
+        let pair = Pair::new().await;
+        begun(&pair).await;
+        let of = Producer(pair.source());
+        assert!(of.waits(0, 1).await);
+        branch(&pair, 99, after).await;
+        until("the owner is told", async || (!is_listed(&pair).await).then_some(())).await;
+        assert_eq!(of.text(0, 1).await.as_deref(), Some("a"), "branch after {after}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_whose_branch_has_not_begun_is_waited_for_and_an_epoch_on_another_branch_has_it_not()
+{
+    let pair = Pair::new().await;
+    let of = Producer(pair.source());
+    let elsewhere = |seqno| mutation((1, 1000 + seqno), seqno, 9, "plain");
+    until("both know the bucket", async || of.push((1..=3).map(elsewhere).collect()).await.ok())
+        .await;
+    of.push_in(7, inside(0, 1..=1, "a")).await.expect("kept");
+    let commit = commit_of(7, &[(0, 0, 1), (1, 1, 1)]);
+    producer(&pair.first).commit_in(&commit, vbuckets(&[0])).await.expect("committed");
+    let at = |vbuuid, seqno| Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) };
+    say_epoch_at(&pair.first, 1, [at(BRANCH, 1), at(9, 3), at(0, 0), at(0, 0)]);
+    tokio::time::sleep(Duration::from_millis(1_800)).await;
+    assert!(is_listed(&pair).await && of.waits(0, 1).await, "the epoch has a part only");
+    branch(&pair, BRANCH, 1).await;
+    of.push_in(7, inside(1, 1..=1, "a")).await.expect("kept");
+    of.commit(&commit).await.expect("completed");
+    until("the owner is told", async || (!of.waits(0, 1).await).then_some(())).await;
+    say_epoch_at(&pair.first, 2, [at(BRANCH, 1), at(BRANCH, 2), at(0, 0), at(0, 0)]);
+    until("an epoch has it", async || (!is_listed(&pair).await).then_some(())).await;
+}
+
+#[tokio::test]
+async fn an_owner_learns_that_the_last_part_is_durable_without_its_producer() {
+    let pair = Pair::new().await;
+    let commit = begun(&pair).await;
+    let of = Producer(pair.source());
+    assert!(of.waits(0, 1).await);
+    producer(&pair.other).commit_in(&commit, vbuckets(&[1])).await.expect("committed");
+    until("the owner is told", async || (!of.waits(0, 1).await).then_some(())).await;
+    assert!(is_listed(&pair).await, "no epoch has it");
+}
+
+#[tokio::test]
+async fn an_owner_that_gives_its_part_away_has_nothing_open_and_holds_no_moment() {
+    let mut pair = Pair::new().await;
+    begun(&pair).await;
+    let transfer = pair.hand_over().await;
+    assert!(is_listed(&pair).await, "the next owner does not have it yet");
+    pair.finish(transfer);
+    until("it is gone", async || (!is_listed(&pair).await).then_some(())).await;
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let known = || vec![KnownPlace { bucket: PUSHED_BUCKET, fingerprint: 0 }];
+    let place = producer(&pair.first).0.places(known()).await.expect("places");
+    assert_eq!(place.unanswered, []);
+    let other = producer(&pair.other).0.places(known()).await.expect("places");
+    assert_eq!(other.unanswered, [PUSHED_BUCKET], "it is late at the next owner");
+}
+
+/// True if a call waits for room.
+async fn is_held_up<T>(call: impl Future<Output = proto::Result<T>>) -> bool {
+    timeout(Duration::from_millis(300), call).await.is_err()
+}
+
+/// Two owners, the other one with more mutations than epochs may leave out.
+async fn full_pair() -> (Pair, PushedCommit) {
+    let pair = Pair::with(|config| config.unpublished_bytes_max = 4_000).await;
+    let commit = begun(&pair).await;
+    let other = producer(&pair.other);
+    other.push(plain(3, 1..=40)).await.expect("pushed");
+    (pair, commit)
+}
+
+#[tokio::test]
+async fn what_a_hold_waits_for_finds_room_and_nothing_else_does() {
+    let (pair, commit) = full_pair().await;
+    let other = producer(&pair.other);
+    assert!(is_held_up(other.push(plain(3, 41..=41))).await);
+    assert_eq!(other.commit_in(&commit, vbuckets(&[1])).await, Ok(vec![(1, 2)]));
+    assert!(is_held_up(other.push(plain(1, 3..=3))).await, "it is there");
+    // Another one that is begun here may be completed; one of a single vbucket waits though a commit is open.
+    other.push_in(8, inside(3, 1..=1, "a")).await.expect("kept");
+    assert!(is_held_up(other.commit(&commit_of(8, &[(3, 40, 1)]))).await);
+    assert_eq!(other.commit_in(&commit, vbuckets(&[1])).await, Ok(vec![(1, 2)]), "again");
+}
+
+#[tokio::test]
+async fn mutations_that_a_hold_waits_for_find_room_up_to_the_part() {
+    let (pair, _) = full_pair().await;
+    let other = producer(&pair.other);
+    assert!(is_held_up(other.push(plain(3, 41..=41))).await);
+    other.push(plain(1, 2..=2)).await.expect("the part comes as a plain mutation");
+    assert!(is_held_up(other.push(plain(1, 3..=3))).await);
+}
+
+#[tokio::test]
+async fn a_branch_finds_room() {
+    let (pair, _) = full_pair().await;
+    assert!(is_held_up(producer(&pair.other).push(plain(3, 41..=41))).await);
+    branch(&pair, 99, 1).await;
+    until("the owner is told", async || (!is_listed(&pair).await).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_commit_that_some_owner_has_no_room_for_is_begun_nowhere() {
+    let (pair, _) = full_pair().await;
+    let of = Producer(pair.source());
+    of.push_in(9, [inside(2, 1..=1, "a"), inside(3, 1..=1, "a")].concat()).await.expect("kept");
+    let commit = commit_of(9, &[(2, 0, 1), (3, 40, 1)]);
+    assert!(is_held_up(of.commit(&commit)).await);
+    assert_eq!(of.ends().await, [1, 1, 0, 40]);
+    say_epoch(&pair.first, 1, [0, 0, 0, 40]);
+    let committed = until("an epoch makes room", async || of.commit(&commit).await.ok()).await;
+    assert_eq!(committed, [(2, 1), (3, 41)]);
+    assert_eq!(code(of.abort(9).await), Err(ErrorCode::TransactionState));
+}
+
+#[tokio::test]
+async fn a_commit_that_another_owner_waits_for_finds_room_among_open_commits() {
+    let pair = Pair::new().await;
+    let commit = begun(&pair).await;
+    let other = producer(&pair.other);
+    let most = proto::model::pushed::OPEN_MAX as u64;
+    let next = async |n: u64| {
+        other.push_in(n, inside(3, 1..=1, "a")).await.expect("kept");
+        let of = commit_of(n, &[(2, 1_000 + n, 1), (3, n - 10, 1)]);
+        other.commit_in(&of, vbuckets(&[3])).await
+    };
+    for n in 10..10 + most {
+        next(n).await.expect("committed");
+    }
+    assert_eq!(code(next(10 + most).await), Err(ErrorCode::TooBusy));
+    let completed = async || other.commit_in(&commit, vbuckets(&[1])).await.ok();
+    assert_eq!(until("it is awaited", completed).await, [(1, 2)]);
+}
