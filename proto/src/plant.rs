@@ -137,14 +137,10 @@ pub enum Plant {
     PushedPartLeftOut,
     /// A projector takes a producer's commit for shown when its own parts are durable.
     PushedSettledEarly,
-    /// A vbucket is handed over without the open commits of its producer.
-    PushedNotHandedOver,
-    /// A restart forgets the open commits of producers.
-    PushedForgotten,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 66] = [
+pub const PLANTS: [(Plant, &str, &str); 64] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -337,12 +333,6 @@ pub const PLANTS: [(Plant, &str, &str); 66] = [
         "pushed-settled-early",
         "a producer's commit counts as shown before an epoch has all of it",
     ),
-    (
-        Plant::PushedNotHandedOver,
-        "pushed-not-handed-over",
-        "a vbucket's new owner does not know of the producer's open commits",
-    ),
-    (Plant::PushedForgotten, "pushed-forgotten", "a restart forgets the open commits of producers"),
 ];
 
 /// Finds a plant by name.

@@ -12,7 +12,7 @@ use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 61] = [
+const FOUND: [(&str, &str, u64, u64); 63] = [
     ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -74,6 +74,8 @@ const FOUND: [(&str, &str, u64, u64); 61] = [
     ("prepared-forgotten", "full", 25, 10),
     ("half-spilled-shown", "full", 11, 10),
     ("body-lost-at-join", "full", 4, 10),
+    ("pushed-part-left-out", "full", 5, 10),
+    ("pushed-settled-early", "full", 5, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

@@ -13,7 +13,6 @@ use proto::model::assignment::HandOver;
 use proto::model::history::Branches;
 use proto::model::ids::Seqno;
 use proto::model::pushed::PushedCommit;
-use proto::plant::{self, Plant};
 use proto::{Error, Result};
 
 use crate::source::bucket::Bucket;
@@ -90,10 +89,7 @@ impl Writer {
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
         // Epochs must not have a part of such a commit here before the others are there.
-        let commits = match plant::is(Plant::PushedNotHandedOver) {
-            true => Vec::new(),
-            false => bucket.coming_pushed(vbucket, pushed)?,
-        };
+        let commits = bucket.coming_pushed(vbucket, pushed)?;
         let events = commits.clone();
         let batch = Batch { mutations, record: Some(record), commits };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;

@@ -16,7 +16,6 @@ use proto::model::commits::{Committed, Fate, NewestCommits, TransactionEvent};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
-use proto::plant::{self, Plant};
 use tokio::sync::watch;
 
 use proto::Result;
@@ -98,11 +97,7 @@ impl SourceState {
 impl Bucket {
     /// Creates a bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches, ownership, given_up, mut commits } = record;
-        if plant::is(Plant::PushedForgotten) {
-            let open: Vec<_> = commits.pushed().iter().map(|commit| commit.transaction).collect();
-            open.iter().for_each(|of| commits.add(&TransactionEvent::PushedSettled(*of)));
-        }
+        let BucketRecord { info, branches, ownership, given_up, commits } = record;
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,

@@ -66,6 +66,8 @@ async fn a_part_whose_branch_has_not_begun_is_waited_for_and_an_epoch_on_another
     say_epoch_at(&pair.first, 1, [at(BRANCH, 1), at(9, 3), at(0, 0), at(0, 0)]);
     tokio::time::sleep(Duration::from_millis(1_800)).await;
     assert!(is_listed(&pair).await && of.waits(0, 1).await, "the epoch has a part only");
+    let refused = producer(&pair.other).commit_in(&commit, vbuckets(&[1])).await;
+    assert_eq!(code(refused), Err(ErrorCode::OutOfOrder), "another branch has its seqnos");
     branch(&pair, BRANCH, 1).await;
     of.push_in(7, inside(1, 1..=1, "a")).await.expect("kept");
     of.commit(&commit).await.expect("completed");
@@ -176,4 +178,20 @@ async fn a_commit_that_another_owner_waits_for_finds_room_among_open_commits() {
     assert_eq!(code(next(10 + most).await), Err(ErrorCode::TooBusy));
     let completed = async || other.commit_in(&commit, vbuckets(&[1])).await.ok();
     assert_eq!(until("it is awaited", completed).await, [(1, 2)]);
+}
+
+#[tokio::test]
+async fn each_owner_takes_over_the_new_positions_of_a_commit() {
+    let pair = Pair::new().await;
+    begun(&pair).await;
+    let of = Producer(pair.source());
+    of.push(plain(1, 2..=2)).await.expect("pushed");
+    let anew = commit_of(7, &[(0, 0, 1), (1, 2, 1)]);
+    of.commit(&anew).await.expect("committed");
+    for owner in [&pair.first, &pair.other] {
+        let known = vec![KnownPlace { bucket: PUSHED_BUCKET, fingerprint: 0 }];
+        let places = producer(owner).0.places(known).await.expect("places");
+        let named: Vec<_> = places.changed.into_iter().flat_map(|(_, of)| of.pushed).collect();
+        assert_eq!(named, [anew.clone()]);
+    }
 }
