@@ -6,12 +6,14 @@ use std::time::Duration;
 use proto::model::copies::{Copies, CopyRole};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion};
-use proto::{Error, ErrorCode, Result};
+use proto::Result;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::apply::{Appended, beyond};
 use super::fill::fill;
 use super::follower::{Follower, unexpected};
+use super::groups::Following;
 use crate::source::bucket::Bucket;
 use crate::source::gate::SMALL_BYTES_MAX;
 use crate::source::writer::{Work, Writer};
@@ -53,26 +55,8 @@ impl Follower {
             }
         };
         self.projector.roles.compared(id, copies.term);
-        let (mut durable, mut heard) = (0, 0);
-        loop {
-            let question = CopyQuestion::Next { session, durable, heard };
-            let CopyAnswer::Groups { answer, first, groups } = leader.ask(question).await? else {
-                return Err(unexpected());
-            };
-            self.projector.roles.heard(id);
-            heard = answer;
-            if groups.is_empty() {
-                continue;
-            }
-            let last = first + groups.len() as u64 - 1;
-            // After the first answer the leader says where its groups begin.
-            if durable > 0 && first != durable + 1 {
-                let what = format!("group {first} does not follow group {durable}");
-                return Err(Error::new(ErrorCode::OutOfOrder, what));
-            }
-            self.append(groups).await?;
-            durable = last;
-        }
+        let (durable, heard, busy_until) = (0, 0, Instant::now());
+        Following { follower: self, leader, session, durable, heard, busy_until }.follow().await
     }
 
     /// Finds out whether the leader has everything that is here. This projector has no part in the bucket, so what is here may go then.
@@ -93,7 +77,7 @@ impl Follower {
     }
 
     /// Makes groups durable. The documents take them while the leader is told.
-    async fn append(&self, groups: Vec<CopiedGroup>) -> Result<()> {
+    pub(super) async fn append(&self, groups: Vec<CopiedGroup>) -> Result<()> {
         let mutations = groups.iter().flat_map(|group| &group.mutations);
         let sizes = mutations.map(|copied| copied.id.len() + copied.document.len());
         let kind = match sizes.sum::<usize>() <= SMALL_BYTES_MAX {

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use proto::lock::lock;
+use proto::model::commits::TransactionEvent;
 use proto::model::copies::{Copies, CopiesChange};
 use proto::model::ids::NodeId;
 use proto::plant::{self, Plant};
@@ -103,7 +104,11 @@ pub struct NextGroups {
 }
 
 fn bytes_of(batch: &Batch) -> usize {
-    batch.mutations.iter().map(|mutation| mutation.bytes()).sum()
+    let prepared = batch.commits.iter().map(|event| match event {
+        TransactionEvent::Prepared(prepared) => prepared.bytes(),
+        _ => 0,
+    });
+    batch.mutations.iter().map(|mutation| mutation.bytes()).chain(prepared).sum()
 }
 
 fn no_session() -> Error {

@@ -36,7 +36,6 @@ impl World {
         let info = BucketInfo::new(BucketId(1), "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
         let limits = Limits {
             bytes_max: 100_000,
-            copied_bytes_max: 100_000,
             open_max: 10,
             room: Room::new(200_000),
         };

@@ -43,6 +43,14 @@ pub struct PreparedChange {
     pub document: Option<Bytes>,
 }
 
+impl PreparedChange {
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        let document = self.document.as_ref().map_or(0, Bytes::len);
+        CHANGE_OVERHEAD_BYTES + self.id.len() + document
+    }
+}
+
 /// The prepared changes of a transaction in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
@@ -62,10 +70,13 @@ impl Prepared {
 
     /// The size of the changes.
     pub fn bytes(&self) -> usize {
-        let of = |change: &PreparedChange| {
-            CHANGE_OVERHEAD_BYTES + change.id.len() + change.document.as_ref().map_or(0, Bytes::len)
-        };
-        self.changes.iter().map(of).sum()
+        self.changes.iter().map(PreparedChange::bytes).sum()
+    }
+
+    /// The same without its changes.
+    pub fn without_changes(&self) -> Self {
+        let (transaction, participants) = (self.transaction, self.participants.clone());
+        Self { transaction, participants, changes: Vec::new() }
     }
 
     fn has(&self, id: &str) -> bool {
