@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proto::env::TaskPolicy;
 use proto::model::assignment::VbucketSet;
+use proto::model::commits::TransactionEvent;
 use proto::model::cut::Position;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{NodeId, Seqno, VbucketId, vbucket_of};
@@ -52,6 +53,12 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
         CopyQuestion::Next { session, durable, heard, held } => {
             next(projector, &bucket, (node, session), (durable, heard, held)).await?
         }
+        CopyQuestion::Prepared { session, held } => {
+            let (kept, bytes_max) =
+                (bucket.links.prepared(node, session)?, projector.config.copy_message_bytes);
+            let piece = projector.env.blocking(move || piece_of(&kept, held, bytes_max)).await?;
+            CopyAnswer::Prepared(piece)
+        }
         CopyQuestion::Busy { session, heard } => {
             busy(projector, &bucket, (node, session), heard).await?
         }
@@ -82,6 +89,12 @@ async fn begin(projector: &Projector, bucket: &Arc<Bucket>, node: NodeId) -> Res
             is_awaited = at.links.begin(node, session, now)?;
             Ok(())
         })?;
+        let mut kept = Batch::default();
+        let commits = commits.with_prepared(|prepared| {
+            kept.commits.push(TransactionEvent::Prepared(Arc::clone(prepared)));
+            Some(Arc::new(prepared.without_changes()))
+        });
+        at.links.keep_prepared(node, session, Arc::new(kept))?;
         let extents = store.extents(at.info.id)?;
         let purged = extents.iter().map(|extent| extent.purged).collect();
         Ok(CopyAnswer::Begun { session, base, purged, commits, is_awaited })

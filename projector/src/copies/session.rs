@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::model::commits::NewestCommits;
 use proto::model::copies::{Copies, CopyRole};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion};
@@ -12,8 +13,9 @@ use tokio::time::Instant;
 
 use super::apply::{Appended, beyond};
 use super::fill::fill;
-use super::follower::{Follower, unexpected};
+use super::follower::{Follower, LeaderCalls, unexpected};
 use super::groups::Following;
+use super::pieces::Assembly;
 use crate::source::bucket::Bucket;
 use crate::source::gate::SMALL_BYTES_MAX;
 use crate::source::writer::{Work, Writer};
@@ -34,9 +36,10 @@ impl Follower {
         let leader = self.leader(copies)?;
         let session = loop {
             let begun = leader.ask(CopyQuestion::Begin).await?;
-            let CopyAnswer::Begun { session, base, purged, commits, is_awaited } = begun else {
+            let CopyAnswer::Begun { session, base, purged, mut commits, is_awaited } = begun else {
                 return Err(unexpected());
             };
+            self.take_prepared(&leader, session, &mut commits).await?;
             let role = self.projector.copies_of(id).map_or(CopyRole::None, |now| now.role(me));
             // The leader of this very term had all of it: it began again with less, so its disk has lost something.
             let had_more = role == CopyRole::InSync
@@ -74,6 +77,31 @@ impl Follower {
             tokio::time::sleep(COMPARE_AGAIN).await;
         }
         std::future::pending().await
+    }
+
+    /// Takes the changes of the transactions that were prepared at the beginning of a session.
+    async fn take_prepared(
+        &self,
+        leader: &LeaderCalls,
+        session: u64,
+        commits: &mut NewestCommits,
+    ) -> Result<()> {
+        if !commits.has_prepared() {
+            return Ok(());
+        }
+        let (mut prepared, bytes_max) =
+            (Assembly::new(0), self.projector.config.copy_step_bytes_max);
+        loop {
+            let question = CopyQuestion::Prepared { session, held: prepared.held() };
+            let CopyAnswer::Prepared(piece) = leader.ask(question).await? else {
+                return Err(unexpected());
+            };
+            if prepared.add(0, piece, bytes_max)? {
+                break;
+            }
+        }
+        prepared.into_group().commits.iter().for_each(|event| commits.add(event));
+        Ok(())
     }
 
     /// Makes groups durable. The documents take them while the leader is told.

@@ -79,6 +79,8 @@ struct Link {
 
 struct Session {
     number: u64,
+    /// The transactions that were prepared at its beginning, until the follower has them.
+    prepared: Option<Arc<Batch>>,
     /// The groups that the follower may lack, in order.
     groups: VecDeque<(u64, Arc<Batch>)>,
     bytes: usize,
@@ -234,6 +236,7 @@ impl Links {
         let durable = state.last_group;
         let session = Session {
             number,
+            prepared: None,
             groups: VecDeque::new(),
             bytes: 0,
             durable,
@@ -251,6 +254,18 @@ impl Links {
         Ok(is_awaited)
     }
 
+    /// Keeps the transactions that were prepared at the beginning of a session: they may end before the follower has asked for them.
+    pub fn keep_prepared(&self, node: NodeId, number: u64, prepared: Arc<Batch>) -> Result<()> {
+        self.state().session(node, number)?.prepared = Some(prepared);
+        Ok(())
+    }
+
+    /// The transactions that were prepared at the beginning of a session.
+    pub fn prepared(&self, node: NodeId, number: u64) -> Result<Arc<Batch>> {
+        let found = self.state().session(node, number)?.prepared.clone();
+        found.ok_or_else(no_session)
+    }
+
     /// Learns what a follower has and which answer it has heard. Returns true if that may let a group be shown, or the leader answer.
     pub fn heard(
         &self,
@@ -265,6 +280,7 @@ impl Links {
         link.unfilled_since = None;
         let Some(session) = &mut link.session else { return Err(no_session()) };
         session.heard_at = Some(now);
+        session.prepared = None;
         let mut has_news = !session.is_filled;
         session.is_filled = true;
         if durable > session.durable {

@@ -25,8 +25,6 @@ use super::cut::Cut;
 use super::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use crate::plant::{self, Plant};
 
-/// Bytes of all prepared changes of a bucket: they are in each of its checkpoints.
-pub const PREPARED_BYTES_MAX: usize = 16 << 20;
 /// Prepared transactions of a bucket. Each write looks for its documents in all of them.
 pub const PREPARED_MAX: usize = 256;
 /// Open joint commits of a bucket: those of a few ticks of the coordinator.
@@ -174,6 +172,14 @@ impl JointCommits {
 
     pub(super) fn prepare(&mut self, prepared: &Arc<Prepared>) {
         self.prepared.insert(prepared.transaction, Arc::clone(prepared));
+    }
+
+    pub(super) fn replace_prepared(
+        &mut self,
+        with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>,
+    ) {
+        let replaced = self.prepared.values().filter_map(with);
+        self.prepared = replaced.map(|prepared| (prepared.transaction, prepared)).collect();
     }
 
     pub(super) fn roll_back(&mut self, transaction: TransactionId) {

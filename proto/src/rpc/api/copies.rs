@@ -68,6 +68,13 @@ pub enum CopyQuestion {
         /// The number of changes that have come of the group behind `durable`, if that is larger than a message; zero otherwise.
         held: u64,
     },
+    /// A part of the changes of the transactions that were prepared when the session began, before the first [`Self::Next`].
+    Prepared {
+        /// The session. `OutOfOrder` if it has ended.
+        session: u64,
+        /// The number of changes that have come.
+        held: u64,
+    },
     /// The follower is making a group durable that was larger than a message, and wants nothing meanwhile. Like [`Self::Next`], this tells
     /// that it is alive.
     Busy {
@@ -90,7 +97,8 @@ pub enum CopyAnswer {
         base: SourceHistory,
         /// The last purged seqno of each vbucket: the log begins behind it.
         purged: Vec<Seqno>,
-        /// The newest commits of transactions up to that place.
+        /// The newest commits of transactions up to that place. Those that are prepared come without their changes, for which the follower
+        /// asks.
         commits: NewestCommits,
         /// True if the leader waits for this copy, which may be in sync at any moment: it must never have half of a statement.
         is_awaited: bool,
@@ -117,6 +125,8 @@ pub enum CopyAnswer {
         /// The groups, in the order of their numbers: about 4 MiB, or one group of at most twice as much.
         groups: Vec<CopiedGroup>,
     },
+    /// A part of what was prepared. The numbers and changes are those of a group that has nothing else.
+    Prepared(GroupPiece),
     /// A part of the next group, which is larger than a message. A follower appends the group when it has all of it.
     Piece {
         /// The number of this answer.
