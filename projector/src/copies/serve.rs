@@ -182,9 +182,8 @@ async fn busy(
         show(projector, bucket);
     }
     tokio::time::sleep(BUSY).await;
-    let NextGroups { answer, first, groups: _none } =
-        bucket.links.next(node, session, 0, Instant::now())?;
-    Ok(CopyAnswer::Groups { answer, first, groups: Vec::new() })
+    let answer = bucket.links.answer(node, session, Instant::now())?;
+    Ok(CopyAnswer::Groups { answer, first: 0, groups: Vec::new() })
 }
 
 /// Shows the groups that every awaited copy has: at once if that is quick.

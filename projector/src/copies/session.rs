@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::Result;
 use proto::model::commits::NewestCommits;
 use proto::model::copies::{Copies, CopyRole};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion};
-use proto::Result;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 

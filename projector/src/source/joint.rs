@@ -307,8 +307,8 @@ impl Bucket {
             return Ok(());
         }
         let held = || {
-            let state = self.state();
-            let joint = state.commits.joint();
+            // Both may be many, so nobody waits while they are compared.
+            let joint = self.state().commits.joint().clone();
             let mut ids = ids.clone();
             ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
         };

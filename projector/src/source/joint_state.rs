@@ -121,3 +121,40 @@ impl JointState {
         self.before.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proto::model::joint::PreparedChange;
+
+    use super::*;
+
+    #[test]
+    fn prepared_changes_take_the_room_of_open_transactions_until_they_end() {
+        let prepared = |n: u64, changes: usize| {
+            let change =
+                |at: usize| PreparedChange { id: format!("{n}-{at}").into(), document: None };
+            Arc::new(Prepared {
+                transaction: TransactionId(n),
+                participants: vec![BucketId(1), BucketId(2)],
+                changes: (0..changes).map(change).collect(),
+            })
+        };
+        let (one, other) = (prepared(1, 10), prepared(2, 5));
+        let room = Room::new(one.bytes());
+        let mut commits = NewestCommits::default();
+        commits.add(&TransactionEvent::Prepared(Arc::clone(&one)));
+        let mut counted = PreparedBytes::default();
+        counted.count_in(&room, &commits);
+        assert_eq!(room.used(), one.bytes());
+        // It was an open transaction a moment ago, so it is taken beyond the limit too.
+        commits.add(&TransactionEvent::Prepared(Arc::clone(&other)));
+        counted.count(&commits);
+        assert_eq!(room.used(), one.bytes() + other.bytes());
+        assert!(room.hold().grow(1).is_err(), "nobody gets more");
+        commits.add(&TransactionEvent::RolledBack(TransactionId(1)));
+        counted.count(&commits);
+        assert_eq!(room.used(), other.bytes());
+        drop(counted);
+        assert_eq!(room.used(), 0, "the bucket is gone");
+    }
+}

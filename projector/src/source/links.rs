@@ -300,8 +300,8 @@ impl Links {
         Ok(has_news)
     }
 
-    /// The next groups of a follower, about the given number of bytes but at least one if there is one. They are answered at
-    /// once.
+    /// The next groups of a follower, about the given number of bytes but at least one if there is one, and a large one alone. They are
+    /// answered at once.
     pub fn next(
         &self,
         node: NodeId,
@@ -311,20 +311,21 @@ impl Links {
     ) -> Result<NextGroups> {
         let mut state = self.state();
         let session = state.session(node, number)?;
-        session.last_answer += 1;
-        session.answers.push_back((session.last_answer, now));
-        if session.answers.len() > ANSWERS_MAX {
-            session.answers.pop_front();
-        }
-        let mut bytes = 0;
+        let answer = session.answer(now);
+        let (mut bytes, mut is_first) = (0, true);
         let fitting = session.groups.iter().take_while(|(_, batch)| {
-            let fits = bytes < bytes_max;
+            let before = bytes;
             bytes += bytes_of(batch);
-            fits
+            std::mem::take(&mut is_first) || before < bytes_max && bytes <= 2 * bytes_max
         });
         let groups = fitting.map(|(_, batch)| Arc::clone(batch)).collect();
         let first = session.groups.front().map_or(session.durable + 1, |(first, _)| *first);
-        Ok(NextGroups { answer: session.last_answer, first, groups })
+        Ok(NextGroups { answer, first, groups })
+    }
+
+    /// Answers a follower that wants no groups; returns the number of the answer.
+    pub fn answer(&self, node: NodeId, number: u64, now: Instant) -> Result<u64> {
+        Ok(self.state().session(node, number)?.answer(now))
     }
 
     /// True if a follower is answered at once: there are groups for it, or it has granted nothing yet.
@@ -429,6 +430,16 @@ impl Link {
 }
 
 impl Session {
+    /// Numbers an answer that is sent at this moment.
+    fn answer(&mut self, now: Instant) -> u64 {
+        self.last_answer += 1;
+        self.answers.push_back((self.last_answer, now));
+        if self.answers.len() > ANSWERS_MAX {
+            self.answers.pop_front();
+        }
+        self.last_answer
+    }
+
     /// True if the follower takes groups.
     fn is_alive(&self, now: Instant) -> bool {
         self.is_filled && self.heard_at.is_some_and(|at| now.duration_since(at) <= SILENCE)

@@ -3,8 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::model::copies::CopyRole;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::rpc::api::{Decision, ProjectorApi, TransactionCommit};
 use tokio::time::sleep;
 
 use crate::common::*;
@@ -114,4 +117,49 @@ async fn a_copy_for_which_a_commit_is_too_large_is_given_up_and_joins_again() {
     trio.are_equal(PROJECTOR, SECOND).await;
     let error = trio.get(SECOND, "b").await.expect_err("it does not lead");
     assert_eq!(error.code, ErrorCode::NotOwner);
+}
+
+/// The transaction is decided in another bucket, of which nobody here knows anything.
+#[tokio::test]
+async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_leads_finishes_it() {
+    let mut trio = small_messages().await;
+    let participants = vec![BucketId(1), BUCKET];
+    let number = TransactionId(7);
+    {
+        let session = written(&trio.worlds[0], 7).await;
+        let commit = TransactionCommit {
+            bucket: BUCKET,
+            transaction: number,
+            place: session.place,
+            snapshot: None,
+            behind: session.behind,
+            participants: participants.clone(),
+        };
+        let prepared = trio.worlds[0].projector().prepare(number, commit).await;
+        assert_eq!(prepared.expect("prepared"), DOCUMENTS as u64);
+    }
+    // One copy has it as a group, and the other one at the beginning of its session.
+    let sent = trio.script().pieces.sent.load(Ordering::Relaxed);
+    assert!(sent >= 15, "{sent} pieces");
+    trio.join(THIRD).await;
+    for node in [SECOND, THIRD] {
+        let store = &trio.worlds[node.0 as usize - 1].store;
+        let (record, _) = store.buckets().expect("buckets").remove(0);
+        let found = record.commits.joint().find_prepared(number).expect("it is prepared").clone();
+        assert_eq!((found.changes.len(), &found.participants), (DOCUMENTS, &participants));
+    }
+    trio.world(PROJECTOR).stop();
+    let leader = async || {
+        let leader = trio.copies().leader;
+        (leader != PROJECTOR && trio.get(leader, "b").await.is_ok()).then_some(leader)
+    };
+    let leader = until("taken over", leader).await;
+    let decision = Decision::Commit { participants };
+    let projector = trio.worlds[leader.0 as usize - 1].projector();
+    let decided = projector.decide(BUCKET, number, decision).await.expect("finished");
+    assert_eq!(decided.affected, DOCUMENTS as u64);
+    assert_eq!(trio.get(leader, &id(0)).await.expect("read"), json("1"));
+    let other = if leader == SECOND { THIRD } else { SECOND };
+    trio.has_role(other, CopyRole::InSync).await;
+    trio.are_equal(leader, other).await;
 }

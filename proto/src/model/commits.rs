@@ -107,10 +107,7 @@ impl NewestCommits {
     }
 
     /// The same, with other prepared transactions: those that `with` makes of each.
-    pub fn with_prepared(
-        &self,
-        with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>,
-    ) -> Self {
+    pub fn with_prepared(&self, with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>) -> Self {
         let mut commits = self.clone();
         commits.joint.replace_prepared(with);
         commits

@@ -136,8 +136,7 @@ impl GroupBuilder {
     pub fn record(&mut self, record: &BucketRecord, places: &PreparedPlaces) -> Result<()> {
         let is_known = |prepared: &Arc<Prepared>| places.get(prepared.transaction).is_some();
         let known = |prepared: &Arc<Prepared>| is_known(prepared).then(|| Arc::clone(prepared));
-        let StoredCommits { commits, places } =
-            places.stored(&record.commits.with_prepared(known));
+        let StoredCommits { commits, places } = places.stored(&record.commits.with_prepared(known));
         let mut body = encoded(record)?;
         body.extend(encoded(&commits)?);
         body.extend(encoded(&places)?);

@@ -111,9 +111,8 @@ impl ChangeLog {
         place: PreparedPlace,
     ) -> Result<Arc<Prepared>> {
         let read = self.log.read(place.item, place.bytes as usize);
-        let found = read.and_then(|bytes| {
-            decode_item(self.log.log_id(), (transaction, place), &bytes)
-        });
+        let found =
+            read.and_then(|bytes| decode_item(self.log.log_id(), (transaction, place), &bytes));
         found.map_err(|error| {
             let (path, offset) = self.log.place_of(place.item);
             let what = format!(

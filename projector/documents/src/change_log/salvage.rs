@@ -12,8 +12,8 @@ use proto::model::ids::{Seqno, TransactionId, VbucketId};
 use proto::model::joint::Prepared;
 use proto::{Error, ErrorCode, Result};
 use storage::log::{
-    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SEGMENT_OVERHEAD_BYTES, SegmentInfo, scan, segment_bases,
-    segment_log_id, segment_path,
+    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SEGMENT_OVERHEAD_BYTES, SegmentInfo, scan,
+    segment_bases, segment_log_id, segment_path,
 };
 
 use super::item::{LogEvent, items};

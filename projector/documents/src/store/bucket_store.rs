@@ -379,11 +379,7 @@ impl BucketStore {
     }
 
     /// Writes a checkpoint for a change of the table.
-    pub(super) fn write_table(
-        &self,
-        state: Option<Covered>,
-        table: &TableManifest,
-    ) -> Result<()> {
+    pub(super) fn write_table(&self, state: Option<Covered>, table: &TableManifest) -> Result<()> {
         let mut checkpoint = lock(&self.checkpoint);
         let LastCheckpoint { file, last } = &mut *checkpoint;
         let mut next = Checkpoint { table: table.clone(), ..last.clone() };

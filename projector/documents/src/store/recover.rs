@@ -239,11 +239,9 @@ impl Recovery<'_> {
         let (log, manifest) = (&checkpoint.log, &checkpoint.table);
         let mut replay = Replay::behind(&checkpoint, &table);
         let log_dir = dir.join("log");
-        let left =
-            salvage(&**fs, &log_dir, log, &mut |event, place| replay.event(event, &place))?;
-        let read = |transaction, place| {
-            read_prepared(&**fs, &log_dir, entry.log_id, (transaction, place))
-        };
+        let left = salvage(&**fs, &log_dir, log, &mut |event, place| replay.event(event, &place))?;
+        let read =
+            |transaction, place| read_prepared(&**fs, &log_dir, entry.log_id, (transaction, place));
         let unreadable = replay.read_or_forget(read);
         let mut record = replay.record;
         let mut ends: Vec<Seqno> = left.state.vbuckets.iter().map(|v| v.extent.end).collect();

@@ -96,7 +96,8 @@ impl<'a> Replay<'a> {
                 }
                 Err(error) => {
                     tracing::warn!(%transaction, %error, "the changes of a prepared transaction are lost");
-                    forgotten.extend(self.record.commits.joint().find_prepared(transaction).cloned());
+                    forgotten
+                        .extend(self.record.commits.joint().find_prepared(transaction).cloned());
                     self.record.commits.add(&TransactionEvent::RolledBack(transaction));
                 }
             }
@@ -134,8 +135,8 @@ impl<'a> Replay<'a> {
     /// Takes a record, and keeps the changes that were read from the places which it names.
     fn take_record(&mut self, mut record: BucketRecord, places: PreparedPlaces) {
         for (transaction, place) in places.iter() {
-            let is_here = self.places.get(transaction) == Some(place)
-                && !self.unread.contains(&transaction);
+            let is_here =
+                self.places.get(transaction) == Some(place) && !self.unread.contains(&transaction);
             let here = self.record.commits.joint().find_prepared(transaction);
             match here.filter(|_| is_here) {
                 Some(here) => record.commits.add(&TransactionEvent::Prepared(Arc::clone(here))),

@@ -60,10 +60,10 @@ impl World {
         let ends = self.bucket().ends();
         let all: Vec<(VbucketId, Seqno)> = (0..).map(VbucketId).zip(ends.iter().copied()).collect();
         self.store().purge(BUCKET, &all).expect("purged");
+        self.model.purged = ends.iter().map(|end| end.0).collect::<Vec<_>>().try_into().unwrap();
         self.commit();
         while self.bucket().flush().expect("flushed") {}
         while self.store().maintain().expect("maintained") {}
-        self.model.purged = ends.iter().map(|end| end.0).collect::<Vec<_>>().try_into().unwrap();
     }
 
     fn commits(&self) -> NewestCommits {
