@@ -10,9 +10,8 @@ use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, GroupPiece};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-use super::follower::{Follower, LeaderCalls, unexpected};
+use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::pieces::Assembly;
-use super::session::SessionEnd;
 
 /// The slowest rate at which a follower makes a large group durable, in bytes of a second. A slower one is given up.
 const BUSY_BYTES_OF_SECOND: u64 = 16 << 20;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::apply::{Appended, beyond};
 use super::fill::fill;
-use super::follower::{Follower, LeaderCalls, unexpected};
+use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::groups::Following;
 use super::pieces::Assembly;
 use crate::source::bucket::Bucket;
@@ -22,12 +22,6 @@ use crate::source::writer::{Work, Writer};
 
 /// The pause between two comparisons of a projector without a part.
 const COMPARE_AGAIN: Duration = Duration::from_secs(2);
-
-/// The end of a session without a failure.
-pub enum SessionEnd {
-    /// The leader has begun again, and lacks something that it had.
-    LeaderLacks,
-}
 
 impl Follower {
     /// Follows the leader until something fails.
