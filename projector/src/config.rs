@@ -11,6 +11,9 @@ use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 /// Memory of all open transactions by default.
 const TRANSACTIONS_BYTES_MAX: usize = 256 << 20;
 
+/// What a copy takes in one step by default.
+const COPY_STEP_BYTES: usize = 256 << 20;
+
 /// A smaller commit is cheaper as one table in memory: each index flushes for a large one, and writes a few files.
 const LARGE_COMMIT_CHANGES: u64 = 100_001;
 
@@ -34,9 +37,6 @@ pub struct Config {
     pub unpublished_bytes_max: usize,
     /// The limit of the changes of one transaction, in bytes: its commit is one request of the log.
     pub transaction_bytes_max: usize,
-    /// The same in a bucket with several copies: the other copies take a commit in one message, and their leader waits for
-    /// each for a second.
-    pub copied_transaction_bytes_max: usize,
     /// The limit of the changes of all open transactions, in bytes: they are in memory.
     pub transactions_bytes_max: usize,
     /// Documents that a large commit changes at least: its changes enter the indexes from where they wait as bodies.
@@ -50,8 +50,10 @@ pub struct Config {
     /// The size of a bucket's head: the newest mutations, kept in memory for its streams.
     pub head_bytes_max: usize,
     /// The limit of what a copy takes in one step, in bytes: it is in memory meanwhile. For a copy in sync that is what waits for it,
-    /// of which each group may be one long request.
+    /// of which each group may be one long request, or the commit of a transaction.
     pub copy_step_bytes_max: usize,
+    /// The approximate size of a message with groups for another copy. A group of more than twice as much is sent in pieces.
+    pub copy_message_bytes: usize,
     /// The size of a bucket's change log, in bytes of its entries. The oldest entries are purged above it.
     pub log_bytes_max: u64,
     /// The limit of a stream's messages that wait for their reader, in bytes. A longer message waits alone.
@@ -73,7 +75,6 @@ impl Config {
             // epoch.
             unpublished_bytes_max: 128 << 20,
             transaction_bytes_max: share_of_one(TRANSACTIONS_BYTES_MAX),
-            copied_transaction_bytes_max: 16 << 20,
             transactions_bytes_max: TRANSACTIONS_BYTES_MAX,
             large_commit_changes: LARGE_COMMIT_CHANGES,
             // As many as there may be sessions.
@@ -82,7 +83,8 @@ impl Config {
             producer_kept: Duration::from_millis(PRODUCER_KEPT_MS),
             // A second of bulk load, so that a stream that stalls for a moment stays with the head.
             head_bytes_max: 64 << 20,
-            copy_step_bytes_max: 256 << 20,
+            copy_step_bytes_max: COPY_STEP_BYTES,
+            copy_message_bytes: 4 << 20,
             // Minutes of bulk load or days of light use. A copy that was away for less continues where it was.
             log_bytes_max: 1 << 30,
             // Two messages of full length: one in flight, one ready.
@@ -95,5 +97,7 @@ impl Config {
     pub fn set_transactions_bytes(&mut self, bytes: usize) {
         self.transaction_bytes_max = share_of_one(bytes);
         self.transactions_bytes_max = bytes;
+        // The largest commit of a leader with the same setting.
+        self.copy_step_bytes_max = bytes.max(COPY_STEP_BYTES);
     }
 }

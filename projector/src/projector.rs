@@ -172,6 +172,7 @@ impl Projector {
     fn add_to(&self, buckets: &mut BTreeMap<BucketId, Written>, bucket: Bucket) {
         let id = bucket.info.id;
         let room = Budget::new(self.config.write_queue_bytes_max / BUCKET_SHARE);
+        bucket.count_in(&self.transaction_limits.room);
         let (bucket, (jobs, queue)) = (Arc::new(bucket), async_channel::bounded(WRITE_JOBS));
         // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
         let run = Arc::clone(&self.writer).run(Arc::clone(&bucket), self.env.clone(), queue);

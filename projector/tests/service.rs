@@ -3,6 +3,8 @@
 #[path = "service/commit_markers.rs"]
 mod commit_markers;
 mod common;
+#[path = "service/copied_commits.rs"]
+mod copied_commits;
 #[path = "service/copies.rs"]
 mod copies;
 #[path = "service/damaged.rs"]

@@ -7,9 +7,8 @@ use proto::model::copies::{Copies, CopiesChange, CopyRole};
 use proto::rpc::api::COPY_GRACE_MS;
 use tokio::time::Instant;
 
-use super::follower::Follower;
+use super::follower::{Follower, SessionEnd};
 use super::lead::ask;
-use super::session::SessionEnd;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 

@@ -15,6 +15,12 @@ use crate::source::writer::Writer;
 /// How long an answer may take: a message of several megabytes, and the time that the leader waits for a group.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
+/// The end of a session without a failure.
+pub enum SessionEnd {
+    /// The leader has begun again, and lacks something that it had.
+    LeaderLacks,
+}
+
 /// A follower of a bucket.
 pub struct Follower {
     /// The projector.

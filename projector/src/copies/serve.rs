@@ -5,26 +5,27 @@ use std::time::Duration;
 
 use proto::env::TaskPolicy;
 use proto::model::assignment::VbucketSet;
+use proto::model::commits::TransactionEvent;
 use proto::model::cut::Position;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{NodeId, Seqno, VbucketId, vbucket_of};
-use proto::rpc::api::{CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion, CopyRequest};
+use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, CopyRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
+use super::pieces::{copied, group_bytes, piece_of};
 use crate::hand_over::pieces::{check_kept, check_place, mutations, next_documents};
 use crate::projector::Projector;
-use crate::source::Mutation;
 use crate::source::bucket::Bucket;
 use crate::source::links::NextGroups;
 use documents::document_store::Batch;
 
-/// The approximate size of an answer with groups.
-const GROUPS_BYTES: usize = 4 << 20;
 /// Mutations that are copied on the caller's thread, which may serve connections as well.
 const INLINE_MUTATIONS_MAX: usize = 1_000;
 /// How long a follower waits for the next group. An answer without groups keeps the lease alive.
 const IDLE: Duration = Duration::from_millis(250);
+/// The same for a follower that is busy and wants none.
+const BUSY: Duration = Duration::from_millis(100);
 
 /// Answers a follower.
 pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAnswer> {
@@ -49,8 +50,17 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
         CopyQuestion::Documents { vbuckets, behind } => {
             documents(projector, &bucket, vbuckets, behind).await?
         }
-        CopyQuestion::Next { session, durable, heard } => {
-            next(projector, &bucket, (node, session), (durable, heard)).await?
+        CopyQuestion::Next { session, durable, heard, held } => {
+            next(projector, &bucket, (node, session), (durable, heard, held)).await?
+        }
+        CopyQuestion::Prepared { session, held } => {
+            let (kept, bytes_max) =
+                (bucket.links.prepared(node, session)?, projector.config.copy_message_bytes);
+            let piece = projector.env.blocking(move || piece_of(&kept, held, bytes_max)).await?;
+            CopyAnswer::Prepared(piece)
+        }
+        CopyQuestion::Busy { session, heard } => {
+            busy(projector, &bucket, (node, session), heard).await?
         }
     };
     match leads() {
@@ -79,6 +89,12 @@ async fn begin(projector: &Projector, bucket: &Arc<Bucket>, node: NodeId) -> Res
             is_awaited = at.links.begin(node, session, now)?;
             Ok(())
         })?;
+        let mut kept = Batch::default();
+        let commits = commits.with_prepared(|prepared| {
+            kept.commits.push(TransactionEvent::Prepared(Arc::clone(prepared)));
+            Some(Arc::new(prepared.without_changes()))
+        });
+        at.links.keep_prepared(node, session, Arc::new(kept))?;
         let extents = store.extents(at.info.id)?;
         let purged = extents.iter().map(|extent| extent.purged).collect();
         Ok(CopyAnswer::Begun { session, base, purged, commits, is_awaited })
@@ -122,10 +138,10 @@ async fn next(
     projector: &Projector,
     bucket: &Arc<Bucket>,
     (node, session): (NodeId, u64),
-    said: (u64, u64),
+    (durable, heard, held): (u64, u64, u64),
 ) -> Result<CopyAnswer> {
     let mut changes = bucket.watch();
-    if bucket.links.heard(node, session, said, Instant::now())? {
+    if bucket.links.heard(node, session, (durable, heard), Instant::now())? {
         show(projector, bucket);
     }
     let idle = tokio::time::sleep(IDLE);
@@ -137,14 +153,37 @@ async fn next(
             () = &mut idle => break,
         }
     }
-    let next = bucket.links.next(node, session, GROUPS_BYTES, Instant::now())?;
+    let bytes_max = projector.config.copy_message_bytes;
+    let next = bucket.links.next(node, session, bytes_max, Instant::now())?;
     let NextGroups { answer, first, groups } = next;
+    if let [large] = &groups[..]
+        && (held > 0 || group_bytes(large) > 2 * bytes_max)
+    {
+        let large = Arc::clone(large);
+        let piece = projector.env.blocking(move || piece_of(&large, held, bytes_max)).await?;
+        return Ok(CopyAnswer::Piece { answer, group: first, piece });
+    }
     let mutations: usize = groups.iter().map(|batch| batch.mutations.len()).sum();
     let groups = match mutations > INLINE_MUTATIONS_MAX {
         true => projector.env.blocking(move || copied_groups(&groups)).await,
         false => copied_groups(&groups),
     };
     Ok(CopyAnswer::Groups { answer, first, groups })
+}
+
+/// Answers a follower that wants nothing, and says that it is alive.
+async fn busy(
+    projector: &Projector,
+    bucket: &Arc<Bucket>,
+    (node, session): (NodeId, u64),
+    heard: u64,
+) -> Result<CopyAnswer> {
+    if bucket.links.heard(node, session, (0, heard), Instant::now())? {
+        show(projector, bucket);
+    }
+    tokio::time::sleep(BUSY).await;
+    let answer = bucket.links.answer(node, session, Instant::now())?;
+    Ok(CopyAnswer::Groups { answer, first: 0, groups: Vec::new() })
 }
 
 /// Shows the groups that every awaited copy has: at once if that is quick.
@@ -167,14 +206,4 @@ fn copied_groups(groups: &[Arc<Batch>]) -> Vec<CopiedGroup> {
         commits: batch.commits.clone(),
     };
     groups.iter().map(group).collect()
-}
-
-fn copied(mutation: &Mutation) -> CopiedMutation {
-    CopiedMutation {
-        vbucket: mutation.vbucket,
-        seqno: mutation.seqno,
-        id: mutation.id.to_string(),
-        kind: mutation.kind,
-        document: mutation.document.clone(),
-    }
 }

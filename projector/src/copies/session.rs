@@ -3,27 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::Result;
+use proto::model::commits::NewestCommits;
 use proto::model::copies::{Copies, CopyRole};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion};
-use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::apply::{Appended, beyond};
 use super::fill::fill;
-use super::follower::{Follower, unexpected};
+use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
+use super::groups::Following;
+use super::pieces::Assembly;
 use crate::source::bucket::Bucket;
 use crate::source::gate::SMALL_BYTES_MAX;
 use crate::source::writer::{Work, Writer};
 
 /// The pause between two comparisons of a projector without a part.
 const COMPARE_AGAIN: Duration = Duration::from_secs(2);
-
-/// The end of a session without a failure.
-pub enum SessionEnd {
-    /// The leader has begun again, and lacks something that it had.
-    LeaderLacks,
-}
 
 impl Follower {
     /// Follows the leader until something fails.
@@ -32,9 +30,10 @@ impl Follower {
         let leader = self.leader(copies)?;
         let session = loop {
             let begun = leader.ask(CopyQuestion::Begin).await?;
-            let CopyAnswer::Begun { session, base, purged, commits, is_awaited } = begun else {
+            let CopyAnswer::Begun { session, base, purged, mut commits, is_awaited } = begun else {
                 return Err(unexpected());
             };
+            self.take_prepared(&leader, session, &mut commits).await?;
             let role = self.projector.copies_of(id).map_or(CopyRole::None, |now| now.role(me));
             // The leader of this very term had all of it: it began again with less, so its disk has lost something.
             let had_more = role == CopyRole::InSync
@@ -53,26 +52,8 @@ impl Follower {
             }
         };
         self.projector.roles.compared(id, copies.term);
-        let (mut durable, mut heard) = (0, 0);
-        loop {
-            let question = CopyQuestion::Next { session, durable, heard };
-            let CopyAnswer::Groups { answer, first, groups } = leader.ask(question).await? else {
-                return Err(unexpected());
-            };
-            self.projector.roles.heard(id);
-            heard = answer;
-            if groups.is_empty() {
-                continue;
-            }
-            let last = first + groups.len() as u64 - 1;
-            // After the first answer the leader says where its groups begin.
-            if durable > 0 && first != durable + 1 {
-                let what = format!("group {first} does not follow group {durable}");
-                return Err(Error::new(ErrorCode::OutOfOrder, what));
-            }
-            self.append(groups).await?;
-            durable = last;
-        }
+        let (durable, heard, busy_until) = (0, 0, Instant::now());
+        Following { follower: self, leader, session, durable, heard, busy_until }.follow().await
     }
 
     /// Finds out whether the leader has everything that is here. This projector has no part in the bucket, so what is here may go then.
@@ -92,8 +73,33 @@ impl Follower {
         std::future::pending().await
     }
 
+    /// Takes the changes of the transactions that were prepared at the beginning of a session.
+    async fn take_prepared(
+        &self,
+        leader: &LeaderCalls,
+        session: u64,
+        commits: &mut NewestCommits,
+    ) -> Result<()> {
+        if !commits.has_prepared() {
+            return Ok(());
+        }
+        let (mut prepared, bytes_max) =
+            (Assembly::new(0), self.projector.config.copy_step_bytes_max);
+        loop {
+            let question = CopyQuestion::Prepared { session, held: prepared.held() };
+            let CopyAnswer::Prepared(piece) = leader.ask(question).await? else {
+                return Err(unexpected());
+            };
+            if prepared.add(0, piece, bytes_max)? {
+                break;
+            }
+        }
+        prepared.into_group().commits.iter().for_each(|event| commits.add(event));
+        Ok(())
+    }
+
     /// Makes groups durable. The documents take them while the leader is told.
-    async fn append(&self, groups: Vec<CopiedGroup>) -> Result<()> {
+    pub(super) async fn append(&self, groups: Vec<CopiedGroup>) -> Result<()> {
         let mutations = groups.iter().flat_map(|group| &group.mutations);
         let sizes = mutations.map(|copied| copied.id.len() + copied.document.len());
         let kind = match sizes.sum::<usize>() <= SMALL_BYTES_MAX {

@@ -52,8 +52,10 @@ impl Projector {
             self.transaction_counts.add_aborted();
         }
         let commits = matches!(decision, Decision::Commit { .. });
+        let prepared = bucket.find_prepared(transaction).filter(|_| commits);
+        let bytes = prepared.map_or(0, |prepared| prepared.bytes());
         let work = |reply| Work::Decide(transaction, decision, reply);
-        let decided = self.queue_held(bucket, 0, work).await;
+        let decided = self.queue_held(bucket, bytes, work).await;
         if commits {
             self.transaction_counts.commit_ended(&decided);
         }

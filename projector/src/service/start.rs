@@ -81,7 +81,6 @@ impl Service {
             write_budget: Budget::new(config.write_queue_bytes_max),
             transaction_limits: Limits {
                 bytes_max: config.transaction_bytes_max,
-                copied_bytes_max: config.copied_transaction_bytes_max,
                 open_max: config.transactions_max,
                 room: Room::new(config.transactions_bytes_max),
             },

@@ -58,7 +58,7 @@ impl Projector {
         let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await?;
         let is_quick = unknown.is_empty() && writes.document_bytes() <= INLINE_BYTES_MAX;
         let (store, of) = (self.store(), Arc::clone(&bucket));
-        let limits = self.transaction_limits.in_bucket(bucket.links.is_alone());
+        let limits = self.transaction_limits.clone();
         let writing = move || {
             let writing = Writing { at, owner: &owner, snapshot, writes: &writes, unknown };
             write(&*store, &of, writing, &limits)
@@ -147,9 +147,6 @@ impl Projector {
         let Some(committing) = committing else { return Ok(None) };
         let committing = self.looked_up(bucket, committing.over(participants)).await?;
         self.wait_published(bucket, || false).await?;
-        // Other copies may have joined since it was written.
-        let limits = self.transaction_limits.in_bucket(bucket.links.is_alone());
-        limits.check_commit(transaction, committing.bytes())?;
         Ok(Some(committing))
     }
 

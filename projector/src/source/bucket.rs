@@ -223,11 +223,6 @@ impl Bucket {
         self.state().commits.fate(transaction, behind)
     }
 
-    /// Takes over the commits of the leading copy.
-    pub fn set_commits(&self, commits: NewestCommits) {
-        self.state().commits = commits;
-    }
-
     /// The vbuckets that this projector owns.
     pub fn ownership(&self) -> Arc<Ownership> {
         Arc::clone(&self.state().ownership)
@@ -313,7 +308,7 @@ impl Bucket {
             state.durable.set(mutation.vbucket, position);
             state.head.push(mutation);
         }
-        commits.iter().for_each(|event| state.commits.add(event));
+        state.add_steps(commits);
         state.large_commits.add(large);
         state.head.trim();
         drop(state);
@@ -365,7 +360,7 @@ impl Bucket {
     pub fn extend(&self, mutations: &[Arc<Mutation>], commits: &[TransactionEvent]) {
         let mut state = self.state();
         mutations.iter().for_each(|mutation| state.set_end(mutation.vbucket, mutation.seqno));
-        commits.iter().for_each(|event| state.commits.add(event));
+        state.add_steps(commits);
     }
 
     /// Adds steps of transactions that came with a vbucket from its owner.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{HalvedCommit, JointCommit, JointMark, Prepared};
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use super::bucket::{Bucket, SourceState};
 use crate::transactions::counts::TransactionFigures;
+use crate::transactions::room::Room;
 
 /// A prepared transaction of this age is late: a caller that wants the ends of many buckets does not wait for it.
 const LATE_AFTER: Duration = Duration::from_secs(1);
@@ -31,6 +33,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const HELD_WAIT: Duration = Duration::from_secs(5);
 
 impl SourceState {
+    /// Adds steps of transactions.
+    pub(super) fn add_steps(&mut self, steps: &[TransactionEvent]) {
+        steps.iter().for_each(|step| self.commits.add(step));
+        if !steps.is_empty() {
+            self.joint.prepared.count(&self.commits);
+        }
+    }
+
     fn newest_cut(&self) -> Option<&Cut> {
         self.epochs.back().map(|newest| &*newest.cut)
     }
@@ -55,6 +65,21 @@ impl SourceState {
 }
 
 impl Bucket {
+    /// Takes over the commits of the leading copy.
+    pub fn set_commits(&self, commits: NewestCommits) {
+        let mut state = self.state();
+        state.commits = commits;
+        let SourceState { joint, commits, .. } = &mut *state;
+        joint.prepared.count(commits);
+    }
+
+    /// Counts the changes of prepared transactions among those of all open ones from now on.
+    pub fn count_in(&self, room: &Arc<Room>) {
+        let mut state = self.state();
+        let SourceState { joint, commits, .. } = &mut *state;
+        joint.prepared.count_in(room, commits);
+    }
+
     /// The report for SYNC; `None` if no vbucket is owned.
     pub fn report(&self) -> Option<BucketReport> {
         let state = self.state();
@@ -282,8 +307,8 @@ impl Bucket {
             return Ok(());
         }
         let held = || {
-            let state = self.state();
-            let joint = state.commits.joint();
+            // Both may be many, so nobody waits while they are compared.
+            let joint = self.state().commits.joint().clone();
             let mut ids = ids.clone();
             ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
         };

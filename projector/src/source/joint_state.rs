@@ -1,12 +1,16 @@
 //! The memory of a bucket about joint commits, besides its record ([`super::joint`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
-use proto::model::commits::TransactionEvent;
+use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, TransactionId};
+use proto::model::joint::Prepared;
 use tokio::time::Instant;
+
+use crate::transactions::room::{Held, Room};
 
 /// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
 const BEFORE_MAX: usize = 4;
@@ -25,8 +29,42 @@ pub(super) struct JointState {
     pub(super) done: BTreeSet<TransactionId>,
     /// The last commits that were found to be halved, oldest first, with the bucket that has lost its part.
     pub(super) halved: VecDeque<(TransactionId, BucketId)>,
+    /// The changes of prepared transactions in the room of all open ones.
+    pub(super) prepared: PreparedBytes,
     /// Since when this process knows of prepared transactions and open joint commits.
     pub(super) known_since: BTreeMap<TransactionId, Instant>,
+}
+
+/// The bytes of a bucket's prepared changes, among those of all open transactions of the projector.
+#[derive(Default)]
+pub(super) struct PreparedBytes {
+    /// `None` before the bucket is served.
+    held: Option<Held>,
+    of: BTreeMap<TransactionId, usize>,
+}
+
+impl PreparedBytes {
+    /// Counts in a room from now on.
+    pub fn count_in(&mut self, room: &Arc<Room>, commits: &NewestCommits) {
+        self.held = Some(room.hold());
+        self.count(commits);
+    }
+
+    /// Counts what is prepared now.
+    pub fn count(&mut self, commits: &NewestCommits) {
+        if self.of.is_empty() && !commits.has_prepared() {
+            return;
+        }
+        let known = std::mem::take(&mut self.of);
+        let bytes = |prepared: &Arc<Prepared>| {
+            let known = known.get(&prepared.transaction).copied();
+            (prepared.transaction, known.unwrap_or_else(|| prepared.bytes()))
+        };
+        self.of = commits.joint().prepared().map(bytes).collect();
+        if let Some(held) = &mut self.held {
+            held.set(self.of.values().sum());
+        }
+    }
 }
 
 impl JointState {
@@ -81,5 +119,42 @@ impl JointState {
     /// Forgets cuts of a history that is lost.
     pub fn forget_cuts(&mut self) {
         self.before.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::joint::PreparedChange;
+
+    use super::*;
+
+    #[test]
+    fn prepared_changes_take_the_room_of_open_transactions_until_they_end() {
+        let prepared = |n: u64, changes: usize| {
+            let change =
+                |at: usize| PreparedChange { id: format!("{n}-{at}").into(), document: None };
+            Arc::new(Prepared {
+                transaction: TransactionId(n),
+                participants: vec![BucketId(1), BucketId(2)],
+                changes: (0..changes).map(change).collect(),
+            })
+        };
+        let (one, other) = (prepared(1, 10), prepared(2, 5));
+        let room = Room::new(one.bytes());
+        let mut commits = NewestCommits::default();
+        commits.add(&TransactionEvent::Prepared(Arc::clone(&one)));
+        let mut counted = PreparedBytes::default();
+        counted.count_in(&room, &commits);
+        assert_eq!(room.used(), one.bytes());
+        // It was an open transaction a moment ago, so it is taken beyond the limit too.
+        commits.add(&TransactionEvent::Prepared(Arc::clone(&other)));
+        counted.count(&commits);
+        assert_eq!(room.used(), one.bytes() + other.bytes());
+        assert!(room.hold().grow(1).is_err(), "nobody gets more");
+        commits.add(&TransactionEvent::RolledBack(TransactionId(1)));
+        counted.count(&commits);
+        assert_eq!(room.used(), other.bytes());
+        drop(counted);
+        assert_eq!(room.used(), 0, "the bucket is gone");
     }
 }

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use proto::lock::lock;
+use proto::model::commits::TransactionEvent;
 use proto::model::copies::{Copies, CopiesChange};
 use proto::model::ids::NodeId;
 use proto::plant::{self, Plant};
@@ -78,6 +79,8 @@ struct Link {
 
 struct Session {
     number: u64,
+    /// The transactions that were prepared at its beginning, until the follower has them.
+    prepared: Option<Arc<Batch>>,
     /// The groups that the follower may lack, in order.
     groups: VecDeque<(u64, Arc<Batch>)>,
     bytes: usize,
@@ -103,7 +106,11 @@ pub struct NextGroups {
 }
 
 fn bytes_of(batch: &Batch) -> usize {
-    batch.mutations.iter().map(|mutation| mutation.bytes()).sum()
+    let prepared = batch.commits.iter().map(|event| match event {
+        TransactionEvent::Prepared(prepared) => prepared.bytes(),
+        _ => 0,
+    });
+    batch.mutations.iter().map(|mutation| mutation.bytes()).chain(prepared).sum()
 }
 
 fn no_session() -> Error {
@@ -229,6 +236,7 @@ impl Links {
         let durable = state.last_group;
         let session = Session {
             number,
+            prepared: None,
             groups: VecDeque::new(),
             bytes: 0,
             durable,
@@ -246,6 +254,18 @@ impl Links {
         Ok(is_awaited)
     }
 
+    /// Keeps the transactions that were prepared at the beginning of a session: they may end before the follower has asked for them.
+    pub fn keep_prepared(&self, node: NodeId, number: u64, prepared: Arc<Batch>) -> Result<()> {
+        self.state().session(node, number)?.prepared = Some(prepared);
+        Ok(())
+    }
+
+    /// The transactions that were prepared at the beginning of a session.
+    pub fn prepared(&self, node: NodeId, number: u64) -> Result<Arc<Batch>> {
+        let found = self.state().session(node, number)?.prepared.clone();
+        found.ok_or_else(no_session)
+    }
+
     /// Learns what a follower has and which answer it has heard. Returns true if that may let a group be shown, or the leader answer.
     pub fn heard(
         &self,
@@ -260,6 +280,7 @@ impl Links {
         link.unfilled_since = None;
         let Some(session) = &mut link.session else { return Err(no_session()) };
         session.heard_at = Some(now);
+        session.prepared = None;
         let mut has_news = !session.is_filled;
         session.is_filled = true;
         if durable > session.durable {
@@ -279,8 +300,8 @@ impl Links {
         Ok(has_news)
     }
 
-    /// The next groups of a follower, about the given number of bytes but at least one if there is one. They are answered at
-    /// once.
+    /// The next groups of a follower, about the given number of bytes but at least one if there is one, and a large one alone. They are
+    /// answered at once.
     pub fn next(
         &self,
         node: NodeId,
@@ -290,20 +311,21 @@ impl Links {
     ) -> Result<NextGroups> {
         let mut state = self.state();
         let session = state.session(node, number)?;
-        session.last_answer += 1;
-        session.answers.push_back((session.last_answer, now));
-        if session.answers.len() > ANSWERS_MAX {
-            session.answers.pop_front();
-        }
-        let mut bytes = 0;
+        let answer = session.answer(now);
+        let (mut bytes, mut is_first) = (0, true);
         let fitting = session.groups.iter().take_while(|(_, batch)| {
-            let fits = bytes < bytes_max;
+            let before = bytes;
             bytes += bytes_of(batch);
-            fits
+            std::mem::take(&mut is_first) || before < bytes_max && bytes <= 2 * bytes_max
         });
         let groups = fitting.map(|(_, batch)| Arc::clone(batch)).collect();
         let first = session.groups.front().map_or(session.durable + 1, |(first, _)| *first);
-        Ok(NextGroups { answer: session.last_answer, first, groups })
+        Ok(NextGroups { answer, first, groups })
+    }
+
+    /// Answers a follower that wants no groups; returns the number of the answer.
+    pub fn answer(&self, node: NodeId, number: u64, now: Instant) -> Result<u64> {
+        Ok(self.state().session(node, number)?.answer(now))
     }
 
     /// True if a follower is answered at once: there are groups for it, or it has granted nothing yet.
@@ -408,6 +430,16 @@ impl Link {
 }
 
 impl Session {
+    /// Numbers an answer that is sent at this moment.
+    fn answer(&mut self, now: Instant) -> u64 {
+        self.last_answer += 1;
+        self.answers.push_back((self.last_answer, now));
+        if self.answers.len() > ANSWERS_MAX {
+            self.answers.pop_front();
+        }
+        self.last_answer
+    }
+
     /// True if the follower takes groups.
     fn is_alive(&self, now: Instant) -> bool {
         self.is_filled && self.heard_at.is_some_and(|at| now.duration_since(at) <= SILENCE)

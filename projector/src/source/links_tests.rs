@@ -163,6 +163,32 @@ fn a_joining_copy_far_behind_is_not_awaited_and_one_that_is_awaited_stays_so_und
 }
 
 #[test]
+fn a_large_group_is_in_no_message_with_others() {
+    let now = Instant::now();
+    let (links, _) = world(now, true);
+    links.begin(OTHER, 7, now).expect("a session");
+    links.heard(OTHER, 7, (0, 0), now).expect("filled");
+    let of_bytes = |bytes: usize| {
+        let place = (proto::model::ids::VbucketId(0), proto::model::ids::Seqno(1));
+        let document = bytes::Bytes::from(vec![b' '; bytes]);
+        let kind = proto::rpc::mutation::MutationKind::Upsert;
+        let mutation = documents::mutation::Mutation::new(place, "id".into(), kind, document);
+        let mutations = vec![Arc::new(mutation)];
+        links.add(Some(&Arc::new(Batch { mutations, ..Batch::default() })))
+    };
+    let last = [10, 10, 5_000, 10].map(of_bytes)[3];
+    let mut counts = Vec::new();
+    let mut durable = 0;
+    while durable < last {
+        let next = links.next(OTHER, 7, 1_000, now).expect("an answer");
+        counts.push(next.groups.len());
+        durable = next.first + next.groups.len() as u64 - 1;
+        links.heard(OTHER, 7, (durable, next.answer), now).expect("acknowledged");
+    }
+    assert_eq!(counts, [2, 1, 1]);
+}
+
+#[test]
 fn a_leader_takes_no_configuration_of_another_term_or_an_older_one() {
     let now = Instant::now();
     let (links, copies) = world(now, true);

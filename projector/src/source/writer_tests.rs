@@ -165,8 +165,7 @@ fn commit_job(
     snapshot: Option<Snapshot>,
 ) -> (Job, oneshot::Receiver<Result<WriteReply>>) {
     let (transactions, now) = (&world.bucket.transactions, Instant::now());
-    let limits =
-        Limits { bytes_max: 1000, copied_bytes_max: 1000, open_max: 10, room: Room::new(1000) };
+    let limits = Limits { bytes_max: 1000, open_max: 10, room: Room::new(1000) };
     let writes = CheckedWrites::new(vec![Write { id: "a".into(), kind }], 100).expect("valid");
     let request = WriteIn {
         at: (TransactionId(id), TransactionPlace(0)),

@@ -13,8 +13,6 @@ use super::room::Room;
 pub struct Limits {
     /// Bytes of changes of one transaction.
     pub bytes_max: usize,
-    /// The same in a bucket with several copies.
-    pub copied_bytes_max: usize,
     /// Open transactions of one bucket.
     pub open_max: usize,
     /// Bytes of all open transactions of the projector.
@@ -22,15 +20,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits in a bucket that has other copies or has none.
-    pub fn in_bucket(&self, is_alone: bool) -> Self {
-        let bytes_max = match is_alone {
-            true => self.bytes_max,
-            false => self.bytes_max.min(self.copied_bytes_max),
-        };
-        Self { bytes_max, ..self.clone() }
-    }
-
     /// Checks the bytes of a transaction.
     pub fn check_bytes(&self, id: TransactionId, bytes: usize) -> Result<()> {
         if bytes <= self.bytes_max {
@@ -38,19 +27,6 @@ impl Limits {
         }
         let what = format!(
             "transaction {id} would have {} KiB of changes, the limit is {} KiB; nothing was written",
-            bytes.div_ceil(1 << 10),
-            self.bytes_max >> 10
-        );
-        Err(Error::new(ErrorCode::OverLimit, what).with_hint("commit smaller transactions"))
-    }
-
-    /// Checks the bytes of a commit.
-    pub fn check_commit(&self, id: TransactionId, bytes: usize) -> Result<()> {
-        if bytes <= self.bytes_max {
-            return Ok(());
-        }
-        let what = format!(
-            "the commit of transaction {id} has {} KiB, the limit of a bucket with several copies is {} KiB",
             bytes.div_ceil(1 << 10),
             self.bytes_max >> 10
         );

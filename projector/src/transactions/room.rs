@@ -31,6 +31,7 @@ impl Room {
         Held { room: Arc::clone(self), bytes: 0 }
     }
 
+    /// The bytes that are taken.
     #[cfg(test)]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
@@ -59,6 +60,18 @@ impl Held {
         }
         self.bytes += bytes;
         Ok(())
+    }
+
+    /// Takes so many bytes instead, which are in memory already: also beyond the limit, so that no transaction gets more until there is
+    /// room.
+    pub fn set(&mut self, bytes: usize) {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => {
+                self.room.used.fetch_add(more, Ordering::Relaxed);
+                self.bytes = bytes;
+            }
+            None => self.shrink(self.bytes - bytes),
+        }
     }
 
     /// Takes over what was taken apart.

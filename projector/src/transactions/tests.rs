@@ -34,12 +34,7 @@ impl World {
     fn new() -> Self {
         let (turned, woken) = watch::channel(0);
         let info = BucketInfo::new(BucketId(1), "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
-        let limits = Limits {
-            bytes_max: 100_000,
-            copied_bytes_max: 100_000,
-            open_max: 10,
-            room: Room::new(200_000),
-        };
+        let limits = Limits { bytes_max: 100_000, open_max: 10, room: Room::new(200_000) };
         let open = Arc::new(Transactions::new(turned));
         Self { info, open, limits, now: Instant::now(), woken }
     }

@@ -1,6 +1,7 @@
 //! A projector in a scripted environment: a scripted coordinator, and a store in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -65,8 +66,21 @@ pub struct Script {
     pub halved: Arc<Mutex<Vec<HalvedCommit>>>,
     /// The documents that indexes have left out, as the newest report says.
     pub left_out: Arc<Mutex<Vec<(LocalIndexId, LeftOut)>>>,
+    /// The pieces of large groups on their way to other copies.
+    pub pieces: Arc<Pieces>,
     /// The projector that has this clone.
     me: NodeId,
+}
+
+/// The pieces of large groups that the leading copy has sent.
+#[derive(Default)]
+pub struct Pieces {
+    /// Their number.
+    pub sent: AtomicU64,
+    /// The number of the one that is lost; zero for none.
+    pub lost: AtomicU64,
+    /// True if the two copies do not reach each other after that.
+    pub then_cut: AtomicBool,
 }
 
 /// The number of the coordinator in [`Script::cuts`].
@@ -87,6 +101,18 @@ impl Script {
             true => Err(Error::unavailable(format!("{to} is cut off"))),
             false => Ok(()),
         }
+    }
+
+    /// Counts a piece of a projector; an error if it is lost.
+    fn note_piece(&self, from: NodeId) -> Result<()> {
+        let sent = self.pieces.sent.fetch_add(1, Ordering::Relaxed) + 1;
+        if sent != self.pieces.lost.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if self.pieces.then_cut.load(Ordering::Relaxed) {
+            self.cuts.lock().unwrap().extend([(self.me, from), (from, self.me)]);
+        }
+        Err(Error::unavailable("a piece is lost"))
     }
 
     /// Says the catalog with the copies as they are now.
@@ -325,6 +351,9 @@ impl ProjectorApi for Reached {
         self.script.check_reached(self.node)?;
         let answer = self.target()?.copy(request).await;
         self.script.check_reached(self.node)?;
+        if let Ok(CopyAnswer::Piece { .. }) = &answer {
+            self.script.note_piece(self.node)?;
+        }
         answer
     }
 }
@@ -414,7 +443,7 @@ impl World {
     pub async fn new(change: impl FnOnce(&mut Config)) -> Self {
         let (messages, _) = watch::channel(Vec::new());
         let (synced, proposed, projectors, lacks) = Default::default();
-        let (copies, cuts, hung, halved) = Default::default();
+        let (copies, cuts, hung, halved, pieces) = Default::default();
         let me = PROJECTOR;
         let retained = Arc::default();
         let script = Script {
@@ -429,6 +458,7 @@ impl World {
             hung,
             halved,
             left_out: Arc::default(),
+            pieces,
             me,
         };
         Self::of(script, PROJECTOR, change).await

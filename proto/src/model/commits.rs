@@ -106,6 +106,18 @@ impl NewestCommits {
         }
     }
 
+    /// The same, with other prepared transactions: those that `with` makes of each.
+    pub fn with_prepared(&self, with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>) -> Self {
+        let mut commits = self.clone();
+        commits.joint.replace_prepared(with);
+        commits
+    }
+
+    /// True if any transaction is prepared.
+    pub fn has_prepared(&self) -> bool {
+        self.joint.prepared().next().is_some()
+    }
+
     fn add_commit(&mut self, committed: &Committed) {
         self.count += 1;
         self.positions += committed.positions.len();
@@ -160,17 +172,23 @@ impl NewestCommits {
     /// Reads what this build or an earlier one has stored behind a record: nothing at all, everything but joint commits, everything but
     /// commits of producers, or everything. Other ends are damage: a prepared transaction that is not read would be lost.
     pub fn from_stored(bytes: &[u8]) -> Result<Self> {
+        let (commits, rest) = Self::take_stored(bytes)?;
+        match rest.len() {
+            0 => Ok(commits),
+            behind => Err(damaged(format!("{behind} bytes behind them"))),
+        }
+    }
+
+    /// The same, with the bytes behind them.
+    pub fn take_stored(bytes: &[u8]) -> Result<(Self, &[u8])> {
         if bytes.is_empty() {
-            return Ok(Self::default());
+            return Ok((Self::default(), bytes));
         }
         let (earlier, rest) = taken::<WithoutJoint>(bytes)?;
         let WithoutJoint { count, forgotten_to, newest, positions } = earlier;
         let (joint, rest) = taken_if_any::<JointCommits>(rest)?;
         let (pushed, rest) = taken_if_any::<OpenCommits>(rest)?;
-        match rest.len() {
-            0 => Ok(Self { count, forgotten_to, newest, positions, joint, pushed }),
-            behind => Err(damaged(format!("{behind} bytes behind them"))),
-        }
+        Ok((Self { count, forgotten_to, newest, positions, joint, pushed }, rest))
     }
 }
 

@@ -25,8 +25,6 @@ use super::cut::Cut;
 use super::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use crate::plant::{self, Plant};
 
-/// Bytes of all prepared changes of a bucket: they are in each of its checkpoints.
-pub const PREPARED_BYTES_MAX: usize = 16 << 20;
 /// Prepared transactions of a bucket. Each write looks for its documents in all of them.
 pub const PREPARED_MAX: usize = 256;
 /// Open joint commits of a bucket: those of a few ticks of the coordinator.
@@ -41,6 +39,14 @@ pub struct PreparedChange {
     pub id: Arc<str>,
     /// The document; `None` for a deletion.
     pub document: Option<Bytes>,
+}
+
+impl PreparedChange {
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        let document = self.document.as_ref().map_or(0, Bytes::len);
+        CHANGE_OVERHEAD_BYTES + self.id.len() + document
+    }
 }
 
 /// The prepared changes of a transaction in a bucket.
@@ -62,10 +68,13 @@ impl Prepared {
 
     /// The size of the changes.
     pub fn bytes(&self) -> usize {
-        let of = |change: &PreparedChange| {
-            CHANGE_OVERHEAD_BYTES + change.id.len() + change.document.as_ref().map_or(0, Bytes::len)
-        };
-        self.changes.iter().map(of).sum()
+        self.changes.iter().map(PreparedChange::bytes).sum()
+    }
+
+    /// The same without its changes.
+    pub fn without_changes(&self) -> Self {
+        let (transaction, participants) = (self.transaction, self.participants.clone());
+        Self { transaction, participants, changes: Vec::new() }
     }
 
     fn has(&self, id: &str) -> bool {
@@ -163,6 +172,14 @@ impl JointCommits {
 
     pub(super) fn prepare(&mut self, prepared: &Arc<Prepared>) {
         self.prepared.insert(prepared.transaction, Arc::clone(prepared));
+    }
+
+    pub(super) fn replace_prepared(
+        &mut self,
+        with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>,
+    ) {
+        let replaced = self.prepared.values().filter_map(with);
+        self.prepared = replaced.map(|prepared| (prepared.transaction, prepared)).collect();
     }
 
     pub(super) fn roll_back(&mut self, transaction: TransactionId) {

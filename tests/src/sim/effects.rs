@@ -24,7 +24,7 @@ const SHRINKS: &str = "copies given up";
 const GROWTHS: &str = "copies in sync again";
 
 /// The lines that tell an effect, each with the effect's name in the summary.
-const LINES: [(&str, &str); 29] = [
+const LINES: [(&str, &str); 30] = [
     ("the copies are compared with a snapshot", RESYNCS),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
@@ -45,6 +45,7 @@ const LINES: [(&str, &str); 29] = [
     ("slow indexers bound the next epoch", "choices bounded by slow indexers"),
     ("the leader is silent: this copy takes over", "take-overs"),
     ("the copies have changed", CHANGED_COPIES),
+    ("took a group in pieces", "groups in pieces"),
     ("a bucket has another part", "changes of part"),
     ("a bucket is damaged and not served; its files are kept", "damaged buckets kept aside"),
     ("a damaged copy is made anew: another copy has everything", "damaged copies given up"),

@@ -67,6 +67,15 @@ fn has_large_commits(seed: u64) -> bool {
     matches!(seed % 16, 7 | 10) || pair::are_chosen(seed) && (seed / 7) % 3 == 1
 }
 
+/// The size of a message between the copies of a bucket, in a quarter of the seeds that have any: a group of three documents is sent
+/// in pieces.
+const COPY_MESSAGE_BYTES: usize = 120;
+
+/// True if messages between copies are limited to [`COPY_MESSAGE_BYTES`].
+fn has_small_messages(seed: u64) -> bool {
+    has_copies(seed) && matches!((seed / 3) % 8, 2 | 4)
+}
+
 /// Memory of an indexer for open transactions: that of a few with some changes each.
 const OPEN_TRANSACTIONS_BYTES: u64 = 12 << 10;
 
@@ -379,6 +388,9 @@ impl Host {
                 let mut config = projector::Config::new(self.info.clone());
                 if has_large_commits(self.run_seed()) {
                     config.large_commit_changes = 2;
+                }
+                if has_small_messages(self.run_seed()) {
+                    config.copy_message_bytes = COPY_MESSAGE_BYTES;
                 }
                 if self.has_short_logs {
                     config.log_bytes_max = CHANGE_LOG_BYTES;

@@ -10,6 +10,7 @@ mod hand_over;
 mod held_epochs;
 mod identity;
 mod kill;
+mod large_commits;
 mod moves;
 mod older_copy;
 mod pushed_transactions;

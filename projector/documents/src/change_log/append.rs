@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use proto::model::ids::{Seqno, VbucketId};
+use proto::model::ids::{Seqno, TransactionId, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use storage::log::Lsn;
 
 use super::format::{ITEM_HEADER_BYTES, ItemHeader, ItemKind, PURGE_POINT_BYTES, RunHead};
 use super::group::{Draft, GroupBuilder, RunDraft};
+use super::prepared_places::PreparedPlace;
 use super::state::{Change, VbucketState};
 
 /// Looks up the bytes of a vbucket's log up to a seqno in the visible part.
@@ -23,6 +24,8 @@ pub(super) struct Encoder {
     ends: Vec<usize>,
     /// The place and the size of each run.
     pub(super) runs: Vec<(Lsn, u32)>,
+    /// The places of the prepared transactions of the group.
+    pub(super) prepared: Vec<(TransactionId, PreparedPlace)>,
     /// The changes of the group, and the LSNs of their items.
     pub(super) changes: Vec<(VbucketId, Change, Lsn)>,
 }
@@ -95,6 +98,7 @@ impl Encoder {
         self.heads.clear();
         self.ends.clear();
         self.changes.clear();
+        self.prepared.clear();
         self.runs.clear();
         self.runs.resize(group.runs().len(), (0, 0));
         let mut stage = Stage { states, staged: BTreeMap::new(), look_up };
@@ -107,6 +111,10 @@ impl Encoder {
             let item_bytes = self.heads.len() - begin + body;
             if let Draft::Run(run) = item {
                 self.runs[*run as usize] = (lsn, item_bytes as u32);
+            }
+            if let Draft::Prepared(transaction, _) = item {
+                let place = PreparedPlace { item: lsn, bytes: item_bytes as u32 };
+                self.prepared.push((*transaction, place));
             }
             self.ends.push(self.heads.len());
             lsn += item_bytes as u64;
@@ -123,9 +131,10 @@ impl Encoder {
             begin = *end;
             match item {
                 Draft::Run(run) => parts.push(&group.runs()[*run as usize].mutations),
-                Draft::Record(body) | Draft::Documents(_, body) | Draft::Transaction(_, body) => {
-                    parts.push(body);
-                }
+                Draft::Record(body)
+                | Draft::Documents(_, body)
+                | Draft::Transaction(_, body)
+                | Draft::Prepared(_, body) => parts.push(body),
                 _ => {}
             }
         }
@@ -148,6 +157,9 @@ impl Encoder {
             }
             Draft::Transaction(kind, body) => {
                 return Ok(self.rest((*kind, VbucketId(0)), place, body));
+            }
+            Draft::Prepared(_, body) => {
+                return Ok(self.rest((ItemKind::Transaction, VbucketId(0)), place, body));
             }
             Draft::Documents(vbucket, body) => {
                 stage.of(*vbucket)?;

@@ -162,7 +162,7 @@ fn content(item: &Item<'_>) -> Result<ItemContent> {
             let (vbucket, vbuuid) = (run.vbucket, run.vbuuid.0);
             ItemContent::Run { vbucket, vbuuid, first: run.first, last: run.last }
         }
-        LogEvent::Record(_) => ItemContent::Record,
+        LogEvent::Record(..) => ItemContent::Record,
         LogEvent::Rewind { vbucket, to } => ItemContent::Rewind { vbucket, to },
         LogEvent::Remove { vbucket } => ItemContent::Remove { vbucket },
         LogEvent::Begin { vbucket, purged } => ItemContent::Begin { vbucket, purged },

@@ -1,13 +1,17 @@
 //! Groups under construction.
 
+use std::sync::Arc;
+
 use proto::model::commits::TransactionEvent;
-use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{Seqno, TransactionId, VbucketId, Vbuuid};
+use proto::model::joint::Prepared;
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::varint::{put_bytes, put_varint};
 use proto::{Error, Result};
 use serde::Serialize;
 
 use super::format::{ITEM_HEADER_BYTES, ItemKind, RUN_HEAD_BYTES};
+use super::prepared_places::{PreparedPlaces, StoredCommits};
 use crate::document_store::StoredDocument;
 use crate::mutation::{Mutation, entry_bytes};
 use crate::record::BucketRecord;
@@ -47,6 +51,7 @@ pub(super) enum Draft {
     Documents(VbucketId, Vec<u8>),
     Purge(Vec<(VbucketId, Seqno)>),
     Transaction(ItemKind, Vec<u8>),
+    Prepared(TransactionId, Vec<u8>),
 }
 
 /// A run to be.
@@ -127,21 +132,31 @@ impl GroupBuilder {
         next as u32
     }
 
-    /// Adds the new record of the bucket.
-    pub fn record(&mut self, record: &BucketRecord) -> Result<()> {
+    /// Adds the new record of the bucket. Prepared transactions whose changes the log does not have at these places follow it.
+    pub fn record(&mut self, record: &BucketRecord, places: &PreparedPlaces) -> Result<()> {
+        let is_known = |prepared: &Arc<Prepared>| places.get(prepared.transaction).is_some();
+        let known = |prepared: &Arc<Prepared>| is_known(prepared).then(|| Arc::clone(prepared));
+        let StoredCommits { commits, places } = places.stored(&record.commits.with_prepared(known));
         let mut body = encoded(record)?;
-        body.extend(encoded(&record.commits)?);
+        body.extend(encoded(&commits)?);
+        body.extend(encoded(&places)?);
         self.add(Draft::Record(body));
-        Ok(())
+        let new = record.commits.joint().prepared().filter(|prepared| !is_known(prepared));
+        new.cloned().try_for_each(|new| self.transaction(&TransactionEvent::Prepared(new)))
     }
 
     /// Adds a step of a transaction. The group of a commit has its mutations.
     pub fn transaction(&mut self, event: &TransactionEvent) -> Result<()> {
         let item = match event {
-            TransactionEvent::Committed(committed) => (ItemKind::Committed, encoded(committed)?),
-            event => (ItemKind::Transaction, encoded(event)?),
+            TransactionEvent::Committed(committed) => {
+                Draft::Transaction(ItemKind::Committed, encoded(committed)?)
+            }
+            TransactionEvent::Prepared(prepared) => {
+                Draft::Prepared(prepared.transaction, encoded(event)?)
+            }
+            event => Draft::Transaction(ItemKind::Transaction, encoded(event)?),
         };
-        self.add(Draft::Transaction(item.0, item.1));
+        self.add(item);
         Ok(())
     }
 

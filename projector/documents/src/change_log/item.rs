@@ -8,10 +8,11 @@ use proto::{Error, ErrorCode, Result};
 use storage::log::Lsn;
 
 use super::format::{ItemHeader, ItemKind, PURGE_POINT_BYTES, RunHead, u64_at};
+use super::prepared_places::{PreparedPlaces, StoredCommits};
 use super::state::Change;
 use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
-use proto::model::commits::{NewestCommits, TransactionEvent};
+use proto::model::commits::TransactionEvent;
 
 /// The place of a mutation in a change log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +30,8 @@ pub struct MutationPlace {
 pub enum LogEvent<'a> {
     /// Mutations of one vbucket on one branch, without a gap.
     Run(Run<'a>),
-    /// The record of the bucket was replaced.
-    Record(Box<BucketRecord>),
+    /// The record of the bucket was replaced. The changes of prepared transactions with a place are there.
+    Record(Box<BucketRecord>, PreparedPlaces),
     /// A vbucket went back to an earlier position.
     Rewind {
         /// The vbucket.
@@ -255,9 +256,10 @@ impl<'a> Item<'a> {
                 let damaged = |error| corrupt(&format!("the record of the bucket: {error}"));
                 let (mut record, rest): (BucketRecord, _) =
                     postcard::take_from_bytes(self.body).map_err(damaged)?;
-                record.commits = NewestCommits::from_stored(rest)
+                let StoredCommits { commits, places } = StoredCommits::decode(rest)
                     .map_err(|error| corrupt(&format!("the record of the bucket: {error}")))?;
-                LogEvent::Record(Box::new(record))
+                record.commits = commits;
+                LogEvent::Record(Box::new(record), places)
             }
             ItemKind::Committed => {
                 let committed = postcard::from_bytes(self.body)

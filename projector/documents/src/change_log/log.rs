@@ -1,20 +1,23 @@
 //! The change log, as the document store sees it.
 
 use std::ops::Range;
-use std::sync::{Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use proto::lock::{lock, read, write};
-use proto::model::ids::{Seqno, VbucketId};
+use proto::model::ids::{Seqno, TransactionId, VbucketId};
+use proto::model::joint::Prepared;
 use proto::plant::{self, Plant};
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use storage::log::{DirectLog, Lsn};
 
 use super::append::Encoder;
+use super::format::HINT;
 use super::group::{GroupBuilder, MUTATIONS_AT};
 use super::index_file::IndexedSegment;
 use super::index_files::IndexFiles;
 use super::item::MutationPlace;
 use super::log_index::{LogIndex, PlacedChange};
+use super::prepared_places::{PreparedPlace, decode_item};
 use super::segment_index::SegmentIndex;
 use super::state::{LogState, VbucketState};
 use crate::document_store::LogExtent;
@@ -50,6 +53,8 @@ pub struct GroupPlace {
     pub order: Vec<u32>,
     /// The vbuckets that the group changes, and their new states.
     pub states: Vec<(VbucketId, VbucketState)>,
+    /// The places of the prepared transactions that it brings.
+    pub prepared: Vec<(TransactionId, PreparedPlace)>,
 }
 
 impl ChangeLog {
@@ -63,8 +68,8 @@ impl ChangeLog {
         let payload = self.log.end() + storage::log::RECORD_OVERHEAD_BYTES;
         if group.is_empty() {
             let end = self.log.end();
-            let (mutations, order, states) = Default::default();
-            return Ok(GroupPlace { start: end, end, mutations, order, states });
+            let (mutations, order, states, prepared) = Default::default();
+            return Ok(GroupPlace { start: end, end, mutations, order, states, prepared });
         }
         if group.looks_back() && !writer.unsynced.is_empty() {
             // The counters of earlier mutations are read from the visible part.
@@ -86,6 +91,7 @@ impl ChangeLog {
         for (vbucket, state) in &staged {
             states[usize::from(vbucket.0)] = *state;
         }
+        let prepared = encoder.prepared.clone();
         let changes = encoder.changes.iter();
         let changes: Vec<PlacedChange> = changes
             .map(|(vbucket, change, lsn)| {
@@ -94,7 +100,27 @@ impl ChangeLog {
             })
             .collect();
         writer.unsynced.extend(changes);
-        Ok(GroupPlace { start, end, mutations, order: group.order(), states: staged })
+        let (order, states) = (group.order(), staged);
+        Ok(GroupPlace { start, end, mutations, order, states, prepared })
+    }
+
+    /// Reads the changes of a prepared transaction. An error names the file.
+    pub fn read_prepared(
+        &self,
+        transaction: TransactionId,
+        place: PreparedPlace,
+    ) -> Result<Arc<Prepared>> {
+        let read = self.log.read(place.item, place.bytes as usize);
+        let found =
+            read.and_then(|bytes| decode_item(self.log.log_id(), (transaction, place), &bytes));
+        found.map_err(|error| {
+            let (path, offset) = self.log.place_of(place.item);
+            let what = format!(
+                "{}: the changes of prepared transaction {transaction} at offset {offset} are not readable: {error}",
+                path.display()
+            );
+            Error::new(ErrorCode::Corrupt, what).with_hint(HINT)
+        })
     }
 
     /// Makes all appended groups durable and visible.

@@ -12,13 +12,15 @@
 //! crc       := CRC-32C of (log_id:u64 lsn:u64), of the rest of the header, and of the body
 //! run       := vbuuid:u64 first:u64 last:u64 bytes_before:u64 bytes:u64  mutation*              (kind 1)
 //! mutation  := varint(2 * len(id) + is_deletion) id  [varint(len(json)) json]
-//! record    := the bucket's record in postcard  [its newest commits in postcard]                (kind 2)
+//! record    := the bucket's record in postcard  [its newest commits in postcard  [places]]      (kind 2)
+//! places    := for each prepared transaction, the place of its changes (`prepared_places.rs`), in postcard
 //! rewind    := to:u64 bytes:u64                                                                 (kind 3)
 //! remove    :=                                                                                  (kind 4)
 //! begin     := purged:u64                                                                       (kind 5)
 //! documents := (varint(len(id)) id varint(seqno) varint(len(json)) json)*                       (kind 6)
 //! purge     := (vbucket:u16 to:u64 bytes:u64)*                                                  (kind 7)
 //! committed := the commit of a transaction in postcard                                           (kind 8)
+//! step      := another step of a transaction in postcard; a prepared one has its changes        (kind 9)
 //! ```
 //!
 //! A *run* has mutations of one vbucket on one branch, without a gap. `bytes` counts their entries
@@ -46,7 +48,7 @@
 //! - The seqnos of a vbucket between its purge point and its end have no gap. A rewind makes those beyond it unreadable, and
 //!   the next run continues from there; each seqno is then found in its newest run.
 //! - A side file follows from its segment alone, so it can be lost at any time.
-//! - A segment is released only if no vbucket's directory names it, and the caller's checkpoint covers it.
+//! - A segment is released only if no vbucket's directory names it, and the caller's checkpoint covers it and names no place in it.
 //! - No lock that readers need is held during file input and output.
 //!
 //! # Damage
@@ -69,6 +71,7 @@ mod joint_seen;
 mod log;
 mod log_index;
 mod open;
+mod prepared_places;
 mod read;
 mod salvage;
 mod segment_index;
@@ -82,8 +85,10 @@ pub use item::{LogEvent, MutationPlace, Run, RunMutation};
 pub use joint_seen::JointSeen;
 pub use log::{ChangeLog, GroupPlace};
 pub use open::{ChangeLogOptions, EventPlace, EventReplay, KnownLog};
+pub(crate) use prepared_places::StoredCommits;
+pub use prepared_places::{PreparedPlace, PreparedPlaces};
 pub use read::VbucketRange;
-pub use salvage::{Salvaged, salvage};
+pub use salvage::{Salvaged, read_prepared, salvage};
 pub use state::{LogState, VbucketState};
 pub use survey::{LogRemark, LogSurvey, SeqnoGap, verify};
 

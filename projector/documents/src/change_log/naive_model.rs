@@ -138,7 +138,7 @@ pub(super) fn add(group: &mut GroupBuilder, op: &Op) {
             let mutation = Mutation::new(place, id.as_str().into(), kind, document);
             group.mutation(Vbuuid(*vbuuid), &mutation);
         }
-        Op::Record(n) => group.record(&record(*n)).unwrap(),
+        Op::Record(n) => group.record(&record(*n), &PreparedPlaces::default()).unwrap(),
         Op::Rewind(vbucket, to) => group.rewind(VbucketId(*vbucket), Seqno(*to)),
         Op::Remove(vbucket) => group.remove(VbucketId(*vbucket)),
         Op::Begin(vbucket, purged) => group.begin(VbucketId(*vbucket), Seqno(*purged)),
@@ -173,7 +173,7 @@ pub(super) fn ops_of(event: &LogEvent<'_>) -> Vec<Op> {
             };
             run.mutations().map(|mutation| op(mutation.unwrap())).collect()
         }
-        LogEvent::Record(found) => {
+        LogEvent::Record(found, _) => {
             let n = found.info.id.0;
             assert_eq!(**found, record(n));
             vec![Op::Record(n)]

@@ -49,6 +49,8 @@ pub struct EventPlace {
     pub group: Range<Lsn>,
     /// LSN of its item.
     pub item: Lsn,
+    /// Bytes of its item.
+    pub item_bytes: u32,
 }
 
 /// The opener's knowledge of a change log.
@@ -137,7 +139,8 @@ impl Opening<'_> {
             let item = item.map_err(|error| error.with_hint(HINT))?;
             self.item(&item, start >= self.from)?;
             if start >= self.from {
-                let place = EventPlace { group: start..end, item: item.lsn };
+                let item_bytes = item.header.item_bytes();
+                let place = EventPlace { group: start..end, item: item.lsn, item_bytes };
                 (self.replay)(item.event()?, place)?;
             }
         }

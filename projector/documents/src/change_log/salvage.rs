@@ -3,19 +3,23 @@
 //! Damage before the checkpoint does not matter here: the table has those mutations. Behind the first damage nothing counts,
 //! because the order of what is there is not known any more. Nothing is changed.
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
-use proto::env::FileSystem;
-use proto::model::ids::{Seqno, VbucketId};
+use proto::env::{FileSystem, OpenMode};
+use proto::model::ids::{Seqno, TransactionId, VbucketId};
+use proto::model::joint::Prepared;
 use proto::{Error, ErrorCode, Result};
 use storage::log::{
-    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan, segment_bases,
-    segment_log_id, segment_path,
+    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SEGMENT_OVERHEAD_BYTES, SegmentInfo, scan,
+    segment_bases, segment_log_id, segment_path,
 };
 
 use super::item::{LogEvent, items};
 use super::joint_seen::{JointSeen, SeenCommits};
 use super::open::{EventPlace, EventReplay};
+use super::prepared_places::{PreparedPlace, decode_item};
 use super::state::{Change, LogState};
 
 /// The readable rest of a log.
@@ -58,6 +62,29 @@ pub fn salvage(
     }
     let Reading { state, seen, joint, .. } = reading;
     Ok(Salvaged { state, seen, joint: joint.into_inner(), damage })
+}
+
+/// Reads the changes of a prepared transaction of a log that is not open.
+pub fn read_prepared(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    log_id: u64,
+    (transaction, place): (TransactionId, PreparedPlace),
+) -> Result<Arc<Prepared>> {
+    let bases = segment_bases(fs, dir)?;
+    let lacks = || corrupt(format!("no segment has LSN {}", place.item));
+    let base = bases.into_iter().rfind(|base| *base <= place.item).ok_or_else(lacks)?;
+    let path = segment_path(dir, base);
+    let named = |error: Error| error.context(path.display().to_string());
+    if segment_log_id(fs, &path)? != log_id {
+        return Err(named(corrupt("the segment belongs to another log")));
+    }
+    let unreadable = |error: io::Error| named(corrupt(error.to_string()));
+    let file = fs.open(&path, OpenMode::Read).map_err(unreadable)?;
+    let mut bytes = vec![0; place.bytes as usize];
+    file.read_exact_at(&mut bytes, place.item - base + SEGMENT_OVERHEAD_BYTES)
+        .map_err(unreadable)?;
+    decode_item(log_id, (transaction, place), &bytes).map_err(named)
 }
 
 /// A log that is being read.
@@ -138,7 +165,9 @@ impl Reading<'_> {
                 }
                 let event = item.event()?;
                 check(&event)?;
-                events.push((event, EventPlace { group: start..end, item: item.lsn }));
+                let item_bytes = item.header.item_bytes();
+                let place = EventPlace { group: start..end, item: item.lsn, item_bytes };
+                events.push((event, place));
             }
         }
         self.state = next;

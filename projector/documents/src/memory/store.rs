@@ -390,10 +390,13 @@ impl DocumentStore for MemoryStore {
         let contents = state.bucket(range.bucket)?;
         let at = usize::from(range.vbucket.0);
         let Some(log) = contents.log.get(at) else { return Ok(Vec::new()) };
-        let to = log.len().min(range.to.0 as usize);
         let after = range.after.max(contents.purged[at]).0 as usize;
+        // What the log has and the documents have not is read too, as on disk.
+        let unshown = state.unshown.iter().filter(|(of, _)| *of == range.bucket);
+        let unshown = unshown.flat_map(|(_, batch)| &batch.mutations);
+        let all = log.iter().chain(unshown.filter(|m| m.vbucket == range.vbucket));
         let mut size = 0;
-        let wanted = log[..to].iter().skip(after).take_while(|mutation| {
+        let wanted = all.take(range.to.0 as usize).skip(after).take_while(|mutation| {
             let more = size < bytes;
             size += mutation.id.len() + mutation.document.len() + 1;
             more

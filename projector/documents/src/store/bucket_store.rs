@@ -21,8 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use proto::env::{Env, create_dir_durably};
 use proto::lock::lock;
+use proto::model::commits::TransactionEvent;
 use proto::model::history::branch_of;
 use proto::model::ids::Seqno;
+use proto::model::joint::Prepared;
 use proto::{Error, ErrorCode, Result};
 use storage::log::Lsn;
 
@@ -31,7 +33,8 @@ use super::options::DiskStoreOptions;
 use super::paired_file::PairedFile;
 use super::replay::{Replay, version, version_place};
 use crate::change_log::{
-    ChangeLog, ChangeLogOptions, GroupBuilder, GroupPlace, KnownLog, LogState, VbucketRange,
+    ChangeLog, ChangeLogOptions, GroupBuilder, GroupPlace, KnownLog, LogState, PreparedPlaces,
+    VbucketRange,
 };
 use crate::document_store::{Batch, LogExtent, LogRange};
 use crate::mutation::Mutation;
@@ -52,11 +55,15 @@ pub struct BucketStore {
     checkpoint: Mutex<LastCheckpoint>,
     /// Held during a flush: a later one waits for its end, and checkpoints never go back.
     pub(super) flushing: Mutex<()>,
+    /// See [`DiskStoreOptions::prepared_behind_bytes`].
+    prepared_behind_bytes: u64,
 }
 
 /// What a change of the log needs and alters; locked from the first look at a group until it is synced.
 pub(super) struct Changes {
     pub(super) record: BucketRecord,
+    /// Where the log has the changes of its prepared transactions; none of one that an earlier build's checkpoint has.
+    pub(super) places: PreparedPlaces,
     pub(super) group: GroupBuilder,
     /// Number of batches in the log since the bucket was opened.
     pub(super) batches: u64,
@@ -71,6 +78,7 @@ pub(super) struct Shown {
     /// The state of the log and the record behind the last group that the table has.
     pub(super) state: LogState,
     pub(super) record: BucketRecord,
+    pub(super) places: PreparedPlaces,
     /// True if the table may lack a part of a group. No checkpoint is written then.
     pub(super) is_broken: bool,
 }
@@ -78,6 +86,8 @@ pub(super) struct Shown {
 /// A batch that the log has and the table has not.
 pub(super) struct LoggedGroup {
     place: GroupPlace,
+    /// The places of what is prepared behind it.
+    places: PreparedPlaces,
     number: u64,
 }
 
@@ -85,6 +95,28 @@ pub(super) struct LoggedGroup {
 struct LastCheckpoint {
     file: PairedFile,
     last: Checkpoint,
+}
+
+/// What a checkpoint covers.
+pub(super) struct Covered {
+    pub(super) log: LogState,
+    pub(super) record: BucketRecord,
+    pub(super) places: PreparedPlaces,
+}
+
+impl Changes {
+    /// The places of what is prepared that hold for another record.
+    pub(super) fn known_places(&self, next: &BucketRecord) -> PreparedPlaces {
+        self.places.that_hold_for(&self.record.commits, &next.commits)
+    }
+
+    /// Notes the prepared transactions of a group; the record has its steps.
+    pub(super) fn note_prepared(&mut self, place: &GroupPlace) {
+        for (transaction, item) in &place.prepared {
+            self.places.put(*transaction, *item);
+        }
+        self.places.keep_prepared(&self.record.commits);
+    }
 }
 
 impl BucketStore {
@@ -99,10 +131,16 @@ impl BucketStore {
         create_dir_durably(&*env.fs, dir)?;
         let log = LogState::new(record.info.vbuckets);
         let table = TableManifest::new(number);
-        let first = Checkpoint { log, record: record.clone(), table };
+        // What is prepared goes into the log.
+        let commits = record.commits.with_prepared(|_| None);
+        let (of_first, places) = (BucketRecord { commits, ..record.clone() }, Default::default());
+        let first = Checkpoint { log, record: of_first, table, places };
         let (mut file, _) = PairedFile::open::<Checkpoint>(&*env.fs, dir, CHECKPOINT_FILE)?;
         file.write(&*env.fs, &first)?;
         let made = Self::open(env, dir, 0, options, tables)?;
+        if record.commits.has_prepared() {
+            made.put_record(record)?;
+        }
         made.write_checkpoint(made.log.state())?;
         Ok(made)
     }
@@ -125,12 +163,7 @@ impl BucketStore {
         })?;
         let vbuckets = last.record.info.vbuckets;
         let table = DocumentTable::open(fs, dir, vbuckets, tables.clone(), last.table.clone())?;
-        let mut replay = Replay {
-            table: &table,
-            covered: last.table.covered(),
-            record: last.record.clone(),
-            events: 0,
-        };
+        let mut replay = Replay::behind(&last, &table);
         // The fragments have only what was synced.
         let synced = synced.max(table.covered()).max(last.log.from);
         let open_files = Some(Arc::clone(&tables.open_files));
@@ -142,13 +175,21 @@ impl BucketStore {
             KnownLog { checkpoint: &last.log, synced },
             &mut |event, place| replay.event(event, &place),
         )?;
-        let Replay { record, events, .. } = replay;
+        replay.read_prepared(|transaction, place| log.read_prepared(transaction, place))?;
+        let Replay { record, places, events, .. } = replay;
         if events > 0 {
             tracing::debug!(dir = %dir.display(), events, "replayed a change log");
         }
         table.reach(log.end());
         let (state, shown_record) = (log.state(), record.clone());
-        let shown = Shown { batches: 0, state, record: shown_record, is_broken: false };
+        let shown_places = places.clone();
+        let shown = Shown {
+            batches: 0,
+            state,
+            record: shown_record,
+            places: shown_places,
+            is_broken: false,
+        };
         Ok(Self {
             env: env.clone(),
             dir: dir.to_path_buf(),
@@ -156,6 +197,7 @@ impl BucketStore {
             table,
             changes: Mutex::new(Changes {
                 record,
+                places,
                 group: GroupBuilder::default(),
                 batches: 0,
                 is_broken: false,
@@ -164,6 +206,7 @@ impl BucketStore {
             has_failed_show: AtomicBool::new(false),
             checkpoint: Mutex::new(LastCheckpoint { file, last }),
             flushing: Mutex::default(),
+            prepared_behind_bytes: options.prepared_behind_bytes,
         })
     }
 
@@ -182,10 +225,12 @@ impl BucketStore {
         let mut this = lock(&self.changes);
         // The table may be taking the batch before this one, for which nobody waits here.
         check_whole(this.is_broken || self.has_failed_show.load(Ordering::Acquire))?;
+        let far = self.far_prepared(&this, changes);
+        let known = changes.record.as_ref().map(|next| this.known_places(next));
         let Changes { record, group, .. } = &mut *this;
         group.clear();
-        if let Some(next) = &changes.record {
-            group.record(next)?;
+        if let (Some(next), Some(known)) = (&changes.record, &known) {
+            group.record(next, known)?;
         }
         let branches = &changes.record.as_ref().unwrap_or(record).branches;
         for mutation in &changes.mutations {
@@ -193,15 +238,49 @@ impl BucketStore {
             let vbuuid = of_vbucket.map(|branches| branch_of(branches, mutation.seqno));
             group.mutation(vbuuid.unwrap_or_default(), mutation);
         }
-        changes.commits.iter().try_for_each(|event| group.transaction(event))?;
+        far.iter().chain(&changes.commits).try_for_each(|event| group.transaction(event))?;
         let place = self.append(&mut this)?;
-        if let Some(next) = &changes.record {
-            this.record = next.clone();
+        if let (Some(next), Some(known)) = (&changes.record, known) {
+            (this.record, this.places) = (next.clone(), known);
         }
         changes.commits.iter().for_each(|event| this.record.commits.add(event));
+        this.note_prepared(&place);
         this.batches += 1;
         this.is_broken = false;
-        Ok(LoggedGroup { place, number: this.batches })
+        Ok(LoggedGroup { place, places: this.places.clone(), number: this.batches })
+    }
+
+    /// The prepared transactions whose changes a batch writes again, because the log has them only far before its end, or not at all.
+    fn far_prepared(&self, this: &Changes, changes: &Batch) -> Vec<TransactionEvent> {
+        if !this.record.commits.has_prepared() || changes.record.is_some() {
+            return Vec::new();
+        }
+        let end = self.log.end();
+        let is_far = |prepared: &&Arc<Prepared>| match this.places.get(prepared.transaction) {
+            Some(place) => {
+                // They are a small part of what is written meanwhile.
+                let most = self.prepared_behind_bytes.max(4 * u64::from(place.bytes));
+                end - place.item > most
+            }
+            None => true,
+        };
+        let ends = |prepared: &&Arc<Prepared>| {
+            let mut commits = this.record.commits.with_prepared(|one| Some(Arc::clone(one)));
+            changes.commits.iter().for_each(|event| commits.add(event));
+            commits.joint().find_prepared(prepared.transaction).is_none()
+        };
+        let far = this.record.commits.joint().prepared().filter(is_far);
+        far.filter(|prepared| !ends(prepared)).cloned().map(TransactionEvent::Prepared).collect()
+    }
+
+    /// Releases the part of the log that neither readers nor the last checkpoint need.
+    pub(super) fn release(&self) -> Result<()> {
+        let to = {
+            let checkpoint = lock(&self.checkpoint);
+            let Checkpoint { log, places, .. } = &checkpoint.last;
+            places.oldest().map_or(log.from, |oldest| oldest.min(log.from))
+        };
+        self.log.release(to)
     }
 
     /// Gives a logged batch to the table.
@@ -229,6 +308,7 @@ impl BucketStore {
             shown.record = record.clone();
         }
         changes.commits.iter().for_each(|event| shown.record.commits.add(event));
+        shown.places = logged.places;
         shown.batches = logged.number;
         shown.is_broken = false;
         Ok(())
@@ -291,23 +371,20 @@ impl BucketStore {
     }
 
     /// The state of the log and the record behind the last group that the table has. It is durable.
-    pub(super) fn shown_state(&self) -> Result<(LogState, BucketRecord)> {
+    pub(super) fn shown_state(&self) -> Result<Covered> {
         let shown = lock(&self.shown);
         check_whole(shown.is_broken)?;
-        Ok((shown.state.clone(), shown.record.clone()))
+        let (log, record) = (shown.state.clone(), shown.record.clone());
+        Ok(Covered { log, record, places: shown.places.clone() })
     }
 
     /// Writes a checkpoint for a change of the table.
-    pub(super) fn write_table(
-        &self,
-        state: Option<(LogState, BucketRecord)>,
-        table: &TableManifest,
-    ) -> Result<()> {
+    pub(super) fn write_table(&self, state: Option<Covered>, table: &TableManifest) -> Result<()> {
         let mut checkpoint = lock(&self.checkpoint);
         let LastCheckpoint { file, last } = &mut *checkpoint;
         let mut next = Checkpoint { table: table.clone(), ..last.clone() };
-        if let Some((log, record)) = state {
-            (next.log, next.record) = (log, record);
+        if let Some(Covered { log, record, places }) = state {
+            (next.log, next.record, next.places) = (log, record, places);
         }
         file.write(&*self.env.fs, &next)?;
         *last = next;
@@ -317,8 +394,11 @@ impl BucketStore {
     /// Writes a checkpoint that knows the log, with an unchanged table. The table has everything before.
     pub(super) fn write_checkpoint(&self, log: LogState) -> Result<()> {
         let table = lock(&self.checkpoint).last.table.clone();
-        let record = self.record();
-        self.write_table(Some((log, record)), &table)
+        let covered = {
+            let this = lock(&self.changes);
+            Covered { log, record: this.record.clone(), places: this.places.clone() }
+        };
+        self.write_table(Some(covered), &table)
     }
 
     /// The place up to which the last checkpoint covers the log.

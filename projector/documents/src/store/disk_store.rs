@@ -29,12 +29,19 @@ use crate::rules::no_bucket;
 use crate::table::TableOptions;
 
 /// The content of the data directory's version file. Another number means another layout.
-const VERSION: &str = "sextant documents 7\n";
+const VERSION: &str = "sextant documents 8\n";
 
 /// The layouts before and the present one: number 4 lacks commits of transactions, number 5 those over several buckets, and number 6 those
-/// of producers.
-pub(super) const VERSIONS: (&[&str], &str) =
-    (&["sextant documents 4\n", "sextant documents 5\n", "sextant documents 6\n"], VERSION);
+/// of producers. Number 7 has prepared changes in each record instead of their places.
+pub(super) const VERSIONS: (&[&str], &str) = (
+    &[
+        "sextant documents 4\n",
+        "sextant documents 5\n",
+        "sextant documents 6\n",
+        "sextant documents 7\n",
+    ],
+    VERSION,
+);
 
 /// The remedy for a directory that has the log of another bucket.
 const FOREIGN_LOG_HINT: &str = "put the directories of the buckets back as they were, or restore the data directory from a copy";

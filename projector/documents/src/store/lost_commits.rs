@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proto::env::FileSystem;
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use proto::model::joint::Prepared;
 use storage::log::Lsn;
 
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
@@ -37,7 +38,8 @@ pub(super) fn lost_commits(
     let is_lost = |seen: &JointSeen| match &seen.committed {
         Some(_) if joint.find_prepared(seen.transaction).is_some() => false,
         Some(positions) => seen.at >= from || positions.iter().any(is_beyond),
-        None => seen.at >= from,
+        // It may be there twice.
+        None => seen.at >= from && joint.find_prepared(seen.transaction).is_none(),
     };
     let mut lost: Vec<_> = seen.into_iter().filter(is_lost).map(lost_commit).collect();
     for open in joint.open() {
@@ -53,6 +55,14 @@ pub(super) fn lost_commits(
         }
     }
     lost
+}
+
+impl LostCommit {
+    /// A prepared transaction whose changes are not readable.
+    pub(super) fn of_prepared(prepared: &Prepared) -> Self {
+        let (transaction, participants) = (prepared.transaction, prepared.participants.clone());
+        Self { transaction, participants, was_committed: false }
+    }
 }
 
 fn lost_commit(seen: JointSeen) -> LostCommit {

@@ -27,14 +27,14 @@ impl BucketStore {
     pub fn flush(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.flushing);
         // Order matters: the table has everything of this state, and perhaps more.
-        let (log, record) = self.shown_state()?;
-        let covered = log.from;
+        let shown = self.shown_state()?;
+        let covered = shown.log.from;
         let Some(change) = self.table.prepare_flush(|| self.retention())? else {
             return Ok(false);
         };
-        change.install(|table| self.write_table(Some((log, record)), table))?;
+        change.install(|table| self.write_table(Some(shown), table))?;
         tracing::debug!(dir = %self.dir.display(), covered, "wrote documents to a fragment");
-        self.log.release(covered)?;
+        self.release()?;
         Ok(true)
     }
 
@@ -63,7 +63,7 @@ impl BucketStore {
         if plant::is(Plant::CheckpointAhead) {
             self.write_checkpoint(self.log.state())?;
         }
-        self.log.release(self.covered())?;
+        self.release()?;
         self.log.mark()?;
         Ok(false)
     }

@@ -39,6 +39,7 @@ impl BucketStore {
     fn complete(&self, this: &mut Changes) {
         let mut shown = lock(&self.shown);
         (shown.state, shown.record) = (self.log.state(), this.record.clone());
+        shown.places = this.places.clone();
         this.is_broken = false;
     }
 
@@ -59,14 +60,16 @@ impl BucketStore {
         build: impl FnOnce(&mut GroupBuilder),
     ) -> Result<GroupPlace> {
         this.group.clear();
-        if let Some(record) = record {
-            this.group.record(record)?;
+        let known = record.map(|record| this.known_places(record));
+        if let (Some(record), Some(known)) = (record, &known) {
+            this.group.record(record, known)?;
         }
         build(&mut this.group);
         let place = self.append(this)?;
-        if let Some(record) = record {
-            this.record = record.clone();
+        if let (Some(record), Some(known)) = (record, known) {
+            (this.record, this.places) = (record.clone(), known);
         }
+        this.note_prepared(&place);
         Ok(place)
     }
 

@@ -22,6 +22,9 @@ pub struct DiskStoreOptions {
     pub memory_bytes_max: usize,
     /// Bytes of a bucket's log behind its checkpoint at which it is flushed: the next start replays them.
     pub replay_bytes_max: u64,
+    /// Bytes between the changes of a prepared transaction and the end of the log at which they are written again there, unless they are
+    /// more than a quarter of that.
+    pub prepared_behind_bytes: u64,
     /// Maximum number of files of all tables and logs that are open at once.
     pub open_files_max: usize,
 }
@@ -34,6 +37,7 @@ impl Default for DiskStoreOptions {
             memtable_bytes: TableOptions::MEMTABLE_BYTES,
             memory_bytes_max: 4 * TableOptions::MEMTABLE_BYTES,
             replay_bytes_max: 128 << 20,
+            prepared_behind_bytes: 128 << 20,
             open_files_max: 64,
         }
     }

@@ -37,7 +37,7 @@ use super::options::DiskStoreOptions;
 use super::paired_file::{PairedFile, inspect};
 use super::replay::Replay;
 use super::source_manifest::{self, BucketEntry, SourceManifest, directory_path};
-use crate::change_log::{self, LogRemark, salvage};
+use crate::change_log::{self, LogRemark, read_prepared, salvage};
 use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
 use crate::table::{self, DeadVersions, DocumentTable, TableManifest, TableOptions};
@@ -222,7 +222,7 @@ impl Recovery<'_> {
     fn left_of(&self, id: BucketId, entry: &BucketEntry, dir: &Path) -> Result<Left> {
         let fs = &self.env.fs;
         let (_, last) = PairedFile::open::<Checkpoint>(&**fs, dir, CHECKPOINT_FILE)?;
-        let Some(Checkpoint { log, record, table: manifest }) = last else {
+        let Some(Checkpoint { log, record, table: manifest, places }) = last else {
             let what = format!("{}: both copies of the checkpoint are missing", dir.display());
             return Err(Error::new(ErrorCode::Corrupt, what));
         };
@@ -235,10 +235,14 @@ impl Recovery<'_> {
         check_fragments(fs, dir, &manifest)?;
         let (vbuckets, covered) = (record.info.vbuckets, manifest.covered());
         let table = DocumentTable::open(fs, dir, vbuckets, self.tables.clone(), manifest.clone())?;
-        let mut replay = Replay { table: &table, covered, record, events: 0 };
-        let left = salvage(&**fs, &dir.join("log"), &log, &mut |event, place| {
-            replay.event(event, &place)
-        })?;
+        let checkpoint = Checkpoint { log, record, table: manifest, places };
+        let (log, manifest) = (&checkpoint.log, &checkpoint.table);
+        let mut replay = Replay::behind(&checkpoint, &table);
+        let log_dir = dir.join("log");
+        let left = salvage(&**fs, &log_dir, log, &mut |event, place| replay.event(event, &place))?;
+        let read =
+            |transaction, place| read_prepared(&**fs, &log_dir, entry.log_id, (transaction, place));
+        let unreadable = replay.read_or_forget(read);
         let mut record = replay.record;
         let mut ends: Vec<Seqno> = left.state.vbuckets.iter().map(|v| v.extent.end).collect();
         for vbucket in manifest.went_back_behind(left.state.from) {
@@ -246,7 +250,8 @@ impl Recovery<'_> {
             record.branches[usize::from(vbucket.0)].clear();
         }
         let from = left.state.from;
-        let commits = lost_commits(&record, (&ends, from), left.joint);
+        let mut commits = lost_commits(&record, (&ends, from), left.joint);
+        commits.extend(unreadable.iter().map(|prepared| LostCommit::of_prepared(prepared)));
         let kept = (0..).map(VbucketId).zip(&ends);
         kept.for_each(|(vbucket, end)| record.commits.go_back(vbucket, *end));
         let before = covered.max(from);

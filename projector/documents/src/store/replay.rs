@@ -1,13 +1,20 @@
 //! From the change log to the table: what the events of the log are there.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use proto::Result;
 use proto::model::commits::TransactionEvent;
-use proto::model::ids::{Seqno, VbucketId};
+use proto::model::ids::{Seqno, TransactionId, VbucketId};
+use proto::model::joint::Prepared;
 use proto::plant::{self, Plant};
 use proto::rpc::mutation::MutationKind;
 use storage::log::Lsn;
 
-use crate::change_log::{EventPlace, LogEvent, MutationPlace, Run, RunMutation};
+use super::checkpoint::Checkpoint;
+use crate::change_log::{
+    EventPlace, LogEvent, MutationPlace, PreparedPlace, PreparedPlaces, Run, RunMutation,
+};
 use crate::document_store::StoredDocument;
 use crate::mutation::Mutation;
 use crate::record::BucketRecord;
@@ -44,28 +51,101 @@ pub(super) struct Replay<'a> {
     /// The table has all versions before this place.
     pub(super) covered: u64,
     pub(super) record: BucketRecord,
+    /// The places of its prepared transactions.
+    pub(super) places: PreparedPlaces,
+    /// The prepared transactions whose changes are to be read from their places.
+    unread: BTreeSet<TransactionId>,
     /// The number of events so far.
     pub(super) events: u64,
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    /// A replay behind a checkpoint.
+    pub(super) fn behind(checkpoint: &Checkpoint, table: &'a DocumentTable) -> Self {
+        let Checkpoint { record, table: manifest, places, .. } = checkpoint;
+        let (record, places) = (record.clone(), places.clone());
+        let unread = places.iter().map(|(transaction, _)| transaction).collect();
+        Self { table, covered: manifest.covered(), record, places, unread, events: 0 }
+    }
+
+    /// Reads the changes of the transactions that are prepared still, and that no event has brought.
+    pub(super) fn read_prepared(
+        &mut self,
+        read: impl Fn(TransactionId, PreparedPlace) -> Result<Arc<Prepared>>,
+    ) -> Result<()> {
+        for transaction in std::mem::take(&mut self.unread) {
+            if let Some(place) = self.places.get(transaction) {
+                let prepared = read(transaction, place)?;
+                self.record.commits.add(&TransactionEvent::Prepared(prepared));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same in a log that is damaged: those that are not readable are forgotten, and returned without their changes.
+    pub(super) fn read_or_forget(
+        &mut self,
+        read: impl Fn(TransactionId, PreparedPlace) -> Result<Arc<Prepared>>,
+    ) -> Vec<Arc<Prepared>> {
+        let mut forgotten = Vec::new();
+        for transaction in std::mem::take(&mut self.unread) {
+            let Some(place) = self.places.get(transaction) else { continue };
+            match read(transaction, place) {
+                Ok(prepared) => {
+                    self.record.commits.add(&TransactionEvent::Prepared(prepared));
+                }
+                Err(error) => {
+                    tracing::warn!(%transaction, %error, "the changes of a prepared transaction are lost");
+                    forgotten
+                        .extend(self.record.commits.joint().find_prepared(transaction).cloned());
+                    self.record.commits.add(&TransactionEvent::RolledBack(transaction));
+                }
+            }
+        }
+        forgotten
+    }
+
     pub(super) fn event(&mut self, event: LogEvent<'_>, place: &EventPlace) -> Result<()> {
         let is_known = place.item < self.covered;
         self.events += 1;
         match event {
-            LogEvent::Record(record) => self.record = *record,
+            LogEvent::Record(record, places) => self.take_record(*record, places),
             LogEvent::Run(run) if !is_known => self.run(run)?,
             LogEvent::Documents { documents, .. } if !is_known => {
                 self.table.apply(&copied(&documents, place.item))?;
             }
             LogEvent::Transaction(TransactionEvent::Prepared(_))
                 if plant::is(Plant::PreparedForgotten) => {}
-            LogEvent::Transaction(event) => self.record.commits.add(&event),
+            LogEvent::Transaction(event) => {
+                if let TransactionEvent::Prepared(prepared) = &event {
+                    let of_item = PreparedPlace { item: place.item, bytes: place.item_bytes };
+                    self.places.put(prepared.transaction, of_item);
+                    self.unread.remove(&prepared.transaction);
+                }
+                self.record.commits.add(&event);
+                self.places.keep_prepared(&self.record.commits);
+            }
             LogEvent::Rewind { vbucket, to } => self.kill(vbucket, to, place),
             LogEvent::Remove { vbucket } => self.kill(vbucket, Seqno(0), place),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes a record, and keeps the changes that were read from the places which it names.
+    fn take_record(&mut self, mut record: BucketRecord, places: PreparedPlaces) {
+        for (transaction, place) in places.iter() {
+            let is_here =
+                self.places.get(transaction) == Some(place) && !self.unread.contains(&transaction);
+            let here = self.record.commits.joint().find_prepared(transaction);
+            match here.filter(|_| is_here) {
+                Some(here) => record.commits.add(&TransactionEvent::Prepared(Arc::clone(here))),
+                None => {
+                    self.unread.insert(transaction);
+                }
+            }
+        }
+        (self.record, self.places) = (record, places);
     }
 
     fn kill(&mut self, vbucket: VbucketId, after: Seqno, place: &EventPlace) {

@@ -6,9 +6,7 @@ use bytes::Bytes;
 use proto::model::commits::{Committed, TransactionEvent};
 use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, TransactionId};
-use proto::model::joint::{
-    JointCommit, PREPARED_BYTES_MAX, PREPARED_MAX, Prepared, PreparedChange,
-};
+use proto::model::joint::{JointCommit, PREPARED_MAX, Prepared, PreparedChange};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{Decision, WriteReply};
 use proto::rpc::mutation::MutationKind;
@@ -30,6 +28,7 @@ pub(in crate::source) fn prepare(
     (transaction, committing): (TransactionId, &Committing),
 ) -> Result<u64> {
     check_room(pending)?;
+    check_prepared(pending)?;
     if pending.bucket.transactions.is_refused(transaction) {
         let what = format!("transaction {transaction} was given up by its other buckets");
         return Err(Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again"));
@@ -45,31 +44,18 @@ pub(in crate::source) fn prepare(
     let count = changes.len() as u64;
     let participants = committing.participants.clone();
     let prepared = Prepared { transaction, participants, changes };
-    check_bytes(pending, &prepared)?;
     pending.transaction(TransactionEvent::Prepared(Arc::new(prepared)));
     Ok(count)
 }
 
-fn check_bytes(pending: &PendingChanges, prepared: &Prepared) -> Result<()> {
-    let (name, bytes) = (&pending.bucket.info.name, prepared.bytes());
-    if bytes > PREPARED_BYTES_MAX {
-        let what = format!(
-            "transaction {} has {} KiB of changes in bucket {name}, the limit of a commit over several buckets is {} KiB in each",
-            prepared.transaction,
-            bytes.div_ceil(1 << 10),
-            PREPARED_BYTES_MAX >> 10
-        );
-        return Err(Error::new(ErrorCode::OverLimit, what).with_hint("commit smaller transactions"));
-    }
-    let (count, held) = pending
-        .commits
-        .joint()
-        .prepared()
-        .fold((0, 0), |(count, sum), other| (count + 1, sum + other.bytes()));
-    if count < PREPARED_MAX && held + bytes <= PREPARED_BYTES_MAX {
+/// Checks that a bucket prepares another transaction. Their bytes were those of an open transaction before, and are counted with them.
+fn check_prepared(pending: &PendingChanges) -> Result<()> {
+    let count = pending.commits.joint().prepared().count();
+    if count < PREPARED_MAX {
         return Ok(());
     }
-    let what = format!("bucket {name} has {count} prepared transactions with {held} bytes");
+    let name = &pending.bucket.info.name;
+    let what = format!("bucket {name} has {count} prepared transactions, which is the limit");
     Err(Error::new(ErrorCode::TooBusy, what).with_hint("try again when they have ended"))
 }
 

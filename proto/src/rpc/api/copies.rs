@@ -8,7 +8,8 @@ use crate::model::assignment::VbucketSet;
 use crate::model::commits::{NewestCommits, TransactionEvent};
 use crate::model::cut::{Cut, Position};
 use crate::model::history::SourceHistory;
-use crate::model::ids::{BucketId, NodeId, Seqno, VbucketId};
+use crate::model::ids::{BucketId, NodeId, Seqno, TransactionId, VbucketId};
+use crate::model::joint::PreparedChange;
 use crate::rpc::mutation::MutationKind;
 
 /// The time for which a leader serves after an answer that its follower has heard, in milliseconds.
@@ -64,6 +65,23 @@ pub enum CopyQuestion {
         /// that moment ([`COPY_GRACE_MS`]), so the leader may serve for a shorter time from the moment when it sent that answer
         /// ([`COPY_LEASE_MS`]).
         heard: u64,
+        /// The number of changes that have come of the group behind `durable`, if that is larger than a message; zero otherwise.
+        held: u64,
+    },
+    /// A part of the changes of the transactions that were prepared when the session began, before the first [`Self::Next`].
+    Prepared {
+        /// The session. `OutOfOrder` if it has ended.
+        session: u64,
+        /// The number of changes that have come.
+        held: u64,
+    },
+    /// The follower is making a group durable that was larger than a message, and wants nothing meanwhile. Like [`Self::Next`], this tells
+    /// that it is alive.
+    Busy {
+        /// The session. `OutOfOrder` if it has ended.
+        session: u64,
+        /// See [`Self::Next`].
+        heard: u64,
     },
 }
 
@@ -79,7 +97,8 @@ pub enum CopyAnswer {
         base: SourceHistory,
         /// The last purged seqno of each vbucket: the log begins behind it.
         purged: Vec<Seqno>,
-        /// The newest commits of transactions up to that place.
+        /// The newest commits of transactions up to that place. Those that are prepared come without their changes, for which the follower
+        /// asks.
         commits: NewestCommits,
         /// True if the leader waits for this copy, which may be in sync at any moment: it must never have half of a statement.
         is_awaited: bool,
@@ -103,9 +122,44 @@ pub enum CopyAnswer {
         answer: u64,
         /// The number of the first group.
         first: u64,
-        /// The groups, in the order of their numbers: about 4 MiB, or one group.
+        /// The groups, in the order of their numbers: about 4 MiB, or one group of at most twice as much.
         groups: Vec<CopiedGroup>,
     },
+    /// A part of what was prepared. The numbers and changes are those of a group that has nothing else.
+    Prepared(GroupPiece),
+    /// A part of the next group, which is larger than a message. A follower appends the group when it has all of it.
+    Piece {
+        /// The number of this answer.
+        answer: u64,
+        /// The number of the group.
+        group: u64,
+        /// The part.
+        piece: GroupPiece,
+    },
+}
+
+/// A part of a group. The *changes* of a group are its mutations, and behind them those that its steps prepare.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupPiece {
+    /// The number of changes before it.
+    pub from: u64,
+    /// Mutations.
+    pub mutations: Vec<CopiedMutation>,
+    /// Changes that are prepared, about 4 MiB with the mutations.
+    pub prepared: Vec<PreparedPart>,
+    /// The steps of transactions with the group, in its last part; those that prepare a transaction come without its changes.
+    pub commits: Vec<TransactionEvent>,
+    /// True if the group ends with it.
+    pub is_last: bool,
+}
+
+/// Some of the changes that a transaction has prepared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedPart {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// The changes.
+    pub changes: Vec<PreparedChange>,
 }
 
 /// A group on its way to a follower.

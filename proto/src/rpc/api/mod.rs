@@ -27,7 +27,7 @@ pub use coordinator::{
 };
 pub use copies::{
     COPY_GRACE_MS, COPY_LEASE_MS, CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion,
-    CopyRequest,
+    CopyRequest, GroupPiece, PreparedPart,
 };
 pub use directory::Directory;
 pub use hand_over::{

@@ -17,6 +17,7 @@ pub fn options(seed: u64) -> DiskStoreOptions {
         memtable_bytes,
         memory_bytes_max: memtable_bytes * random.usize(1..=3),
         replay_bytes_max: random.u64(2..=32) << 10,
+        prepared_behind_bytes: segment_bytes,
         open_files_max: files_of_logs + random.usize(1..=8),
     }
 }

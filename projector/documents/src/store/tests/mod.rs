@@ -7,6 +7,7 @@ mod damaged;
 mod differential;
 mod held;
 mod many_buckets;
+mod prepared;
 mod purge;
 mod recover;
 mod tamper;
@@ -35,6 +36,7 @@ fn small() -> DiskStoreOptions {
         memtable_bytes: 8 << 10,
         memory_bytes_max: 64 << 10,
         replay_bytes_max: 16 << 10,
+        prepared_behind_bytes: 48 << 10,
         ..DiskStoreOptions::default()
     }
 }

@@ -1,0 +1,128 @@
+//! Where a log has the changes of prepared transactions.
+//!
+//! A transaction over several buckets that is *prepared* has changes without numbers ([`proto::model::joint`]). The log has them as one
+//! item, and they may be as many as any transaction has. The record of the bucket is written often, so it names the place of that item
+//! instead of repeating the changes: they are read again when the bucket is opened. The log keeps the segment as long as a checkpoint
+//! names the place. An item that is far behind the end of the log is written again there (`store/bucket_store.rs`), so that a
+//! transaction which waits for its outcome holds no long log.
+//!
+//! A record brings prepared transactions that the log does not have yet if it comes from another copy. Then their items follow it in
+//! the same group. Earlier builds had the changes in the record itself, which is still read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::model::commits::{NewestCommits, TransactionEvent};
+use proto::model::ids::TransactionId;
+use proto::model::joint::Prepared;
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+use storage::log::Lsn;
+
+use super::item::{corrupt, items};
+
+/// The place of the changes of a prepared transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedPlace {
+    /// LSN of the item.
+    pub item: Lsn,
+    /// Bytes of the item.
+    pub bytes: u32,
+}
+
+/// The places of a bucket's prepared transactions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedPlaces(BTreeMap<TransactionId, PreparedPlace>);
+
+/// A record's commits as they are stored.
+pub(crate) struct StoredCommits {
+    /// The commits, without the changes that the log has.
+    pub commits: NewestCommits,
+    /// The places of these changes.
+    pub places: PreparedPlaces,
+}
+
+impl PreparedPlaces {
+    /// The place of a transaction.
+    pub fn get(&self, transaction: TransactionId) -> Option<PreparedPlace> {
+        self.0.get(&transaction).copied()
+    }
+
+    /// All places.
+    pub fn iter(&self) -> impl Iterator<Item = (TransactionId, PreparedPlace)> {
+        self.0.iter().map(|(transaction, place)| (*transaction, *place))
+    }
+
+    /// The beginning of the part of the log that they need; `None` if they need none.
+    pub fn oldest(&self) -> Option<Lsn> {
+        self.0.values().map(|place| place.item).min()
+    }
+
+    /// Notes an item.
+    pub fn put(&mut self, transaction: TransactionId, place: PreparedPlace) {
+        self.0.insert(transaction, place);
+    }
+
+    /// Forgets the transactions that are not prepared any more.
+    pub fn keep_prepared(&mut self, commits: &NewestCommits) {
+        self.0.retain(|transaction, _| commits.joint().find_prepared(*transaction).is_some());
+    }
+
+    /// The places that hold for another record's commits: of transactions with the same changes.
+    pub fn that_hold_for(&self, known: &NewestCommits, next: &NewestCommits) -> Self {
+        let of = |commits: &NewestCommits, transaction| {
+            commits.joint().find_prepared(transaction).cloned()
+        };
+        let is_same = |transaction| {
+            let next = of(next, transaction);
+            next.is_some() && next == of(known, transaction)
+        };
+        let same = self.iter().filter(|(transaction, _)| is_same(*transaction));
+        Self(same.collect())
+    }
+
+    /// Commits as they are stored beside these places. The changes of a transaction without a place stay.
+    pub(crate) fn stored(&self, commits: &NewestCommits) -> StoredCommits {
+        let mut places = self.clone();
+        places.keep_prepared(commits);
+        let commits = commits.with_prepared(|prepared| match self.get(prepared.transaction) {
+            Some(_) => Some(Arc::new(prepared.without_changes())),
+            None => Some(Arc::clone(prepared)),
+        });
+        StoredCommits { commits, places }
+    }
+}
+
+impl StoredCommits {
+    /// Reads what this build or an earlier one has stored behind a record.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let (commits, rest) = NewestCommits::take_stored(bytes)?;
+        if rest.is_empty() {
+            return Ok(Self { commits, places: PreparedPlaces::default() });
+        }
+        let damaged = |what: String| {
+            let what = format!("the places of prepared transactions cannot be decoded: {what}");
+            Error::new(ErrorCode::Corrupt, what)
+        };
+        let (places, rest): (PreparedPlaces, _) =
+            postcard::take_from_bytes(rest).map_err(|error| damaged(error.to_string()))?;
+        match rest.len() {
+            0 => Ok(Self { commits, places }),
+            behind => Err(damaged(format!("{behind} bytes behind them"))),
+        }
+    }
+}
+
+/// The prepared transaction in the bytes of its item.
+pub(super) fn decode_item(
+    log_id: u64,
+    (transaction, place): (TransactionId, PreparedPlace),
+    bytes: &[u8],
+) -> Result<Arc<Prepared>> {
+    let damaged = || corrupt(&format!("the changes of prepared transaction {transaction}"));
+    let item = items(log_id, place.item, bytes).next().ok_or_else(damaged)??;
+    match item.transaction() {
+        Some(TransactionEvent::Prepared(found)) if found.transaction == transaction => Ok(found),
+        _ => Err(damaged()),
+    }
+}

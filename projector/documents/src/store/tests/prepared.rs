@@ -1,0 +1,213 @@
+//! The changes of prepared transactions: the log has them once, a checkpoint names their place, and every opening finds them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::ErrorCode;
+use proto::env::OpenMode;
+use proto::model::commits::{Committed, NewestCommits, TransactionEvent};
+use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+
+use super::crashes::{BUCKET, World};
+use super::{open_whole, small};
+use crate::document_store::{Batch, DocumentStore};
+use crate::store::bucket_store::BucketStore;
+use crate::store::checkpoint::{CHECKPOINT_FILE, Checkpoint};
+use crate::store::paired_file::{PairedFile, inspect};
+use crate::store::{LostCommit, Recovered, recover, verify};
+use storage::log::{SEGMENT_OVERHEAD_BYTES, segment_path};
+
+const DIR: &str = "/data";
+const BUCKET_DIR: &str = "/data/buckets/00000000";
+const CHANGES: usize = 200;
+
+fn prepared(n: u64) -> Arc<Prepared> {
+    let change = |at: usize| PreparedChange {
+        id: format!("p{n}-{at:04}").into(),
+        document: (!at.is_multiple_of(5)).then(|| Bytes::from(format!("{{\"n\":{n}}}"))),
+    };
+    Arc::new(Prepared {
+        transaction: TransactionId(n),
+        participants: vec![BucketId(0), BUCKET],
+        changes: (0..CHANGES).map(change).collect(),
+    })
+}
+
+fn joint(n: u64) -> TransactionEvent {
+    let committed = Committed { transaction: TransactionId(n), affected: 0, positions: Vec::new() };
+    TransactionEvent::Joint(JointCommit { committed, participants: vec![BucketId(0), BUCKET] })
+}
+
+fn checkpoint(world: &World) -> Checkpoint {
+    inspect(&*world.env.fs, Path::new(BUCKET_DIR), CHECKPOINT_FILE).0.expect("a checkpoint")
+}
+
+impl World {
+    fn step(&self, event: TransactionEvent) {
+        let batch = Batch { commits: vec![event], ..Batch::default() };
+        self.store().commit(BUCKET, batch).expect("logged");
+    }
+
+    fn bucket(&self) -> Arc<BucketStore> {
+        Arc::clone(&self.store().all()[0].1)
+    }
+
+    /// Commits so much that the log goes on for many segments, purges all of it, and flushes.
+    fn go_on(&mut self) {
+        (0..60).for_each(|_| self.commit());
+        let ends = self.bucket().ends();
+        let all: Vec<(VbucketId, Seqno)> = (0..).map(VbucketId).zip(ends.iter().copied()).collect();
+        self.store().purge(BUCKET, &all).expect("purged");
+        self.model.purged = ends.iter().map(|end| end.0).collect::<Vec<_>>().try_into().unwrap();
+        self.commit();
+        while self.bucket().flush().expect("flushed") {}
+        while self.store().maintain().expect("maintained") {}
+    }
+
+    fn commits(&self) -> NewestCommits {
+        self.bucket().record().commits
+    }
+
+    fn is_prepared(&self, n: u64) -> bool {
+        let commits = self.commits();
+        let found = commits.joint().find_prepared(TransactionId(n));
+        assert!(found.is_none_or(|found| *found == prepared(n)), "all of it or nothing");
+        found.is_some()
+    }
+
+    fn oldest_segment(&self) -> u64 {
+        self.bucket().log.segments()[0]
+    }
+}
+
+#[test]
+fn a_checkpoint_has_no_prepared_changes_and_the_log_keeps_them_until_the_transaction_ends() {
+    let mut world = World::new(1);
+    world.go_on();
+    world.step(TransactionEvent::Prepared(prepared(7)));
+    let place = world.bucket().log.end();
+    world.go_on();
+    let found = checkpoint(&world);
+    assert!(found.log.from > place + 8_192, "segments lie between");
+    let hollow = found.record.commits.joint().find_prepared(TransactionId(7)).cloned();
+    assert_eq!(hollow.expect("it is named").changes, [], "its changes are in the log alone");
+    assert!(world.oldest_segment() < place, "and the log keeps them");
+    for _ in 0..2 {
+        world.store = None;
+        world.open();
+        assert!(world.is_prepared(7));
+        world.go_on();
+    }
+    world.step(joint(7));
+    world.go_on();
+    assert!(!world.is_prepared(7));
+    assert!(world.oldest_segment() > place, "nobody needs them any more");
+    world.store = None;
+    assert_eq!(verify(&world.env, Path::new(DIR)).findings, []);
+    world.open();
+    assert!(!world.is_prepared(7) && world.commits().find(TransactionId(7)).is_some());
+}
+
+#[test]
+fn a_replay_finds_what_is_prepared_behind_the_checkpoint_before_it_and_in_records_between() {
+    let mut world = World::new(2);
+    world.step(TransactionEvent::Prepared(prepared(1)));
+    world.go_on();
+    world.step(TransactionEvent::Prepared(prepared(2)));
+    // A record names the places of both.
+    let record = world.bucket().record();
+    world.store().put_records(&[record]).expect("stored");
+    world.step(TransactionEvent::Prepared(prepared(3)));
+    world.step(TransactionEvent::RolledBack(TransactionId(2)));
+    world.store = None;
+    world.open();
+    assert_eq!([1, 2, 3].map(|n| world.is_prepared(n)), [true, false, true]);
+}
+
+#[test]
+fn a_record_of_another_copy_brings_its_prepared_changes() {
+    let mut world = World::new(3);
+    world.step(TransactionEvent::Prepared(prepared(1)));
+    let mut record = world.bucket().record();
+    record.commits = NewestCommits::default();
+    // The other copy has prepared other changes under the number.
+    let mut other = (*prepared(1)).clone();
+    other.changes.truncate(3);
+    let other = Arc::new(other);
+    record.commits.add(&TransactionEvent::Prepared(Arc::clone(&other)));
+    record.commits.add(&TransactionEvent::Prepared(prepared(2)));
+    world.store().put_records(&[record]).expect("stored");
+    for _ in 0..2 {
+        assert!(world.is_prepared(2));
+        let commits = world.commits();
+        assert_eq!(commits.joint().find_prepared(TransactionId(1)), Some(&other));
+        world.store = None;
+        world.open();
+    }
+}
+
+#[test]
+fn a_transaction_that_waits_for_its_outcome_holds_no_long_log() {
+    let mut world = World::new(4);
+    world.step(TransactionEvent::Prepared(prepared(7)));
+    let place = world.bucket().log.end();
+    (0..6).for_each(|_| world.go_on());
+    assert!(world.oldest_segment() > place, "its changes were written again");
+    let held = world.bucket().log.held_bytes();
+    assert!(held < 150_000, "{held} bytes");
+    world.store = None;
+    world.open();
+    assert!(world.is_prepared(7));
+}
+
+#[test]
+fn what_an_earlier_build_has_in_its_checkpoint_is_read_and_moves_to_the_log() {
+    let mut world = World::new(5);
+    world.go_on();
+    world.store = None;
+    let (mut file, found) =
+        PairedFile::open::<Checkpoint>(&*world.env.fs, Path::new(BUCKET_DIR), CHECKPOINT_FILE)
+            .expect("opened");
+    let mut earlier = found.expect("a checkpoint");
+    earlier.record.commits.add(&TransactionEvent::Prepared(prepared(7)));
+    file.write(&*world.env.fs, &earlier).expect("written");
+    world.open();
+    assert!(world.is_prepared(7));
+    world.go_on();
+    let hollow = checkpoint(&world).record.commits.joint().find_prepared(TransactionId(7)).cloned();
+    assert_eq!(hollow.expect("it is named").changes, []);
+    world.store = None;
+    world.open();
+    assert!(world.is_prepared(7));
+}
+
+#[test]
+fn damage_of_prepared_changes_is_named_and_a_recovery_tells_the_lost_commit() {
+    let mut world = World::new(6);
+    world.step(TransactionEvent::Prepared(prepared(7)));
+    world.step(TransactionEvent::Prepared(prepared(8)));
+    world.go_on();
+    let place = checkpoint(&world).places.get(TransactionId(7)).expect("a place");
+    let segments = world.bucket().log.segments();
+    let base = *segments.iter().rfind(|base| **base <= place.item).expect("a segment");
+    let path = segment_path(&Path::new(BUCKET_DIR).join("log"), base);
+    let offset = place.item + 100 - base + SEGMENT_OVERHEAD_BYTES;
+    world.store = None;
+    let file = world.env.fs.open(&path, OpenMode::ReadWrite).expect("a file");
+    file.write_all_at(b"#", offset).expect("damaged");
+    let error = open_whole(&world.env, Path::new(DIR)).map(drop).expect_err("damaged");
+    assert_eq!(error.code, ErrorCode::Corrupt);
+    assert!(error.message.contains(&path.display().to_string()), "{error}");
+    let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
+    assert!(matches!(found.outcome, Recovered::MadeAgain { .. }), "{:?}", found.outcome);
+    let lost = LostCommit {
+        transaction: TransactionId(7),
+        participants: vec![BucketId(0), BUCKET],
+        was_committed: false,
+    };
+    assert_eq!(found.commits, [lost]);
+    world.open();
+    assert_eq!([7, 8].map(|n| world.is_prepared(n)), [false, true]);
+}

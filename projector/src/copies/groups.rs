@@ -1,0 +1,119 @@
+//! The second part of a follower's session: group after group.
+//!
+//! A follower that falls silent for a second is given up. To make a large group durable takes longer than that, so meanwhile the follower
+//! says that it is *busy*: for as long as such a group may take, and no longer, so that a disk that hangs is still noticed. The groups
+//! behind a large one wait until the documents have it, so the time is counted from the last piece of the large one.
+
+use std::time::Duration;
+
+use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, GroupPiece};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
+use super::pieces::Assembly;
+
+/// The slowest rate at which a follower makes a large group durable, in bytes of a second. A slower one is given up.
+const BUSY_BYTES_OF_SECOND: u64 = 16 << 20;
+
+/// A session whose follower has what the leader had at its beginning.
+pub struct Following<'f> {
+    /// The follower.
+    pub follower: &'f Follower,
+    /// Its leader.
+    pub leader: LeaderCalls,
+    /// The number of the session.
+    pub session: u64,
+    /// The last group that is durable here; zero at first.
+    pub durable: u64,
+    /// The last answer that has come; zero at first.
+    pub heard: u64,
+    /// The time until which the follower may be busy with a large group.
+    pub busy_until: Instant,
+}
+
+impl Following<'_> {
+    /// Takes groups until something fails.
+    pub async fn follow(mut self) -> Result<SessionEnd> {
+        let mut large: Option<Assembly> = None;
+        loop {
+            let Self { session, durable, heard, .. } = self;
+            let held = large.as_ref().map_or(0, Assembly::held);
+            let question = CopyQuestion::Next { session, durable, heard, held };
+            match self.leader.ask(question).await? {
+                CopyAnswer::Groups { answer, first, groups } => {
+                    self.note_heard(answer);
+                    if !groups.is_empty() {
+                        self.check_follows(first)?;
+                        large = None;
+                        let last = first + groups.len() as u64 - 1;
+                        self.append(groups, last).await?;
+                    }
+                }
+                CopyAnswer::Piece { answer, group, piece } => {
+                    self.note_heard(answer);
+                    self.check_follows(group)?;
+                    let assembly = large.take().unwrap_or_else(|| Assembly::new(group));
+                    large = self.take_piece(assembly, group, piece).await?;
+                }
+                _ => return Err(unexpected()),
+            }
+        }
+    }
+
+    fn note_heard(&mut self, answer: u64) {
+        self.follower.projector.roles.heard(self.follower.bucket.info.id);
+        self.heard = answer;
+    }
+
+    /// Checks that a group is the next one. After the first answer the leader says where its groups begin.
+    fn check_follows(&self, first: u64) -> Result<()> {
+        let durable = self.durable;
+        if durable == 0 || first == durable + 1 {
+            return Ok(());
+        }
+        let what = format!("group {first} does not follow group {durable}");
+        Err(Error::new(ErrorCode::OutOfOrder, what))
+    }
+
+    /// Takes a piece of a large group. Returns what has come of it, or `None` when the group is durable.
+    async fn take_piece(
+        &mut self,
+        mut large: Assembly,
+        group: u64,
+        piece: GroupPiece,
+    ) -> Result<Option<Assembly>> {
+        let bytes_max = self.follower.projector.config.copy_step_bytes_max;
+        if !large.add(group, piece, bytes_max)? {
+            return Ok(Some(large));
+        }
+        tracing::debug!(group, changes = large.held(), "took a group in pieces");
+        let millis = large.bytes() as u64 * 1_000 / BUSY_BYTES_OF_SECOND;
+        self.busy_until = Instant::now() + Duration::from_millis(millis);
+        self.append(vec![large.into_group()], group).await?;
+        Ok(None)
+    }
+
+    /// Makes groups durable, of which the last one has a number.
+    async fn append(&mut self, groups: Vec<CopiedGroup>, last: u64) -> Result<()> {
+        let follower = self.follower;
+        let append = follower.append(groups);
+        tokio::pin!(append);
+        while Instant::now() < self.busy_until {
+            let (session, heard) = (self.session, self.heard);
+            let answer = tokio::select! {
+                biased;
+                appended = &mut append => {
+                    self.durable = last;
+                    return appended;
+                }
+                answer = self.leader.ask(CopyQuestion::Busy { session, heard }) => answer?,
+            };
+            let CopyAnswer::Groups { answer, .. } = answer else { return Err(unexpected()) };
+            self.note_heard(answer);
+        }
+        append.await?;
+        self.durable = last;
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Commits that are larger than a message between the copies of a bucket.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use projector::testing::DocumentStore;
+use proto::ErrorCode;
+use proto::model::copies::CopyRole;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::rpc::api::{Decision, ProjectorApi, TransactionCommit};
+use tokio::time::sleep;
+
+use crate::common::*;
+use crate::copies::{SECOND, THIRD, Trio, json};
+use crate::hand_over::until;
+use crate::transactions::Session;
+
+/// Documents of a transaction: nineteen messages.
+const DOCUMENTS: usize = 300;
+/// The size of a message, which has room for sixteen documents.
+const MESSAGE_BYTES: usize = 600;
+
+/// Two copies in sync, whose messages are small.
+async fn small_messages() -> Trio {
+    let mut trio = Trio::in_sync().await;
+    let leader = trio.world(PROJECTOR);
+    leader.config.copy_message_bytes = MESSAGE_BYTES;
+    leader.start().await;
+    trio.written(PROJECTOR, "b", "1").await;
+    if trio.copies().role(SECOND) == CopyRole::None {
+        trio.join(SECOND).await;
+    }
+    trio.has_role(SECOND, CopyRole::InSync).await;
+    trio
+}
+
+fn id(n: usize) -> String {
+    format!("d{n:03}")
+}
+
+/// A transaction that has written all documents.
+async fn written(world: &World, n: u64) -> Session<'_> {
+    let mut session = Session::new(world, n);
+    let writes = (0..DOCUMENTS).map(|n| upsert(&id(n), "1")).collect();
+    session.write(writes).await.expect("written");
+    session
+}
+
+#[tokio::test]
+async fn a_large_commit_reaches_the_other_copies_in_pieces_and_is_whole_there() {
+    let trio = small_messages().await;
+    trio.join(THIRD).await;
+    let session = written(&trio.worlds[0], 1).await;
+    assert_eq!(session.commit().await.expect("committed").affected, DOCUMENTS as u64);
+    let sent = trio.script().pieces.sent.load(Ordering::Relaxed);
+    assert!(sent >= 2 * 15, "{sent} pieces");
+    trio.write(PROJECTOR, "after", "1").await.expect("written");
+    for node in [SECOND, THIRD] {
+        trio.are_equal(PROJECTOR, node).await;
+        assert_eq!(trio.copies().role(node), CopyRole::InSync, "nobody was given up");
+    }
+}
+
+#[tokio::test]
+async fn pieces_of_a_session_that_broke_are_thrown_away_and_the_commit_succeeds() {
+    let trio = small_messages().await;
+    trio.script().pieces.lost.store(7, Ordering::Relaxed);
+    let session = written(&trio.worlds[0], 1).await;
+    assert_eq!(session.commit().await.expect("committed").affected, DOCUMENTS as u64);
+    assert_eq!(trio.copies().role(SECOND), CopyRole::InSync, "it went on in another session");
+    trio.are_equal(PROJECTOR, SECOND).await;
+}
+
+#[tokio::test]
+async fn a_copy_that_takes_over_in_the_midst_of_a_large_commit_has_nothing_of_it() {
+    let mut trio = small_messages().await;
+    let pieces = &trio.script().pieces;
+    pieces.lost.store(7, Ordering::Relaxed);
+    pieces.then_cut.store(true, Ordering::Relaxed);
+    // The old leader learns nothing of its end.
+    trio.script().cuts.lock().unwrap().insert((PROJECTOR, COORDINATOR));
+    {
+        let session = written(&trio.worlds[0], 1).await;
+        let commit = tokio::time::timeout(Duration::from_millis(500), session.commit()).await;
+        assert!(commit.is_err(), "it waits for the other copy: {commit:?}");
+    }
+    trio.world(PROJECTOR).stop();
+    let read = until("served", async || trio.get(SECOND, "b").await.ok()).await;
+    assert_eq!(read, json("1"));
+    let (documents, _) = trio.stored(SECOND);
+    assert!(documents.iter().all(|(id, _)| !id.starts_with('d')), "{documents:?}");
+    trio.written(SECOND, "c", "1").await;
+    trio.heal();
+    trio.world(PROJECTOR).start().await;
+    sleep(Duration::from_millis(100)).await;
+    if trio.copies().role(PROJECTOR) == CopyRole::None {
+        trio.join(PROJECTOR).await;
+    }
+    trio.has_role(PROJECTOR, CopyRole::InSync).await;
+    trio.are_equal(PROJECTOR, SECOND).await;
+}
+
+/// The leader has a group that the follower does not take in one step: that copy is given up, and joins again from the log.
+#[tokio::test]
+async fn a_copy_for_which_a_commit_is_too_large_is_given_up_and_joins_again() {
+    let mut trio = small_messages().await;
+    let second = trio.world(SECOND);
+    second.config.copy_step_bytes_max = 4_000;
+    second.start().await;
+    trio.written(PROJECTOR, "b", "2").await;
+    let session = written(&trio.worlds[0], 1).await;
+    assert_eq!(session.commit().await.expect("committed").affected, DOCUMENTS as u64);
+    if trio.copies().role(SECOND) == CopyRole::None {
+        trio.join(SECOND).await;
+    }
+    trio.has_role(SECOND, CopyRole::InSync).await;
+    trio.are_equal(PROJECTOR, SECOND).await;
+    let error = trio.get(SECOND, "b").await.expect_err("it does not lead");
+    assert_eq!(error.code, ErrorCode::NotOwner);
+}
+
+/// The transaction is decided in another bucket, of which nobody here knows anything.
+#[tokio::test]
+async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_leads_finishes_it() {
+    let mut trio = small_messages().await;
+    let participants = vec![BucketId(1), BUCKET];
+    let number = TransactionId(7);
+    {
+        let session = written(&trio.worlds[0], 7).await;
+        let commit = TransactionCommit {
+            bucket: BUCKET,
+            transaction: number,
+            place: session.place,
+            snapshot: None,
+            behind: session.behind,
+            participants: participants.clone(),
+        };
+        let prepared = trio.worlds[0].projector().prepare(number, commit).await;
+        assert_eq!(prepared.expect("prepared"), DOCUMENTS as u64);
+    }
+    // One copy has it as a group, and the other one at the beginning of its session.
+    let sent = trio.script().pieces.sent.load(Ordering::Relaxed);
+    assert!(sent >= 15, "{sent} pieces");
+    trio.join(THIRD).await;
+    for node in [SECOND, THIRD] {
+        let store = &trio.worlds[node.0 as usize - 1].store;
+        let (record, _) = store.buckets().expect("buckets").remove(0);
+        let found = record.commits.joint().find_prepared(number).expect("it is prepared").clone();
+        assert_eq!((found.changes.len(), &found.participants), (DOCUMENTS, &participants));
+    }
+    trio.world(PROJECTOR).stop();
+    let leader = async || {
+        let leader = trio.copies().leader;
+        (leader != PROJECTOR && trio.get(leader, "b").await.is_ok()).then_some(leader)
+    };
+    let leader = until("taken over", leader).await;
+    let decision = Decision::Commit { participants };
+    let projector = trio.worlds[leader.0 as usize - 1].projector();
+    let decided = projector.decide(BUCKET, number, decision).await.expect("finished");
+    assert_eq!(decided.affected, DOCUMENTS as u64);
+    assert_eq!(trio.get(leader, &id(0)).await.expect("read"), json("1"));
+    let other = if leader == SECOND { THIRD } else { SECOND };
+    trio.has_role(other, CopyRole::InSync).await;
+    trio.are_equal(leader, other).await;
+}
