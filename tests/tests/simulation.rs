@@ -113,6 +113,7 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("take-overs", SEEDS / 20),
         ("copies given up", SEEDS / 20),
         ("copies in sync again", SEEDS / 2),
+        ("groups in pieces", SEEDS / 20),
         ("changes of part", SEEDS / 2),
         ("copies filled by log", SEEDS),
         ("copies filled by documents", SEEDS / 10),

@@ -1,14 +1,17 @@
 //! Decoding of groups and items.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{Seqno, TransactionId, VbucketId, Vbuuid};
+use proto::model::joint::Prepared;
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::varint::{take_bytes, take_varint};
 use proto::{Error, ErrorCode, Result};
 use storage::log::Lsn;
 
 use super::format::{ItemHeader, ItemKind, PURGE_POINT_BYTES, RunHead, u64_at};
-use super::prepared_places::{PreparedPlaces, StoredCommits};
+use super::prepared_places::{PreparedPlace, PreparedPlaces, StoredCommits};
 use super::state::Change;
 use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
@@ -311,6 +314,20 @@ fn documents(mut rest: &[u8]) -> Result<Vec<StoredDocument>> {
         documents.push(StoredDocument { id: id.to_owned(), seqno, document });
     }
     Ok(documents)
+}
+
+/// The prepared transaction in the bytes of its item.
+pub(super) fn prepared_at(
+    log_id: u64,
+    (transaction, place): (TransactionId, PreparedPlace),
+    bytes: &[u8],
+) -> Result<Arc<Prepared>> {
+    let damaged = || corrupt(&format!("the changes of prepared transaction {transaction}"));
+    let item = items(log_id, place.item, bytes).next().ok_or_else(damaged)??;
+    match item.transaction() {
+        Some(TransactionEvent::Prepared(found)) if found.transaction == transaction => Ok(found),
+        _ => Err(damaged()),
+    }
 }
 
 pub(super) fn corrupt(what: &str) -> Error {

@@ -15,9 +15,9 @@ use super::format::HINT;
 use super::group::{GroupBuilder, MUTATIONS_AT};
 use super::index_file::IndexedSegment;
 use super::index_files::IndexFiles;
-use super::item::MutationPlace;
+use super::item::{MutationPlace, prepared_at};
 use super::log_index::{LogIndex, PlacedChange};
-use super::prepared_places::{PreparedPlace, decode_item};
+use super::prepared_places::PreparedPlace;
 use super::segment_index::SegmentIndex;
 use super::state::{LogState, VbucketState};
 use crate::document_store::LogExtent;
@@ -112,7 +112,7 @@ impl ChangeLog {
     ) -> Result<Arc<Prepared>> {
         let read = self.log.read(place.item, place.bytes as usize);
         let found =
-            read.and_then(|bytes| decode_item(self.log.log_id(), (transaction, place), &bytes));
+            read.and_then(|bytes| prepared_at(self.log.log_id(), (transaction, place), &bytes));
         found.map_err(|error| {
             let (path, offset) = self.log.place_of(place.item);
             let what = format!(

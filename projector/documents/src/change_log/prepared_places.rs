@@ -12,14 +12,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::model::commits::{NewestCommits, TransactionEvent};
+use proto::model::commits::NewestCommits;
 use proto::model::ids::TransactionId;
-use proto::model::joint::Prepared;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use storage::log::Lsn;
-
-use super::item::{corrupt, items};
 
 /// The place of the changes of a prepared transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,19 +107,5 @@ impl StoredCommits {
             0 => Ok(Self { commits, places }),
             behind => Err(damaged(format!("{behind} bytes behind them"))),
         }
-    }
-}
-
-/// The prepared transaction in the bytes of its item.
-pub(super) fn decode_item(
-    log_id: u64,
-    (transaction, place): (TransactionId, PreparedPlace),
-    bytes: &[u8],
-) -> Result<Arc<Prepared>> {
-    let damaged = || corrupt(&format!("the changes of prepared transaction {transaction}"));
-    let item = items(log_id, place.item, bytes).next().ok_or_else(damaged)??;
-    match item.transaction() {
-        Some(TransactionEvent::Prepared(found)) if found.transaction == transaction => Ok(found),
-        _ => Err(damaged()),
     }
 }

@@ -16,10 +16,10 @@ use storage::log::{
     segment_bases, segment_log_id, segment_path,
 };
 
-use super::item::{LogEvent, items};
+use super::item::{LogEvent, items, prepared_at};
 use super::joint_seen::{JointSeen, SeenCommits};
 use super::open::{EventPlace, EventReplay};
-use super::prepared_places::{PreparedPlace, decode_item};
+use super::prepared_places::PreparedPlace;
 use super::state::{Change, LogState};
 
 /// The readable rest of a log.
@@ -84,7 +84,7 @@ pub fn read_prepared(
     let mut bytes = vec![0; place.bytes as usize];
     file.read_exact_at(&mut bytes, place.item - base + SEGMENT_OVERHEAD_BYTES)
         .map_err(unreadable)?;
-    decode_item(log_id, (transaction, place), &bytes).map_err(named)
+    prepared_at(log_id, (transaction, place), &bytes).map_err(named)
 }
 
 /// A log that is being read.
