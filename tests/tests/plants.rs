@@ -12,7 +12,7 @@ use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 63] = [
+const FOUND: [(&str, &str, u64, u64); 64] = [
     ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -36,7 +36,7 @@ const FOUND: [(&str, &str, u64, u64); 63] = [
     ("acknowledged-early", "full", 2, 10),
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
-    ("done-twice", "cores", 41, 10),
+    ("done-twice", "cores", 56, 10),
     ("dead-epoch-sent", "cores", 34, 10),
     ("point-too-new", "cores", 4, 10),
     ("rollback-missed", "cores", 5, 10),
@@ -74,6 +74,7 @@ const FOUND: [(&str, &str, u64, u64); 63] = [
     ("prepared-forgotten", "full", 25, 10),
     ("half-spilled-shown", "full", 11, 10),
     ("body-lost-at-join", "full", 4, 10),
+    ("commit-applied-twice", "full", 3, 10),
     ("pushed-part-left-out", "full", 5, 10),
     ("pushed-settled-early", "full", 5, 10),
 ];

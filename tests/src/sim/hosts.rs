@@ -308,10 +308,10 @@ impl Host {
         self.fs.flipped().iter().any(is_there)
     }
 
-    /// True if a file has a wrong bit, and belongs to a damaged bucket that the projector keeps.
+    /// True if a file, or one of a directory, has a wrong bit, and belongs to a damaged bucket that the projector keeps. A damaged log lacks
+    /// mutations, and that is said of its directory.
     pub fn keeps_flipped(&self, file: &Path) -> bool {
-        let is_it =
-            |bit: &FlippedBit| matches!(bit, FlippedBit::Stays { path, .. } if path == file);
+        let is_it = |bit: &FlippedBit| matches!(bit, FlippedBit::Stays { path, .. } if path.starts_with(file));
         self.documents.keeps_damaged() && self.fs.flipped().iter().any(is_it)
     }
 
