@@ -11,6 +11,9 @@ use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 /// Memory of all open transactions by default.
 const TRANSACTIONS_BYTES_MAX: usize = 256 << 20;
 
+/// A transaction is one record of the log, which has at most 1 GiB.
+const TRANSACTION_BYTES_MAX: usize = 768 << 20;
+
 /// What a copy takes in one step by default.
 const COPY_STEP_BYTES: usize = 256 << 20;
 
@@ -19,7 +22,7 @@ const LARGE_COMMIT_CHANGES: u64 = 100_001;
 
 /// The part of the memory of all transactions that one may take: a quarter is left to the others.
 fn share_of_one(bytes: usize) -> usize {
-    bytes / 4 * 3
+    (bytes / 4 * 3).min(TRANSACTION_BYTES_MAX)
 }
 
 /// The settings of a projector.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Result;
-use proto::model::commits::NewestCommits;
+use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::copies::{Copies, CopyRole};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion};
@@ -102,7 +102,11 @@ impl Follower {
     pub(super) async fn append(&self, groups: Vec<CopiedGroup>) -> Result<()> {
         let mutations = groups.iter().flat_map(|group| &group.mutations);
         let sizes = mutations.map(|copied| copied.id.len() + copied.document.len());
-        let kind = match sizes.sum::<usize>() <= SMALL_BYTES_MAX {
+        let prepared = groups.iter().flat_map(|group| &group.commits).map(|event| match event {
+            TransactionEvent::Prepared(prepared) => prepared.bytes(),
+            _ => 0,
+        });
+        let kind = match sizes.chain(prepared).sum::<usize>() <= SMALL_BYTES_MAX {
             true => Work::Brief,
             false => Work::Exclusive,
         };

@@ -1,10 +1,12 @@
 //! The frames that a stream has sent beyond the newest timestamp that its node knows. Their bytes are bounded, because
 //! the node keeps them until a timestamp covers them.
 //!
+//! Timestamps do not go on in all vbuckets alike: a commit of a producer that lacks a part holds some of them. The frames of the others are covered
+//! all the same.
+//!
 //! A stream that catches up sends all timestamps before the frames that they cover. Such frames do not count, or the
 //! stream would wait for a timestamp that an idle bucket never gets.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proto::model::cut::{Cut, Position};
@@ -14,13 +16,13 @@ pub(super) struct FramesAhead {
     /// The cut of the newest timestamp that the node knows; `None` if unknown.
     announced: Option<Arc<Cut>>,
     /// Ends and sizes of the frames beyond `announced`.
-    frames: VecDeque<(VbucketId, Position, usize)>,
+    frames: Vec<(VbucketId, Position, usize)>,
     bytes: usize,
 }
 
 impl FramesAhead {
     pub fn new(announced: Option<Arc<Cut>>) -> Self {
-        Self { announced, frames: VecDeque::new(), bytes: 0 }
+        Self { announced, frames: Vec::new(), bytes: 0 }
     }
 
     pub fn bytes(&self) -> usize {
@@ -31,19 +33,38 @@ impl FramesAhead {
     pub fn add(&mut self, vbucket: VbucketId, end: Position, bytes: usize) {
         let announced = self.announced.as_ref();
         if announced.is_none_or(|cut| cut.get(vbucket).seqno < end.seqno) {
-            self.frames.push_back((vbucket, end, bytes));
+            self.frames.push((vbucket, end, bytes));
             self.bytes += bytes;
         }
     }
 
     /// Notes a timestamp that was sent, and forgets the frames that it covers.
     pub fn announce(&mut self, cut: Arc<Cut>) {
-        while let Some((vbucket, end, bytes)) = self.frames.front()
-            && cut.get(*vbucket).seqno >= end.seqno
-        {
-            self.bytes -= bytes;
-            self.frames.pop_front();
-        }
+        let Self { frames, bytes, .. } = self;
+        frames.retain(|(vbucket, end, of_frame)| {
+            let is_covered = cut.get(*vbucket).seqno >= end.seqno;
+            *bytes -= if is_covered { *of_frame } else { 0 };
+            !is_covered
+        });
         self.announced = Some(cut);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::{Seqno, Vbuuid};
+
+    use super::*;
+
+    #[test]
+    fn frames_of_a_held_vbucket_do_not_keep_those_of_others_counted() {
+        let at = |seqno| Position { vbuuid: Vbuuid(1), seqno: Seqno(seqno) };
+        let mut ahead = FramesAhead::new(None);
+        ahead.add(VbucketId(0), at(1), 100);
+        (1..=10).for_each(|seqno| ahead.add(VbucketId(1), at(seqno), 10));
+        ahead.announce(Arc::new(Cut::from_positions(vec![at(0), at(9)])));
+        assert_eq!(ahead.bytes(), 110, "the held frame, and the last one of the other vbucket");
+        ahead.announce(Arc::new(Cut::from_positions(vec![at(1), at(10)])));
+        assert_eq!(ahead.bytes(), 0);
     }
 }

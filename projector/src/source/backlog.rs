@@ -99,10 +99,12 @@ impl Unpublished {
         let waits = |(vbucket, seqno, _): &(VbucketId, Seqno, usize)| {
             cut.get(*vbucket).seqno < *seqno && *seqno <= durable.get(*vbucket).seqno
         };
-        while let Some(group) = self.groups.front().filter(|group| !waits(group)) {
-            self.bytes -= group.2;
-            self.groups.pop_front();
-        }
+        // A timestamp may leave out some vbuckets: what lies behind their groups is covered all the same.
+        let Self { groups, bytes } = self;
+        groups.retain(|group| {
+            *bytes -= if waits(group) { 0 } else { group.2 };
+            waits(group)
+        });
     }
 
     /// The number of bytes.

@@ -86,6 +86,10 @@ impl ClusterBackend {
             };
             let asked = request(PushedStep::Commit, wanted.clone());
             match self.source(bucket)?.commit_pushed(asked).await {
+                Ok(reply) if reply.durable.is_empty() && Instant::now() > deadline => {
+                    let what = format!("nobody owns the vbuckets of a commit in {}", bucket.name);
+                    return Err(Error::unavailable(what).with_hint("commit the transaction again"));
+                }
                 Ok(reply) => {
                     reply.durable.iter().for_each(|(vbucket, _)| wanted.remove(*vbucket));
                     durable.extend(reply.durable);

@@ -64,6 +64,13 @@ pub(super) async fn commit(
     let CommitPushRequest { bucket, transaction, parts } = request;
     let bucket = backend.bucket(&bucket).await?;
     let parts = parts.into_iter().map(decode_part).collect::<Result<Vec<_>>>()?;
+    if let Some(part) = parts.iter().find(|part| part.vbucket.0 >= bucket.vbuckets) {
+        let (name, vbuckets, vbucket) = (&bucket.name, bucket.vbuckets, part.vbucket);
+        let what = format!(
+            "bucket {name} has {vbuckets} vbuckets, and the commit names vbucket {vbucket}"
+        );
+        return Err(Error::new(ErrorCode::InvalidParameter, what));
+    }
     let commit = PushedCommit::new(ProducerTransactionId(transaction), parts)?;
     let (done, outcome) = tokio::sync::oneshot::channel();
     let committing = {

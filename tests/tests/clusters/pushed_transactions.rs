@@ -5,6 +5,8 @@
     reason = "a test is a client of the product: real clocks, sockets and tasks"
 )]
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use proto::grpc::ingest_client::IngestClient;
@@ -14,6 +16,7 @@ use proto::grpc::{
 };
 use tests::harness::grpc::{all, channel, ids, refused, scan};
 use tests::harness::{TestCluster, sql};
+use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
@@ -122,6 +125,24 @@ async fn start() -> (TestCluster, Producer, tokio_postgres::Client) {
     .await;
     let channel = channel(cluster.grpc_address()).await;
     (cluster, Producer { channel, ends: [0; VBUCKETS as usize] }, client)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_names_a_vbucket_which_the_bucket_lacks_is_refused() {
+    let (_cluster, mut producer, _client) = start().await;
+    producer.push("old", 9).await;
+    producer.push_in(1, &[("a", 3)]).await.expect("kept");
+    for vbucket in [4, 65_535, u32::MAX] {
+        let mut commit = producer.commit_of(1, &[("a", 3)]);
+        let far = PushedPart { vbucket, vbuuid: BRANCH, seqno: 1, mutations: 1 };
+        commit.parts.push(far);
+        let asked = timeout(Duration::from_secs(5), producer.commit(&commit)).await;
+        let error = asked.expect("an answer").expect_err("refused");
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    }
+    let commit = producer.commit_of(1, &[("a", 3)]);
+    producer.commit(&commit).await.expect("the transaction is open still");
+    assert_eq!(producer.shown().await, ["a", "old"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -240,6 +240,8 @@ impl BucketStore {
         }
         far.iter().chain(&changes.commits).try_for_each(|event| group.transaction(event))?;
         let place = self.append(&mut this)?;
+        // The next group of the bucket may be long in coming.
+        this.group.clear();
         if let (Some(next), Some(known)) = (&changes.record, known) {
             (this.record, this.places) = (next.clone(), known);
         }
@@ -250,19 +252,20 @@ impl BucketStore {
         Ok(LoggedGroup { place, places: this.places.clone(), number: this.batches })
     }
 
-    /// The prepared transactions whose changes a batch writes again, because the log has them only far before its end, or not at all.
+    /// The prepared transactions whose changes a batch writes again: those that the log does not have, and one of those that it has only far
+    /// before its end. What all of them have together counts, so that the log is not filled with them alone, and one at a time, so that no batch
+    /// is much larger for it.
     fn far_prepared(&self, this: &Changes, changes: &Batch) -> Vec<TransactionEvent> {
         if !this.record.commits.has_prepared() || changes.record.is_some() {
             return Vec::new();
         }
+        let all_bytes: u64 = this.places.iter().map(|(_, place)| u64::from(place.bytes)).sum();
+        let most = self.prepared_behind_bytes.max(4 * all_bytes);
+        let oldest = this.places.iter().min_by_key(|(_, place)| place.item);
         let end = self.log.end();
-        let is_far = |prepared: &&Arc<Prepared>| match this.places.get(prepared.transaction) {
-            Some(place) => {
-                // They are a small part of what is written meanwhile.
-                let most = self.prepared_behind_bytes.max(4 * u64::from(place.bytes));
-                end - place.item > most
-            }
-            None => true,
+        let far = oldest.filter(|(_, place)| end - place.item > most).map(|(oldest, _)| oldest);
+        let is_far = |prepared: &&Arc<Prepared>| {
+            far == Some(prepared.transaction) || this.places.get(prepared.transaction).is_none()
         };
         let ends = |prepared: &&Arc<Prepared>| {
             let mut commits = this.record.commits.with_prepared(|one| Some(Arc::clone(one)));

@@ -162,6 +162,26 @@ fn a_transaction_that_waits_for_its_outcome_holds_no_long_log() {
     assert!(world.is_prepared(7));
 }
 
+/// What waits for its outcome may be larger together than the distance at which one of them is written again.
+#[test]
+fn many_transactions_that_wait_are_not_written_again_with_each_group() {
+    let mut world = World::new(6);
+    (1..=24).for_each(|n| world.step(TransactionEvent::Prepared(prepared(n))));
+    let (begin, mut written) = (world.bucket().log.end(), 0);
+    let one = (begin - world.bucket().log.segments()[0]) / 24;
+    for _ in 0..600 {
+        let before = world.bucket().log.end();
+        world.commit();
+        let of_group = world.bucket().log.end() - before;
+        assert!(of_group < 2 * one, "{of_group} bytes of a group: more than one was written again");
+        written += u64::from(of_group > one);
+    }
+    let end = world.bucket().log.end();
+    let shares = (end - begin) / one;
+    assert!(written * 2 < shares, "{written} were written again among {shares} times their size");
+    assert!((1..=24).all(|n| world.is_prepared(n)));
+}
+
 #[test]
 fn what_an_earlier_build_has_in_its_checkpoint_is_read_and_moves_to_the_log() {
     let mut world = World::new(5);
