@@ -42,15 +42,15 @@ async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
         }
     };
 
-    // Only a projector that has been heard of is waited for.
-    let alive = indexer_says((11, Generation(1)), [], Vec::new());
-    leader.heartbeat(Heartbeat { buckets: Vec::new(), ..alive }).await.unwrap();
     tell(5, 3);
     let asked = (0..20).map(|_| follower.moment(ONE, Epoch(0), 5_000));
     for moment in futures::future::join_all(asked).await {
         assert_eq!(both(moment.unwrap()).await, (5, 3));
     }
 
+    // It has been heard of, so it is waited for.
+    let alive = indexer_says((11, Generation(1)), [], Vec::new());
+    leader.heartbeat(Heartbeat { buckets: Vec::new(), ..alive }).await.unwrap();
     *world.cluster.silent.lock().unwrap() = Some(NodeId(11));
     tell(6, 9);
     let began = Instant::now();
