@@ -43,6 +43,11 @@ async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
     };
 
     tell(5, 3);
+    // A projector that has never been heard of is asked, and not waited for.
+    let all = async {
+        while both(follower.moment(ONE, Epoch(0), 5_000).await.unwrap()).await != (5, 3) {}
+    };
+    tokio::time::timeout(Duration::from_secs(10), all).await.expect("both answer");
     let asked = (0..20).map(|_| follower.moment(ONE, Epoch(0), 5_000));
     for moment in futures::future::join_all(asked).await {
         assert_eq!(both(moment.unwrap()).await, (5, 3));
