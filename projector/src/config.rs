@@ -14,7 +14,7 @@ const TRANSACTIONS_BYTES_MAX: usize = 256 << 20;
 /// A transaction is one record of the log, which has at most 1 GiB.
 const TRANSACTION_BYTES_MAX: usize = 768 << 20;
 
-/// What a copy takes in one step by default.
+/// The limit of a copy's step by default, in bytes.
 const COPY_STEP_BYTES: usize = 256 << 20;
 
 /// A smaller commit is cheaper as one table in memory: each index flushes for a large one, and writes a few files.

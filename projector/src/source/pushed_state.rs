@@ -18,7 +18,7 @@ pub(super) struct PushedState {
     known_since: BTreeMap<ProducerTransactionId, Instant>,
     /// Those of which all parts are durable.
     pub(super) complete: BTreeSet<ProducerTransactionId>,
-    /// What the owners of other vbuckets have told of their parts.
+    /// The states of the parts in other vbuckets, as their owners have told them.
     pub(super) told: BTreeMap<ProducerTransactionId, BTreeMap<VbucketId, PartState>>,
     /// The last commit whose other owners were asked: the next ones follow.
     pub(super) asked: ProducerTransactionId,

@@ -26,7 +26,7 @@ pub struct Committing {
     pub changes: Vec<Changed>,
     /// The moment that the transaction has read.
     pub snapshot: Option<Snapshot>,
-    /// What was looked up before its turn.
+    /// The documents that were looked up before its turn.
     pub looked_up: Option<LookedUp>,
     /// All buckets that it has changed, if there are several.
     pub participants: Vec<BucketId>,

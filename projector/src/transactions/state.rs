@@ -14,7 +14,7 @@ use super::transaction::Transaction;
 /// Refused transactions that are remembered: a call of one that is late comes within seconds.
 const REFUSED_MAX: usize = 256;
 
-/// What the open transactions of a bucket are.
+/// The open transactions of a bucket, and what the bucket remembers of ended ones.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) open: BTreeMap<TransactionId, Transaction>,

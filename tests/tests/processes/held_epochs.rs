@@ -26,7 +26,7 @@ const INDEXER: u64 = 200;
 const SECOND_PROJECTOR: u64 = 102;
 const TRANSACTION: TransactionId = TransactionId(7_000_001);
 
-async fn catalog(cluster: &Processes) -> Arc<Catalog> {
+pub async fn catalog(cluster: &Processes) -> Arc<Catalog> {
     let coordinator = cluster.directory().coordinator();
     let mut messages = coordinator.watch(Watched::Catalog).await.expect("a watch");
     while let Some(message) = messages.next().await {

@@ -10,17 +10,18 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures::StreamExt;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, NodeId, TransactionId, TransactionPlace};
 use proto::rpc::api::{
-    Decision, Directory, ProjectorApi, TransactionCommit, TransactionFate, TransactionWrite,
-    WatchMessage, Watched, Write, WriteKind,
+    Decision, Directory, ProjectorApi, TransactionCommit, TransactionFate, TransactionWrite, Write,
+    WriteKind,
 };
 use tests::harness::copies::{PROJECTORS, in_sync, is_led_by, roles, until};
 use tests::harness::processes::Processes;
 use tests::harness::{connect, eventually, number_from_env, sql};
 use tokio_postgres::Client;
+
+use crate::held_epochs::catalog;
 
 /// Documents of a commit in a bucket with copies: more than 40 MB.
 const DOCUMENTS: u64 = 80_000;
@@ -118,17 +119,6 @@ struct Part {
 }
 
 const TRANSACTION: TransactionId = TransactionId(7_000_001);
-
-async fn catalog(cluster: &Processes) -> std::sync::Arc<Catalog> {
-    let coordinator = cluster.directory().coordinator();
-    let mut messages = coordinator.watch(Watched::Catalog).await.expect("a watch");
-    while let Some(message) = messages.next().await {
-        if let WatchMessage::Catalog(catalog) = message.expect("a message") {
-            return catalog;
-        }
-    }
-    panic!("the watch has no catalog");
-}
 
 impl Part {
     fn of(catalog: &Catalog, name: &str) -> Self {

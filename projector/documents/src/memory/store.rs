@@ -391,7 +391,7 @@ impl DocumentStore for MemoryStore {
         let at = usize::from(range.vbucket.0);
         let Some(log) = contents.log.get(at) else { return Ok(Vec::new()) };
         let after = range.after.max(contents.purged[at]).0 as usize;
-        // What the log has and the documents have not is read too, as on disk.
+        // Mutations that the log has and the documents lack are read too, as on disk.
         let unshown = state.unshown.iter().filter(|(of, _)| *of == range.bucket);
         let unshown = unshown.flat_map(|(_, batch)| &batch.mutations);
         let all = log.iter().chain(unshown.filter(|m| m.vbucket == range.vbucket));

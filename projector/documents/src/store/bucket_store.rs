@@ -97,7 +97,7 @@ struct LastCheckpoint {
     last: Checkpoint,
 }
 
-/// What a checkpoint covers.
+/// The state that a checkpoint covers.
 pub(super) struct Covered {
     pub(super) log: LogState,
     pub(super) record: BucketRecord,
@@ -131,7 +131,7 @@ impl BucketStore {
         create_dir_durably(&*env.fs, dir)?;
         let log = LogState::new(record.info.vbuckets);
         let table = TableManifest::new(number);
-        // What is prepared goes into the log.
+        // Prepared changes go into the log.
         let commits = record.commits.with_prepared(|_| None);
         let (of_first, places) = (BucketRecord { commits, ..record.clone() }, Default::default());
         let first = Checkpoint { log, record: of_first, table, places };

@@ -162,7 +162,7 @@ fn a_transaction_that_waits_for_its_outcome_holds_no_long_log() {
     assert!(world.is_prepared(7));
 }
 
-/// What waits for its outcome may be larger together than the distance at which one of them is written again.
+/// Prepared transactions may be larger together than the distance at which one of them is written again.
 #[test]
 fn many_transactions_that_wait_are_not_written_again_with_each_group() {
     let mut world = World::new(6);
