@@ -30,7 +30,8 @@ const TWICE: u64 = 20;
 /// 1795528376: the judge did not know that a projector with an older copy of its disk had lost a rewind. 1795516873: a
 /// damaged copy that nobody needed was asked about for ever, since it had a write that was never acknowledged. 10294 and 10812: after a
 /// restart an epoch had a commit over two buckets in the deciding one only, because the answer of a source names no such commits. 1795696171: the
-/// judge knew of the damaged file of a copy that is kept for the operator, but not of what its directory lacks for that.
+/// judge knew of the damaged file of a copy that is kept for the operator, but not of what its directory lacks for that. 1795770190: the
+/// judge took a commit that a new leader calls rolled back for one that no log has; the leader before had logged it, and had shown it to nobody.
 const FOUND: &[(u64, &str)] = &[
     (16, "8"),
     (35, "8"),
@@ -49,6 +50,7 @@ const FOUND: &[(u64, &str)] = &[
     (1795516873, "10"),
     (1795528376, "10"),
     (1795696171, "6"),
+    (1795770190, "8"),
 ];
 
 /// One test at a time, each on all processors.

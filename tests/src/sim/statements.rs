@@ -6,7 +6,8 @@
 //!   there. The reply tells the number of effective writes.
 //! - Every other mutation of the log is a write of a statement whose outcome the client does not know, at most once, and
 //!   such a statement is in the log as a whole or not at all.
-//! - A refused statement is not in the log.
+//! - A refused statement is in no log. A commit that the leading projector calls rolled back may be in a history that nobody may see: the
+//!   one before may have logged it, which no other copy has.
 //!
 //! Documents name their statement and row ([`MARK`]), so that equal documents of two statements differ. A row is a number that no other
 //! document of its statement has.
@@ -40,6 +41,8 @@ pub enum Outcome {
     InDoubt,
     /// It had no effect.
     Refused,
+    /// It has no effect, though a projector that leads no more may have logged it.
+    RolledBack,
     /// It had its effect.
     Acknowledged(WriteReply),
 }
@@ -80,7 +83,8 @@ impl Statements {
         let mut others = self.0.iter().enumerate().filter(|(n, _)| *n != than);
         others.any(|(_, (writes, outcome))| {
             let may_take_effect = match outcome {
-                Outcome::InDoubt => true,
+                // The projector that had logged a lost commit has refused others for it.
+                Outcome::InDoubt | Outcome::RolledBack => true,
                 Outcome::Refused => false,
                 Outcome::Acknowledged(reply) => cut.is_none_or(|cut| is_behind(reply, cut)),
             };
@@ -98,14 +102,14 @@ impl Statements {
                 .map_err(|what| {
                     format!("acknowledged statement {n}, {writes:?}, {reply:?}: {what}")
                 }),
-            Outcome::InDoubt | Outcome::Refused => Ok(()),
+            Outcome::InDoubt | Outcome::Refused | Outcome::RolledBack => Ok(()),
         };
         if let Err(what) = self.0.iter().enumerate().try_for_each(acknowledged) {
             return Some(what);
         }
         let mut histories = histories.iter().enumerate();
         let judged = histories.try_for_each(|(n, history)| {
-            let judged = self.judge_rest(history, &known);
+            let judged = self.judge_rest(history, &known, n == 0);
             let marks = judged.map_err(|what| format!("history {n} of the source: {what}"))?;
             if n == 0 && !is_lossy { self.judge_whole(&marks) } else { Ok(()) }
         });
@@ -117,6 +121,7 @@ impl Statements {
         &self,
         (branches, log): &History,
         known: &BTreeMap<Place, usize>,
+        is_present: bool,
     ) -> Result<BTreeSet<(usize, usize)>, String> {
         let (mut marks, mut deletions) = (BTreeSet::new(), BTreeMap::<&str, usize>::new());
         for mutation in log.iter().flatten() {
@@ -127,7 +132,7 @@ impl Statements {
             }
             match mutation.kind {
                 MutationKind::Upsert => {
-                    let mark = self.doubtful(mutation).map_err(|what| {
+                    let mark = self.doubtful(mutation, is_present).map_err(|what| {
                         format!("{what}, at branch {vbuuid} of {:?}", branches[at])
                     })?;
                     if !marks.insert(mark) {
@@ -138,7 +143,11 @@ impl Statements {
             }
         }
         for (id, found) in deletions {
-            let doubtful = self.0.iter().filter(|(_, outcome)| *outcome == Outcome::InDoubt);
+            let doubtful = self.0.iter().filter(|(_, outcome)| match outcome {
+                Outcome::InDoubt => true,
+                Outcome::RolledBack => !is_present,
+                Outcome::Refused | Outcome::Acknowledged(_) => false,
+            });
             let asked = doubtful.flat_map(|(writes, _)| writes);
             let asked =
                 asked.filter(|write| write.id == id && write.kind == WriteKind::Delete).count();
@@ -153,7 +162,7 @@ impl Statements {
     }
 
     /// The statement and row of an upsert that no acknowledged statement explains.
-    fn doubtful(&self, mutation: &Mutation) -> Result<(usize, usize), String> {
+    fn doubtful(&self, mutation: &Mutation, is_present: bool) -> Result<(usize, usize), String> {
         let unknown = || format!("nobody wrote {mutation:?}");
         let document = json(&mutation.document);
         let mark = document.get(MARK).and_then(Value::as_str).ok_or_else(unknown)?;
@@ -169,7 +178,8 @@ impl Statements {
         }
         match outcome {
             Outcome::InDoubt => Ok((statement, row)),
-            Outcome::Refused => Err(format!("refused, and written: {mutation:?}")),
+            Outcome::RolledBack if !is_present => Ok((statement, row)),
+            Outcome::Refused | Outcome::RolledBack => Err(format!("refused, and written: {mutation:?}")),
             Outcome::Acknowledged(reply) => {
                 Err(format!("written again, beside the acknowledged {reply:?}: {mutation:?}"))
             }

@@ -169,6 +169,24 @@ fn a_refused_statement_that_is_there_is_found() {
     assert!(source.judge().is_some());
 }
 
+/// The projector that led before may have logged it, and no reader saw it.
+#[test]
+fn a_commit_that_was_rolled_back_is_found_where_it_is_shown_only() {
+    let mut source = source();
+    let shown = source.log.clone();
+    let rolled_back = [source.upserts(&["x"]), vec![delete("d")]].concat();
+    let statement = source.statements.begin(&rolled_back);
+    source.statements.end(statement, Outcome::RolledBack);
+    source.execute(&rolled_back);
+    let lost = std::mem::replace(&mut source.log, shown);
+    let judge = |logs: [&Vec<_>; 2]| {
+        let branches = vec![vec![(Vbuuid(7), 0)]; usize::from(VBUCKETS)];
+        source.statements.judge(&logs.map(|log| (branches.clone(), log.clone())), false)
+    };
+    assert_eq!(judge([&source.log, &lost]), None);
+    assert!(judge([&lost, &source.log]).is_some());
+}
+
 #[test]
 fn a_part_of_a_statement_in_doubt_is_found() {
     let mut source = source();

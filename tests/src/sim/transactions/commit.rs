@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::testing::Mutation;
-use proto::ErrorCode;
 use proto::model::cut::WritePosition;
 use proto::model::ids::{TransactionPlace, vbucket_of};
 use proto::rpc::api::{Write, WriteKind, WriteReply};
 use proto::rpc::mutation::MutationKind;
+use proto::{Error, ErrorCode};
 use tokio::time::timeout;
 
 use super::running::{Left, Running};
@@ -20,6 +20,13 @@ use crate::sim::workload::{STATEMENT, Workload, now};
 
 /// The part of an error that tells a conflict from a transaction that the projector does not know any more.
 pub(super) const CONFLICT: &str = "was changed by another transaction";
+
+impl Outcome {
+    /// The outcome of a commit that has ended with [`ErrorCode::Conflict`].
+    pub(super) fn of_conflict(error: &Error) -> Self {
+        if error.message.contains(CONFLICT) { Self::Refused } else { Self::RolledBack }
+    }
+}
 
 impl Workload {
     /// Commits a transaction; the position of an acknowledged commit.
@@ -42,8 +49,8 @@ impl Workload {
                 return Some(reply.position);
             }
             Ok(Err(error)) if error.code == ErrorCode::Conflict => {
-                self.statements.end(statement, Outcome::Refused);
                 let is_conflict = error.message.contains(CONFLICT);
+                self.statements.end(statement, Outcome::of_conflict(&error));
                 self.count(|summary| match is_conflict {
                     true => summary.conflicts += 1,
                     false => summary.transactions_lost += 1,

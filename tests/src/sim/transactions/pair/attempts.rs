@@ -12,7 +12,7 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::mutation::MutationKind;
 use serde_json::Value;
 
-use crate::sim::statements::{MARK, Outcome};
+use crate::sim::statements::MARK;
 use crate::sim::transactions::running::Running;
 use crate::sim::truth::Truth;
 
@@ -102,16 +102,6 @@ impl Attempts {
                 "commit {n}, transaction {number:?}, {parts:?}, {outcome:?}, {is_wrong}: {there:?}"
             ))
         })
-    }
-}
-
-impl From<Fate> for Outcome {
-    /// The outcome of the statement in a bucket that has not answered.
-    fn from(fate: Fate) -> Self {
-        match fate {
-            Fate::Refused => Self::Refused,
-            Fate::InDoubt | Fate::Acknowledged => Self::InDoubt,
-        }
     }
 }
 

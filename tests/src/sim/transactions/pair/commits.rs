@@ -83,6 +83,8 @@ impl Pair {
 
     fn conclude_one(&mut self, Ended { attempt, parts, answer, began }: Ended) {
         let is_joint = self.attempts.is_joint(attempt);
+        // What a statement has become in a bucket that has not answered.
+        let mut unanswered = Outcome::InDoubt;
         let (fate, replies) = match answer {
             Some(Ok(replies)) => {
                 self.count(|summary| summary.joint_commits += u64::from(is_joint));
@@ -91,8 +93,12 @@ impl Pair {
             Some(Err(error)) if error.code == ErrorCode::Conflict => {
                 self.judge_conflict(&parts, &error);
                 // A deciding bucket that has lost the commit says that it never was.
-                let fate = if self.is_lossy() { Fate::InDoubt } else { Fate::Refused };
-                (fate, Vec::new())
+                if self.is_lossy() {
+                    (Fate::InDoubt, Vec::new())
+                } else {
+                    unanswered = Outcome::of_conflict(&error);
+                    (Fate::Refused, Vec::new())
+                }
             }
             Some(Err(error)) => {
                 if error.code != ErrorCode::InDoubt {
@@ -115,7 +121,7 @@ impl Pair {
                     session.note_writes(std::slice::from_ref(&reply.position));
                 }
                 None if part.changes.own().is_some() => {
-                    work.statements.end(part.statement, Outcome::from(fate));
+                    work.statements.end(part.statement, unanswered.clone());
                 }
                 None => {}
             }
