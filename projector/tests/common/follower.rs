@@ -208,6 +208,13 @@ impl Follower {
         }
     }
 
+    /// Steps until so many transactions have ended.
+    pub async fn reach_ends(&mut self, count: usize) {
+        while self.ended.len() < count {
+            self.step().await.expect("the stream goes on");
+        }
+    }
+
     /// Steps until the stream has reached a cut.
     pub async fn reach(&mut self, cut: &Cut) {
         while !self.at.reaches(cut) || !self.begun {

@@ -33,8 +33,10 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 mod follower;
+mod until;
 
 pub use follower::*;
+pub use until::until;
 
 pub const BUCKET: BucketId = BucketId(3);
 pub const PUSHED: BucketId = BucketId(4);
@@ -493,6 +495,7 @@ impl World {
     /// Starts the projector, over the same store if it ran before.
     pub async fn start(&mut self) {
         self.stop();
+        self.store = self.store.reopened();
         let store: Arc<dyn DocumentStore> = Arc::new(self.store.clone());
         let (directory, router) = (Arc::new(self.script.clone()), Arc::new(Router));
         let service =

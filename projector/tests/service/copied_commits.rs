@@ -12,7 +12,6 @@ use tokio::time::sleep;
 
 use crate::common::*;
 use crate::copies::{SECOND, THIRD, Trio, json};
-use crate::hand_over::until;
 use crate::transactions::Session;
 
 /// Documents of a transaction: nineteen messages.

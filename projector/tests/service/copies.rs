@@ -13,7 +13,6 @@ use proto::{ErrorCode, Result};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::common::*;
-use crate::hand_over::until;
 
 pub const SECOND: NodeId = NodeId(2);
 pub const THIRD: NodeId = NodeId(3);

@@ -13,7 +13,6 @@ use tokio::time::sleep;
 
 use crate::common::*;
 use crate::copies::{SECOND, THIRD, Trio, json};
-use crate::hand_over::until;
 
 /// Longer than a leader, or the healing, needs for anything that it could do.
 const LONG: Duration = Duration::from_millis(2_500);

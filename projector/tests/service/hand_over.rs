@@ -20,7 +20,7 @@ use proto::model::index::*;
 use proto::rpc::api::*;
 use proto::rpc::command::Command;
 use proto::rpc::mutation::*;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 pub const OTHER: NodeId = NodeId(2);
 pub const BRANCH: u64 = 5;
@@ -124,18 +124,6 @@ impl Pair {
         })
         .await;
     }
-}
-
-pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let look = async {
-        loop {
-            match look().await {
-                Some(found) => return found,
-                None => sleep(Duration::from_millis(5)).await,
-            }
-        }
-    };
-    timeout(Duration::from_secs(10), look).await.unwrap_or_else(|_| panic!("not in time: {what}"))
 }
 
 /// A mutation of vbucket 0.

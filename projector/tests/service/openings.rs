@@ -8,7 +8,6 @@ use proto::rpc::api::*;
 use proto::rpc::mutation::SubscribeRequest;
 
 use crate::common::*;
-use crate::hand_over::until;
 
 async fn code_of(world: &World) -> Option<ErrorCode> {
     let read = world.projector().get(BUCKET, vec!["a".to_owned()]).await;

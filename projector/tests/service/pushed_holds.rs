@@ -9,7 +9,8 @@ use proto::model::pushed::PushedCommit;
 use proto::rpc::api::*;
 use tokio::time::timeout;
 
-use crate::hand_over::{BRANCH, Pair, until};
+use crate::common::until;
+use crate::hand_over::{BRANCH, Pair};
 use crate::pushed_transactions::*;
 use crate::transactions::code;
 

@@ -16,7 +16,7 @@ use proto::{ErrorCode, Result};
 use tokio::time::timeout;
 
 use crate::common::*;
-use crate::hand_over::{BRANCH, OTHER, Pair, until};
+use crate::hand_over::{BRANCH, OTHER, Pair};
 use crate::transactions::code;
 
 /// The bucket.

@@ -73,6 +73,7 @@ async fn bodies_come_before_the_commit_and_frames_with_it() {
     session.commit().await.expect("committed");
     let end = world.projector().positions(BUCKET).await.expect("positions");
     follower.reach(&end).await;
+    follower.reach_ends(1).await;
     until_still(&mut follower).await;
     assert_eq!((&*follower.ended, follower.open.len()), (&[ONE][..], 0));
     let contents = follower.contents.into_values().next().expect("an index");
@@ -93,6 +94,7 @@ async fn a_node_learns_the_place_also_of_changes_that_do_not_concern_it() {
     follower.reach_in(ONE, 4).await;
     assert_eq!(follower.backs, [(ONE, 1)]);
     session.abort().await.expect("rolled back");
+    follower.reach_ends(1).await;
     until_still(&mut follower).await;
     assert_eq!((&*follower.ended, follower.frames), (&[ONE][..], 0));
 }

@@ -179,7 +179,9 @@ impl Statements {
         match outcome {
             Outcome::InDoubt => Ok((statement, row)),
             Outcome::RolledBack if !is_present => Ok((statement, row)),
-            Outcome::Refused | Outcome::RolledBack => Err(format!("refused, and written: {mutation:?}")),
+            Outcome::Refused | Outcome::RolledBack => {
+                Err(format!("refused, and written: {mutation:?}"))
+            }
             Outcome::Acknowledged(reply) => {
                 Err(format!("written again, beside the acknowledged {reply:?}: {mutation:?}"))
             }

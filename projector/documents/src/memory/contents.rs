@@ -7,7 +7,7 @@ use proto::Result;
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 
-use crate::document_store::LogExtent;
+use crate::document_store::{Batch, LogExtent};
 use crate::mutation::{Mutation, entry_bytes};
 use crate::record::BucketRecord;
 use crate::rules::documents_before;
@@ -111,6 +111,13 @@ pub(super) struct Doubtful {
     pub(super) mutations: Vec<Arc<Mutation>>,
     pub(super) record: Option<BucketRecord>,
     pub(super) commits: Vec<TransactionEvent>,
+}
+
+impl Doubtful {
+    pub(super) fn of(batch: &Batch) -> Self {
+        let Batch { mutations, record, commits } = batch.clone();
+        Self { mutations, record, commits }
+    }
 }
 
 /// The mutations of each vbucket, from seqno 1 on.

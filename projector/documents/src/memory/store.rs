@@ -21,9 +21,14 @@ use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
 use crate::rules::{check_empty, check_rewind, get_each, no_bucket};
 
-/// The document store in memory. A clone is the same store.
+/// The document store in memory. A clone is the same store, in the same process.
 #[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<MemoryState>>, Arc<Syncs>);
+pub struct MemoryStore {
+    state: Arc<Mutex<MemoryState>>,
+    syncs: Arc<Syncs>,
+    /// The number of the process that has it.
+    process: u64,
+}
 
 /// Commits wait in their sync while it is held.
 #[derive(Default)]
@@ -34,6 +39,8 @@ struct Syncs {
 
 #[derive(Default)]
 struct MemoryState {
+    /// The number of the process that may write.
+    process: u64,
     cas: u64,
     unique_ids: BTreeMap<BucketId, StoredId>,
     buckets: BTreeMap<BucketId, Contents>,
@@ -61,21 +68,38 @@ impl MemoryState {
             }
         }
     }
+}
 
-    fn check_writable(&self) -> Result<()> {
-        match self.in_doubt {
-            None => Ok(()),
+impl MemoryStore {
+    /// The same store in another process, which finds all that is durable. Works of the process before, which may still go on, change nothing
+    /// any more.
+    pub fn reopened(&self) -> Self {
+        let mut state = self.state();
+        state.process += 1;
+        for (bucket, batch) in std::mem::take(&mut state.unshown) {
+            state.apply(&[(bucket, Doubtful::of(&batch))]);
+        }
+        let (process, syncs) = (state.process, Arc::clone(&self.syncs));
+        Self { state: Arc::clone(&self.state), syncs, process }
+    }
+
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
+        lock(&self.state)
+    }
+
+    /// The state, for a write.
+    fn writable(&self) -> Result<MutexGuard<'_, MemoryState>> {
+        let state = self.state();
+        if state.process != self.process {
+            return Err(Error::new(ErrorCode::Io, "another process has the document store"));
+        }
+        match state.in_doubt {
+            None => Ok(state),
             Some(_) => Err(Error::new(
                 ErrorCode::Io,
                 "the document store accepts no writes, because an earlier write could not be made durable",
             )),
         }
-    }
-}
-
-impl MemoryStore {
-    fn state(&self) -> MutexGuard<'_, MemoryState> {
-        lock(&self.0)
     }
 
     /// The last durable seqno of each vbucket, also if it is not visible yet.
@@ -121,14 +145,14 @@ impl MemoryStore {
 
     /// Makes commits wait in their sync, or lets them go on. They block their thread.
     pub fn hold_syncs(&self, are_held: bool) {
-        *lock(&self.1.are_held) = are_held;
-        self.1.let_go.notify_all();
+        *lock(&self.syncs.are_held) = are_held;
+        self.syncs.let_go.notify_all();
     }
 
     fn wait_for_sync(&self) {
-        let mut are_held = lock(&self.1.are_held);
+        let mut are_held = lock(&self.syncs.are_held);
         while *are_held {
-            are_held = self.1.let_go.wait(are_held).unwrap_or_else(PoisonError::into_inner);
+            are_held = self.syncs.let_go.wait(are_held).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -162,8 +186,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn make_anew(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
-        let (mut state, id) = (self.state(), record.info.id);
-        state.check_writable()?;
+        let (mut state, id) = (self.writable()?, record.info.id);
         state.damaged.remove(&id).ok_or_else(|| no_bucket(id))?;
         let files = match files {
             DamagedFiles::UntilComplete => &mut state.replaced,
@@ -179,7 +202,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn remove_replaced(&self, bucket: BucketId) -> Result<()> {
-        self.state().replaced.remove(&bucket);
+        self.writable()?.replaced.remove(&bucket);
         Ok(())
     }
 
@@ -192,8 +215,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()> {
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         state.unique_ids.extend(ids.iter().copied());
         Ok(())
     }
@@ -203,15 +225,14 @@ impl DocumentStore for MemoryStore {
     }
 
     fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()> {
-        let losses = &mut self.state().losses;
+        let losses = &mut self.writable()?.losses;
         losses.remove(&bucket);
         losses.extend(loss.map(|loss| (bucket, loss)));
         Ok(())
     }
 
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()> {
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         for record in made {
             state.buckets.insert(record.info.id, empty(record));
         }
@@ -225,8 +246,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn put_records(&self, records: &[BucketRecord]) -> Result<()> {
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         for record in records {
             if let Some(contents) = state.buckets.get_mut(&record.info.id) {
                 contents.record = record.clone();
@@ -236,8 +256,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         let id = record.info.id;
         let contents = state.buckets.get_mut(&id).ok_or_else(|| no_bucket(id))?;
         for (vbucket, to) in to {
@@ -262,8 +281,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()> {
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
         for (vbucket, to) in to {
             let at = usize::from(vbucket.0);
@@ -275,11 +293,9 @@ impl DocumentStore for MemoryStore {
 
     fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {
         self.wait_for_sync();
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         state.bucket(bucket)?;
-        let Batch { mutations, record, commits } = Batch::clone(batch);
-        let changes = vec![(bucket, Doubtful { mutations, record, commits })];
+        let changes = vec![(bucket, Doubtful::of(batch))];
         if std::mem::take(&mut state.sync_fails) {
             state.in_doubt = Some(changes);
             return Err(Error::new(ErrorCode::Io, "the document store's sync failed"));
@@ -288,8 +304,11 @@ impl DocumentStore for MemoryStore {
         let (this, batch) = (self.clone(), Arc::clone(batch));
         Ok(Box::new(move || {
             let mut state = this.state();
-            state.unshown.retain(|(_, unshown)| !Arc::ptr_eq(unshown, &batch));
-            state.apply(&changes);
+            let at = state.unshown.iter().position(|(_, unshown)| Arc::ptr_eq(unshown, &batch));
+            // The next process has it otherwise.
+            if at.and_then(|at| state.unshown.remove(at)).is_some() {
+                state.apply(&changes);
+            }
             Ok(())
         }))
     }
@@ -345,8 +364,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()> {
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         let id = record.info.id;
         let contents = state.buckets.get_mut(&id).ok_or_else(|| no_bucket(id))?;
         let at = usize::from(vbucket.0);
@@ -361,8 +379,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
         let vbuckets = contents.record.info.vbuckets;
         for StoredDocument { id, seqno, document } in documents {
@@ -376,8 +393,7 @@ impl DocumentStore for MemoryStore {
     }
 
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
-        let mut state = self.state();
-        state.check_writable()?;
+        let mut state = self.writable()?;
         let bucket = record.info.id;
         let contents = state.buckets.get_mut(&bucket).ok_or_else(|| no_bucket(bucket))?;
         contents.record = record.clone();
