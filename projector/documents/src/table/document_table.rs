@@ -21,6 +21,10 @@ use crate::table::yielding_lock::YieldingLock;
 
 /// Number of versions whose hash entries are loaded together.
 const BATCH: usize = 32;
+/// A batch is large if it has this part of the memory at which a flush is due. Groups of many small writes are much smaller.
+const LARGE_PART: usize = 4;
+/// About the bytes of a version in memory beside its id and document.
+const VERSION_BYTES: usize = 64;
 
 /// The documents of one bucket by id.
 ///
@@ -118,18 +122,39 @@ impl DocumentTable {
     pub fn apply(&self, versions: &[VersionRef<'_>]) -> Result<()> {
         let Some(last) = versions.last() else { return Ok(()) };
         let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
+        if self.is_large(versions) {
+            return self.apply_apart(versions, &hashes);
+        }
         let mut state = self.state.write();
         state.check_places(versions)?;
-        for (versions, hashes) in versions.chunks(BATCH).zip(hashes.chunks(BATCH)) {
-            state.memtable.prefetch(hashes);
-            for (version, hash) in versions.iter().zip(hashes) {
-                if state.memtable.is_full() {
-                    state.freeze();
-                }
-                state.memtable.put(*hash, version);
-            }
+        let state = &mut *state;
+        let mut frozen = Vec::new();
+        put_all(&mut state.memtable, (versions, &hashes), &mut frozen);
+        if !frozen.is_empty() {
+            state.change_tables(|tables| tables.runs.append(&mut frozen));
         }
         state.next_place = last.place + 1;
+        Ok(())
+    }
+
+    fn is_large(&self, versions: &[VersionRef<'_>]) -> bool {
+        let bytes = versions.iter().map(|version| {
+            VERSION_BYTES + version.id.len() + version.document.map_or(0, <[u8]>::len)
+        });
+        bytes.sum::<usize>() >= self.options.memtable_bytes / LARGE_PART
+    }
+
+    /// Adds the versions of a large batch in runs of their own. They are made without the lock: only this thread feeds the table, and no
+    /// reader waits.
+    fn apply_apart(&self, versions: &[VersionRef<'_>], hashes: &[u64]) -> Result<()> {
+        self.state.read().check_places(versions)?;
+        let (mut memtable, mut runs) = (Memtable::default(), Vec::new());
+        put_all(&mut memtable, (versions, hashes), &mut runs);
+        runs.extend(Run::freeze(memtable));
+        let mut state = self.state.write();
+        state.freeze();
+        state.next_place = versions.last().map_or(state.next_place, |last| last.place + 1);
+        state.change_tables(|tables| tables.runs.append(&mut runs));
         Ok(())
     }
 
@@ -243,6 +268,23 @@ impl DocumentTable {
             Arc::clone(&state.tables)
         };
         tables.find(&wanted, take).map_err(files::with_hint)
+    }
+}
+
+/// Puts versions into a memtable. One that is full is frozen, and an empty one takes its place.
+fn put_all(
+    memtable: &mut Memtable,
+    (versions, hashes): (&[VersionRef<'_>], &[u64]),
+    frozen: &mut Vec<Run>,
+) {
+    for (versions, hashes) in versions.chunks(BATCH).zip(hashes.chunks(BATCH)) {
+        memtable.prefetch(hashes);
+        for (version, hash) in versions.iter().zip(hashes) {
+            if memtable.is_full() {
+                frozen.extend(Run::freeze(std::mem::take(memtable)));
+            }
+            memtable.put(*hash, version);
+        }
     }
 }
 

@@ -38,7 +38,8 @@
 //! - A manifest names only fragments that are synced. A fragment that no manifest names is removed at the next opening.
 //! - A run leaves memory only when a durable manifest names the fragment that has its versions.
 //! - An entry leaves the dead list only when no table and no version that may be fed again can be dead by it.
-//! - Readers hold immutable tables. They wait for nothing but the addition of one batch to the memtable.
+//! - Readers hold immutable tables. They wait for nothing but the addition of one small batch to the memtable. A large one becomes runs of
+//!   its own, which are made aside.
 //!
 //! Debug builds check the order of the places at each change (`tables`), and the manifest at each write.
 

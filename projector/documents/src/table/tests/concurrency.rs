@@ -16,6 +16,8 @@ use super::*;
 const DOCUMENTS: u64 = 12;
 /// Of this many batches, one deletes.
 const DELETES_ONE_IN: u64 = 11;
+/// Of this many batches, one is large.
+const LARGE_ONE_IN: u64 = 7;
 
 fn ids() -> Vec<String> {
     (0..DOCUMENTS).map(|n| format!("document {n}")).collect()
@@ -60,7 +62,10 @@ fn write_batches(shared: &Shared, seed: u64, count: u64, memory_bytes_max: usize
             std::thread::yield_now();
         }
         batch += 1;
-        let text = (batch % DELETES_ONE_IN > 0).then(|| format!("{{\"place\":{place}}}"));
+        // Some batches are large enough for a run of their own.
+        let pad = if batch % LARGE_ONE_IN == 0 { 400 } else { 0 };
+        let text =
+            (batch % DELETES_ONE_IN > 0).then(|| format!("{{\"place\":{place}{:pad$}}}", ""));
         let versions = ids.iter().enumerate().map(|(n, id)| VersionRef {
             place: place + n as u64,
             id,

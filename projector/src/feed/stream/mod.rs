@@ -18,29 +18,31 @@
 //! delays nobody else: the head moves on, and the stream then reads the log. The bytes of frames beyond the last
 //! announced timestamp are bounded as well (`frames_ahead`); beyond the limit the stream waits for the next timestamp.
 
+mod mutations;
+mod vbuckets;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::flow::ByteSender;
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
-use proto::model::cut::{Cut, Position};
+use proto::model::cut::Cut;
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{Epoch, NodeId, VbucketId};
+use proto::model::ids::{Epoch, NodeId};
 use proto::plant::{self, Plant};
-use proto::rpc::mutation::{Frame, StreamMessage, SubscribeRequest};
+use proto::rpc::mutation::{StreamMessage, SubscribeRequest};
 use proto::{Error, Result};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::bodies::{Bodies, Receiver};
-use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
-use super::frames::Packing;
-use super::frames_ahead::FramesAhead;
-use super::indexes::{IndexChanges, StreamIndexes};
-use super::log_reader;
-use super::markers::{self, Markers};
-use super::reader::{ReadFrom, Reader};
+use crate::feed::bodies::{Bodies, Receiver};
+use crate::feed::context::{MESSAGE_BYTES, StreamContext};
+use crate::feed::frames_ahead::FramesAhead;
+use crate::feed::indexes::{IndexChanges, StreamIndexes};
+use crate::feed::log_reader;
+use crate::feed::markers::Markers;
+use crate::feed::reader::{ReadFrom, Reader};
 use crate::source::Mutation;
 use crate::source::bucket::{Bucket, JoinedAt};
 use documents::ownership::Ownership;
@@ -227,71 +229,6 @@ impl MaintenanceStream {
         self.out.send(Ok(message), bytes).await.map_err(|_| End::ReaderGone)
     }
 
-    /// Announces the branches of the history, and ends the stream if part of the history was lost.
-    async fn send_history(&mut self) -> Sent<()> {
-        let (logs, losses) = self.bucket.logs();
-        if losses != self.losses {
-            let name = &self.bucket.info.name;
-            let what = format!("part of the history of bucket {name} was lost");
-            return Err(Error::unavailable(what).into());
-        }
-        if self.logs.as_ref() != Some(&logs) {
-            self.logs = Some(Arc::clone(&logs));
-            self.send(StreamMessage::History(logs)).await?;
-        }
-        Ok(())
-    }
-
-    /// Follows the hand-overs of vbuckets. A vbucket that the projector takes over begins at its position of that
-    /// moment, and the head has all its mutations since. `frames` checks that none was skipped.
-    async fn send_vbucket_changes(&mut self) -> Sent<()> {
-        let (ownership, joined_at) = self.bucket.joined_at();
-        if Arc::ptr_eq(&ownership, &self.ownership) {
-            return Ok(());
-        }
-        self.ownership = Arc::clone(&ownership);
-        // A vbucket that left and came back has mutations that this stream has not seen.
-        let before = std::mem::replace(&mut self.joined_at, joined_at.clone());
-        if let Some(vbucket) = self.vbuckets.iter().find(|v| before.get(v) != joined_at.get(v)) {
-            let what = format!("another projector owned vbucket {vbucket} meanwhile");
-            return Err(Error::unavailable(what).into());
-        }
-        self.send_ends().await?;
-        if let Some(vbucket) = self.vbuckets.iter().find(|v| !ownership.owned.contains(*v)) {
-            let what = format!(
-                "another projector owns vbucket {vbucket}; it has the rest of the mutations"
-            );
-            return Err(Error::unavailable(what).into());
-        }
-        for vbucket in ownership.owned.iter().filter(|vbucket| ownership.is_writable(*vbucket)) {
-            if !self.vbuckets.contains(vbucket) {
-                let at = joined_at.get(&vbucket).copied().unwrap_or_default();
-                self.vbuckets.insert(vbucket);
-                self.at.set(vbucket, at);
-                self.send(StreamMessage::StreamBegin { vbucket, at }).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the released vbuckets whose mutations were all sent.
-    async fn send_ends(&mut self) -> Sent<()> {
-        if self.ownership.released.is_empty() {
-            return Ok(());
-        }
-        let durable = self.bucket.durable();
-        let here = |vbucket: &VbucketId| self.vbuckets.contains(*vbucket);
-        let released: Vec<_> = self.ownership.released.iter().filter(here).collect();
-        for vbucket in released {
-            let at = self.at.get(vbucket);
-            if at.seqno == durable.get(vbucket).seqno {
-                self.vbuckets.remove(vbucket);
-                self.send(StreamMessage::StreamEnd { vbucket, at }).await?;
-            }
-        }
-        Ok(())
-    }
-
     async fn send_index_changes(&mut self) -> Sent<()> {
         if !self.indexes.is_older_than(&self.catalog) || self.markers.is_passing() {
             return Ok(());
@@ -348,114 +285,6 @@ impl MaintenanceStream {
         };
         self.send(bodies).await?;
         Ok(true)
-    }
-
-    /// Sends the next frames; false if there are none.
-    async fn send_frames(&mut self) -> Sent<bool> {
-        let has_passed = self.pass_commits().await?;
-        if self.batch.as_slice().is_empty() {
-            self.batch = self.reader.next(&self.at, &self.vbuckets).await?.into_iter();
-            // A commit whose mutations were read is published.
-            self.markers.follow(&self.bucket, (&self.at, &self.vbuckets));
-            let bytes: usize = self.batch.as_slice().iter().map(|m| m.bytes()).sum();
-            if bytes > 0 {
-                // Only behind few mutations nothing is left to read. A stream that waited behind others would miss the rest.
-                let is_few = bytes < FEW_BYTES && self.reader.is_at_head();
-                let gathers = if is_few { GATHER } else { Duration::ZERO };
-                self.gathers_until = Instant::now() + gathers;
-            }
-        }
-        if self.batch.as_slice().is_empty() {
-            return Ok(has_passed);
-        }
-        // These checks come after the read. So no mutation or label is from a lost history, and a vbucket that was
-        // taken over meanwhile is complete.
-        self.send_vbucket_changes().await?;
-        self.send_history().await?;
-        let before = self.batch.len();
-        let frames = self.next_frames().await?;
-        // The stream may stand before a commit.
-        let goes_on = self.batch.len() < before;
-        self.send_all_of(frames).await?;
-        self.send_ends().await?;
-        Ok(goes_on || has_passed)
-    }
-
-    /// Decides on the large commits that the stream has come to, and passes the mutations of those that it has marked; false if it has
-    /// passed none.
-    async fn pass_commits(&mut self) -> Sent<bool> {
-        if self.markers.is_empty() {
-            return Ok(false);
-        }
-        self.send_vbucket_changes().await?;
-        self.send_history().await?;
-        while let Some(commit) = self.markers.undecided(&self.at) {
-            match self.bodies.sent(&commit) {
-                markers::Sent::Whole(digest) => {
-                    let marker = self.markers.mark(&commit, digest);
-                    self.bodies.count_left_out(commit.transaction, &self.context.left_out);
-                    self.send(StreamMessage::Committed(marker)).await?;
-                }
-                markers::Sent::Partly => break,
-                markers::Sent::Lost => self.markers.send_mutations(&commit),
-            }
-        }
-        let mut has_passed = false;
-        loop {
-            let logs = self.logs.clone().unwrap_or_default();
-            let empty = |(vbucket, from, to)| {
-                let vbuuid = logs.branch_of(vbucket, to);
-                Frame { vbucket, vbuuid, from, to, body: Default::default() }
-            };
-            let frames: Vec<_> = self.markers.to_pass(&self.at).into_iter().map(empty).collect();
-            if frames.is_empty() {
-                break;
-            }
-            self.send_all_of(frames).await?;
-            has_passed = true;
-        }
-        self.markers.forget_passed(&self.at);
-        Ok(has_passed)
-    }
-
-    async fn send_all_of(&mut self, frames: Vec<Frame>) -> Sent<()> {
-        for frame in &frames {
-            let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
-            self.at.set(frame.vbucket, position);
-            self.ahead.add(frame.vbucket, position, frame.bytes());
-        }
-        if !frames.is_empty() {
-            self.send(StreamMessage::Frames(frames)).await?;
-        }
-        Ok(())
-    }
-
-    /// Packs the next frames of the batch: here while the expressions of the indexes are cheap, else on a blocking thread.
-    async fn next_frames(&mut self) -> Result<Vec<Frame>> {
-        let packing = Packing {
-            context: Arc::clone(&self.context),
-            node: self.node,
-            indexes: self.indexes.all(),
-            fields: self.indexes.fields(),
-            logs: self.logs.clone().unwrap_or_default(),
-            stops: self.markers.stops(),
-        };
-        let mut batch = std::mem::take(&mut self.batch);
-        let (frames, spent);
-        if self.is_costly {
-            let (at, vbuckets) = (self.at.clone(), self.vbuckets.clone());
-            let work = move || {
-                let packed = packing.pack(&mut batch, (&at, &vbuckets), MESSAGE_COST);
-                (batch, packed)
-            };
-            (batch, (frames, spent)) = self.context.env.blocking(work).await;
-        } else {
-            let place = (&self.at, &self.vbuckets);
-            (frames, spent) = packing.pack(&mut batch, place, INLINE_COST);
-        }
-        self.batch = batch;
-        self.is_costly = spent >= INLINE_COST;
-        frames
     }
 }
 

@@ -17,6 +17,10 @@
 //! A producer that asks and pushes again would repair any loss of a projector. Each answer is therefore checked first:
 //! a projector has every acknowledged mutation, or the judge knows the reason for its absence.
 
+mod feed;
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -24,7 +28,7 @@ use projector::testing::Mutation;
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, Position};
-use proto::model::history::{Branches, SourceHistory, begin_branch, branch_of};
+use proto::model::history::{SourceHistory, begin_branch, branch_of};
 use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::model::pushed::PushedCommit;
 use proto::rpc::api::{
@@ -37,102 +41,10 @@ use tokio::time::timeout;
 
 use super::producer_commits::Commits;
 use super::truth::Readable;
+use feed::{Feed, Log};
 
 /// Time limit of a push.
 const PUSH: Duration = Duration::from_secs(10);
-
-type Log = Vec<Arc<Mutation>>;
-
-/// The producer's state of a vbucket.
-#[derive(Default)]
-struct Feed {
-    branches: Branches,
-    log: Log,
-    /// Lost histories.
-    past: Vec<(Branches, Log)>,
-    /// The length of the log that is known to be stored.
-    taken: usize,
-    /// True if the projector's state is unknown.
-    unsure: bool,
-    /// The end of the projector's log after it lost acknowledged mutations; known to the judge only.
-    lost_behind: Option<u64>,
-    /// A place after which some copy may lack mutations; that copy may still become the vbucket's owner. A successful
-    /// push clears it.
-    lacks_behind: Option<u64>,
-    /// The number of such losses.
-    losses: u64,
-}
-
-impl Feed {
-    /// The end of the acknowledged mutations that no copy is known to lack.
-    fn acknowledged(&self) -> Position {
-        self.position(self.lacks_behind.unwrap_or(u64::MAX).min(self.taken as u64))
-    }
-
-    fn position(&self, seqno: u64) -> Position {
-        Position { vbuuid: branch_of(&self.branches, Seqno(seqno)), seqno: Seqno(seqno) }
-    }
-
-    fn history_with(&self, position: Position) -> Option<(&Branches, &Log)> {
-        let present = std::iter::once((&self.branches, &self.log));
-        let past = self.past.iter().rev().map(|(branches, log)| (branches, log));
-        let has = |(branches, log): &(&Branches, &Log)| {
-            log.len() as u64 >= position.seqno.0
-                && (position.seqno.0 == 0 || branch_of(branches, position.seqno) == position.vbuuid)
-        };
-        present.chain(past).find(has)
-    }
-
-    /// Describes acknowledged mutations that the projector lacks without a known reason. A failover of the source
-    /// shortens the acknowledged log, and an older copy of a disk is known to the judge.
-    /// The projector answers for the mutations that were acknowledged before the question, up to `asked_for`; another
-    /// history in the meantime leaves the question open.
-    fn lacks(
-        &self,
-        vbucket: VbucketId,
-        asked_for: Position,
-        there: &SourceHistory,
-    ) -> Option<String> {
-        if self.position(asked_for.seqno.0) != asked_for {
-            return None;
-        }
-        let taken = asked_for.seqno.0.min(self.taken as u64);
-        let taken = self.lacks_behind.unwrap_or(u64::MAX).min(taken);
-        let (taken, end) = (self.position(taken), there.durable.get(vbucket));
-        let is_there = end.seqno >= taken.seqno && there.logs.includes(vbucket, taken);
-        (!is_there).then(|| {
-            format!("acknowledged and lost: vbucket {vbucket} ends at {end:?}, {taken:?} was taken")
-        })
-    }
-
-    /// Records that a projector has everything up to a place.
-    fn is_there(&mut self, seqno: u64) {
-        let rest = self.lost_behind.filter(|_| seqno < self.log.len() as u64);
-        self.lost_behind = rest.map(|behind| behind.max(seqno));
-    }
-
-    /// The next push of a vbucket: a new branch if there is one, and the mutations after it.
-    fn next_push(
-        &self,
-        there: &Branches,
-        end: u64,
-    ) -> (Option<(Vbuuid, u64)>, std::ops::Range<usize>) {
-        let unknown = |branch: &&(Vbuuid, u64)| !there.iter().any(|known| known.0 == branch.0);
-        let mut missing = self.branches.iter().rev().filter(unknown);
-        let (branch, from) = match missing.clone().next() {
-            // An empty vbucket takes its first branch from its first mutation.
-            Some((_, began)) if *began <= end && !there.is_empty() => {
-                (missing.next().copied(), *began)
-            }
-            _ => (None, end),
-        };
-        if there.is_empty() {
-            missing.next();
-        }
-        let to = missing.next().map_or(self.log.len(), |(_, began)| *began as usize);
-        (branch, (from as usize).min(to)..to.min(self.log.len()))
-    }
-}
 
 /// True if a projector needs everything again, because its log was purged.
 fn cannot_go_back(error: &Error) -> bool {
@@ -487,54 +399,5 @@ impl Producer {
         history.is_some_and(|(branches, _)| {
             position.seqno <= end.seqno && branch_of(branches, position.seqno) == position.vbuuid
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proto::model::assignment::VbucketSet;
-    use proto::model::history::FailoverLogs;
-
-    use super::*;
-
-    fn there(branches: &Branches, end: u64) -> SourceHistory {
-        let position = Position { vbuuid: branch_of(branches, Seqno(end)), seqno: Seqno(end) };
-        SourceHistory {
-            durable: Cut::from_positions(vec![position]),
-            logs: Arc::new(FailoverLogs::new(vec![branches.clone()])),
-            kept: VbucketSet::all(1),
-        }
-    }
-
-    /// A producer with one vbucket and this many stored mutations.
-    fn taken(mutations: usize) -> (Producer, Branches) {
-        let producer = Producer::new(1, 1);
-        producer.change((0..mutations).map(|n| (format!("d{n}"), None)).collect());
-        producer.feeds()[0].taken = mutations;
-        let branches = producer.feeds()[0].branches.clone();
-        (producer, branches)
-    }
-
-    #[test]
-    fn acknowledged_mutations_are_there_until_a_known_loss() {
-        let (producer, branches) = taken(9);
-        assert_eq!(producer.lacks(&there(&branches, 9)), None);
-        assert!(producer.lacks(&there(&branches, 8)).is_some(), "the last was lost");
-        assert!(producer.lacks(&there(&vec![(Vbuuid(7), 0)], 9)).is_some(), "another history");
-        producer.doubt_all();
-        assert!(producer.lacks(&there(&branches, 8)).is_some(), "doubt is no reason");
-        producer.lose_taken(VbucketId(0), Seqno(5));
-        assert_eq!(producer.lacks(&there(&branches, 5)), None, "a disk has lost them");
-        assert!(producer.lacks(&there(&branches, 4)).is_some(), "but not that");
-    }
-
-    #[test]
-    fn surviving_mutations_are_there_after_a_failover() {
-        let (producer, branches) = taken(9);
-        while producer.fail_over() == 0 {}
-        let left = producer.feeds()[0].log.len() as u64;
-        assert_eq!(producer.lacks(&there(&branches, left)), None);
-        assert_eq!(producer.lacks(&there(&branches, 9)), None, "the projector has not heard of it");
-        assert!(left == 0 || producer.lacks(&there(&branches, left - 1)).is_some());
     }
 }

@@ -1,0 +1,102 @@
+//! What the producer knows of a vbucket.
+
+use std::sync::Arc;
+
+use projector::testing::Mutation;
+use proto::model::cut::Position;
+use proto::model::history::{Branches, SourceHistory, branch_of};
+use proto::model::ids::{Seqno, VbucketId, Vbuuid};
+
+/// The mutations of a vbucket, from seqno 1 on.
+pub(super) type Log = Vec<Arc<Mutation>>;
+
+/// The producer's state of a vbucket.
+#[derive(Default)]
+pub(super) struct Feed {
+    pub(super) branches: Branches,
+    pub(super) log: Log,
+    /// Lost histories.
+    pub(super) past: Vec<(Branches, Log)>,
+    /// The length of the log that is known to be stored.
+    pub(super) taken: usize,
+    /// True if the projector's state is unknown.
+    pub(super) unsure: bool,
+    /// The end of the projector's log after it lost acknowledged mutations; known to the judge only.
+    pub(super) lost_behind: Option<u64>,
+    /// A place after which some copy may lack mutations; that copy may still become the vbucket's owner. A successful
+    /// push clears it.
+    pub(super) lacks_behind: Option<u64>,
+    /// The number of such losses.
+    pub(super) losses: u64,
+}
+
+impl Feed {
+    /// The end of the acknowledged mutations that no copy is known to lack.
+    pub(super) fn acknowledged(&self) -> Position {
+        self.position(self.lacks_behind.unwrap_or(u64::MAX).min(self.taken as u64))
+    }
+
+    pub(super) fn position(&self, seqno: u64) -> Position {
+        Position { vbuuid: branch_of(&self.branches, Seqno(seqno)), seqno: Seqno(seqno) }
+    }
+
+    pub(super) fn history_with(&self, position: Position) -> Option<(&Branches, &Log)> {
+        let present = std::iter::once((&self.branches, &self.log));
+        let past = self.past.iter().rev().map(|(branches, log)| (branches, log));
+        let has = |(branches, log): &(&Branches, &Log)| {
+            log.len() as u64 >= position.seqno.0
+                && (position.seqno.0 == 0 || branch_of(branches, position.seqno) == position.vbuuid)
+        };
+        present.chain(past).find(has)
+    }
+
+    /// Describes acknowledged mutations that the projector lacks without a known reason. A failover of the source
+    /// shortens the acknowledged log, and an older copy of a disk is known to the judge.
+    /// The projector answers for the mutations that were acknowledged before the question, up to `asked_for`; another
+    /// history in the meantime leaves the question open.
+    pub(super) fn lacks(
+        &self,
+        vbucket: VbucketId,
+        asked_for: Position,
+        there: &SourceHistory,
+    ) -> Option<String> {
+        if self.position(asked_for.seqno.0) != asked_for {
+            return None;
+        }
+        let taken = asked_for.seqno.0.min(self.taken as u64);
+        let taken = self.lacks_behind.unwrap_or(u64::MAX).min(taken);
+        let (taken, end) = (self.position(taken), there.durable.get(vbucket));
+        let is_there = end.seqno >= taken.seqno && there.logs.includes(vbucket, taken);
+        (!is_there).then(|| {
+            format!("acknowledged and lost: vbucket {vbucket} ends at {end:?}, {taken:?} was taken")
+        })
+    }
+
+    /// Records that a projector has everything up to a place.
+    pub(super) fn is_there(&mut self, seqno: u64) {
+        let rest = self.lost_behind.filter(|_| seqno < self.log.len() as u64);
+        self.lost_behind = rest.map(|behind| behind.max(seqno));
+    }
+
+    /// The next push of a vbucket: a new branch if there is one, and the mutations after it.
+    pub(super) fn next_push(
+        &self,
+        there: &Branches,
+        end: u64,
+    ) -> (Option<(Vbuuid, u64)>, std::ops::Range<usize>) {
+        let unknown = |branch: &&(Vbuuid, u64)| !there.iter().any(|known| known.0 == branch.0);
+        let mut missing = self.branches.iter().rev().filter(unknown);
+        let (branch, from) = match missing.clone().next() {
+            // An empty vbucket takes its first branch from its first mutation.
+            Some((_, began)) if *began <= end && !there.is_empty() => {
+                (missing.next().copied(), *began)
+            }
+            _ => (None, end),
+        };
+        if there.is_empty() {
+            missing.next();
+        }
+        let to = missing.next().map_or(self.log.len(), |(_, began)| *began as usize);
+        (branch, (from as usize).min(to)..to.min(self.log.len()))
+    }
+}
