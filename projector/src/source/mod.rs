@@ -43,6 +43,7 @@ mod pushed_state;
 pub mod registry;
 mod serving;
 mod snapshot;
+mod staging;
 mod timestamps;
 pub mod writer;
 

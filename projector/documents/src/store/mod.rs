@@ -23,6 +23,7 @@
 //! - The end of a log that the source's manifest names was synced before. A log that ends earlier has lost something: the bucket is
 //!   *damaged*, as it is if a file of it is. Nobody is told to roll back, and nothing of it is removed before another copy has
 //!   everything (`damaged`).
+mod batches;
 mod bucket_store;
 mod checkpoint;
 mod damaged;

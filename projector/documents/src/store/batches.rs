@@ -1,0 +1,117 @@
+//! The two steps of a batch: its group in the log, then its documents in the table.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use proto::lock::lock;
+use proto::model::commits::TransactionEvent;
+use proto::model::history::branch_of;
+use proto::model::joint::Prepared;
+use proto::{Error, Result};
+
+use super::bucket_store::{BucketStore, Changes, LoggedGroup, check_whole};
+use super::replay::{version, version_place};
+use crate::change_log::GroupPlace;
+use crate::document_store::Batch;
+use crate::mutation::Mutation;
+use crate::table::VersionRef;
+
+impl BucketStore {
+    /// Makes mutations and a new record durable. [`Self::show`] follows, in the order of these calls.
+    pub(super) fn log_group(&self, changes: &Batch) -> Result<LoggedGroup> {
+        let mut this = lock(&self.changes);
+        // The table may be taking the batch before this one, for which nobody waits here.
+        check_whole(this.is_broken || self.has_failed_show.load(Ordering::Acquire))?;
+        let far = self.far_prepared(&this, changes);
+        let known = changes.record.as_ref().map(|next| this.known_places(next));
+        let Changes { record, group, .. } = &mut *this;
+        group.clear();
+        if let (Some(next), Some(known)) = (&changes.record, &known) {
+            group.record(next, known)?;
+        }
+        let branches = &changes.record.as_ref().unwrap_or(record).branches;
+        for mutation in &changes.mutations {
+            let of_vbucket = branches.get(usize::from(mutation.vbucket.0));
+            let vbuuid = of_vbucket.map(|branches| branch_of(branches, mutation.seqno));
+            group.mutation(vbuuid.unwrap_or_default(), mutation);
+        }
+        far.iter().chain(&changes.commits).try_for_each(|event| group.transaction(event))?;
+        let place = self.append(&mut this)?;
+        // The next group of the bucket may be long in coming.
+        this.group.clear();
+        if let (Some(next), Some(known)) = (&changes.record, known) {
+            (this.record, this.places) = (next.clone(), known);
+        }
+        changes.commits.iter().for_each(|event| this.record.commits.add(event));
+        this.note_prepared(&place);
+        this.batches += 1;
+        this.is_broken = false;
+        Ok(LoggedGroup { place, places: this.places.clone(), number: this.batches })
+    }
+
+    /// The prepared transactions whose changes a batch writes again: those that the log does not have, and one of those that it has only far
+    /// before its end. What all of them have together counts, so that the log is not filled with them alone, and one at a time, so that no batch
+    /// is much larger for it.
+    fn far_prepared(&self, this: &Changes, changes: &Batch) -> Vec<TransactionEvent> {
+        if !this.record.commits.has_prepared() || changes.record.is_some() {
+            return Vec::new();
+        }
+        let all_bytes: u64 = this.places.iter().map(|(_, place)| u64::from(place.bytes)).sum();
+        let most = self.prepared_behind_bytes.max(4 * all_bytes);
+        let oldest = this.places.iter().min_by_key(|(_, place)| place.item);
+        let end = self.log.end();
+        let far = oldest.filter(|(_, place)| end - place.item > most).map(|(oldest, _)| oldest);
+        let is_far = |prepared: &&Arc<Prepared>| {
+            far == Some(prepared.transaction) || this.places.get(prepared.transaction).is_none()
+        };
+        let ends = |prepared: &&Arc<Prepared>| {
+            let mut commits = this.record.commits.with_prepared(|one| Some(Arc::clone(one)));
+            changes.commits.iter().for_each(|event| commits.add(event));
+            commits.joint().find_prepared(prepared.transaction).is_none()
+        };
+        let far = this.record.commits.joint().prepared().filter(is_far);
+        far.filter(|prepared| !ends(prepared)).cloned().map(TransactionEvent::Prepared).collect()
+    }
+
+    /// Gives a logged batch to the table.
+    pub(super) fn show(&self, changes: &Batch, logged: LoggedGroup) -> Result<()> {
+        let shown = self.show_in_order(changes, logged);
+        if shown.is_err() {
+            self.has_failed_show.store(true, Ordering::Release);
+        }
+        shown
+    }
+
+    fn show_in_order(&self, changes: &Batch, logged: LoggedGroup) -> Result<()> {
+        let mut shown = lock(&self.shown);
+        check_whole(shown.is_broken)?;
+        shown.is_broken = true;
+        if logged.number != shown.batches + 1 {
+            return Err(Error::internal("the batches of a bucket are shown out of order"));
+        }
+        self.apply(&changes.mutations, &logged.place)?;
+        for (vbucket, state) in &logged.place.states {
+            shown.state.vbuckets[usize::from(vbucket.0)] = *state;
+        }
+        shown.state.from = logged.place.end;
+        if let Some(record) = &changes.record {
+            shown.record = record.clone();
+        }
+        changes.commits.iter().for_each(|event| shown.record.commits.add(event));
+        shown.places = logged.places;
+        shown.batches = logged.number;
+        shown.is_broken = false;
+        Ok(())
+    }
+
+    /// Adds mutations to the table, in the order of their places.
+    fn apply(&self, mutations: &[Arc<Mutation>], place: &GroupPlace) -> Result<()> {
+        let ordered = place.order.iter().map(|index| *index as usize);
+        let versions: Vec<VersionRef<'_>> = ordered
+            .map(|index| version(&mutations[index], version_place(&place.mutations[index])))
+            .collect();
+        self.table.apply(&versions)?;
+        self.table.reach(place.end);
+        Ok(())
+    }
+}
