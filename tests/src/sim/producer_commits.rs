@@ -1,14 +1,17 @@
 //! The transactions of the simulated producer, and the judge of cuts.
 //!
 //! In a quarter of the seeds some of the producer's changes are a transaction. Its commit may be sent to the owners of some vbuckets
-//! only, as by a producer that crashes; the rest then comes as plain mutations. From the first accepted part on no epoch may have
-//! a part and lack another one. A loss of history may halve a commit, so nothing is judged behind the first one.
+//! only, as by a producer that crashes; the rest then comes as plain mutations, at once or after a while. From the first accepted part on no
+//! epoch may have a part and lack another one. A loss of history may halve a commit, so nothing is judged behind the first one.
 //!
 //! The draws have a generator of their own, so that all else takes the same course.
+
+use std::time::Duration;
 
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
 use proto::model::pushed::{PushedCommit, PushedPart};
+use tokio::time::Instant;
 
 /// The transactions of a producer.
 pub(super) struct Commits {
@@ -17,13 +20,16 @@ pub(super) struct Commits {
     last: u64,
     /// The commits of which some part was accepted; `None` once history was lost.
     judged: Option<Vec<PushedCommit>>,
+    /// The vbuckets to which the last commit was not sent, and the time until which nothing is.
+    held: Option<(Vec<VbucketId>, Instant)>,
 }
 
 impl Commits {
     pub fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x7c01);
         let has_any = random.u8(..4) == 0;
-        Self { random: has_any.then_some(random), last: 0, judged: Some(Vec::new()) }
+        let judged = Some(Vec::new());
+        Self { random: has_any.then_some(random), last: 0, judged, held: None }
     }
 
     /// The commit of changes at these positions, and the vbuckets to which it is sent; `None` if they are no transaction.
@@ -60,6 +66,24 @@ impl Commits {
     /// Notes that a part of a commit was accepted.
     pub fn accepted(&mut self, commit: &PushedCommit) {
         self.judged.iter_mut().for_each(|judged| judged.push(commit.clone()));
+    }
+
+    /// Begins a pause of the producer behind a commit that was sent to these vbuckets only. Meanwhile its owners may restart, or give
+    /// vbuckets away.
+    pub fn pause(&mut self, commit: &PushedCommit, sent: &[VbucketId]) {
+        let Some(random) = &mut self.random else { return };
+        let rest = commit.parts.iter().map(|part| part.vbucket);
+        let rest: Vec<_> = rest.filter(|vbucket| !sent.contains(vbucket)).collect();
+        if !rest.is_empty() && random.bool() {
+            self.held =
+                Some((rest, Instant::now() + Duration::from_millis(random.u64(100..1_500))));
+        }
+    }
+
+    /// True if the producer sends nothing to a vbucket now.
+    pub fn is_held(&self, vbucket: VbucketId) -> bool {
+        let held = self.held.as_ref().filter(|(_, until)| Instant::now() < *until);
+        held.is_some_and(|(held, _)| held.contains(&vbucket))
     }
 
     /// Notes a loss of history.

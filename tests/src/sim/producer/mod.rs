@@ -133,6 +133,7 @@ impl Producer {
         let is_accepted = matches!(timeout(PUSH, committed).await, Ok(Ok(_)));
         if is_accepted && self.losses() == losses {
             self.commits().accepted(&commit);
+            self.commits().pause(&commit, &sent);
         }
         for part in &commit.parts {
             self.feeds()[usize::from(part.vbucket.0)].unsure |= sent.contains(&part.vbucket);
@@ -240,6 +241,10 @@ impl Producer {
     pub async fn push_all(&self, backend: &ClusterBackend, bucket: &BucketInfo) -> Result<bool> {
         let mut all = true;
         for vbucket in (0..bucket.vbuckets).map(VbucketId) {
+            if self.commits().is_held(vbucket) {
+                all = false;
+                continue;
+            }
             for _ in 0..8 {
                 let feed_is_behind = {
                     let feed = &self.feeds()[usize::from(vbucket.0)];
