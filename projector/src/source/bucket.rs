@@ -47,8 +47,9 @@ pub struct Bucket {
     pub transactions: Arc<Transactions>,
     /// The other copies, if this one leads.
     pub links: Arc<Links>,
+    pub(super) head_bytes_max: usize,
     state: Mutex<SourceState>,
-    changed: watch::Sender<u64>,
+    pub(super) changed: watch::Sender<u64>,
     /// The same without published mutations.
     turned: watch::Sender<u64>,
 }
@@ -68,17 +69,17 @@ pub(super) struct SourceState {
     pub(super) commits: NewestCommits,
     pub(super) joint: JointState,
     pub(super) pushed: PushedState,
-    large_commits: LargeCommits,
+    pub(super) large_commits: LargeCommits,
     /// Counts the losses of history.
     losses: u64,
-    head: Head,
+    pub(super) head: Head,
     pub(super) epochs: VecDeque<EpochMark>,
     pub(super) unpublished: Unpublished,
     pub(super) serving: Serving,
 }
 
 impl SourceState {
-    fn set_logs(&mut self, branches: Vec<Branches>) {
+    pub(super) fn set_logs(&mut self, branches: Vec<Branches>) {
         self.logs = FailoverLogs::new(branches);
         self.owned_logs = Arc::new(self.logs.of(&self.ownership.owned));
     }
@@ -88,7 +89,7 @@ impl SourceState {
         has_branches || self.durable.get(vbucket).seqno.0 > 0
     }
 
-    fn set_end(&mut self, vbucket: VbucketId, seqno: Seqno) {
+    pub(super) fn set_end(&mut self, vbucket: VbucketId, seqno: Seqno) {
         let vbuuid = self.logs.branch_of(vbucket, seqno);
         self.durable.set(vbucket, Position { vbuuid, seqno });
     }
@@ -126,7 +127,8 @@ impl Bucket {
         let links = Arc::new(Links::default());
         let gate = Gate::new(Arc::clone(&links));
         let transactions = Arc::new(Transactions::new(turned.clone()));
-        Self { info, gate, transactions, links, state: Mutex::new(state), changed, turned }
+        let state = Mutex::new(state);
+        Self { info, gate, transactions, links, head_bytes_max, state, changed, turned }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SourceState> {
@@ -281,38 +283,6 @@ impl Bucket {
     /// Replaces the branches of which nothing is left.
     pub fn set_given_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
         self.state().given_up = given_up;
-    }
-
-    /// Publishes a committed group.
-    pub fn publish(
-        &self,
-        mutations: Vec<Arc<Mutation>>,
-        branches: Option<Vec<Branches>>,
-        (commits, large): (&[TransactionEvent], Vec<Arc<LargeCommit>>),
-    ) {
-        let bytes = mutations.iter().map(|mutation| mutation.bytes()).sum();
-        let last = mutations.last().map(|mutation| (mutation.vbucket, mutation.seqno));
-        let mut state = self.state();
-        let SourceState { joint, durable, .. } = &mut *state;
-        joint.note(commits, durable);
-        state.pushed.note(commits);
-        if let Some((vbucket, seqno)) = last {
-            state.unpublished.add(vbucket, seqno, bytes);
-        }
-        if let Some(branches) = branches {
-            state.set_logs(branches);
-        }
-        for mutation in mutations {
-            let vbuuid = state.logs.branch_of(mutation.vbucket, mutation.seqno);
-            let position = Position { vbuuid, seqno: mutation.seqno };
-            state.durable.set(mutation.vbucket, position);
-            state.head.push(mutation);
-        }
-        state.add_steps(commits);
-        state.large_commits.add(large);
-        state.head.trim();
-        drop(state);
-        self.changed.send_modify(|count| *count += 1);
     }
 
     /// Publishes a loss of history: these vbuckets end earlier now, and their new branches continue from there. All

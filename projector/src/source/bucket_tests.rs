@@ -40,7 +40,7 @@ fn the_head_is_bounded_and_reports_dropped_positions() {
         *next += 1;
         let (document, kind) = (Bytes::from_static(b"1"), MutationKind::Upsert);
         let mutation = Mutation::new((vbucket, Seqno(*next)), id.into(), kind, document);
-        bucket.publish(vec![Arc::new(mutation)], None, (&[], Vec::new()));
+        bucket.publish(bucket.to_publish(&[Arc::new(mutation)]), None, (&[], Vec::new()));
     };
     publish("first");
     let (found, next) = bucket.read_head(begin, 10).expect("nothing was forgotten");
@@ -51,6 +51,43 @@ fn the_head_is_bounded_and_reports_dropped_positions() {
     let (cut, end, _) = bucket.end();
     assert_eq!(bucket.read_head(end, 10).map(|(found, _)| found.len()), Some(0));
     assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
+}
+
+/// Whatever the sizes of the groups and of the head, it is the same as if each mutation were a group of its own.
+#[test]
+fn a_group_that_exceeds_the_head_leaves_its_newest_mutations_there() {
+    for head_bytes_max in [0, 100, 300, 1_000, 100_000] {
+        let new = || Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], head_bytes_max);
+        let (whole, single) = (new(), new());
+        let (mut next, mut begins) = ([0; VBUCKETS as usize], vec![whole.end().1]);
+        for n in 0..60 {
+            let mutations = (0..1 + n % 9).map(|of_group| {
+                let id = format!("{n}-{of_group}");
+                let vbucket = vbucket_of(&id, VBUCKETS);
+                next[usize::from(vbucket.0)] += 1;
+                let place = (vbucket, Seqno(next[usize::from(vbucket.0)]));
+                let document = Bytes::from(vec![b'1'; (n * 7 + of_group * 13) % 60]);
+                Arc::new(Mutation::new(place, (*id).into(), MutationKind::Upsert, document))
+            });
+            let mutations: Vec<_> = mutations.collect();
+            whole.publish(whole.to_publish(&mutations), None, (&[], Vec::new()));
+            for mutation in &mutations {
+                let one = single.to_publish(std::slice::from_ref(mutation));
+                single.publish(one, None, (&[], Vec::new()));
+            }
+            assert_eq!((whole.end().0, whole.end().1), (single.end().0, single.end().1));
+            begins.push(whole.end().1);
+            for begin in &begins {
+                let ids = |bucket: &Bucket| {
+                    let found = bucket.read_head(*begin, usize::MAX);
+                    found.map(|(found, _)| {
+                        found.iter().map(|m| m.id.to_string()).collect::<Vec<_>>()
+                    })
+                };
+                assert_eq!(ids(&whole), ids(&single), "{head_bytes_max} bytes, group {n}");
+            }
+        }
+    }
 }
 
 #[test]

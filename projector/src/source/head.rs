@@ -24,14 +24,20 @@ impl Head {
         Self { mutations: VecDeque::new(), bytes: 0, bytes_max, begin: 0 }
     }
 
-    /// Adds a mutation. [`Self::trim`] enforces the limit.
-    pub fn push(&mut self, mutation: Arc<Mutation>) {
-        self.bytes += mutation.bytes();
-        self.mutations.push_back(mutation);
+    /// Adds mutations. So many before them have left the head already, for which there is no room beside these.
+    pub fn add(&mut self, older: usize, newest: Vec<Arc<Mutation>>) {
+        if older > 0 {
+            self.begin += (self.mutations.len() + older) as u64;
+            self.mutations.clear();
+            self.bytes = 0;
+        }
+        self.bytes += newest.iter().map(|mutation| mutation.bytes()).sum::<usize>();
+        self.mutations.extend(newest);
+        self.trim();
     }
 
     /// Drops the oldest mutations beyond the limit.
-    pub fn trim(&mut self) {
+    fn trim(&mut self) {
         while self.bytes > self.bytes_max
             && let Some(oldest) = self.mutations.pop_front()
         {

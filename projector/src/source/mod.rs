@@ -37,6 +37,7 @@ pub mod large_commits;
 pub mod links;
 mod pending;
 mod place;
+pub mod published;
 pub mod push;
 mod pushed;
 mod pushed_state;

@@ -240,8 +240,9 @@ impl Writer {
             Ok(()) if fate == Fate::Abandoned => return Err(bucket.in_doubt()),
             Ok(()) => {
                 let branches = batch.record.as_ref().map(|record| record.branches.clone());
+                let published = bucket.to_publish(&batch.mutations);
                 let _showing = lock(&self.showing);
-                bucket.publish(batch.mutations.clone(), branches, (&batch.commits, large));
+                bucket.publish(published, branches, (&batch.commits, large));
                 (self.on_change)(bucket.info.id);
             }
             Err(error) => {

@@ -43,7 +43,7 @@ pub fn begin_branches(
     }
     if ends.is_empty() {
         writer.store.put_records(std::slice::from_ref(&record))?;
-        bucket.publish(Vec::new(), Some(record.branches), (&[], Vec::new()));
+        bucket.publish(bucket.to_publish(&[]), Some(record.branches), (&[], Vec::new()));
     } else {
         writer.store.rewind(&record, &ends)?;
         bucket.lose_history(record.branches, &ends);
