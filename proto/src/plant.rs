@@ -137,10 +137,14 @@ pub enum Plant {
     PushedPartLeftOut,
     /// A projector takes a producer's commit for shown when its own parts are durable.
     PushedSettledEarly,
+    /// A projector that starts again has forgotten the open commits of producers.
+    PushedForgotten,
+    /// A vbucket comes to its new owner without the open commits of producers.
+    PushedNotHandedOver,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 64] = [
+pub const PLANTS: [(Plant, &str, &str); 66] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -332,6 +336,16 @@ pub const PLANTS: [(Plant, &str, &str); 64] = [
         Plant::PushedSettledEarly,
         "pushed-settled-early",
         "a producer's commit counts as shown before an epoch has all of it",
+    ),
+    (
+        Plant::PushedForgotten,
+        "pushed-forgotten",
+        "a projector that starts again has forgotten the open commits of producers",
+    ),
+    (
+        Plant::PushedNotHandedOver,
+        "pushed-not-handed-over",
+        "a vbucket comes to its new owner without the open commits of producers",
     ),
 ];
 

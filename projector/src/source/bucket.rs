@@ -16,6 +16,7 @@ use proto::model::commits::{Committed, Fate, NewestCommits, TransactionEvent};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use proto::plant::{self, Plant};
 use tokio::sync::watch;
 
 use proto::Result;
@@ -98,7 +99,10 @@ impl SourceState {
 impl Bucket {
     /// Creates a bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
-        let BucketRecord { info, branches, ownership, given_up, commits } = record;
+        let BucketRecord { info, branches, ownership, given_up, mut commits } = record;
+        if plant::is(Plant::PushedForgotten) {
+            commits.forget_pushed();
+        }
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,

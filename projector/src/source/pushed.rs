@@ -121,7 +121,8 @@ impl SourceState {
 impl Bucket {
     /// The commits of the producer that no epoch has, with a part in a vbucket.
     pub fn open_pushed(&self, vbucket: VbucketId) -> Vec<PushedCommit> {
-        let has = |commit: &&PushedCommit| commit.part_of(vbucket).is_some();
+        let is_told = !plant::is(Plant::PushedNotHandedOver);
+        let has = |commit: &&PushedCommit| is_told && commit.part_of(vbucket).is_some();
         self.state().open_pushed().filter(has).cloned().collect()
     }
 

@@ -113,6 +113,11 @@ impl NewestCommits {
         commits
     }
 
+    /// Forgets the open commits of producers ([`Plant::PushedForgotten`](crate::plant::Plant)).
+    pub fn forget_pushed(&mut self) {
+        self.pushed = OpenCommits::default();
+    }
+
     /// True if any transaction is prepared.
     pub fn has_prepared(&self) -> bool {
         self.joint.prepared().next().is_some()
