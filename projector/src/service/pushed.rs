@@ -65,7 +65,10 @@ impl Projector {
         }
         let number = TransactionId(self.env.random.next_u64() >> (u64::BITS - NUMBER_BITS));
         let kept_for = self.config.producer_kept;
-        let request = PushIn { transaction, number, owner: &owner, mutations, kept_for };
+        let is_awaited =
+            bucket.is_open_pushed(transaction) || bucket.awaits_transaction(transaction);
+        let request =
+            PushIn { transaction, number, owner: &owner, mutations, kept_for, is_awaited };
         let limits = &self.transaction_limits;
         let kept = bucket.transactions.push(&bucket.info, request, limits, Instant::now());
         self.wake_for_young(&bucket);

@@ -82,7 +82,7 @@ impl Projector {
     ) -> Result<()> {
         let PushedCommitRequest { commit, wanted, .. } = request;
         let may_pass =
-            || bucket.is_open_pushed(commit.transaction) || bucket.awaits_part_of(commit, wanted);
+            || bucket.is_open_pushed(commit.transaction) || bucket.awaits_commit(commit, wanted);
         self.wait_published(bucket, may_pass).await
     }
 }

@@ -39,6 +39,7 @@ mod pending;
 mod place;
 pub mod push;
 mod pushed;
+mod pushed_awaited;
 mod pushed_state;
 pub mod registry;
 mod serving;
