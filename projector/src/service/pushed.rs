@@ -89,7 +89,7 @@ impl Projector {
                 return Ok(PushReply { durable: Vec::new() });
             }
             PushedStep::Complete => {
-                bucket.complete_pushed(transaction);
+                bucket.complete_pushed(&request.commit);
                 return Ok(PushReply { durable: Vec::new() });
             }
             PushedStep::Commit => {}
@@ -145,6 +145,13 @@ impl Projector {
             return Ok(());
         }
         let name = &bucket.info.name;
+        if let Some(vbucket) = bucket.released_with_part_of(transaction) {
+            let what = format!(
+                "vbucket {vbucket} of bucket {name} is on its way to another owner, which has the commit of transaction {transaction} too"
+            );
+            return Err(Error::unavailable(what)
+                .with_hint("cancel the transaction again when the hand-over has ended"));
+        }
         tracing::error!(%transaction, bucket = %name, "a producer's commit may be halved: CANCEL TRANSACTION waits for its missing parts no longer");
         let work = |reply| Work::GiveUpRest(transaction, reply);
         self.queue_held(bucket, 0, work).await

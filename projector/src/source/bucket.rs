@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use proto::Result;
 
 use super::ahead::Positions;
-use super::backlog::Unpublished;
+use super::backlog::{Unpublished, ends_of};
 use super::gate::Gate;
 use super::head::{Head, HeadPosition};
 use super::joint_state::JointState;
@@ -59,7 +59,7 @@ pub(super) struct SourceState {
     /// The failover logs of all stored vbuckets.
     pub(super) logs: FailoverLogs,
     /// The failover logs of the owned vbuckets.
-    owned_logs: Arc<FailoverLogs>,
+    pub(super) owned_logs: Arc<FailoverLogs>,
     pub(super) ownership: Arc<Ownership>,
     assignment: Arc<VbucketAssignment>,
     /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
@@ -290,15 +290,12 @@ impl Bucket {
         branches: Option<Vec<Branches>>,
         (commits, large): (&[TransactionEvent], Vec<Arc<LargeCommit>>),
     ) {
-        let bytes = mutations.iter().map(|mutation| mutation.bytes()).sum();
-        let last = mutations.last().map(|mutation| (mutation.vbucket, mutation.seqno));
+        let ends = ends_of(&mutations);
         let mut state = self.state();
         let SourceState { joint, durable, .. } = &mut *state;
         joint.note(commits, durable);
         state.pushed.note(commits);
-        if let Some((vbucket, seqno)) = last {
-            state.unpublished.add(vbucket, seqno, bytes);
-        }
+        state.unpublished.add(ends);
         if let Some(branches) = branches {
             state.set_logs(branches);
         }

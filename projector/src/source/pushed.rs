@@ -81,6 +81,13 @@ impl SourceState {
         is_kept && left > 1 && !is_shown
     }
 
+    /// True if a part in a vbucket that this projector owns is lost.
+    fn has_lost_own_part(&self, commit: &PushedCommit) -> bool {
+        let mut own =
+            commit.parts.iter().filter(|part| self.ownership.owned.contains(part.vbucket));
+        own.any(|part| self.own_part_state(part) == PartState::Lost)
+    }
+
     /// True if a vbucket with a part is stored here, and owned by another projector: it may be on its way here.
     fn may_be_coming(&self, commit: &PushedCommit) -> bool {
         commit
@@ -126,9 +133,10 @@ impl Bucket {
     }
 
     /// Takes the open commits that come along with a vbucket into the record. Returns the steps that the record lacks. What only this vbucket has
-    /// brought before, and does not any more, has ended meanwhile. `Unavailable` if other vbuckets here have another version of a
-    /// commit: its producer has committed anew, and one of the two owners has not heard of it. To drop either version could split the
-    /// commit, so the vbucket waits.
+    /// brought before, and does not any more, has ended meanwhile. If other vbuckets here have another version of a commit, its producer
+    /// has committed anew, and one of the two owners has not heard of it. A version of which a part here is lost is the former one, and can
+    /// never be whole: it does not come along. Otherwise to drop either version could split the commit, so the vbucket waits
+    /// (`Unavailable`).
     pub fn coming_pushed(
         &self,
         vbucket: VbucketId,
@@ -150,6 +158,11 @@ impl Bucket {
         for commit in coming {
             match state.commits.pushed().find(commit.transaction) {
                 Some(known) if *known == commit => {}
+                // The producer has committed anew, and the owner of this vbucket had released it by then.
+                Some(known)
+                    if state.has_lost_own_part(&commit)
+                        && !state.has_lost_own_part(known)
+                        && known.part_of(vbucket) == commit.part_of(vbucket) => {}
                 Some(known) if is_of_others(known) => {
                     let (name, transaction) = (&self.info.name, commit.transaction);
                     let what = format!(
@@ -251,6 +264,14 @@ impl Bucket {
         self.state().open_pushed().any(|commit| commit.transaction == transaction)
     }
 
+    /// A vbucket with a part of an open commit that was released for another owner.
+    pub fn released_with_part_of(&self, transaction: ProducerTransactionId) -> Option<VbucketId> {
+        let state = self.state();
+        let commit = state.commits.pushed().find(transaction)?;
+        let mut vbuckets = commit.parts.iter().map(|part| part.vbucket);
+        vbuckets.find(|vbucket| state.ownership.released.contains(*vbucket))
+    }
+
     /// The open commits of the producer, for people. Their numbers are those of the producer.
     pub fn list_pushed(&self) -> Vec<TransactionStatus> {
         let (state, now) = (self.state(), Instant::now());
@@ -276,12 +297,12 @@ impl Bucket {
         state.open_pushed().map(status).collect()
     }
 
-    /// Notes that all parts of an open commit are durable.
-    pub fn complete_pushed(&self, transaction: ProducerTransactionId) {
+    /// Notes that all parts of an open commit are durable. Another version of it may lack some.
+    pub fn complete_pushed(&self, commit: &PushedCommit) {
         let is_new = {
             let mut state = self.state();
-            state.commits.pushed().find(transaction).is_some()
-                && state.pushed.complete.insert(transaction)
+            state.commits.pushed().find(commit.transaction) == Some(commit)
+                && state.pushed.complete.insert(commit.transaction)
         };
         if is_new {
             self.wake();

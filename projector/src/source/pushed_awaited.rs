@@ -1,6 +1,8 @@
 //! What the epochs of a pushed bucket wait for, as far as this projector knows: parts of open commits here ([`super::pushed`]), and what the
 //! owners of other parts have asked about lately. All of it finds room (`service/room.rs`).
 
+use std::collections::BTreeMap;
+
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
 use proto::model::pushed::{PushedCommit, PushedPart};
@@ -48,25 +50,28 @@ impl Bucket {
     /// True if a commit of a producer may end what epochs wait for: another owner waits for its transaction, or somebody for a part of it in
     /// these vbuckets.
     pub fn awaits_commit(&self, commit: &PushedCommit, wanted: &VbucketSet) -> bool {
-        let is_awaited = |part: &PushedPart| {
-            let end = self.awaited_end(part.vbucket);
-            end.is_some_and(|end| part.end.seqno <= end)
-        };
-        let mut here = commit.parts.iter().filter(|part| wanted.contains(part.vbucket));
-        self.awaits_transaction(commit.transaction) || here.any(is_awaited)
+        if self.awaits_transaction(commit.transaction) {
+            return true;
+        }
+        let ends = self.awaited_ends();
+        let is_awaited =
+            |part: &PushedPart| ends.get(&part.vbucket).is_some_and(|end| part.end.seqno <= *end);
+        commit.parts.iter().filter(|part| wanted.contains(part.vbucket)).any(is_awaited)
     }
 
-    /// The end up to which mutations of a vbucket are waited for: by an open commit here, or by another owner. `None` if none are missing.
-    pub fn awaited_end(&self, vbucket: VbucketId) -> Option<Seqno> {
+    /// The ends up to which mutations of vbuckets are waited for: by open commits here, or by other owners. A vbucket is not among them if
+    /// nothing of it is missing. The commits are passed once, however many vbuckets somebody asks about.
+    pub fn awaited_ends(&self) -> BTreeMap<VbucketId, Seqno> {
         let state = self.state();
-        let missing = |commit: &PushedCommit| {
-            let part = commit.part_of(vbucket)?;
-            let is_missing = state.ownership.owned.contains(vbucket)
-                && state.own_part_state(part) == PartState::Missing;
-            is_missing.then_some(part.end.seqno)
-        };
-        let own = state.open_pushed().filter_map(missing).max();
-        let end = own.max(state.pushed.awaited(vbucket, Instant::now()))?;
-        (end > state.durable.get(vbucket).seqno).then_some(end)
+        let mut ends: BTreeMap<_, _> = state.pushed.awaited_ends(Instant::now()).collect();
+        for part in state.open_pushed().flat_map(|commit| &commit.parts) {
+            let is_owned = state.ownership.owned.contains(part.vbucket);
+            if is_owned && state.own_part_state(part) == PartState::Missing {
+                let end = ends.entry(part.vbucket).or_default();
+                *end = part.end.seqno.max(*end);
+            }
+        }
+        ends.retain(|vbucket, end| *end > state.durable.get(*vbucket).seqno);
+        ends
     }
 }

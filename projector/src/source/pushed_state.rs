@@ -77,9 +77,14 @@ impl PushedState {
     }
 
     /// The end up to which another owner waits for mutations of a vbucket.
-    pub fn awaited(&self, vbucket: VbucketId, now: Instant) -> Option<Seqno> {
+    fn awaited(&self, vbucket: VbucketId, now: Instant) -> Option<Seqno> {
         let (end, asked_at) = self.awaited.get(&vbucket)?;
         (now.duration_since(*asked_at) < AWAITED_FOR).then_some(*end)
+    }
+
+    /// The ends up to which other owners wait for mutations of vbuckets.
+    pub fn awaited_ends(&self, now: Instant) -> impl Iterator<Item = (VbucketId, Seqno)> {
+        self.awaited.keys().filter_map(move |of| Some((*of, self.awaited(*of, now)?)))
     }
 
     /// Notes that another owner waits for a transaction. Returns true if nobody has waited for it lately. Beyond the bound it is not noted:
