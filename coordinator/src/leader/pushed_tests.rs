@@ -7,6 +7,7 @@ use proto::model::bucket::SourceKind;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, NodeId, ProducerTransactionId, Seqno, VbucketId, Vbuuid};
+use proto::model::node::Role;
 use proto::model::pushed::{PushedCommit, PushedPart};
 use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
 use proto::rpc::command::Command;
@@ -14,7 +15,7 @@ use proto::rpc::command::Command;
 use crate::leader::memory::tests::heartbeat;
 use crate::leader::{Leader, MoveSettings};
 use crate::state::StateContext;
-use crate::state::tests::{apply, assign, create_bucket_of, one_branch, with_bucket};
+use crate::state::tests::{apply, assign, create_bucket_of, node, one_branch, with_bucket};
 
 /// A pushed bucket with two vbuckets, one of them at each of two projectors.
 const BUCKET: BucketId = BucketId(2);
@@ -46,6 +47,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let (mut state, leader) = (with_bucket(), Leader::new(1, 0, 20, MoveSettings::default()));
+        apply(&mut state, Command::RegisterNode(node(OWNERS[1].0, Role::Projector)));
         apply(&mut state, create_bucket_of("pushed", SourceKind::Push));
         one_branch(&mut state, BUCKET, 7);
         let mut world = Self { leader, state, now_ms: 0 };
@@ -178,7 +180,7 @@ fn an_owner_that_has_lost_a_held_part_is_queried_and_its_reports_count_again() {
     for end in 4..=6 {
         world.now_ms += 500;
         plain(&mut world, end);
-        queried = world.leader.queries_due(&world.state, world.now_ms);
+        queried.extend(world.leader.queries_due(&world.state, world.now_ms));
     }
     assert!(queried.contains(&BUCKET), "{queried:?}");
     let asked = world.leader.begin_query();
@@ -226,7 +228,7 @@ fn a_caller_that_waits_for_a_held_commit_does_not_hasten_other_epochs() {
     world.leader.stability.add_waiter(BUCKET, cut([4, 0]));
     world.leader.promoted(world.now_ms, world.now_ms);
     let other = BucketReport::new(BucketId(1), VbucketSet::all(2), cut([1, 1]));
-    world.leader.sync(&world.state, NodeId(1), other, world.now_ms).unwrap();
+    world.leader.sync(&world.state, NodeId(10), other, world.now_ms).unwrap();
     let plan = world.leader.plan(&world.state, world.now_ms + 1);
     assert_eq!(plan.commands, [], "the tick is not over");
     assert_eq!(plan.next_ms, Some(world.now_ms + 20));
