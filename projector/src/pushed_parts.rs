@@ -4,6 +4,7 @@
 //! question is repeated as long as the commit is open.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use tokio::time::timeout;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 
+/// The pause between two turns.
+const ASK_EVERY: Duration = Duration::from_millis(250);
 /// The time limit of a question.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 /// Questions at once.
@@ -26,8 +29,16 @@ const ASKED_MAX: usize = 16;
 /// Commits of a bucket that are asked about in one turn; the others come with the next ones.
 const COMMITS_MAX: usize = 64;
 
+/// Asks about the late commits of all buckets until it is cancelled; safe to cancel at any await. A slow owner holds up nothing else here.
+pub(crate) async fn ask_about_parts(projector: Arc<Projector>) -> Infallible {
+    loop {
+        tokio::time::sleep(ASK_EVERY).await;
+        ask(&projector).await;
+    }
+}
+
 /// Asks about the late commits of all buckets once.
-pub(crate) async fn ask(projector: &Projector) {
+async fn ask(projector: &Projector) {
     let mut questions = Vec::new();
     for bucket in projector.bucket_ids().into_iter().filter_map(|id| projector.find(id)) {
         for (commit, wanted) in bucket.ask_for_pushed(COMMITS_MAX) {

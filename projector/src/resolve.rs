@@ -5,8 +5,6 @@
 //! - A joint commit that has been open for a while looks after its other buckets: one that has only prepared it is told the outcome, and one
 //!   that has lost its part is waited for no longer.
 //!
-//! Commits of producers are looked after in the same turns (`pushed_parts`).
-//!
 //! Everything here can be repeated, and asks again as long as a bucket does not answer.
 
 use std::collections::BTreeSet;
@@ -26,7 +24,6 @@ use proto::{Error, Result};
 use tokio::time::timeout;
 
 use crate::projector::Projector;
-use crate::pushed_parts;
 use crate::source::bucket::Bucket;
 
 /// The pause between two looks.
@@ -77,7 +74,6 @@ pub(crate) async fn end_joint_commits(projector: Arc<Projector>) -> Infallible {
                 pass.look_after(&bucket, one).await;
             })
             .await;
-        pushed_parts::ask(&projector).await;
     }
 }
 

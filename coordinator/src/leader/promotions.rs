@@ -54,7 +54,7 @@ impl Promotions {
         self.published.retain(|bucket, _| state.bucket(*bucket).is_some());
         let tick_ms = self.tick_ms.max(2 * self.promotion_took_ms).min(TICK_MS_MAX);
         let due_ms = self.promoted_ms.map_or(now_ms, |at_ms| at_ms + tick_ms);
-        let (mut chosen, mut awaited) = (Chosen::new(), BTreeSet::new());
+        let mut chosen = Chosen::new();
         let is_due = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
             self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
@@ -74,11 +74,7 @@ impl Promotions {
                     plan.next_ms = Some(now_ms + self.tick_ms);
                     continue;
                 }
-                Choice::Promote(cut) => cut,
-                Choice::PromoteNow(cut) => {
-                    awaited.insert(id);
-                    cut
-                }
+                Choice::Promote(cut) | Choice::PromoteNow(cut) => cut,
             };
             chosen.insert(id, cut);
         }
@@ -96,7 +92,13 @@ impl Promotions {
         if chosen.is_empty() {
             return;
         }
-        if !is_due && !awaited.iter().any(|id| chosen.contains_key(id)) {
+        // A place that is held is reached by none of the next epochs, however often reports come.
+        let is_awaited = |(id, cut): (&BucketId, &Cut)| {
+            state
+                .bucket(*id)
+                .is_some_and(|known| stability.awaits(*id, &known.epochs.last().cut, cut))
+        };
+        if !is_due && !chosen.iter().any(is_awaited) {
             plan.look_at(due_ms);
             return;
         }

@@ -1,9 +1,13 @@
 //! Epochs never have a part of a producer's commit.
 
+use std::sync::Arc;
+
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
 use proto::model::cut::{Cut, Position};
+use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, NodeId, ProducerTransactionId, Seqno, VbucketId, Vbuuid};
+use proto::model::node::Role;
 use proto::model::pushed::{PushedCommit, PushedPart};
 use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
 use proto::rpc::command::Command;
@@ -11,7 +15,7 @@ use proto::rpc::command::Command;
 use crate::leader::memory::tests::heartbeat;
 use crate::leader::{Leader, MoveSettings};
 use crate::state::StateContext;
-use crate::state::tests::{apply, create_bucket_of, one_branch, with_bucket};
+use crate::state::tests::{apply, assign, create_bucket_of, node, one_branch, with_bucket};
 
 /// A pushed bucket with two vbuckets, one of them at each of two projectors.
 const BUCKET: BucketId = BucketId(2);
@@ -43,9 +47,17 @@ struct World {
 impl World {
     fn new() -> Self {
         let (mut state, leader) = (with_bucket(), Leader::new(1, 0, 20, MoveSettings::default()));
+        apply(&mut state, Command::RegisterNode(node(OWNERS[1].0, Role::Projector)));
         apply(&mut state, create_bucket_of("pushed", SourceKind::Push));
         one_branch(&mut state, BUCKET, 7);
-        Self { leader, state, now_ms: 0 }
+        let mut world = Self { leader, state, now_ms: 0 };
+        world.assign(&OWNERS);
+        world
+    }
+
+    /// Gives the vbuckets to these owners in turn.
+    fn assign(&mut self, owners: &[NodeId]) {
+        assign(&mut self.state, BUCKET, owners);
     }
 
     /// SYNC of the owner of a vbucket.
@@ -112,6 +124,7 @@ fn a_commit_is_forgotten_neither_by_a_hand_over_nor_behind_it() {
     // The vbucket is on its way, or the next owner has not reported it yet.
     world.sync_of(OWNERS[1], &[(1, 3)], &[]);
     assert_eq!(world.tick(), [2, 3]);
+    world.assign(&OWNERS[1..]);
     world.sync_of(OWNERS[1], &[(0, 6), (1, 3)], std::slice::from_ref(&half));
     assert_eq!(world.tick(), [2, 3]);
     // Nobody waits for the rest any more. The first owner has nothing to report.
@@ -123,7 +136,9 @@ fn a_commit_is_forgotten_neither_by_a_hand_over_nor_behind_it() {
 fn an_owner_that_has_given_a_vbucket_away_takes_no_commit_along() {
     let mut world = World::new();
     let half = commit(1, [(2, 4), (3, 5)]);
+    world.assign(&OWNERS[..1]);
     world.sync_of(OWNERS[0], &[(0, 6), (1, 3)], std::slice::from_ref(&half));
+    world.assign(&[OWNERS[1], OWNERS[0]]);
     world.sync_of(OWNERS[0], &[(1, 3)], &[]);
     assert_eq!(world.tick(), [2, 3], "the next owner has not reported");
     world.sync_of(OWNERS[1], &[(0, 6)], &[]);
@@ -147,6 +162,34 @@ fn an_older_report_takes_no_commit_away() {
     world.sync(0, 4, &[commit(1, [(2, 4), (0, 1)])]);
     world.sync(0, 2, &[]);
     assert_eq!(world.tick(), [2, 0]);
+}
+
+/// A branch that has cut off a held part, or a disk that has lost it: the projector has less than it has reported, on a branch that is known.
+#[test]
+fn an_owner_that_has_lost_a_held_part_is_queried_and_its_reports_count_again() {
+    let mut world = World::new();
+    let half = commit(1, [(2, 6), (3, 5)]);
+    let plain = |world: &mut World, end| {
+        world.sync(0, 3, &[]);
+        world.sync(1, end, &[]);
+    };
+    world.sync(0, 6, std::slice::from_ref(&half));
+    world.sync(1, 3, &[]);
+    assert_eq!(world.tick(), [2, 3]);
+    let mut queried = Vec::new();
+    for end in 4..=6 {
+        world.now_ms += 500;
+        plain(&mut world, end);
+        queried.extend(world.leader.queries_due(&world.state, world.now_ms));
+    }
+    assert!(queried.contains(&BUCKET), "{queried:?}");
+    let asked = world.leader.begin_query();
+    let logs = Arc::clone(&world.state.bucket(BUCKET).unwrap().logs);
+    let answer = SourceHistory { durable: cut([3, 6]), logs, kept: VbucketSet::all(2) };
+    world.leader.record_history(&world.state, BUCKET, asked, answer).unwrap();
+    world.tick();
+    plain(&mut world, 6);
+    assert_eq!(world.tick(), [3, 6]);
 }
 
 /// The heartbeat of an indexer whose queue is full, and whose streams have come to a place.
@@ -185,7 +228,7 @@ fn a_caller_that_waits_for_a_held_commit_does_not_hasten_other_epochs() {
     world.leader.stability.add_waiter(BUCKET, cut([4, 0]));
     world.leader.promoted(world.now_ms, world.now_ms);
     let other = BucketReport::new(BucketId(1), VbucketSet::all(2), cut([1, 1]));
-    world.leader.sync(&world.state, NodeId(1), other, world.now_ms).unwrap();
+    world.leader.sync(&world.state, NodeId(10), other, world.now_ms).unwrap();
     let plan = world.leader.plan(&world.state, world.now_ms + 1);
     assert_eq!(plan.commands, [], "the tick is not over");
     assert_eq!(plan.next_ms, Some(world.now_ms + 20));
@@ -198,4 +241,29 @@ fn a_waiting_caller_gets_no_epoch_with_a_part() {
     world.leader.stability.add_waiter(BUCKET, cut([4, 0]));
     assert_eq!(world.tick(), [2, 0]);
     assert_eq!(world.tick(), [2, 0]);
+}
+
+/// Reports of other vbuckets come all the while.
+#[test]
+fn a_caller_that_waits_for_a_held_place_hastens_no_epochs_of_its_bucket() {
+    let mut world = World::new();
+    world.sync(0, 4, &[commit(1, [(2, 4), (5, 6)])]);
+    assert_eq!(world.tick(), [2, 0]);
+    world.leader.stability.add_waiter(BUCKET, cut([4, 0]));
+    world.leader.promoted(world.now_ms, world.now_ms);
+    world.sync(1, 3, &[]);
+    let plan = world.leader.plan(&world.state, world.now_ms + 1);
+    assert_eq!((plan.commands, plan.next_ms), (vec![], Some(world.now_ms + 20)));
+    assert_eq!(world.tick(), [2, 3], "with the next tick");
+}
+
+/// A report that comes late, or of a projector that has not heard of the hand-over yet.
+#[test]
+fn a_former_owner_takes_no_commit_of_the_next_one_away() {
+    let mut world = World::new();
+    let half = commit(1, [(2, 4), (3, 5)]);
+    world.assign(&OWNERS[1..]);
+    world.sync_of(OWNERS[1], &[(0, 6), (1, 3)], std::slice::from_ref(&half));
+    world.sync(0, 6, &[]);
+    assert_eq!(world.tick(), [2, 3]);
 }

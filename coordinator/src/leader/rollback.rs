@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use proto::model::cut::{Cut, Position};
 use proto::model::history::SourceHistory;
-use proto::model::ids::{BucketId, Epoch, NodeId};
+use proto::model::ids::{BucketId, Epoch, NodeId, VbucketId};
 use proto::model::index::IndexState;
 use proto::model::rollback::{RollbackStage, RollbackStep};
 use proto::rpc::command::Command;
@@ -40,6 +41,7 @@ impl Sources {
                 stability.forget(id);
             }
             self.drop_expired(id, bucket, stage);
+            self.drop_lost_cuts(stability, id, bucket);
             if let Some(step) = self.next_step(state, heartbeats, bucket, now_ms) {
                 plan.commands.push(Command::Rollback { bucket: id, step });
             }
@@ -55,15 +57,23 @@ impl Sources {
             Some(_) => false,
         };
         // Reports of other projectors do not make the answer late.
-        let last = &bucket.epochs.last().cut;
-        let short = last.iter().filter(|(vbucket, at)| {
-            history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
-        });
-        let assignment: Vec<NodeId> =
-            short.filter_map(|(vbucket, _)| bucket.info.assignment.owner(vbucket)).collect();
-        if tells_loss && !self.is_fresh(id, &assignment) {
+        let lacking = owners_of_lacking(bucket, history, &bucket.epochs.last().cut);
+        if tells_loss && !self.is_fresh(id, &lacking) {
             self.histories.remove(&id);
             self.suspects.insert(id);
+        }
+    }
+
+    /// Drops the closed cuts of a bucket whose source has lost a part of the newest one, although its history has not changed. A cut that is
+    /// held before a commit may wait for long, and no report would count meanwhile.
+    fn drop_lost_cuts(&self, stability: &mut Stability, id: BucketId, bucket: &BucketState) {
+        let Some((_, history)) = self.histories.get(&id) else { return };
+        let Some(newest) = stability.newest(id).filter(|_| history.logs == bucket.logs) else {
+            return;
+        };
+        let lacking = owners_of_lacking(bucket, history, newest);
+        if !lacking.is_empty() && self.is_fresh(id, &lacking) {
+            stability.forget(id);
         }
     }
 
@@ -114,6 +124,15 @@ impl Sources {
             }
         }
     }
+}
+
+/// The owners of the vbuckets in which a source's answer lacks a part of a cut.
+fn owners_of_lacking(bucket: &BucketState, history: &SourceHistory, cut: &Cut) -> Vec<NodeId> {
+    let is_lacking = |(vbucket, at): &(VbucketId, Position)| {
+        history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
+    };
+    let lacking = cut.iter().filter(is_lacking);
+    lacking.filter_map(|(vbucket, _)| bucket.info.assignment.owner(vbucket)).collect()
 }
 
 /// True if an answer of the only copy of a bucket is of an earlier process of its projector: the present one was compared when it

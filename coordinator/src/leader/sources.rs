@@ -13,12 +13,15 @@
 //! Positions are comparable only within one history, so a change of the history drops the closed cuts of the old one.
 //! A source may also lose its end without beginning a branch (a pushed source, whose producer numbers the mutations).
 //! The lost positions then look valid in its history. So the beginning of a rollback drops all closed cuts, and none
-//! is collected while the rollback lasts.
+//! is collected while the rollback lasts. A branch, or the loss of an end that no epoch covers, makes the next reports lie below the newest closed
+//! cut. Such reports do not count, so the source is queried, and an answer with the known history that lacks part of that cut drops all
+//! closed cuts: the next reports, which are complete, fill them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::Result;
+use proto::model::bucket::SourceKind;
 use proto::model::cut::Cut;
 use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::model::ids::{BucketId, NodeId};
@@ -115,8 +118,16 @@ impl Sources {
         report: BucketReport,
         now_ms: u64,
     ) -> Result<()> {
-        let BucketReport { bucket, kept, cut, joint, before, pushed } = report;
+        let BucketReport { bucket, mut kept, cut, joint, before, pushed } = report;
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
+        if known.info.source == SourceKind::Push {
+            // A projector that has not heard of a hand-over yet, or a late report, must not speak for the next owner of a vbucket.
+            let assignment = &known.info.assignment;
+            kept = kept.iter().filter(|v| assignment.owner(*v) == Some(projector)).collect();
+            if kept.is_empty() {
+                return Ok(());
+            }
+        }
         let last = &known.epochs.last().cut;
         if cut.vbuckets() == last.vbuckets() {
             let is_suspect = |vbucket| {
@@ -125,6 +136,13 @@ impl Sources {
             };
             if kept.iter().any(is_suspect) {
                 self.suspects.insert(bucket);
+                return Ok(());
+            }
+            self.reset_on_new_history(stability, known);
+            let newest = stability.newest(bucket).unwrap_or(last);
+            if kept.iter().any(|vbucket| cut.get(vbucket).seqno < newest.get(vbucket).seqno) {
+                // A newer report has overtaken this one, or the projector has lost what it had reported. If all of its reports are like this
+                // one it counts as silent, so a query finds out.
                 return Ok(());
             }
         }
@@ -139,7 +157,6 @@ impl Sources {
         }
         // The other vbuckets stand where their own projectors reported. Every such cut is closed but for the commits that the
         // reports name, because the mutations of a bucket on several projectors are independent of each other otherwise.
-        self.reset_on_new_history(stability, known);
         // The earlier cuts come first. One that an epoch covers is ignored.
         let mut is_newest = false;
         for cut in before.into_iter().filter(|cut| cut.vbuckets() == last.vbuckets()).chain([cut]) {

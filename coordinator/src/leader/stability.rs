@@ -176,6 +176,11 @@ impl Stability {
         !self.waiters.is_empty()
     }
 
+    /// True if a caller waits for a place that an epoch with this cut would cover.
+    pub fn awaits(&self, bucket: BucketId, published: &Cut, cut: &Cut) -> bool {
+        awaits(&self.waiters, bucket, (published, cut))
+    }
+
     /// Drops the cuts of a bucket, whose history has changed.
     pub fn forget(&mut self, bucket: BucketId) {
         self.buckets.remove(&bucket);
@@ -207,10 +212,7 @@ impl Stability {
         {
             return Choice::PromoteNow(published.with(&[first]));
         }
-        let waited_for = |(wanted_bucket, cut): &(BucketId, Cut)| {
-            *wanted_bucket == bucket && newest.reaches(cut) && !published.reaches(cut)
-        };
-        if self.waiters.values().any(waited_for) {
+        if awaits(&self.waiters, bucket, (published, newest)) {
             return Choice::PromoteNow(newest.clone());
         }
         let Some(bound) = bound(newest, indexers) else { return Choice::Promote(newest.clone()) };
@@ -244,6 +246,18 @@ impl Stability {
             closed.held_since_ms = None;
         }
     }
+}
+
+/// True if some caller waits for a place that a cut covers, and the last epoch does not.
+fn awaits(
+    waiters: &BTreeMap<u64, (BucketId, Cut)>,
+    bucket: BucketId,
+    (published, cut): (&Cut, &Cut),
+) -> bool {
+    let is_reached = |(of, wanted): &(BucketId, Cut)| {
+        *of == bucket && cut.reaches(wanted) && !published.reaches(wanted)
+    };
+    waiters.values().any(is_reached)
 }
 
 /// The largest seqno of each vbucket that the indexers are ready for; `None` if no indexer is slow.

@@ -1,7 +1,8 @@
 //! The commands one by one, on the pure state.
 
 use proto::expr::{ColumnType, Expr};
-use proto::model::bucket::SourceKind;
+use proto::model::assignment::VbucketAssignment;
+use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::cut::Position;
 use proto::model::ids::{Epoch, Generation, MoveId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::{INCLUDED_KB_DEFAULT, IndexSpec, IndexState, KeyPart, PartitionBy};
@@ -115,6 +116,13 @@ pub(crate) fn one_branch(state: &mut StateContext, bucket: BucketId, vbuuid: u64
     let bucket = state.buckets.get_mut(&bucket).unwrap();
     let branches = vec![vec![(Vbuuid(vbuuid), 0)]; usize::from(bucket.info.vbuckets)];
     bucket.logs = Arc::new(FailoverLogs::new(branches));
+}
+
+/// Gives the vbuckets of a bucket to these owners in turn.
+pub(crate) fn assign(state: &mut StateContext, bucket: BucketId, owners: &[NodeId]) {
+    let bucket = state.buckets.get_mut(&bucket).unwrap();
+    let assignment = VbucketAssignment::round_robin(bucket.info.vbuckets, owners);
+    bucket.info = Arc::new(BucketInfo::clone(&bucket.info).with_assignment(assignment));
 }
 
 /// Marks the epochs of bucket 1 above a point and up to `to` as dead.

@@ -65,7 +65,10 @@ impl Projector {
         }
         let number = TransactionId(self.env.random.next_u64() >> (u64::BITS - NUMBER_BITS));
         let kept_for = self.config.producer_kept;
-        let request = PushIn { transaction, number, owner: &owner, mutations, kept_for };
+        let is_awaited =
+            bucket.is_open_pushed(transaction) || bucket.awaits_transaction(transaction);
+        let request =
+            PushIn { transaction, number, owner: &owner, mutations, kept_for, is_awaited };
         let limits = &self.transaction_limits;
         let kept = bucket.transactions.push(&bucket.info, request, limits, Instant::now());
         self.wake_for_young(&bucket);
@@ -86,7 +89,7 @@ impl Projector {
                 return Ok(PushReply { durable: Vec::new() });
             }
             PushedStep::Complete => {
-                bucket.complete_pushed(transaction);
+                bucket.complete_pushed(&request.commit);
                 return Ok(PushReply { durable: Vec::new() });
             }
             PushedStep::Commit => {}
@@ -142,6 +145,13 @@ impl Projector {
             return Ok(());
         }
         let name = &bucket.info.name;
+        if let Some(vbucket) = bucket.released_with_part_of(transaction) {
+            let what = format!(
+                "vbucket {vbucket} of bucket {name} is on its way to another owner, which has the commit of transaction {transaction} too"
+            );
+            return Err(Error::unavailable(what)
+                .with_hint("cancel the transaction again when the hand-over has ended"));
+        }
         tracing::error!(%transaction, bucket = %name, "a producer's commit may be halved: CANCEL TRANSACTION waits for its missing parts no longer");
         let work = |reply| Work::GiveUpRest(transaction, reply);
         self.queue_held(bucket, 0, work).await

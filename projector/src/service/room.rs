@@ -82,7 +82,7 @@ impl Projector {
     ) -> Result<()> {
         let PushedCommitRequest { commit, wanted, .. } = request;
         let may_pass =
-            || bucket.is_open_pushed(commit.transaction) || bucket.awaits_part_of(commit, wanted);
+            || bucket.is_open_pushed(commit.transaction) || bucket.awaits_commit(commit, wanted);
         self.wait_published(bucket, may_pass).await
     }
 }
@@ -99,9 +99,9 @@ fn places_of(mutations: &[CheckedPush]) -> BTreeMap<VbucketId, (Seqno, Seqno)> {
 
 /// True if mutations have some that an open commit of the producer waits for.
 fn brings_awaited(bucket: &Bucket, places: &BTreeMap<VbucketId, (Seqno, Seqno)>) -> bool {
-    let durable = bucket.durable();
+    let (durable, ends) = (bucket.durable(), bucket.awaited_ends());
     places.iter().any(|(vbucket, (first, last))| {
-        let end = bucket.awaited_end(*vbucket);
-        *last > durable.get(*vbucket).seqno && end.is_some_and(|end| *first <= end)
+        let is_awaited = ends.get(vbucket).is_some_and(|end| first <= end);
+        is_awaited && *last > durable.get(*vbucket).seqno
     })
 }

@@ -9,11 +9,14 @@
 //! **Ahead.** While no coordinator answers, no timestamp comes. Writes continue up to a limit and then wait.
 //! Otherwise the next timestamp would cover more than an indexer can collect.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{Epoch, Seqno, VbucketId};
+
+use documents::mutation::Mutation;
 
 /// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, which cost far
 /// more than the look at all vbuckets.
@@ -76,35 +79,57 @@ pub fn next_goal<'a>(
     epochs.get(near.saturating_sub(1).max(reached))
 }
 
-/// The bytes of mutations that no timestamp covers yet, by commit group.
+/// The end of a group in each of its vbuckets, with the bytes of its mutations there.
+pub type GroupEnds = BTreeMap<VbucketId, (Seqno, usize)>;
+
+/// The ends of a group of mutations.
+pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
+    let mut ends = GroupEnds::new();
+    for mutation in mutations {
+        let end = ends.entry(mutation.vbucket).or_default();
+        *end = (mutation.seqno, end.1 + mutation.bytes());
+    }
+    ends
+}
+
+/// The bytes of mutations that no timestamp covers yet.
 #[derive(Default)]
 pub struct Unpublished {
-    /// For each entry, a mutation of its newest group, and its bytes.
-    groups: VecDeque<(VbucketId, Seqno, usize)>,
+    /// One or more groups each, with the sum of their bytes. A timestamp may cover a group in some vbuckets and leave it out in others, as
+    /// while a producer's commit is held.
+    groups: VecDeque<(GroupEnds, usize)>,
     bytes: usize,
 }
 
 impl Unpublished {
-    /// Adds a committed group with its last mutation.
-    pub fn add(&mut self, vbucket: VbucketId, seqno: Seqno, bytes: usize) {
+    /// Adds a committed group.
+    pub fn add(&mut self, group: GroupEnds) {
+        let bytes = group.values().map(|(_, bytes)| bytes).sum();
         self.bytes += bytes;
         match self.groups.back_mut() {
-            Some(last) if last.2 < ENTRY_BYTES => *last = (vbucket, seqno, last.2 + bytes),
-            _ => self.groups.push_back((vbucket, seqno, bytes)),
+            Some((ends, before)) if *before < ENTRY_BYTES => {
+                for (vbucket, (seqno, bytes)) in group {
+                    let end = ends.entry(vbucket).or_default();
+                    *end = (seqno, end.1 + bytes);
+                }
+                *before += bytes;
+            }
+            _ if group.is_empty() => {}
+            _ => self.groups.push_back((group, bytes)),
         }
     }
 
     /// Removes the mutations that a new timestamp covers, and those beyond the end of the history.
     pub fn publish(&mut self, cut: &Cut, durable: &Cut) {
-        let waits = |(vbucket, seqno, _): &(VbucketId, Seqno, usize)| {
-            cut.get(*vbucket).seqno < *seqno && *seqno <= durable.get(*vbucket).seqno
+        let waits = |vbucket: VbucketId, seqno: Seqno| {
+            cut.get(vbucket).seqno < seqno && seqno <= durable.get(vbucket).seqno
         };
-        // A timestamp may leave out some vbuckets: what lies behind their groups is covered all the same.
-        let Self { groups, bytes } = self;
-        groups.retain(|group| {
-            *bytes -= if waits(group) { 0 } else { group.2 };
-            waits(group)
-        });
+        for (ends, bytes) in &mut self.groups {
+            ends.retain(|vbucket, (seqno, _)| waits(*vbucket, *seqno));
+            *bytes = ends.values().map(|(_, bytes)| bytes).sum();
+        }
+        self.groups.retain(|(ends, _)| !ends.is_empty());
+        self.bytes = self.groups.iter().map(|(_, bytes)| bytes).sum();
     }
 
     /// The number of bytes.
@@ -115,8 +140,6 @@ impl Unpublished {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proto::model::ids::{BucketId, Vbuuid};
 
     use super::*;
@@ -201,11 +224,25 @@ mod tests {
     fn covered_and_lost_mutations_are_no_longer_unpublished() {
         let mut unpublished = Unpublished::default();
         for n in 1..=4 {
-            unpublished.add(VbucketId(0), Seqno(n), ENTRY_BYTES);
+            unpublished.add([(VbucketId(0), (Seqno(n), ENTRY_BYTES))].into());
         }
         unpublished.publish(&cut([2, 0]), &cut([4, 0]));
         assert_eq!(unpublished.bytes(), 2 * ENTRY_BYTES);
         unpublished.publish(&cut([2, 0]), &cut([2, 0]));
         assert_eq!(unpublished.bytes(), 0, "the history ends at 2 again");
+    }
+
+    /// While a commit is held, its vbuckets have no epochs, and others of the same groups have.
+    #[test]
+    fn what_is_held_in_one_vbucket_of_a_group_stays_unpublished() {
+        let mut unpublished = Unpublished::default();
+        for n in 1..=3 {
+            let end = (Seqno(n), ENTRY_BYTES / 4);
+            unpublished.add([(VbucketId(0), end), (VbucketId(1), end)].into());
+        }
+        unpublished.publish(&cut([0, 3]), &cut([3, 3]));
+        assert_eq!(unpublished.bytes(), 3 * ENTRY_BYTES / 4);
+        unpublished.publish(&cut([3, 3]), &cut([3, 3]));
+        assert_eq!(unpublished.bytes(), 0);
     }
 }

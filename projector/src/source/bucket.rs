@@ -61,7 +61,7 @@ pub(super) struct SourceState {
     /// The failover logs of all stored vbuckets.
     pub(super) logs: FailoverLogs,
     /// The failover logs of the owned vbuckets.
-    owned_logs: Arc<FailoverLogs>,
+    pub(super) owned_logs: Arc<FailoverLogs>,
     pub(super) ownership: Arc<Ownership>,
     assignment: Arc<VbucketAssignment>,
     /// The positions at which vbuckets joined that this process did not own, or had released, at its start.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::model::assignment::VbucketSet;
 use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, TransactionId};
@@ -64,6 +65,19 @@ impl SourceState {
     }
 }
 
+impl SourceState {
+    /// The report for SYNC of some vbuckets, with all open commits.
+    pub(super) fn report_of(&self, bucket: BucketId, kept: VbucketSet) -> BucketReport {
+        let open = self.commits.joint().open().filter(|joint| self.is_open(joint));
+        let joint: Vec<_> = open.map(|joint| self.mark(joint)).collect();
+        let is_open = |of: &TransactionId| joint.iter().any(|mark| mark.transaction == *of);
+        let before = self.joint.before.iter().filter(|(of, _)| is_open(of));
+        let before = before.map(|(_, cut)| cut.of(&kept)).collect();
+        let cut = self.durable.of(&kept);
+        BucketReport { bucket, kept, cut, joint, before, pushed: self.named_pushed() }
+    }
+}
+
 impl Bucket {
     /// Takes over the commits of the leading copy.
     pub fn set_commits(&self, commits: NewestCommits) {
@@ -84,17 +98,7 @@ impl Bucket {
     pub fn report(&self) -> Option<BucketReport> {
         let state = self.state();
         let kept = state.ownership.owned.clone();
-        if kept.is_empty() {
-            return None;
-        }
-        let open = state.commits.joint().open().filter(|joint| state.is_open(joint));
-        let joint: Vec<_> = open.map(|joint| state.mark(joint)).collect();
-        let is_open = |of: &TransactionId| joint.iter().any(|mark| mark.transaction == *of);
-        let before = state.joint.before.iter().filter(|(of, _)| is_open(of));
-        let before = before.map(|(_, cut)| cut.of(&kept)).collect();
-        let cut = state.durable.of(&kept);
-        let pushed = state.named_pushed();
-        Some(BucketReport { bucket: self.info.id, kept, cut, joint, before, pushed })
+        (!kept.is_empty()).then(|| state.report_of(self.info.id, kept))
     }
 
     /// The joint commits that are open no longer, and that the record still has.

@@ -40,6 +40,7 @@ mod place;
 pub mod published;
 pub mod push;
 mod pushed;
+mod pushed_awaited;
 mod pushed_state;
 pub mod registry;
 mod serving;

@@ -2,38 +2,46 @@
 
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
-use proto::model::history::{SourceHistory, SourcePlace};
+use proto::model::history::SourcePlace;
 use proto::model::ids::VbucketId;
 use proto::rpc::api::BucketReport;
 use proto::{Error, ErrorCode, Result};
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, SourceState};
+
+impl SourceState {
+    fn place(&self) -> SourcePlace {
+        let (mut kept, released) = (self.ownership.owned.clone(), &self.ownership.released);
+        // A released vbucket may be written elsewhere already.
+        released.iter().for_each(|vbucket| kept.remove(vbucket));
+        let history = match released.is_empty() {
+            true => self.owned_logs.fingerprint(),
+            false => self.owned_logs.of(&kept).fingerprint(),
+        };
+        SourcePlace { durable: self.durable.of(&kept), history, kept }
+    }
+}
 
 impl Bucket {
     /// The end of the durable history, as far as callers may rely on it.
     pub fn place(&self) -> Result<SourcePlace> {
-        let ownership = self.ownership();
-        let SourceHistory { durable, logs, mut kept } = self.history();
+        let place = self.state().place();
         // Another copy may have led before this was read.
         self.check_open()?;
-        if ownership.released.is_empty() {
-            return Ok(SourcePlace { durable, history: logs.fingerprint(), kept });
-        }
-        // A released vbucket may be written elsewhere already.
-        ownership.released.iter().for_each(|vbucket| kept.remove(vbucket));
-        let (durable, history) = (durable.of(&kept), logs.of(&kept).fingerprint());
-        Ok(SourcePlace { durable, history, kept })
+        Ok(place)
     }
 
-    /// The same, with the report for SYNC up to there.
+    /// The same, with the report for SYNC up to there. Both are of one moment: the report names each open commit with a part before the
+    /// place.
     pub fn place_with_report(&self) -> Result<(SourcePlace, BucketReport)> {
-        let place = self.place()?;
-        let bucket = self.info.id;
-        let none = || BucketReport::new(bucket, place.kept.clone(), place.durable.clone());
-        let report = self.report().unwrap_or_else(none);
-        let (kept, cut) = (place.kept.clone(), place.durable.clone());
-        let before = report.before.iter().map(|cut| cut.of(&kept)).collect();
-        Ok((place, BucketReport { bucket, kept, cut, before, ..report }))
+        let (place, report) = {
+            let state = self.state();
+            let place = state.place();
+            let report = state.report_of(self.info.id, place.kept.clone());
+            (place, report)
+        };
+        self.check_open()?;
+        Ok((place, report))
     }
 
     /// True if the durable history has all of a cut in some vbuckets, as far as they accept mutations here. It may

@@ -1,21 +1,20 @@
 //! What a group brings to the readers of its bucket, worked out before the bucket's lock is taken. Else a large group would hold up all
 //! readers meanwhile, those of other buckets too.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use documents::mutation::Mutation;
 use proto::model::commits::TransactionEvent;
 use proto::model::history::Branches;
-use proto::model::ids::{Seqno, VbucketId};
 
+use super::backlog::{GroupEnds, ends_of};
 use super::bucket::{Bucket, SourceState};
 use super::large_commits::LargeCommit;
 
 /// The mutations of a group, as its bucket publishes them.
 pub struct Published {
     /// The last mutation of each vbucket, and the bytes of all of its mutations.
-    pub(super) ends: BTreeMap<VbucketId, (Seqno, usize)>,
+    pub(super) ends: GroupEnds,
     /// The newest mutations, in their order: no more than the head keeps.
     pub(super) newest: Vec<Arc<Mutation>>,
     /// The number of those before them.
@@ -25,12 +24,7 @@ pub struct Published {
 impl Published {
     /// The mutations of a group, for a head of so many bytes.
     pub fn of(mutations: &[Arc<Mutation>], head_bytes_max: usize) -> Self {
-        let mut ends = BTreeMap::new();
-        for mutation in mutations {
-            let (end, bytes) = ends.entry(mutation.vbucket).or_insert((mutation.seqno, 0));
-            *end = mutation.seqno;
-            *bytes += mutation.bytes();
-        }
+        let ends = ends_of(mutations);
         let mut left = head_bytes_max;
         let kept = mutations.iter().rev().take_while(|mutation| {
             let bytes = mutation.bytes();
@@ -64,10 +58,10 @@ impl Bucket {
         if let Some(branches) = branches {
             state.set_logs(branches);
         }
-        for (vbucket, (seqno, bytes)) in ends {
-            state.unpublished.add(vbucket, seqno, bytes);
-            state.set_end(vbucket, seqno);
+        for (vbucket, (seqno, _)) in &ends {
+            state.set_end(*vbucket, *seqno);
         }
+        state.unpublished.add(ends);
         state.head.add(older, newest);
         state.add_steps(commits);
         state.large_commits.add(large);

@@ -14,7 +14,7 @@
 //!   until the producer commits again or people give up the rest.
 //! - Those who read documents of an open commit by their ids at present wait, unless this projector knows that no part is missing: the owners or
 //!   whoever has committed them tell.
-//! - What a hold waits for finds room beyond the bound on mutations that no epoch covers ([`Bucket::awaited_end`]): otherwise the hold would never end.
+//! - What a hold waits for finds room beyond the bound on mutations that no epoch covers ([`super::pushed_awaited`]): otherwise the hold would never end.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl SourceState {
     }
 
     /// The state of a part in a vbucket that this projector owns.
-    fn own_part_state(&self, part: &PushedPart) -> PartState {
+    pub(super) fn own_part_state(&self, part: &PushedPart) -> PartState {
         let none = Branches::new();
         let branches = self.logs.get(part.vbucket).unwrap_or(&none);
         let given_up = self.given_up.get(&part.vbucket).unwrap_or(&none);
@@ -79,6 +79,13 @@ impl SourceState {
             is_shown &= state == PartState::Shown || plant::is(Plant::PushedSettledEarly);
         }
         is_kept && left > 1 && !is_shown
+    }
+
+    /// True if a part in a vbucket that this projector owns is lost.
+    fn has_lost_own_part(&self, commit: &PushedCommit) -> bool {
+        let mut own =
+            commit.parts.iter().filter(|part| self.ownership.owned.contains(part.vbucket));
+        own.any(|part| self.own_part_state(part) == PartState::Lost)
     }
 
     /// True if a vbucket with a part is stored here, and owned by another projector: it may be on its way here.
@@ -127,9 +134,10 @@ impl Bucket {
     }
 
     /// Takes the open commits that come along with a vbucket into the record. Returns the steps that the record lacks. What only this vbucket has
-    /// brought before, and does not any more, has ended meanwhile. `Unavailable` if other vbuckets here have another version of a
-    /// commit: its producer has committed anew, and one of the two owners has not heard of it. To drop either version could split the
-    /// commit, so the vbucket waits.
+    /// brought before, and does not any more, has ended meanwhile. If other vbuckets here have another version of a commit, its producer
+    /// has committed anew, and one of the two owners has not heard of it. A version of which a part here is lost is the former one, and can
+    /// never be whole: it does not come along. Otherwise to drop either version could split the commit, so the vbucket waits
+    /// (`Unavailable`).
     pub fn coming_pushed(
         &self,
         vbucket: VbucketId,
@@ -151,6 +159,11 @@ impl Bucket {
         for commit in coming {
             match state.commits.pushed().find(commit.transaction) {
                 Some(known) if *known == commit => {}
+                // The producer has committed anew, and the owner of this vbucket had released it by then.
+                Some(known)
+                    if state.has_lost_own_part(&commit)
+                        && !state.has_lost_own_part(known)
+                        && known.part_of(vbucket) == commit.part_of(vbucket) => {}
                 Some(known) if is_of_others(known) => {
                     let (name, transaction) = (&self.info.name, commit.transaction);
                     let what = format!(
@@ -166,44 +179,17 @@ impl Bucket {
         Ok(events)
     }
 
-    /// Tells another owner of a commit about the parts in these vbuckets. Those that are missing here are awaited there.
-    pub fn look_at_pushed(
-        &self,
-        commit: &PushedCommit,
-        wanted: &VbucketSet,
-    ) -> Vec<(VbucketId, PartState)> {
-        let (mut state, now) = (self.state(), Instant::now());
-        let (mut found, mut is_new) = (Vec::new(), false);
-        let is_here = |part: &&PushedPart| {
-            wanted.contains(part.vbucket) && part.vbucket.0 < self.info.vbuckets
-        };
-        for part in commit.parts.iter().filter(is_here) {
-            if !state.ownership.owned.contains(part.vbucket) {
-                continue;
-            }
-            let part_state = state.own_part_state(part);
-            if part_state == PartState::Missing {
-                is_new |= state.pushed.wait_for(part.vbucket, part.end.seqno, now);
-            }
-            found.push((part.vbucket, part_state));
-        }
-        drop(state);
-        if is_new {
-            self.wake();
-        }
-        found
-    }
-
     /// The open commits whose other owners are to be asked, each with the vbuckets in question: those that are late, a number of them at a
     /// time.
     pub fn ask_for_pushed(&self, most: usize) -> Vec<(PushedCommit, VbucketSet)> {
         let (mut state, now) = (self.state(), Instant::now());
         let question = |commit: &PushedCommit| {
-            let is_open_here = |(part, of): &(&PushedPart, PartState)| {
-                *of != PartState::Shown && !state.ownership.owned.contains(part.vbucket)
+            // The owner of a lost part must know as well that the transaction is waited for, so that a commit made anew finds room.
+            let is_asked = |part: &&PushedPart| {
+                let is_owned = state.ownership.owned.contains(part.vbucket);
+                !is_owned && state.part_state(commit.transaction, part) != PartState::Shown
             };
-            let wanted =
-                state.parts_left(commit).filter(is_open_here).map(|(part, _)| part.vbucket);
+            let wanted = commit.parts.iter().filter(is_asked).map(|part| part.vbucket);
             (commit.clone(), wanted.collect::<VbucketSet>())
         };
         let is_late = |of: &&PushedCommit| state.pushed.age(of.transaction, now) >= LATE_AFTER;
@@ -228,9 +214,14 @@ impl Bucket {
         let of_commit = state.pushed.told.entry(commit.transaction).or_default();
         let mut has_news = false;
         for (vbucket, part_state) in told {
-            let before = of_commit.insert(*vbucket, *part_state);
+            let before = of_commit.get(vbucket).copied();
+            // A lost part stays lost, also if its owner has forgotten the branches that it has left.
+            if before == Some(PartState::Lost) {
+                continue;
+            }
+            of_commit.insert(*vbucket, *part_state);
             has_news |= before != Some(*part_state);
-            if *part_state == PartState::Lost && before != Some(PartState::Lost) {
+            if *part_state == PartState::Lost {
                 let (name, transaction) = (&self.info.name, commit.transaction);
                 tracing::warn!(%transaction, bucket = %name, %vbucket, "a part of a producer's commit is lost, and waited for no longer");
             }
@@ -239,29 +230,6 @@ impl Bucket {
         if has_news {
             self.wake();
         }
-    }
-
-    /// True if some part of a commit in these vbuckets is waited for.
-    pub fn awaits_part_of(&self, commit: &PushedCommit, wanted: &VbucketSet) -> bool {
-        let is_awaited = |part: &PushedPart| {
-            let end = self.awaited_end(part.vbucket);
-            end.is_some_and(|end| part.end.seqno <= end)
-        };
-        commit.parts.iter().filter(|part| wanted.contains(part.vbucket)).any(is_awaited)
-    }
-
-    /// The end up to which mutations of a vbucket are waited for: by an open commit here, or by another owner. `None` if none are missing.
-    pub fn awaited_end(&self, vbucket: VbucketId) -> Option<Seqno> {
-        let state = self.state();
-        let missing = |commit: &PushedCommit| {
-            let part = commit.part_of(vbucket)?;
-            let is_missing = state.ownership.owned.contains(vbucket)
-                && state.own_part_state(part) == PartState::Missing;
-            is_missing.then_some(part.end.seqno)
-        };
-        let own = state.open_pushed().filter_map(missing).max();
-        let end = own.max(state.pushed.awaited(vbucket, Instant::now()))?;
-        (end > state.durable.get(vbucket).seqno).then_some(end)
     }
 
     /// Notes the commits of a producer that a group has, before its documents are in the table.
@@ -297,6 +265,14 @@ impl Bucket {
         self.state().open_pushed().any(|commit| commit.transaction == transaction)
     }
 
+    /// A vbucket with a part of an open commit that was released for another owner.
+    pub fn released_with_part_of(&self, transaction: ProducerTransactionId) -> Option<VbucketId> {
+        let state = self.state();
+        let commit = state.commits.pushed().find(transaction)?;
+        let mut vbuckets = commit.parts.iter().map(|part| part.vbucket);
+        vbuckets.find(|vbucket| state.ownership.released.contains(*vbucket))
+    }
+
     /// The open commits of the producer, for people. Their numbers are those of the producer.
     pub fn list_pushed(&self) -> Vec<TransactionStatus> {
         let (state, now) = (self.state(), Instant::now());
@@ -322,12 +298,12 @@ impl Bucket {
         state.open_pushed().map(status).collect()
     }
 
-    /// Notes that all parts of an open commit are durable.
-    pub fn complete_pushed(&self, transaction: ProducerTransactionId) {
+    /// Notes that all parts of an open commit are durable. Another version of it may lack some.
+    pub fn complete_pushed(&self, commit: &PushedCommit) {
         let is_new = {
             let mut state = self.state();
-            state.commits.pushed().find(transaction).is_some()
-                && state.pushed.complete.insert(transaction)
+            state.commits.pushed().find(commit.transaction) == Some(commit)
+                && state.pushed.complete.insert(commit.transaction)
         };
         if is_new {
             self.wake();

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use proto::model::commits::TransactionEvent;
 use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
-use proto::model::pushed::OpenCommits;
+use proto::model::pushed::{OPEN_MAX, OpenCommits};
 use proto::rpc::api::PartState;
 use tokio::time::Instant;
 
 /// An owner that waits for a part asks for it again sooner than this.
 const AWAITED_FOR: Duration = Duration::from_secs(5);
+/// Transactions that other owners wait for: the open commits of a few of them.
+const AWAITED_MAX: usize = 4 * OPEN_MAX;
 
 /// The memory of a bucket about open commits, besides its record.
 pub(super) struct PushedState {
@@ -24,6 +26,8 @@ pub(super) struct PushedState {
     pub(super) asked: ProducerTransactionId,
     /// The ends of missing parts that other owners wait for, and when they asked.
     awaited: BTreeMap<VbucketId, (Seqno, Instant)>,
+    /// The transactions that other owners have asked about, and when.
+    awaited_transactions: BTreeMap<ProducerTransactionId, Instant>,
 }
 
 impl PushedState {
@@ -36,6 +40,7 @@ impl PushedState {
             told: BTreeMap::new(),
             asked: ProducerTransactionId(0),
             awaited: BTreeMap::new(),
+            awaited_transactions: BTreeMap::new(),
         }
     }
 
@@ -72,8 +77,37 @@ impl PushedState {
     }
 
     /// The end up to which another owner waits for mutations of a vbucket.
-    pub fn awaited(&self, vbucket: VbucketId, now: Instant) -> Option<Seqno> {
+    fn awaited(&self, vbucket: VbucketId, now: Instant) -> Option<Seqno> {
         let (end, asked_at) = self.awaited.get(&vbucket)?;
         (now.duration_since(*asked_at) < AWAITED_FOR).then_some(*end)
+    }
+
+    /// The ends up to which other owners wait for mutations of vbuckets.
+    pub fn awaited_ends(&self, now: Instant) -> impl Iterator<Item = (VbucketId, Seqno)> {
+        self.awaited.keys().filter_map(move |of| Some((*of, self.awaited(*of, now)?)))
+    }
+
+    /// Notes that another owner waits for a transaction. Returns true if nobody has waited for it lately. Beyond the bound it is not noted:
+    /// its owner asks again.
+    pub fn wait_for_transaction(
+        &mut self,
+        transaction: ProducerTransactionId,
+        now: Instant,
+    ) -> bool {
+        let is_known = self.awaits_transaction(transaction, now);
+        let awaited = &mut self.awaited_transactions;
+        if awaited.len() >= AWAITED_MAX {
+            awaited.retain(|_, asked_at| now.duration_since(*asked_at) < AWAITED_FOR);
+        }
+        if is_known || awaited.len() < AWAITED_MAX {
+            awaited.insert(transaction, now);
+        }
+        !is_known
+    }
+
+    /// True if another owner has asked about a transaction lately.
+    pub fn awaits_transaction(&self, transaction: ProducerTransactionId, now: Instant) -> bool {
+        let asked_at = self.awaited_transactions.get(&transaction);
+        asked_at.is_some_and(|asked_at| now.duration_since(*asked_at) < AWAITED_FOR)
     }
 }

@@ -80,6 +80,10 @@ fn is_open(bucket: &Bucket) -> bool {
     !named.is_empty()
 }
 
+fn awaited_end(bucket: &Bucket, vbucket: VbucketId) -> Option<Seqno> {
+    bucket.awaited_ends().get(&vbucket).copied()
+}
+
 /// True if a reader of a change of the own vbucket waits.
 fn waits(bucket: &Bucket, seqno: u64) -> bool {
     bucket.incomplete_pushed_at(OWN, Seqno(seqno)).is_some()
@@ -156,7 +160,7 @@ fn a_reader_waits_for_the_changes_of_a_commit_that_lacks_parts_and_for_no_others
     let bucket = bucket();
     let waiting: Vec<u64> = (1..=9).filter(|seqno| waits(&bucket, *seqno)).collect();
     assert_eq!(waiting, [3, 4, 5]);
-    bucket.complete_pushed(TRANSACTION);
+    bucket.complete_pushed(&commit());
     assert!(!waits(&bucket, 4) && is_open(&bucket));
     // The own part is lost, and others have its seqnos.
     let three = commit_of(&[(OWN, 2, 5), (OTHER, 0, 2), (VbucketId(2), 0, 1)]);
@@ -201,11 +205,11 @@ fn an_owner_tells_what_it_knows_and_awaits_what_is_missing() {
     say_epoch(&bucket, 1, at(BRANCH, 5), Position::default());
     assert_eq!(told(&bucket, 2, 5), [(OWN, PartState::Shown)], "and nothing of others' vbuckets");
     assert_eq!(told(&bucket, 5, 9), [(OWN, PartState::Durable)]);
-    assert_eq!(bucket.awaited_end(OWN), None);
+    assert_eq!(awaited_end(&bucket, OWN), None);
     assert_eq!(told(&bucket, 9, 12), [(OWN, PartState::Missing)]);
-    assert_eq!(bucket.awaited_end(OWN), Some(Seqno(12)));
+    assert_eq!(awaited_end(&bucket, OWN), Some(Seqno(12)));
     assert_eq!(told(&bucket, 9, 10), [(OWN, PartState::Missing)]);
-    assert_eq!(bucket.awaited_end(OWN), Some(Seqno(12)), "the farthest counts");
+    assert_eq!(awaited_end(&bucket, OWN), Some(Seqno(12)), "the farthest counts");
     assert_eq!(bucket.look_at_pushed(&commit(), &[OTHER].into_iter().collect()), []);
     let lost = bucket_with(&commit(), 9, &[(LATER, 4), (BRANCH, 0)]);
     assert_eq!(told(&lost, 2, 5), [(OWN, PartState::Lost)]);
@@ -218,8 +222,11 @@ fn an_owner_tells_what_it_knows_and_awaits_what_is_missing() {
 #[test]
 fn a_missing_part_of_an_own_vbucket_is_awaited() {
     let bucket = bucket_with(&commit_of(&[(OWN, 2, 5), (VbucketId(2), 0, 4)]), 9, &[(BRANCH, 0)]);
-    assert_eq!((bucket.awaited_end(OWN), bucket.awaited_end(VbucketId(2))), (None, Some(Seqno(4))));
-    assert_eq!(bucket.awaited_end(OTHER), None);
+    assert_eq!(
+        (awaited_end(&bucket, OWN), awaited_end(&bucket, VbucketId(2))),
+        (None, Some(Seqno(4)))
+    );
+    assert_eq!(awaited_end(&bucket, OTHER), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,9 +249,36 @@ async fn late_commits_are_asked_about_in_turns_and_awaited_places_are_forgotten(
     assert_eq!([asked(), asked(), asked()], [vec![1, 2], vec![3, 4], vec![5, 1]]);
     bucket.look_at_pushed(&commit_of(&[(OWN, 9, 12), (OTHER, 0, 2)]), &[OWN].into_iter().collect());
     tokio::time::sleep(Duration::from_secs(4)).await;
-    assert_eq!(bucket.awaited_end(OWN), Some(Seqno(12)));
+    assert_eq!(awaited_end(&bucket, OWN), Some(Seqno(12)));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(bucket.awaited_end(OWN), None, "whoever waits asks again");
+    assert_eq!(awaited_end(&bucket, OWN), None, "whoever waits asks again");
+}
+
+/// Its producer may commit anew at places that nobody has asked about.
+#[tokio::test(start_paused = true)]
+async fn the_owner_of_a_lost_part_is_asked_on_and_remembers_the_transaction() {
+    let commit = commit_of(&[(OWN, 2, 5), (OTHER, 0, 2), (VbucketId(2), 0, 4)]);
+    let bucket = bucket_with(&commit, 9, &[(BRANCH, 0)]);
+    tokio::time::sleep(LATE_AFTER).await;
+    let told = || bucket.report().expect("a report").pushed.remove(0).parts.len();
+    bucket.note_told(&commit, &[(OTHER, PartState::Lost)]);
+    assert_eq!(bucket.ask_for_pushed(9), [(commit.clone(), [OTHER].into_iter().collect())]);
+    bucket.note_told(&commit, &[(OTHER, PartState::Missing)]);
+    assert_eq!(told(), 2, "a lost part stays lost");
+    let known = commit_of(&[(OWN, 0, 1), (OTHER, 7, 9)]);
+    let known = PushedCommit { transaction: ProducerTransactionId(2), ..known };
+    let owner = bucket_with(&known, 9, &[(LATER, 1), (BRANCH, 0)]);
+    assert_eq!(
+        owner.look_at_pushed(&commit, &[OWN].into_iter().collect()),
+        [(OWN, PartState::Lost)]
+    );
+    let mut anew = commit.clone();
+    (anew.parts[0].after, anew.parts[0].end) = (Seqno(20), at(LATER, 23));
+    let awaits = || owner.awaits_commit(&anew, &[OWN].into_iter().collect());
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(awaits());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!awaits(), "whoever waits asks again");
 }
 
 #[test]
@@ -265,6 +299,33 @@ fn a_vbucket_brings_its_open_commits_and_no_version_of_one_replaces_another() {
     let ended = Ok(vec![TransactionEvent::PushedSettled(TRANSACTION)]);
     assert_eq!(bucket.coming_pushed(OTHER, vec![]), ended, "it was cancelled at the owner");
     assert_eq!(bucket.coming_pushed(VbucketId(2), vec![]), Ok(vec![]), "another vbucket");
+}
+
+/// The producer has committed anew while the other vbucket was released: only its former version came along.
+#[test]
+fn a_version_whose_part_is_lost_does_not_come_along() {
+    let anew = {
+        let mut anew = commit();
+        (anew.parts[0].after, anew.parts[0].end) = (Seqno(5), at(LATER, 7));
+        anew
+    };
+    let bucket = bucket_with(&anew, 9, &[(LATER, 4), (BRANCH, 0)]);
+    assert_eq!(bucket.coming_pushed(OTHER, vec![commit()]), Ok(vec![]));
+    let elsewhere = commit_of(&[(OWN, 2, 5), (OTHER, 1, 3)]);
+    let refused = bucket.coming_pushed(OTHER, vec![elsewhere]).expect_err("at another place");
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+    let lost = bucket_with(&commit(), 9, &[(LATER, 4), (BRANCH, 0)]);
+    let refused = lost.coming_pushed(OTHER, vec![anew]).expect_err("the known one is lost");
+    assert_eq!(refused.code, ErrorCode::Unavailable);
+}
+
+#[test]
+fn who_has_committed_one_version_says_nothing_of_another() {
+    let bucket = bucket();
+    bucket.complete_pushed(&commit_of(&[(OWN, 2, 5), (OTHER, 4, 6)]));
+    assert!(waits(&bucket, 4));
+    bucket.complete_pushed(&commit());
+    assert!(!waits(&bucket, 4));
 }
 
 /// A group that ends one version of a commit while another one is on its way to the readers.

@@ -20,6 +20,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The limits of a transaction that epochs may wait for: however many are open. The bytes bound them.
+    pub fn for_awaited(&self) -> Self {
+        Self { open_max: usize::MAX, ..self.clone() }
+    }
+
     /// Checks the bytes of a transaction.
     pub fn check_bytes(&self, id: TransactionId, bytes: usize) -> Result<()> {
         if bytes <= self.bytes_max {

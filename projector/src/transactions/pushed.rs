@@ -33,6 +33,9 @@ pub struct PushIn<'p> {
     pub mutations: Vec<CheckedPush>,
     /// How long the transaction is kept without a further mutation.
     pub kept_for: Duration,
+    /// True if epochs may wait for the transaction. It finds room then, within the reserve of one transaction, since what it would wait for
+    /// may wait for it.
+    pub is_awaited: bool,
 }
 
 /// The mutations of each vbucket that are kept.
@@ -107,7 +110,11 @@ impl Transactions {
         limits: &Limits,
         now: Instant,
     ) -> Result<Kept> {
-        let PushIn { transaction, number, owner, mutations, kept_for } = request;
+        let PushIn { transaction, number, owner, mutations, kept_for, is_awaited } = request;
+        let (limits, reserve) = match is_awaited {
+            true => (&limits.for_awaited(), limits.bytes_max),
+            false => (limits, 0),
+        };
         let mut state = self.state();
         let id = state.by_producer.get(&transaction).copied().unwrap_or(number);
         if let Some(open) = state.open.get_mut(&id) {
@@ -126,7 +133,7 @@ impl Transactions {
         let before = open.map_or(0, |open| open.held.bytes());
         limits.check_bytes(TransactionId(transaction.0), before + bytes)?;
         let mut held = limits.room.hold();
-        held.grow(bytes)?;
+        held.grow_into(bytes, reserve)?;
         let open = state.begun(bucket, (id, owner, 0), limits, now)?;
         open.held.add(held);
         for CheckedPush { mutation, .. } in new {

@@ -46,9 +46,15 @@ impl Held {
 
     /// Takes more bytes; `TooBusy` if the transactions have too many together.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
+        self.grow_into(bytes, 0)
+    }
+
+    /// The same, also into a reserve of so many bytes beyond the limit.
+    pub fn grow_into(&mut self, bytes: usize, reserve: usize) -> Result<()> {
         let Room { used, bytes_max } = &*self.room;
+        let most = bytes_max.saturating_add(reserve);
         // One counter, on which nothing else depends.
-        let grown = |used: usize| used.checked_add(bytes).filter(|used| used <= bytes_max);
+        let grown = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
         if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_err() {
             let what = format!(
                 "the open transactions of this projector have {} KiB of changes together, the limit is {} KiB; nothing was written",

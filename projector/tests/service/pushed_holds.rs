@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use projector::Config;
 use proto::ErrorCode;
 use proto::model::cut::Position;
 use proto::model::ids::*;
@@ -179,6 +180,56 @@ async fn a_commit_that_another_owner_waits_for_finds_room_among_open_commits() {
     assert_eq!(code(next(10 + most).await), Err(ErrorCode::TooBusy));
     let completed = async || other.commit_in(&commit, vbuckets(&[1])).await.ok();
     assert_eq!(until("it is awaited", completed).await, [(1, 2)]);
+}
+
+/// The first owner has a part that is there and one that is missing. The part of the other owner is lost, and is made anew at a place that nobody
+/// has asked about.
+#[tokio::test]
+async fn a_commit_made_anew_finds_room_at_an_owner_whose_part_was_lost() {
+    let pair = Pair::with(|config| config.unpublished_bytes_max = 4_000).await;
+    let (of, other) = (Producer(pair.source()), producer(&pair.other));
+    let all = [inside(0, 1..=1, "a"), inside(1, 1..=1, "a"), inside(2, 1..=1, "a")].concat();
+    until("both know the bucket", async || of.push_in(7, all.clone()).await.ok()).await;
+    other.push(plain(1, 1..=1)).await.expect("pushed");
+    let commit = commit_of(7, &[(0, 0, 1), (1, 1, 1), (2, 0, 1)]);
+    producer(&pair.first).commit_in(&commit, vbuckets(&[0])).await.expect("committed");
+    branch(&pair, 99, 1).await;
+    other.push(vec![mutation((1, 1_002), 2, 99, "plain")]).await.expect("pushed");
+    let waits_for_rest = async || {
+        let listed = producer(&pair.first).listed().await;
+        listed.iter().any(|one| one.owner.contains("vbucket 2")).then_some(())
+    };
+    until("the first owner knows that the part is lost", waits_for_rest).await;
+    other.push(plain(3, 1..=40)).await.expect("pushed");
+    assert!(is_held_up(other.push(plain(3, 41..=41))).await);
+    let mut anew = commit.clone();
+    anew.parts[1].after = Seqno(2);
+    anew.parts[1].end = Position { vbuuid: Vbuuid(99), seqno: Seqno(3) };
+    assert_eq!(other.commit_in(&anew, vbuckets(&[1])).await, Ok(vec![(1, 3)]));
+}
+
+#[tokio::test]
+async fn a_missing_part_finds_room_among_open_transactions() {
+    // Too many of them, or too large ones.
+    for (transactions_max, bytes) in [(3, 1 << 20), (1_000, 2_000)] {
+        let limits = |config: &mut Config| {
+            config.transactions_max = transactions_max;
+            config.set_transactions_bytes(bytes);
+        };
+        let pair = Pair::with(limits).await;
+        let commit = begun(&pair).await;
+        let other = producer(&pair.other);
+        // As after a restart.
+        other.abort(7).await.expect("gone");
+        let mut n = 10;
+        while other.push_in(n, inside(3, 1..=1, "a")).await.is_ok() {
+            n += 1;
+        }
+        let pushed = async || other.push_in(7, inside(1, 1..=1, "a")).await.ok();
+        until("it is awaited", pushed).await;
+        assert_eq!(other.commit_in(&commit, vbuckets(&[1])).await, Ok(vec![(1, 2)]));
+        assert_eq!(code(other.push_in(8, inside(3, 1..=1, "a")).await), Err(ErrorCode::TooBusy));
+    }
 }
 
 #[tokio::test]

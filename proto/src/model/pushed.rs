@@ -81,6 +81,11 @@ impl PushedPart {
             None => given_up.iter().any(|(known, _)| *known == vbuuid),
         }
     }
+
+    /// The same as far as failover logs tell.
+    fn is_lost_in(&self, logs: &FailoverLogs) -> bool {
+        logs.get(self.vbucket).is_some_and(|known| self.is_lost(known, &Branches::new()))
+    }
 }
 
 /// A pushed commit.
@@ -129,11 +134,7 @@ impl PushedCommit {
     /// True if a cut has some mutation of it and lacks another one that may come. What the vbucket has given up, only its owner knows: it
     /// names that part no longer.
     fn is_split_by(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
-        let lacks = |part: &PushedPart| {
-            let branches = logs.get(part.vbucket);
-            let is_lost = branches.is_some_and(|known| part.is_lost(known, &Branches::new()));
-            !part.is_in(cut, logs) && !is_lost
-        };
+        let lacks = |part: &PushedPart| !part.is_in(cut, logs) && !part.is_lost_in(logs);
         self.is_begun_in(cut, logs) && self.parts.iter().any(lacks)
     }
 }
@@ -143,21 +144,57 @@ impl PushedCommit {
 ///
 /// A larger cut never falls to less than a smaller one: what a commit has in the smaller one it has in the larger one too. So if the newest cut
 /// falls to `published`, no older one is worth a look.
+///
+/// A commit that was taken out is not begun any more, so each one is taken out once, and each part is passed by its vbucket once. The cost is that of
+/// a look at all parts, however the commits hang together.
 pub fn keep_whole<'c>(
     commits: impl Iterator<Item = &'c PushedCommit>,
     (published, logs): (&Cut, &FailoverLogs),
     cut: &mut Cut,
 ) {
     let commits: Vec<_> = commits.filter(|commit| !commit.is_begun_in(published, logs)).collect();
-    let mut has_fallen = true;
-    while has_fallen {
-        has_fallen = false;
-        for commit in &commits {
-            if commit.is_split_by(cut, logs) {
-                for part in &commit.parts {
-                    has_fallen |= fall(part, (published, logs), cut);
-                }
+    let is_split = |at: &usize| commits[*at].is_split_by(cut, logs);
+    let mut left: Vec<_> = (0..commits.len()).filter(is_split).collect();
+    if left.is_empty() {
+        return;
+    }
+    let mut passed = Passed::new(&commits);
+    while let Some(at) = left.pop() {
+        for part in &commits[at].parts {
+            if fall(part, (published, logs), cut) {
+                passed.pass(part.vbucket, cut.get(part.vbucket).seqno, |at, part| {
+                    if !part.is_lost_in(logs) {
+                        left.push(at);
+                    }
+                });
             }
+        }
+    }
+}
+
+/// The parts that a falling cut has not passed yet: for each vbucket their ends, ascending, with the place of the commit.
+struct Passed<'c>(BTreeMap<VbucketId, Vec<(&'c PushedPart, usize)>>);
+
+impl<'c> Passed<'c> {
+    fn new(commits: &[&'c PushedCommit]) -> Self {
+        let mut parts = BTreeMap::<_, Vec<_>>::new();
+        for (at, commit) in commits.iter().enumerate() {
+            commit
+                .parts
+                .iter()
+                .for_each(|part| parts.entry(part.vbucket).or_default().push((part, at)));
+        }
+        for of_vbucket in parts.values_mut() {
+            of_vbucket.sort_by_key(|(part, _)| part.end.seqno);
+        }
+        Self(parts)
+    }
+
+    /// Calls for each part that a vbucket has no longer when its cut falls to a seqno, once.
+    fn pass(&mut self, vbucket: VbucketId, to: Seqno, mut each: impl FnMut(usize, &PushedPart)) {
+        let Some(parts) = self.0.get_mut(&vbucket) else { return };
+        while let Some((part, at)) = parts.pop_if(|(part, _)| part.end.seqno > to) {
+            each(at, part);
         }
     }
 }

@@ -188,7 +188,52 @@ fn history() -> impl Strategy<Value = (Vec<PushedCommit>, [u64; 4])> {
     })
 }
 
+/// The same in rounds over all commits, until none is split.
+fn fallen_in_rounds(commits: &[PushedCommit], published: &Cut, from: [u64; 4]) -> Cut {
+    let (mut at, logs) = (cut(from), one_branch());
+    while let Some(split) =
+        commits.iter().find(|of| !of.is_begun_in(published, &logs) && of.is_split_by(&at, &logs))
+    {
+        for part in &split.parts {
+            fall(part, (published, &logs), &mut at);
+        }
+    }
+    at
+}
+
+/// Neighbours lie in turn the other way round in one vbucket and in the other, so each commit is split once the next one is taken out. Rounds over
+/// all commits would look at each pair.
+#[test]
+fn a_long_chain_of_commits_falls_as_a_whole() {
+    let link = |n: u64| match (n, n % 2) {
+        (1, _) => commit(n, &[(0, 0, 1), (1, 1, 2)]),
+        (_, 0) => commit(n, &[(0, n, n + 1), (1, n - 2, n - 1)]),
+        _ => commit(n, &[(0, n - 2, n - 1), (1, n, n + 1)]),
+    };
+    let most = OPEN_PARTS_MAX as u64 / 2 - 1;
+    let chain: Vec<_> = (1..=most).map(link).collect();
+    assert_eq!(fallen(&chain, &one_branch(), [most, most, 0, 0]), cut([0; 4]));
+    assert_eq!(
+        fallen(&chain, &one_branch(), [most, most + 1, 0, 0]).get(VbucketId(0)).seqno.0,
+        most
+    );
+}
+
 proptest! {
+    #[test]
+    fn one_pass_over_the_parts_comes_to_the_same_as_rounds(
+        (commits, ends) in history(),
+        shares in proptest::array::uniform4((0_u64..=16, 0_u64..=4)),
+    ) {
+        let share = |v: usize, of: u64| ends[v] * of / 16;
+        let published = [0, 1, 2, 3].map(|v| share(v, shares[v].1));
+        let from = [0, 1, 2, 3].map(|v| share(v, shares[v].0).max(published[v]));
+        let published = cut(published);
+        let mut at = cut(from);
+        keep_whole(commits.iter(), (&published, &one_branch()), &mut at);
+        prop_assert_eq!(at, fallen_in_rounds(&commits, &published, from));
+    }
+
     /// The result splits nothing, and no larger cut with borders of commits would.
     #[test]
     fn the_cut_that_is_left_is_the_largest_that_splits_nothing(

@@ -5,9 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use proto::model::assignment::VbucketSet;
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::ProducerTransactionId;
+use proto::model::ids::{ProducerTransactionId, VbucketId};
 use proto::model::pushed::PushedCommit;
 use proto::rpc::api::{
     PushReply, PushRequest, PushedCommitRequest, PushedStep, TransactionPush, TransactionPushed,
@@ -18,28 +17,83 @@ use tokio::time::Instant;
 use super::cluster_backend::ClusterBackend;
 use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, in_doubt};
 
+/// A call to the owners of several vbuckets, as far as they have not taken it.
+trait Share: Clone {
+    /// Leaves out the vbuckets whose owners have taken their shares.
+    fn leave_out(&mut self, taken: &BTreeSet<VbucketId>);
+    /// True if nothing is left.
+    fn is_taken(&self) -> bool;
+}
+
+impl Share for PushRequest {
+    fn leave_out(&mut self, taken: &BTreeSet<VbucketId>) {
+        self.branches.retain(|(vbucket, _)| !taken.contains(vbucket));
+        self.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
+    }
+
+    fn is_taken(&self) -> bool {
+        self.mutations.is_empty() && self.branches.is_empty()
+    }
+}
+
+impl Share for TransactionPush {
+    fn leave_out(&mut self, taken: &BTreeSet<VbucketId>) {
+        self.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
+    }
+
+    fn is_taken(&self) -> bool {
+        self.mutations.is_empty()
+    }
+}
+
+impl Share for PushedCommitRequest {
+    fn leave_out(&mut self, taken: &BTreeSet<VbucketId>) {
+        taken.iter().for_each(|vbucket| self.wanted.remove(*vbucket));
+    }
+
+    fn is_taken(&self) -> bool {
+        self.wanted.is_empty()
+    }
+}
+
+/// Calls the owners of vbuckets until each has taken its share. Returns what they answer for each vbucket. The time limit of hand-overs also
+/// ends the calls if nobody takes anything.
+async fn until_taken<S: Share, R, F>(
+    bucket: &BucketInfo,
+    mut left: S,
+    call: impl Fn(S) -> F,
+) -> Result<Vec<(VbucketId, R)>>
+where
+    F: Future<Output = Result<Vec<(VbucketId, R)>>>,
+{
+    let deadline = Instant::now() + NOT_HOME_WAIT;
+    let mut answers = Vec::new();
+    loop {
+        match call(left.clone()).await {
+            Ok(taken) if taken.is_empty() && Instant::now() > deadline => {
+                let what = format!("nobody owns the vbuckets of a push into {}", bucket.name);
+                return Err(Error::unavailable(what).with_hint("try again"));
+            }
+            Ok(taken) => {
+                left.leave_out(&taken.iter().map(|(vbucket, _)| *vbucket).collect());
+                answers.extend(taken);
+            }
+            Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
+            Err(error) => return Err(error),
+        }
+        if left.is_taken() {
+            return Ok(answers);
+        }
+        tokio::time::sleep(NOT_HOME_PAUSE).await;
+    }
+}
+
 impl ClusterBackend {
     /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
-    pub async fn push(&self, bucket: &BucketInfo, mut left: PushRequest) -> Result<PushReply> {
-        let deadline = Instant::now() + NOT_HOME_WAIT;
-        let mut durable = Vec::new();
-        loop {
-            match self.source(bucket)?.push(left.clone()).await {
-                Ok(reply) => {
-                    let taken: BTreeSet<_> = reply.durable.iter().map(|(v, _)| *v).collect();
-                    left.branches.retain(|(vbucket, _)| !taken.contains(vbucket));
-                    left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
-                    durable.extend(reply.durable);
-                }
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
-                Err(error) => return Err(in_doubt(error)),
-            }
-            // A projector that has taken its share need not get it again.
-            if left.mutations.is_empty() && left.branches.is_empty() {
-                return Ok(PushReply { durable });
-            }
-            tokio::time::sleep(NOT_HOME_PAUSE).await;
-        }
+    pub async fn push(&self, bucket: &BucketInfo, request: PushRequest) -> Result<PushReply> {
+        let push = async |left| Ok(self.source(bucket)?.push(left).await?.durable);
+        let durable = until_taken(bucket, request, push).await.map_err(in_doubt)?;
+        Ok(PushReply { durable })
     }
 
     /// Keeps mutations of a producer's transaction at the owners of their vbuckets. While a vbucket is handed over, the call waits for
@@ -47,25 +101,10 @@ impl ClusterBackend {
     pub async fn push_in(
         &self,
         bucket: &BucketInfo,
-        mut left: TransactionPush,
+        request: TransactionPush,
     ) -> Result<TransactionPushed> {
-        let deadline = Instant::now() + NOT_HOME_WAIT;
-        let mut kept = Vec::new();
-        loop {
-            match self.source(bucket)?.push_in(left.clone()).await {
-                Ok(reply) => {
-                    let taken: BTreeSet<_> = reply.kept.iter().map(|(v, _)| *v).collect();
-                    left.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
-                    kept.extend(reply.kept);
-                }
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
-                Err(error) => return Err(error),
-            }
-            if left.mutations.is_empty() {
-                return Ok(TransactionPushed { kept });
-            }
-            tokio::time::sleep(NOT_HOME_PAUSE).await;
-        }
+        let push = async |left| Ok(self.source(bucket)?.push_in(left).await?.kept);
+        Ok(TransactionPushed { kept: until_taken(bucket, request, push).await? })
     }
 
     /// Commits a producer's transaction at the owners of its vbuckets, which may change meanwhile.
@@ -74,43 +113,24 @@ impl ClusterBackend {
         bucket: &BucketInfo,
         commit: PushedCommit,
     ) -> Result<PushReply> {
-        let deadline = Instant::now() + NOT_HOME_WAIT;
-        let mut durable = Vec::new();
-        let mut wanted: VbucketSet = commit.parts.iter().map(|part| part.vbucket).collect();
-        loop {
-            let request = |step, wanted| PushedCommitRequest {
-                bucket: bucket.id,
-                commit: commit.clone(),
-                wanted,
-                step,
-            };
-            let asked = request(PushedStep::Commit, wanted.clone());
-            match self.source(bucket)?.commit_pushed(asked).await {
-                Ok(reply) if reply.durable.is_empty() && Instant::now() > deadline => {
-                    let what = format!("nobody owns the vbuckets of a commit in {}", bucket.name);
-                    return Err(Error::unavailable(what).with_hint("commit the transaction again"));
-                }
-                Ok(reply) => {
-                    reply.durable.iter().for_each(|(vbucket, _)| wanted.remove(*vbucket));
-                    durable.extend(reply.durable);
-                }
-                Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
-                Err(error) if error.code == ErrorCode::Interrupted => {
-                    let hint = "commit the transaction again";
-                    return Err(Error::new(error.code, error.message).with_hint(hint));
-                }
-                Err(error) => return Err(error),
+        let request = |step| PushedCommitRequest {
+            bucket: bucket.id,
+            commit: commit.clone(),
+            wanted: commit.parts.iter().map(|part| part.vbucket).collect(),
+            step,
+        };
+        let call = async |left| Ok(self.source(bucket)?.commit_pushed(left).await?.durable);
+        let committed = until_taken(bucket, request(PushedStep::Commit), call).await;
+        let mut durable = committed.map_err(|error| match error.code {
+            ErrorCode::Interrupted => {
+                Error::new(error.code, error.message).with_hint("commit the transaction again")
             }
-            if wanted.is_empty() {
-                let all = commit.parts.iter().map(|part| part.vbucket).collect();
-                // An owner that is not told shows the documents with the next epoch.
-                let _told =
-                    self.source(bucket)?.commit_pushed(request(PushedStep::Complete, all)).await;
-                durable.sort_unstable();
-                return Ok(PushReply { durable });
-            }
-            tokio::time::sleep(NOT_HOME_PAUSE).await;
-        }
+            _ => error,
+        })?;
+        // An owner that is not told shows the documents with the next epoch.
+        let _told = self.source(bucket)?.commit_pushed(request(PushedStep::Complete)).await;
+        durable.sort_unstable();
+        Ok(PushReply { durable })
     }
 
     /// Rolls a producer's transaction back at all owners of vbuckets.
@@ -120,5 +140,58 @@ impl ClusterBackend {
         transaction: ProducerTransactionId,
     ) -> Result<()> {
         self.source(bucket)?.abort_pushed(bucket.id, transaction).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proto::model::assignment::VbucketSet;
+    use proto::model::bucket::SourceKind;
+    use proto::model::ids::{BucketId, NodeId};
+
+    use super::*;
+
+    #[derive(Clone)]
+    struct Wanted(VbucketSet);
+
+    impl Share for Wanted {
+        fn leave_out(&mut self, taken: &BTreeSet<VbucketId>) {
+            taken.iter().for_each(|vbucket| self.0.remove(*vbucket));
+        }
+
+        fn is_taken(&self) -> bool {
+            self.0.is_empty()
+        }
+    }
+
+    fn bucket() -> BucketInfo {
+        BucketInfo::new(BucketId(1), "p", 4, SourceKind::Push, NodeId(1))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_is_made_again_for_the_vbuckets_that_nobody_has_taken() {
+        let calls = Cell::new(0);
+        let call = async |left: Wanted| {
+            calls.set(calls.get() + 1);
+            match calls.get() {
+                1 => Ok(vec![(VbucketId(0), 7), (VbucketId(2), 7)]),
+                2 => Err(Error::new(ErrorCode::NotOwner, "on its way")),
+                _ => Ok(left.0.iter().map(|vbucket| (vbucket, 9)).collect()),
+            }
+        };
+        let taken = until_taken(&bucket(), Wanted(VbucketSet::all(3)), call).await;
+        let expected = [(0, 7), (2, 7), (1, 9)].map(|(vbucket, end)| (VbucketId(vbucket), end));
+        assert_eq!(taken, Ok(expected.to_vec()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_of_which_nobody_takes_anything_ends() {
+        let call = async |_: Wanted| Ok(Vec::<(VbucketId, u64)>::new());
+        let bucket = bucket();
+        let calls = until_taken(&bucket, Wanted(VbucketSet::all(3)), call);
+        let ended = tokio::time::timeout(10 * NOT_HOME_WAIT, calls).await.expect("it ends");
+        assert_eq!(ended.map_err(|error| error.code), Err(ErrorCode::Unavailable));
     }
 }

@@ -173,7 +173,7 @@ fn check_room(bucket: &Bucket, open: &OpenCommits, request: &PushedCommitRequest
     if open.without(&settled).has_room(commit) {
         return Ok(());
     }
-    if bucket.awaits_part_of(commit, wanted) {
+    if bucket.awaits_commit(commit, wanted) {
         return Ok(());
     }
     let name = &bucket.info.name;
