@@ -1,20 +1,15 @@
 //! The second part of a follower's session: group after group.
 //!
-//! A follower that falls silent for a second is given up. To make a large group durable takes longer than that, so meanwhile the follower
-//! says that it is *busy*: for as long as such a group may take, and no longer, so that a disk that hangs is still noticed. The groups
-//! behind a large one wait until the documents have it, so the time is counted from the last piece of the large one.
-
-use std::time::Duration;
+//! To make a large group durable takes long, so the follower says meanwhile that it is *busy* ([`super::busy`]). The groups behind a
+//! large one wait until the documents have it, so the time is counted from the last piece of the large one.
 
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, GroupPiece};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
+use super::busy::{Busy, busy_for};
 use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::pieces::Assembly;
-
-/// The slowest rate at which a follower makes a large group durable, in bytes of a second. A slower one is given up.
-const BUSY_BYTES_OF_SECOND: u64 = 16 << 20;
 
 /// A session whose follower has what the leader had at its beginning.
 pub struct Following<'f> {
@@ -88,31 +83,19 @@ impl Following<'_> {
             return Ok(Some(large));
         }
         tracing::debug!(group, changes = large.held(), "took a group in pieces");
-        let millis = large.bytes() as u64 * 1_000 / BUSY_BYTES_OF_SECOND;
-        self.busy_until = Instant::now() + Duration::from_millis(millis);
+        self.busy_until = Instant::now() + busy_for(large.bytes());
         self.append(vec![large.into_group()], group).await?;
         Ok(None)
     }
 
     /// Makes groups durable, of which the last one has a number.
     async fn append(&mut self, groups: Vec<CopiedGroup>, last: u64) -> Result<()> {
-        let follower = self.follower;
-        let append = follower.append(groups);
-        tokio::pin!(append);
-        while Instant::now() < self.busy_until {
-            let (session, heard) = (self.session, self.heard);
-            let answer = tokio::select! {
-                biased;
-                appended = &mut append => {
-                    self.durable = last;
-                    return appended;
-                }
-                answer = self.leader.ask(CopyQuestion::Busy { session, heard }) => answer?,
-            };
-            let CopyAnswer::Groups { answer, .. } = answer else { return Err(unexpected()) };
-            self.note_heard(answer);
-        }
-        append.await?;
+        let Self { follower, leader, session, heard, busy_until, .. } = self;
+        // The log may write prepared changes again with any group.
+        let again = busy_for(follower.bucket.prepared_bytes());
+        let until = (*busy_until).max(Instant::now() + again);
+        let busy = Busy { follower, leader, session: *session, until };
+        busy.during(heard, follower.append(groups)).await?;
         self.durable = last;
         Ok(())
     }

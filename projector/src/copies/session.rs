@@ -106,7 +106,9 @@ impl Follower {
             TransactionEvent::Prepared(prepared) => prepared.bytes(),
             _ => 0,
         });
-        let kind = match sizes.chain(prepared).sum::<usize>() <= SMALL_BYTES_MAX {
+        // The log may write what is prepared again.
+        let bytes = sizes.chain(prepared).sum::<usize>() + self.bucket.prepared_bytes();
+        let kind = match bytes <= SMALL_BYTES_MAX {
             true => Work::Brief,
             false => Work::Exclusive,
         };

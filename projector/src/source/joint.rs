@@ -80,6 +80,11 @@ impl Bucket {
         joint.prepared.count_in(room, commits);
     }
 
+    /// The size of the changes of all prepared transactions.
+    pub fn prepared_bytes(&self) -> usize {
+        self.state().joint.prepared.all()
+    }
+
     /// The report for SYNC; `None` if no vbucket is owned.
     pub fn report(&self) -> Option<BucketReport> {
         let state = self.state();

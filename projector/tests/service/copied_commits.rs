@@ -45,6 +45,26 @@ async fn written(world: &World, n: u64) -> Session<'_> {
     session
 }
 
+/// Prepares a transaction with documents of a size, which bucket 1 decides.
+async fn prepared(trio: &Trio, n: u64, documents: usize, bytes: usize) {
+    let world = &trio.worlds[0];
+    let mut session = Session::new(world, n);
+    let text = format!("\"{}\"", "x".repeat(bytes - 2));
+    for at in 0..documents {
+        session.write(vec![upsert(&format!("p{n}-{at:03}"), &text)]).await.expect("written");
+    }
+    let commit = TransactionCommit {
+        bucket: BUCKET,
+        transaction: session.transaction,
+        place: session.place,
+        snapshot: None,
+        behind: session.behind,
+        participants: vec![BucketId(1), BUCKET],
+    };
+    let prepared = world.projector().prepare(session.transaction, commit).await;
+    assert_eq!(prepared.expect("prepared"), documents as u64);
+}
+
 #[tokio::test]
 async fn a_large_commit_reaches_the_other_copies_in_pieces_and_is_whole_there() {
     let trio = small_messages().await;
@@ -161,4 +181,27 @@ async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_le
     let other = if leader == SECOND { THIRD } else { SECOND };
     trio.has_role(other, CopyRole::InSync).await;
     trio.are_equal(leader, other).await;
+}
+
+/// The log of a follower may write prepared changes again with any group, which takes long if they are many.
+#[tokio::test]
+async fn a_copy_that_is_slow_while_much_is_prepared_is_not_given_up_and_a_lost_question_breaks_nothing()
+ {
+    let trio = Trio::in_sync().await;
+    prepared(&trio, 7, 40, 1 << 20).await;
+    let cut = [(SECOND, PROJECTOR), (PROJECTOR, SECOND)];
+    let held = HeldSyncs::of(&trio.worlds[1].store);
+    let write = trio.write(PROJECTOR, "b", "1");
+    tokio::pin!(write);
+    let late = tokio::time::timeout(Duration::from_millis(1_700), &mut write).await;
+    assert!(late.is_err(), "it waits for the other copy: {late:?}");
+    assert_eq!(trio.copies().role(SECOND), CopyRole::InSync, "it is busy");
+    // One of its questions is lost.
+    trio.script().cuts.lock().unwrap().extend(cut);
+    sleep(Duration::from_millis(150)).await;
+    trio.heal();
+    drop(held);
+    write.await.expect("acknowledged");
+    assert_eq!(trio.copies().role(SECOND), CopyRole::InSync);
+    trio.are_equal(PROJECTOR, SECOND).await;
 }
