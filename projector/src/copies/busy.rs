@@ -13,15 +13,8 @@ use tokio::time::Instant;
 
 use super::follower::{Follower, LeaderCalls, unexpected};
 
-/// The slowest rate at which a follower makes much durable, in bytes of a second. A slower one is given up.
-const BUSY_BYTES_OF_SECOND: u64 = 16 << 20;
 /// Most writes are done by then, and nobody is asked.
 const QUICK: Duration = Duration::from_millis(100);
-
-/// The time for which a follower may be busy with so many bytes.
-pub fn busy_for(bytes: usize) -> Duration {
-    Duration::from_millis((bytes as u64).saturating_mul(1_000) / BUSY_BYTES_OF_SECOND)
-}
 
 /// A follower that may be busy until a time.
 pub struct Busy<'f> {

@@ -7,9 +7,19 @@ use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, GroupPiece};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-use super::busy::{Busy, busy_for};
+use super::busy::Busy;
 use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::pieces::Assembly;
+use crate::source::link::busy_for;
+
+/// The number of the last one of so many groups.
+fn last_of(first: u64, groups: usize) -> Result<u64> {
+    let behind = (groups as u64).saturating_sub(1);
+    first.checked_add(behind).ok_or_else(|| {
+        let what = format!("the leader sends {groups} groups from number {first} on");
+        Error::new(ErrorCode::OutOfOrder, what)
+    })
+}
 
 /// A session whose follower has what the leader had at its beginning.
 pub struct Following<'f> {
@@ -41,7 +51,7 @@ impl Following<'_> {
                     if !groups.is_empty() {
                         self.check_follows(first)?;
                         large = None;
-                        let last = first + groups.len() as u64 - 1;
+                        let last = last_of(first, groups.len())?;
                         self.append(groups, last).await?;
                     }
                 }
@@ -64,7 +74,7 @@ impl Following<'_> {
     /// Checks that a group is the next one. After the first answer the leader says where its groups begin.
     fn check_follows(&self, first: u64) -> Result<()> {
         let durable = self.durable;
-        if durable == 0 || first == durable + 1 {
+        if durable == 0 || durable.checked_add(1) == Some(first) {
             return Ok(());
         }
         let what = format!("group {first} does not follow group {durable}");
@@ -98,5 +108,17 @@ impl Following<'_> {
         busy.during(heard, follower.append(groups)).await?;
         self.durable = last;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_groups_have_an_end() {
+        assert_eq!(last_of(7, 3).unwrap(), 9);
+        assert_eq!(last_of(u64::MAX, 1).unwrap(), u64::MAX);
+        assert_eq!(last_of(u64::MAX, 2).unwrap_err().code, ErrorCode::OutOfOrder);
     }
 }

@@ -312,8 +312,8 @@ impl Bucket {
             return Ok(());
         }
         let held = || {
-            // Both may be many, so nobody waits while they are compared.
-            let joint = self.state().commits.joint().clone();
+            // Both may be many, so nobody waits while they are compared. The open commits hold nothing.
+            let joint = self.state().commits.joint().prepared_only();
             let mut ids = ids.clone();
             ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
         };
