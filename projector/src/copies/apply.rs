@@ -158,9 +158,13 @@ impl Writer {
         check_follows(bucket)?;
         let end = bucket.durable().get(vbucket).seqno;
         let mutations: Vec<_> = log.into_iter().map(mutation).collect();
-        let follows =
-            |(m, seqno): (&Arc<Mutation>, u64)| m.seqno.0 == seqno && m.vbucket == vbucket;
-        if !mutations.iter().zip(end.0 + 1..).all(follows) {
+        let mut before = end;
+        let follows = |m: &Arc<Mutation>| {
+            let follows = follows(before, m.seqno) && m.vbucket == vbucket;
+            before = m.seqno;
+            follows
+        };
+        if !mutations.iter().all(follows) {
             return Err(out_of_order(vbucket, end));
         }
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
@@ -294,12 +298,17 @@ fn check_order(bucket: &Bucket, mutations: &[Arc<Mutation>]) -> Result<Vec<Seqno
         let Some(end) = ends.get_mut(at(mutation.vbucket)) else {
             return Err(out_of_order(mutation.vbucket, Seqno(0)));
         };
-        if mutation.seqno.0 != end.0 + 1 && !plant::is(Plant::CopyKeepsTail) {
+        if !follows(*end, mutation.seqno) && !plant::is(Plant::CopyKeepsTail) {
             return Err(out_of_order(mutation.vbucket, *end));
         }
         *end = mutation.seqno;
     }
     Ok(ends)
+}
+
+/// True if a seqno is the next one behind another; none is behind the last number.
+fn follows(end: Seqno, seqno: Seqno) -> bool {
+    end.0.checked_add(1) == Some(seqno.0)
 }
 
 fn out_of_order(vbucket: VbucketId, end: Seqno) -> Error {

@@ -1,6 +1,6 @@
 //! Brings a copy to the place at which a session begins.
 //!
-//! The transactions that are prepared at that place come first, in pieces, since the copy takes them in each of these steps.
+//! The transactions that are prepared at that place, and that the copy lacks, come first, in pieces, since the copy takes them in each of these steps.
 //!
 //! A copy *in sync* may lead at any moment, so it must never have half of a statement: it takes what it lacks in one step. That is at
 //! most the groups that waited for it. A copy that lacks more than that waits to be given up, and joins again. The same holds for a

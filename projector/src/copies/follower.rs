@@ -42,7 +42,7 @@ impl LeaderCalls {
         let node = catalog.and_then(|catalog| catalog.nodes.get(&copies.leader).cloned());
         let unknown = || Error::unavailable(format!("projector {} is not known", copies.leader));
         let api = projector.directory.projector(&*node.ok_or_else(unknown)?);
-        let (node, question) = (projector.me(), CopyQuestion::Begin);
+        let (node, question) = (projector.me(), CopyQuestion::Compare);
         Ok(Self { api, request: CopyRequest { bucket, term: copies.term, node, question } })
     }
 

@@ -1,20 +1,25 @@
 //! The second part of a follower's session: group after group.
 //!
-//! A follower that falls silent for a second is given up. To make a large group durable takes longer than that, so meanwhile the follower
-//! says that it is *busy*: for as long as such a group may take, and no longer, so that a disk that hangs is still noticed. The groups
-//! behind a large one wait until the documents have it, so the time is counted from the last piece of the large one.
-
-use std::time::Duration;
+//! To make a large group durable takes long, so the follower says meanwhile that it is *busy* ([`super::busy`]). The groups behind a
+//! large one wait until the documents have it, so the time is counted from the last piece of the large one.
 
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, GroupPiece};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
+use super::busy::Busy;
 use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::pieces::Assembly;
+use crate::source::link::busy_for;
 
-/// The slowest rate at which a follower makes a large group durable, in bytes of a second. A slower one is given up.
-const BUSY_BYTES_OF_SECOND: u64 = 16 << 20;
+/// The number of the last one of so many groups.
+fn last_of(first: u64, groups: usize) -> Result<u64> {
+    let behind = (groups as u64).saturating_sub(1);
+    first.checked_add(behind).ok_or_else(|| {
+        let what = format!("the leader sends {groups} groups from number {first} on");
+        Error::new(ErrorCode::OutOfOrder, what)
+    })
+}
 
 /// A session whose follower has what the leader had at its beginning.
 pub struct Following<'f> {
@@ -46,7 +51,7 @@ impl Following<'_> {
                     if !groups.is_empty() {
                         self.check_follows(first)?;
                         large = None;
-                        let last = first + groups.len() as u64 - 1;
+                        let last = last_of(first, groups.len())?;
                         self.append(groups, last).await?;
                     }
                 }
@@ -69,7 +74,7 @@ impl Following<'_> {
     /// Checks that a group is the next one. After the first answer the leader says where its groups begin.
     fn check_follows(&self, first: u64) -> Result<()> {
         let durable = self.durable;
-        if durable == 0 || first == durable + 1 {
+        if durable == 0 || durable.checked_add(1) == Some(first) {
             return Ok(());
         }
         let what = format!("group {first} does not follow group {durable}");
@@ -88,32 +93,32 @@ impl Following<'_> {
             return Ok(Some(large));
         }
         tracing::debug!(group, changes = large.held(), "took a group in pieces");
-        let millis = large.bytes() as u64 * 1_000 / BUSY_BYTES_OF_SECOND;
-        self.busy_until = Instant::now() + Duration::from_millis(millis);
+        self.busy_until = Instant::now() + busy_for(large.bytes());
         self.append(vec![large.into_group()], group).await?;
         Ok(None)
     }
 
     /// Makes groups durable, of which the last one has a number.
     async fn append(&mut self, groups: Vec<CopiedGroup>, last: u64) -> Result<()> {
-        let follower = self.follower;
-        let append = follower.append(groups);
-        tokio::pin!(append);
-        while Instant::now() < self.busy_until {
-            let (session, heard) = (self.session, self.heard);
-            let answer = tokio::select! {
-                biased;
-                appended = &mut append => {
-                    self.durable = last;
-                    return appended;
-                }
-                answer = self.leader.ask(CopyQuestion::Busy { session, heard }) => answer?,
-            };
-            let CopyAnswer::Groups { answer, .. } = answer else { return Err(unexpected()) };
-            self.note_heard(answer);
-        }
-        append.await?;
+        let Self { follower, leader, session, heard, busy_until, .. } = self;
+        // The log may write prepared changes again with any group.
+        let again = busy_for(follower.bucket.prepared_bytes());
+        let until = (*busy_until).max(Instant::now() + again);
+        let busy = Busy { follower, leader, session: *session, until };
+        busy.during(heard, follower.append(groups)).await?;
         self.durable = last;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_groups_have_an_end() {
+        assert_eq!(last_of(7, 3).unwrap(), 9);
+        assert_eq!(last_of(u64::MAX, 1).unwrap(), u64::MAX);
+        assert_eq!(last_of(u64::MAX, 2).unwrap_err().code, ErrorCode::OutOfOrder);
     }
 }

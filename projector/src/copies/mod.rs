@@ -10,7 +10,7 @@
 //! - The **leader** keeps each group for its followers ([`crate::source::links`]), and shows and acknowledges it when all awaited copies
 //!   have it. [`lead`] asks the coordinators to shrink and grow the set, and gives the place away for a move. [`serve`] answers.
 //! - A **follower** asks, and each question tells its durable end ([`follow`], [`session`]). It goes back to what both have, fills what it lacks
-//!   from the leader's log, or from its documents if the log was purged ([`fill`]), and then takes group after group ([`apply`]), a large one in pieces ([`pieces`]). It refuses
+//!   from the leader's log, or from its documents if the log was purged ([`fill`]), and then takes group after group ([`apply`]), a large one in pieces ([`pieces`]). While it writes much, it says that it is alive ([`busy`]). It refuses
 //!   older terms because it asks only the leader of the newest configuration that it knows.
 //! - **Take-over**: a follower in sync that has heard nothing for [`COPY_GRACE_MS`](proto::rpc::api::COPY_GRACE_MS) asks the
 //!   coordinators to lead, and asks the old leader nothing from then on. The lease of that one has ended by then. A process that was just
@@ -22,6 +22,7 @@
 //! - **Healing** ([`heal`]): a copy whose files are damaged has no part in any of this until it is made anew.
 
 mod apply;
+mod busy;
 mod fill;
 mod follow;
 mod follower;

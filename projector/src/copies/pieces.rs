@@ -28,6 +28,10 @@ fn bytes_of(id: &str, document: &[u8]) -> usize {
     CHANGE_OVERHEAD_BYTES + id.len() + document.len()
 }
 
+fn prepared_bytes(change: &PreparedChange) -> usize {
+    bytes_of(&change.id, change.document.as_deref().unwrap_or_default())
+}
+
 fn prepared(event: &TransactionEvent) -> Option<&Arc<Prepared>> {
     match event {
         TransactionEvent::Prepared(prepared) => Some(prepared),
@@ -38,8 +42,9 @@ fn prepared(event: &TransactionEvent) -> Option<&Arc<Prepared>> {
 /// The size of a group in a message.
 pub fn group_bytes(batch: &Batch) -> usize {
     let mutations = batch.mutations.iter().map(|m| bytes_of(&m.id, &m.document));
-    let prepared = batch.commits.iter().filter_map(prepared).map(|prepared| prepared.bytes());
-    mutations.chain(prepared).sum()
+    let prepared = batch.commits.iter().filter_map(prepared);
+    let changes = prepared.flat_map(|prepared| prepared.changes.iter().map(prepared_bytes));
+    mutations.chain(changes).sum()
 }
 
 /// A mutation for a message.
@@ -94,7 +99,7 @@ fn without_changes(event: &TransactionEvent) -> TransactionEvent {
 }
 
 fn changes_of(left: &[PreparedChange], room: &mut Room) -> Vec<PreparedChange> {
-    left.iter().take_while(|change| room.takes(change.bytes())).cloned().collect()
+    left.iter().take_while(|change| room.takes(prepared_bytes(change))).cloned().collect()
 }
 
 /// The room of a message.
@@ -155,7 +160,7 @@ impl Assembly {
         self.bytes += mutations.iter().map(|m| bytes_of(&m.id, &m.document)).sum::<usize>();
         self.group.mutations.extend(mutations);
         for PreparedPart { transaction, changes } in prepared {
-            self.bytes += changes.iter().map(PreparedChange::bytes).sum::<usize>();
+            self.bytes += changes.iter().map(prepared_bytes).sum::<usize>();
             self.prepared.entry(transaction).or_default().extend(changes);
         }
         if self.bytes > bytes_max {

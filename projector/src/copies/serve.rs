@@ -8,7 +8,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::commits::TransactionEvent;
 use proto::model::cut::Position;
 use proto::model::history::SourceHistory;
-use proto::model::ids::{NodeId, Seqno, VbucketId, vbucket_of};
+use proto::model::ids::{NodeId, Seqno, TransactionId, VbucketId, vbucket_of};
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, CopyRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ use super::pieces::{copied, group_bytes, piece_of};
 use crate::hand_over::pieces::{check_kept, check_place, mutations, next_documents};
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-use crate::source::links::NextGroups;
+use crate::source::link::NextGroups;
 use documents::document_store::Batch;
 
 /// Mutations that are copied on the caller's thread, which may serve connections as well.
@@ -42,7 +42,7 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
         return Err(not_leader());
     }
     let answer = match question {
-        CopyQuestion::Begin => begin(projector, &bucket, node).await?,
+        CopyQuestion::Begin { prepared } => begin(projector, &bucket, node, prepared).await?,
         CopyQuestion::Compare => CopyAnswer::Compared(logged(projector, &bucket).await),
         CopyQuestion::Log { vbucket, after, to } => {
             log(projector, &bucket, (vbucket, after, to)).await?
@@ -54,8 +54,8 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
             next(projector, &bucket, (node, session), (durable, heard, held)).await?
         }
         CopyQuestion::Prepared { session, held } => {
-            let (kept, bytes_max) =
-                (bucket.links.prepared(node, session)?, projector.config.copy_message_bytes);
+            let kept = bucket.links.prepared(node, session, Instant::now())?;
+            let bytes_max = projector.config.copy_message_bytes;
             let piece = projector.env.blocking(move || piece_of(&kept, held, bytes_max)).await?;
             CopyAnswer::Prepared(piece)
         }
@@ -79,7 +79,12 @@ async fn logged(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
     projector.env.blocking(history).await
 }
 
-async fn begin(projector: &Projector, bucket: &Arc<Bucket>, node: NodeId) -> Result<CopyAnswer> {
+async fn begin(
+    projector: &Projector,
+    bucket: &Arc<Bucket>,
+    node: NodeId,
+    has: Vec<(TransactionId, u64)>,
+) -> Result<CopyAnswer> {
     let (session, at, store) =
         (projector.env.random.next_u64(), Arc::clone(bucket), projector.store());
     let now = Instant::now();
@@ -91,7 +96,10 @@ async fn begin(projector: &Projector, bucket: &Arc<Bucket>, node: NodeId) -> Res
         })?;
         let mut kept = Batch::default();
         let commits = commits.with_prepared(|prepared| {
-            kept.commits.push(TransactionEvent::Prepared(Arc::clone(prepared)));
+            let of_follower = has.iter().find(|(of, _)| *of == prepared.transaction);
+            if of_follower.is_none_or(|(_, digest)| *digest != prepared.digest()) {
+                kept.commits.push(TransactionEvent::Prepared(Arc::clone(prepared)));
+            }
             Some(Arc::new(prepared.without_changes()))
         });
         at.links.keep_prepared(node, session, Arc::new(kept))?;
@@ -178,7 +186,7 @@ async fn busy(
     (node, session): (NodeId, u64),
     heard: u64,
 ) -> Result<CopyAnswer> {
-    if bucket.links.heard(node, session, (0, heard), Instant::now())? {
+    if bucket.links.busy(node, session, heard, Instant::now())? {
         show(projector, bucket);
     }
     tokio::time::sleep(BUSY).await;

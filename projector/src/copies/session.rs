@@ -6,18 +6,23 @@ use std::time::Duration;
 use proto::Result;
 use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::copies::{Copies, CopyRole};
+use proto::model::history::SourceHistory;
+use proto::model::ids::{Seqno, TransactionId};
+use proto::model::joint::Prepared;
 use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::apply::{Appended, beyond};
+use super::busy::Busy;
 use super::fill::fill;
 use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::groups::Following;
 use super::pieces::Assembly;
 use crate::source::bucket::Bucket;
 use crate::source::gate::SMALL_BYTES_MAX;
+use crate::source::link::busy_for;
 use crate::source::writer::{Work, Writer};
 
 /// The pause between two comparisons of a projector without a part.
@@ -29,11 +34,13 @@ impl Follower {
         let (id, me) = (self.bucket.info.id, self.projector.me());
         let leader = self.leader(copies)?;
         let session = loop {
-            let begun = leader.ask(CopyQuestion::Begin).await?;
+            let own = self.bucket.commits();
+            let prepared = self.digests(&own).await;
+            let begun = leader.ask(CopyQuestion::Begin { prepared }).await?;
             let CopyAnswer::Begun { session, base, purged, mut commits, is_awaited } = begun else {
                 return Err(unexpected());
             };
-            self.take_prepared(&leader, session, &mut commits).await?;
+            let bytes = self.take_prepared((&leader, session), &own, &mut commits).await?;
             let role = self.projector.copies_of(id).map_or(CopyRole::None, |now| now.role(me));
             // The leader of this very term had all of it: it began again with less, so its disk has lost something.
             let had_more = role == CopyRole::InSync
@@ -43,11 +50,10 @@ impl Follower {
                 return Ok(SessionEnd::LeaderLacks);
             }
             let is_free = role == CopyRole::Joining && !is_awaited;
-            if fill(self, &leader, (&base, &purged), &commits, is_free).await? {
-                let take = move |writer: &Writer, bucket: &Bucket| {
-                    writer.take_branches(bucket, &base, &commits)
-                };
-                self.exclusively(take).await?;
+            let until = Instant::now() + busy_for(bytes);
+            let busy = Busy { follower: self, leader: &leader, session, until };
+            let begins = self.begins_at(&leader, (base, &purged), commits, is_free);
+            if busy.during(&mut 0, begins).await? {
                 break session;
             }
         };
@@ -73,15 +79,42 @@ impl Follower {
         std::future::pending().await
     }
 
-    /// Takes the changes of the transactions that were prepared at the beginning of a session.
-    async fn take_prepared(
+    /// Brings the copy to the beginning of a session. Returns false if another session must follow.
+    async fn begins_at(
         &self,
         leader: &LeaderCalls,
-        session: u64,
+        (base, purged): (SourceHistory, &[Seqno]),
+        commits: NewestCommits,
+        is_free: bool,
+    ) -> Result<bool> {
+        if !fill(self, leader, (&base, purged), &commits, is_free).await? {
+            return Ok(false);
+        }
+        let take =
+            move |writer: &Writer, bucket: &Bucket| writer.take_branches(bucket, &base, &commits);
+        self.exclusively(take).await.map(|()| true)
+    }
+
+    /// The digests of what is prepared here.
+    async fn digests(&self, own: &NewestCommits) -> Vec<(TransactionId, u64)> {
+        let prepared: Vec<_> = own.joint().prepared().cloned().collect();
+        if prepared.is_empty() {
+            return Vec::new();
+        }
+        let digest = |one: &Arc<Prepared>| (one.transaction, one.digest());
+        self.projector.env.blocking(move || prepared.iter().map(digest).collect()).await
+    }
+
+    /// Takes the changes of the transactions that were prepared at the beginning of a session, of which the copy may have some. Returns the
+    /// bytes of the others.
+    async fn take_prepared(
+        &self,
+        (leader, session): (&LeaderCalls, u64),
+        own: &NewestCommits,
         commits: &mut NewestCommits,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         if !commits.has_prepared() {
-            return Ok(());
+            return Ok(0);
         }
         let (mut prepared, bytes_max) =
             (Assembly::new(0), self.projector.config.copy_step_bytes_max);
@@ -90,12 +123,20 @@ impl Follower {
             let CopyAnswer::Prepared(piece) = leader.ask(question).await? else {
                 return Err(unexpected());
             };
+            self.projector.roles.heard(self.bucket.info.id);
             if prepared.add(0, piece, bytes_max)? {
                 break;
             }
         }
-        prepared.into_group().commits.iter().for_each(|event| commits.add(event));
-        Ok(())
+        let count = commits.joint().prepared().count();
+        let (bytes, taken) = (prepared.bytes(), prepared.into_group().commits);
+        *commits =
+            commits.with_prepared(|hollow| own.joint().find_prepared(hollow.transaction).cloned());
+        taken.iter().for_each(|event| commits.add(event));
+        match commits.joint().prepared().count() == count {
+            true => Ok(bytes),
+            false => Err(unexpected()),
+        }
     }
 
     /// Makes groups durable. The documents take them while the leader is told.
@@ -106,7 +147,9 @@ impl Follower {
             TransactionEvent::Prepared(prepared) => prepared.bytes(),
             _ => 0,
         });
-        let kind = match sizes.chain(prepared).sum::<usize>() <= SMALL_BYTES_MAX {
+        // The log may write what is prepared again.
+        let bytes = sizes.chain(prepared).sum::<usize>() + self.bucket.prepared_bytes();
+        let kind = match bytes <= SMALL_BYTES_MAX {
             true => Work::Brief,
             false => Work::Exclusive,
         };

@@ -94,6 +94,11 @@ impl Bucket {
         joint.prepared.count_in(room, commits);
     }
 
+    /// The size of the changes of all prepared transactions.
+    pub fn prepared_bytes(&self) -> usize {
+        self.state().joint.prepared.all()
+    }
+
     /// The report for SYNC; `None` if no vbucket is owned.
     pub fn report(&self) -> Option<BucketReport> {
         let state = self.state();
@@ -311,8 +316,8 @@ impl Bucket {
             return Ok(());
         }
         let held = || {
-            // Both may be many, so nobody waits while they are compared.
-            let joint = self.state().commits.joint().clone();
+            // Both may be many, so nobody waits while they are compared. The open commits hold nothing.
+            let joint = self.state().commits.joint().prepared_only();
             let mut ids = ids.clone();
             ids.find_map(|id| joint.holder(id).map(|by| held(&self.info.name, id, by)))
         };

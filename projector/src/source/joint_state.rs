@@ -50,6 +50,11 @@ impl PreparedBytes {
         self.count(commits);
     }
 
+    /// The bytes of all that is prepared.
+    pub fn all(&self) -> usize {
+        self.of.values().sum()
+    }
+
     /// Counts what is prepared now.
     pub fn count(&mut self, commits: &NewestCommits) {
         if self.of.is_empty() && !commits.has_prepared() {

@@ -22,7 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use proto::lock::lock;
-use proto::model::commits::TransactionEvent;
 use proto::model::copies::{Copies, CopiesChange};
 use proto::model::ids::NodeId;
 use proto::plant::{self, Plant};
@@ -30,18 +29,12 @@ use proto::rpc::api::{COPY_GRACE_MS, COPY_LEASE_MS};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
+use super::link::{Link, NextGroups, SILENCE, Session, busy_for, bytes_of, no_session};
 use documents::document_store::Batch;
 
 /// The limit of the groups that a session keeps, in bytes. The groups of a copy in sync are bounded by the room of the writers
 /// that wait for it.
 const SESSION_BYTES_MAX: usize = 96 << 20;
-/// A joining copy that lacks at most this many bytes grows into the set: some milliseconds of work.
-const NEAR_BYTES: usize = 8 << 20;
-/// The time after which a silent copy is given up. It is less than a follower's patience, so a leader that still reaches the
-/// coordinators goes on.
-const SILENCE: Duration = Duration::from_millis(COPY_LEASE_MS);
-/// Answers whose moments are remembered. A follower has one question under way.
-const ANSWERS_MAX: usize = 16;
 
 const _: () = assert!(COPY_LEASE_MS < COPY_GRACE_MS);
 
@@ -63,58 +56,6 @@ struct LinksState {
     asked: Option<(u64, CopiesChange)>,
     last_group: u64,
     others: BTreeMap<NodeId, Link>,
-}
-
-/// Another copy.
-#[derive(Default)]
-struct Link {
-    session: Option<Session>,
-    /// Since when the leader waits for this copy; `None` if it does not.
-    awaited_since: Option<Instant>,
-    /// The last group before the leader began to wait for this joining copy. It grows when it has that group.
-    grows_behind: Option<u64>,
-    /// Since when the copy lacks what is behind the beginning of its sessions; `None` if it lacks nothing.
-    unfilled_since: Option<Instant>,
-}
-
-struct Session {
-    number: u64,
-    /// The transactions that were prepared at its beginning, until the follower has them.
-    prepared: Option<Arc<Batch>>,
-    /// The groups that the follower may lack, in order.
-    groups: VecDeque<(u64, Arc<Batch>)>,
-    bytes: usize,
-    /// The last group that the follower has; the one at which the session begins until it has said so.
-    durable: u64,
-    /// True once the follower has everything up to the beginning of the session.
-    is_filled: bool,
-    last_answer: u64,
-    /// The newest answers and their moments.
-    answers: VecDeque<(u64, Instant)>,
-    heard_at: Option<Instant>,
-    lease_until: Option<Instant>,
-}
-
-/// Groups for a follower.
-pub struct NextGroups {
-    /// The number of the answer.
-    pub answer: u64,
-    /// The number of the first group.
-    pub first: u64,
-    /// The groups.
-    pub groups: Vec<Arc<Batch>>,
-}
-
-fn bytes_of(batch: &Batch) -> usize {
-    let prepared = batch.commits.iter().map(|event| match event {
-        TransactionEvent::Prepared(prepared) => prepared.bytes(),
-        _ => 0,
-    });
-    batch.mutations.iter().map(|mutation| mutation.bytes()).chain(prepared).sum()
-}
-
-fn no_session() -> Error {
-    Error::new(ErrorCode::OutOfOrder, "the session of this copy has ended")
 }
 
 impl Links {
@@ -237,6 +178,7 @@ impl Links {
         let session = Session {
             number,
             prepared: None,
+            fills_for: Duration::ZERO,
             groups: VecDeque::new(),
             bytes: 0,
             durable,
@@ -256,14 +198,33 @@ impl Links {
 
     /// Keeps the transactions that were prepared at the beginning of a session: they may end before the follower has asked for them.
     pub fn keep_prepared(&self, node: NodeId, number: u64, prepared: Arc<Batch>) -> Result<()> {
-        self.state().session(node, number)?.prepared = Some(prepared);
+        // The follower brings them here, and makes them durable.
+        let fills_for = 2 * busy_for(bytes_of(&prepared));
+        let mut state = self.state();
+        let session = state.session(node, number)?;
+        (session.prepared, session.fills_for) = (Some(prepared), fills_for);
         Ok(())
     }
 
-    /// The transactions that were prepared at the beginning of a session.
-    pub fn prepared(&self, node: NodeId, number: u64) -> Result<Arc<Batch>> {
-        let found = self.state().session(node, number)?.prepared.clone();
-        found.ok_or_else(no_session)
+    /// The transactions that were prepared at the beginning of a session. The question is a sign of life.
+    pub fn prepared(&self, node: NodeId, number: u64, now: Instant) -> Result<Arc<Batch>> {
+        let mut state = self.state();
+        let found = state.session(node, number)?.prepared.clone().ok_or_else(no_session)?;
+        state.note_filling(node, now);
+        Ok(found)
+    }
+
+    /// Learns that a follower makes much durable, and which answer it has heard. Returns true if that may let a group be shown, or the
+    /// leader answer.
+    pub fn busy(&self, node: NodeId, number: u64, answer: u64, now: Instant) -> Result<bool> {
+        {
+            let mut state = self.state();
+            if !state.session(node, number)?.is_filled {
+                state.note_filling(node, now);
+                return Ok(false);
+            }
+        }
+        self.heard(node, number, (0, answer), now)
     }
 
     /// Learns what a follower has and which answer it has heard. Returns true if that may let a group be shown, or the leader answer.
@@ -276,8 +237,13 @@ impl Links {
     ) -> Result<bool> {
         let mut state = self.state();
         state.session(node, number)?;
+        let last = state.last_group;
+        if durable > last {
+            let what = format!("projector {node} has group {durable}, and the last one is {last}");
+            return Err(Error::new(ErrorCode::OutOfOrder, what));
+        }
         let Some(link) = state.others.get_mut(&node) else { return Err(no_session()) };
-        link.unfilled_since = None;
+        (link.unfilled_since, link.filling_at) = (None, None);
         let Some(session) = &mut link.session else { return Err(no_session()) };
         session.heard_at = Some(now);
         session.prepared = None;
@@ -396,58 +362,18 @@ impl LinksState {
         Some((copies.revision, CopiesChange::Grow(*grown)))
     }
 
+    /// A copy that takes what was prepared is alive for as long as that may take. Sessions that begin again get no more time.
+    fn note_filling(&mut self, node: NodeId, now: Instant) {
+        let Some(link) = self.others.get_mut(&node) else { return };
+        let fills_for = link.session.as_ref().map_or(Duration::ZERO, |session| session.fills_for);
+        if link.unfilled_since.is_some_and(|since| now.duration_since(since) <= fills_for) {
+            link.filling_at = Some(now);
+        }
+    }
+
     fn session(&mut self, node: NodeId, number: u64) -> Result<&mut Session> {
         let session = self.others.get_mut(&node).and_then(|link| link.session.as_mut());
         session.filter(|session| session.number == number).ok_or_else(no_session)
-    }
-}
-
-impl Link {
-    fn no_longer_awaited(&mut self) {
-        (self.awaited_since, self.grows_behind) = (None, None);
-    }
-
-    /// True if a joining copy has everything that was shown. One that lacks little is awaited from now on, until it falls silent or
-    /// begins again. Then the writers are as fast as it is, so it arrives at that place.
-    fn may_grow(&mut self, last_group: u64, now: Instant) -> bool {
-        let is_begun = self.grows_behind.is_some();
-        let grows = |session: &&Session| session.is_alive(now) && (is_begun || session.is_near());
-        let Some(session) = self.session.as_ref().filter(grows) else {
-            self.no_longer_awaited();
-            return false;
-        };
-        self.awaited_since.get_or_insert(now);
-        let behind = *self.grows_behind.get_or_insert(last_group);
-        session.durable >= behind || plant::is(Plant::CopyGrowsEarly)
-    }
-
-    /// The last sign of life since the leader waits for the copy.
-    fn last_sign(&self) -> Option<Instant> {
-        let heard = self.session.as_ref().and_then(|session| session.heard_at);
-        // A copy that begins again and again is not alive.
-        heard.or(self.unfilled_since).max(self.awaited_since)
-    }
-}
-
-impl Session {
-    /// Numbers an answer that is sent at this moment.
-    fn answer(&mut self, now: Instant) -> u64 {
-        self.last_answer += 1;
-        self.answers.push_back((self.last_answer, now));
-        if self.answers.len() > ANSWERS_MAX {
-            self.answers.pop_front();
-        }
-        self.last_answer
-    }
-
-    /// True if the follower takes groups.
-    fn is_alive(&self, now: Instant) -> bool {
-        self.is_filled && self.heard_at.is_some_and(|at| now.duration_since(at) <= SILENCE)
-    }
-
-    /// True if the follower lacks little.
-    fn is_near(&self) -> bool {
-        self.bytes <= NEAR_BYTES
     }
 }
 

@@ -1,7 +1,9 @@
 //! Groups, sessions and leases, step by step.
 
+use proto::model::commits::TransactionEvent;
 use proto::model::copies::CopiesChange;
 
+use super::super::link::NEAR_BYTES;
 use super::*;
 
 const ME: NodeId = NodeId(1);
@@ -50,6 +52,20 @@ fn a_group_is_durable_when_the_copy_in_sync_has_it_in_this_session() {
 }
 
 #[test]
+fn a_copy_that_names_a_group_which_was_never_numbered_is_refused() {
+    let now = Instant::now();
+    let (links, _) = world(now, true);
+    links.begin(OTHER, 7, now).expect("a session");
+    let last = group(&links);
+    for number in [last + 1, u64::MAX] {
+        let error = links.heard(OTHER, 7, (number, 0), now).expect_err("no such group");
+        assert_eq!(error.code, ErrorCode::OutOfOrder);
+        assert!(links.durable() < last);
+    }
+    assert_eq!(links.next(OTHER, 7, 1, now).expect("an answer").first, last);
+}
+
+#[test]
 fn the_lease_is_counted_from_an_answer_that_was_heard() {
     let now = Instant::now();
     let (links, _) = world(now, true);
@@ -69,6 +85,40 @@ fn the_lease_is_counted_from_an_answer_that_was_heard() {
     links.heard(OTHER, 7, (0, 2), later).expect("heard the second answer");
     assert!(links.may_answer(now + leased()));
     assert!(!links.may_answer(later + leased()));
+}
+
+fn prepared(bytes: usize) -> Arc<Batch> {
+    let document = Some(bytes::Bytes::from(vec![b' '; bytes]));
+    let changes = vec![proto::model::joint::PreparedChange { id: "p".into(), document }];
+    let transaction = proto::model::ids::TransactionId(7);
+    let prepared =
+        Arc::new(proto::model::joint::Prepared { transaction, participants: Vec::new(), changes });
+    Arc::new(Batch { commits: vec![TransactionEvent::Prepared(prepared)], ..Batch::default() })
+}
+
+#[test]
+fn a_copy_that_takes_what_was_prepared_is_alive_for_as_long_as_that_may_take() {
+    let now = Instant::now();
+    let (links, _) = world(now, true);
+    links.heard(OTHER, 7, (0, 0), now).expect_err("no session yet");
+    let bytes = 32 << 20;
+    links.begin(OTHER, 7, now).expect("a session");
+    links.keep_prepared(OTHER, 7, prepared(bytes)).expect("kept");
+    let at = |tenths: u32| now + Duration::from_millis(100) * tenths;
+    for tenths in [8, 16, 24] {
+        links.prepared(OTHER, 7, at(tenths)).expect("a piece");
+        assert_eq!(links.plan(at(tenths + 1)), None, "it takes them");
+    }
+    assert!(!links.busy(OTHER, 7, 0, at(32)).expect("busy"), "it has not begun");
+    assert_eq!(links.plan(at(40)), None, "it makes them durable");
+    // Another session of the copy gets no time of its own.
+    for (number, tenths) in [(8, 40), (9, 48), (10, 56)] {
+        links.begin(OTHER, number, at(tenths)).expect("another session");
+        links.keep_prepared(OTHER, number, prepared(bytes)).expect("kept");
+        links.prepared(OTHER, number, at(tenths)).expect("a piece");
+    }
+    let (_, change) = links.plan(at(56)).expect("a change");
+    assert_eq!(change, CopiesChange::Shrink(OTHER));
 }
 
 #[test]

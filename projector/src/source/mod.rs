@@ -34,6 +34,7 @@ pub(crate) mod joint;
 mod joint_state;
 pub mod kind;
 pub mod large_commits;
+pub mod link;
 pub mod links;
 mod pending;
 mod place;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::model::ids::{Seqno, TransactionPlace, VbucketId, vbucket_of};
+use proto::model::joint::CHANGE_OVERHEAD_BYTES;
 use proto::rpc::api::{CheckedWrite, WriteKind};
 use proto::rpc::mutation::MutationKind;
 use tokio::time::Instant;
@@ -24,9 +25,6 @@ use documents::mutation::Mutation;
 
 /// How long a transaction is young: longer than most transactions of one message, and shorter than anybody notices.
 pub const YOUNG: Duration = Duration::from_millis(1);
-
-/// Bytes of a change besides its document and id.
-const CHANGE_OVERHEAD_BYTES: usize = 200;
 
 /// One open transaction.
 pub struct Transaction {

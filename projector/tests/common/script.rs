@@ -59,6 +59,8 @@ pub struct Script {
 pub struct Pieces {
     /// Their number.
     pub sent: AtomicU64,
+    /// The number of the answers with what was prepared at the beginning of a session.
+    pub prepared: AtomicU64,
     /// The number of the one that is lost; zero for none.
     pub lost: AtomicU64,
     /// True if the two copies do not reach each other after that.
@@ -356,6 +358,9 @@ impl ProjectorApi for Reached {
         self.script.check_reached(self.node)?;
         let answer = self.target()?.copy(request).await;
         self.script.check_reached(self.node)?;
+        if let Ok(CopyAnswer::Prepared(_)) = &answer {
+            self.script.pieces.prepared.fetch_add(1, Ordering::Relaxed);
+        }
         if let Ok(CopyAnswer::Piece { .. }) = &answer {
             self.script.note_piece(self.node)?;
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use projector::testing::DocumentStore;
 use proto::ErrorCode;
 use proto::model::copies::CopyRole;
-use proto::model::ids::{BucketId, TransactionId};
+use proto::model::ids::{BucketId, NodeId, TransactionId, VbucketId};
 use proto::rpc::api::{Decision, ProjectorApi, TransactionCommit};
 use tokio::time::sleep;
 
@@ -43,6 +43,26 @@ async fn written(world: &World, n: u64) -> Session<'_> {
     let writes = (0..DOCUMENTS).map(|n| upsert(&id(n), "1")).collect();
     session.write(writes).await.expect("written");
     session
+}
+
+/// Prepares a transaction with documents of a size, which bucket 1 decides.
+async fn prepared(trio: &Trio, n: u64, documents: usize, bytes: usize) {
+    let world = &trio.worlds[0];
+    let mut session = Session::new(world, n);
+    let text = format!("\"{}\"", "x".repeat(bytes - 2));
+    for at in 0..documents {
+        session.write(vec![upsert(&format!("p{n}-{at:03}"), &text)]).await.expect("written");
+    }
+    let commit = TransactionCommit {
+        bucket: BUCKET,
+        transaction: session.transaction,
+        place: session.place,
+        snapshot: None,
+        behind: session.behind,
+        participants: vec![BucketId(1), BUCKET],
+    };
+    let prepared = world.projector().prepare(session.transaction, commit).await;
+    assert_eq!(prepared.expect("prepared"), documents as u64);
 }
 
 #[tokio::test]
@@ -161,4 +181,82 @@ async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_le
     let other = if leader == SECOND { THIRD } else { SECOND };
     trio.has_role(other, CopyRole::InSync).await;
     trio.are_equal(leader, other).await;
+}
+
+/// The log of the leader begins behind everything, so the copy takes documents, and the steps of transactions with its record.
+#[tokio::test]
+async fn a_copy_that_joins_by_documents_has_what_is_prepared_and_what_is_open() {
+    let mut trio = Trio::new(2).await;
+    for n in 0..60 {
+        trio.write(PROJECTOR, &format!("d{n}"), "1").await.expect("written");
+    }
+    prepared(&trio, 7, 20, 100).await;
+    prepared(&trio, 8, 20, 100).await;
+    let decision = Decision::Commit { participants: vec![BucketId(1), BUCKET] };
+    let decide = async |trio: &Trio, node: NodeId, n: u64| {
+        let projector = trio.worlds[node.0 as usize - 1].projector();
+        projector.decide(BUCKET, TransactionId(n), decision.clone()).await.expect("finished")
+    };
+    let eight = decide(&trio, PROJECTOR, 8).await;
+    let store = trio.worlds[0].store.clone();
+    let extents = store.extents(BUCKET).expect("extents");
+    let purged: Vec<_> = (0..).map(VbucketId).zip(extents.iter().map(|one| one.end)).collect();
+    store.purge(BUCKET, &purged).expect("purged");
+    trio.join(SECOND).await;
+    assert_eq!(trio.stored(SECOND).0, trio.stored(PROJECTOR).0);
+    let commits = trio.worlds[1].store.buckets().expect("buckets").remove(0).0.commits;
+    let found = commits.joint().find_prepared(TransactionId(7)).expect("it is prepared");
+    assert_eq!(found.changes.len(), 20);
+    assert!(commits.joint().find_open(TransactionId(8)).is_some(), "no epoch has it");
+    trio.world(PROJECTOR).stop();
+    until("served", async || trio.get(SECOND, "d1").await.ok()).await;
+    assert_eq!(decide(&trio, SECOND, 8).await, eight, "it has ended once");
+    assert_eq!(decide(&trio, SECOND, 7).await.affected, 20);
+    for id in ["p7-019", "p8-019"] {
+        assert!(trio.get(SECOND, id).await.expect("read").is_some(), "{id}");
+    }
+}
+
+/// The copy has prepared the transaction with the leader.
+#[tokio::test]
+async fn a_copy_that_begins_again_takes_nothing_that_it_has_prepared() {
+    let trio = small_messages().await;
+    prepared(&trio, 7, 100, 100).await;
+    prepared(&trio, 8, 10, 100).await;
+    let pieces = &trio.script().pieces;
+    let before = pieces.prepared.load(Ordering::Relaxed);
+    trio.cut(PROJECTOR, SECOND);
+    // Longer than the leader keeps a question without an answer.
+    sleep(Duration::from_millis(350)).await;
+    trio.heal();
+    trio.write(PROJECTOR, "b", "2").await.expect("written");
+    assert_eq!(trio.copies().role(SECOND), CopyRole::InSync);
+    let sent = pieces.prepared.load(Ordering::Relaxed) - before;
+    assert!((1..5).contains(&sent), "{sent} pieces");
+    trio.are_equal(PROJECTOR, SECOND).await;
+    let commits = |n: usize| trio.worlds[n].store.buckets().expect("buckets").remove(0).0.commits;
+    assert_eq!(commits(0), commits(1), "the changes are there");
+}
+
+/// The log of a follower may write prepared changes again with any group, which takes long if they are many.
+#[tokio::test]
+async fn a_copy_that_is_slow_while_much_is_prepared_is_not_given_up_and_a_lost_question_breaks_nothing()
+ {
+    let trio = Trio::in_sync().await;
+    prepared(&trio, 7, 40, 1 << 20).await;
+    let cut = [(SECOND, PROJECTOR), (PROJECTOR, SECOND)];
+    let held = HeldSyncs::of(&trio.worlds[1].store);
+    let write = trio.write(PROJECTOR, "b", "1");
+    tokio::pin!(write);
+    let late = tokio::time::timeout(Duration::from_millis(1_700), &mut write).await;
+    assert!(late.is_err(), "it waits for the other copy: {late:?}");
+    assert_eq!(trio.copies().role(SECOND), CopyRole::InSync, "it is busy");
+    // One of its questions is lost.
+    trio.script().cuts.lock().unwrap().extend(cut);
+    sleep(Duration::from_millis(150)).await;
+    trio.heal();
+    drop(held);
+    write.await.expect("acknowledged");
+    assert_eq!(trio.copies().role(SECOND), CopyRole::InSync);
+    trio.are_equal(PROJECTOR, SECOND).await;
 }

@@ -350,3 +350,18 @@ async fn a_rollback_during_a_prepare_takes_it_back() {
     assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Unknown, "nobody had to ask for it");
     write(&world, OTHER, "a", "2").await.expect("nobody holds it");
 }
+
+#[tokio::test]
+async fn the_changes_of_a_transaction_count_the_same_when_it_is_prepared() {
+    let world = two_buckets().await;
+    let writes = vec![upsert("a", "{\"text\":1}"), delete("b")];
+    write(&world, OTHER, "b", "1").await.expect("written");
+    let part = Part::written(&world, 7, OTHER, writes).await;
+    let bytes = async || {
+        let all = world.projector().transactions().await.expect("transactions");
+        all.into_iter().map(|one| one.bytes).collect::<Vec<_>>()
+    };
+    let open = bytes().await;
+    part.prepare(&world).await.expect("prepared");
+    assert_eq!(bytes().await, open);
+}

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::committed::Committed;
 use super::cut::Cut;
@@ -29,8 +30,8 @@ use crate::plant::{self, Plant};
 pub const PREPARED_MAX: usize = 256;
 /// Open joint commits of a bucket: those of a few ticks of the coordinator.
 pub const JOINT_MAX: usize = 1 << 10;
-/// Bytes of a prepared change besides its id and document.
-const CHANGE_OVERHEAD_BYTES: usize = 32;
+/// Bytes in memory of a change of a transaction besides its id and document, whether the transaction is open or prepared.
+pub const CHANGE_OVERHEAD_BYTES: usize = 200;
 
 /// A change that was prepared: it has no number yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +43,7 @@ pub struct PreparedChange {
 }
 
 impl PreparedChange {
-    /// Its size.
+    /// Its size in memory, about.
     pub fn bytes(&self) -> usize {
         let document = self.document.as_ref().map_or(0, Bytes::len);
         CHANGE_OVERHEAD_BYTES + self.id.len() + document
@@ -66,9 +67,27 @@ impl Prepared {
         self.participants.first().copied()
     }
 
-    /// The size of the changes.
+    /// The size of the changes in memory, about.
     pub fn bytes(&self) -> usize {
         self.changes.iter().map(PreparedChange::bytes).sum()
+    }
+
+    /// A digest of all of it, by which two copies compare what they have.
+    pub fn digest(&self) -> u64 {
+        let mut hash = Xxh3::new();
+        let mut add = |part: &[u8]| {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        add(&self.transaction.0.to_le_bytes());
+        let participants = self.participants.iter().flat_map(|bucket| bucket.0.to_le_bytes());
+        add(&participants.collect::<Vec<u8>>());
+        for PreparedChange { id, document } in &self.changes {
+            add(&[u8::from(document.is_some())]);
+            add(id.as_bytes());
+            add(document.as_deref().unwrap_or_default());
+        }
+        hash.digest()
     }
 
     /// The same without its changes.
@@ -162,6 +181,11 @@ impl JointCommits {
     /// An open joint commit.
     pub fn find_open(&self, transaction: TransactionId) -> Option<&JointCommit> {
         self.open.get(&transaction)
+    }
+
+    /// The prepared transactions alone: a few pointers.
+    pub fn prepared_only(&self) -> Self {
+        Self { prepared: self.prepared.clone(), open: BTreeMap::new() }
     }
 
     /// The prepared transaction that holds a document.

@@ -1,6 +1,7 @@
 //! The commits over several buckets of which a recovery loses the part of this bucket: they are *halved* if another bucket has its part.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use proto::env::FileSystem;
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
@@ -57,11 +58,14 @@ pub(super) fn lost_commits(
     lost
 }
 
-impl LostCommit {
-    /// A prepared transaction whose changes are not readable.
-    pub(super) fn of_prepared(prepared: &Prepared) -> Self {
-        let (transaction, participants) = (prepared.transaction, prepared.participants.clone());
-        Self { transaction, participants, was_committed: false }
+/// Adds prepared transactions whose changes are not readable. The lost part of the log may have the commit of one, which was told then.
+pub(super) fn add_unreadable(lost: &mut Vec<LostCommit>, unreadable: &[Arc<Prepared>]) {
+    for prepared in unreadable {
+        let transaction = prepared.transaction;
+        if lost.iter().all(|lost| lost.transaction != transaction) {
+            let participants = prepared.participants.clone();
+            lost.push(LostCommit { transaction, participants, was_committed: false });
+        }
     }
 }
 

@@ -32,7 +32,7 @@ use storage::verify::Remark;
 use super::bucket_store::BucketStore;
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use super::disk_store::{VERSIONS, check_log_id, entry_of};
-use super::lost_commits::{LostCommit, all_commits, lost_commits};
+use super::lost_commits::{LostCommit, add_unreadable, all_commits, lost_commits};
 use super::options::DiskStoreOptions;
 use super::paired_file::{PairedFile, inspect};
 use super::replay::Replay;
@@ -251,7 +251,7 @@ impl Recovery<'_> {
         }
         let from = left.state.from;
         let mut commits = lost_commits(&record, (&ends, from), left.joint);
-        commits.extend(unreadable.iter().map(|prepared| LostCommit::of_prepared(prepared)));
+        add_unreadable(&mut commits, &unreadable);
         let kept = (0..).map(VbucketId).zip(&ends);
         kept.for_each(|(vbucket, end)| record.commits.go_back(vbucket, *end));
         let before = covered.max(from);

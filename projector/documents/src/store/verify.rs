@@ -13,7 +13,7 @@ use super::paired_file::{Contents, inspect, temporary};
 use super::source_manifest::{
     BucketEntry, SOURCE_FILE, SourceManifest, directory_path, left_directories, unknown_directories,
 };
-use crate::change_log::{self, LogState};
+use crate::change_log::{self, LogState, PreparedPlaces, read_prepared};
 use crate::table;
 
 /// True if a directory has the documents of a projector.
@@ -83,13 +83,27 @@ impl Check<'_> {
         if let Err(error) = self.log(&dir.join("log"), entry, state) {
             self.finding(dir.join("log"), error.to_string());
         }
-        let Some(Checkpoint { table, .. }) = checkpoint else { return };
+        let Some(Checkpoint { table, places, .. }) = checkpoint else { return };
+        self.prepared(&dir.join("log"), entry, &places);
         self.report.fragments += table.fragments().len() as u64;
         self.report.rows += table.fragments().iter().map(|one| one.versions).sum::<u64>();
         self.report.bytes += table.fragments().iter().map(|one| one.bytes).sum::<u64>();
         self.report.findings.extend(table::verify(self.fs, dir, &table));
         let unnamed = table::unnamed(&**self.fs, dir, &table);
         unnamed.into_iter().for_each(|path| self.leftover(path));
+    }
+
+    /// Reads the changes of prepared transactions from their places in the log, as the next start does.
+    fn prepared(&mut self, dir: &Path, entry: &BucketEntry, places: &PreparedPlaces) {
+        for (transaction, place) in places.iter() {
+            let read = read_prepared(&**self.fs, dir, entry.log_id, (transaction, place));
+            if let Err(error) = read {
+                let what = format!(
+                    "the changes of prepared transaction {transaction} are not readable: {error}"
+                );
+                self.finding(dir.to_path_buf(), what);
+            }
+        }
     }
 
     fn log(&mut self, dir: &Path, entry: &BucketEntry, state: Option<&LogState>) -> Result<()> {

@@ -36,7 +36,11 @@ pub struct CopyRequest {
 pub enum CopyQuestion {
     /// Begins a session: the leader keeps the groups behind its present end for this follower. An earlier session of the follower
     /// ends.
-    Begin,
+    Begin {
+        /// The prepared transactions that the follower has, with their digests ([`crate::model::joint::Prepared::digest`]): the leader
+        /// keeps the changes of the other ones for it.
+        prepared: Vec<(TransactionId, u64)>,
+    },
     /// Asks for the leader's history. A projector without a part in the bucket compares it with its own copy before it removes that.
     Compare,
     /// A part of a vbucket's log. `HistoryPurged` if it begins later.
@@ -68,15 +72,16 @@ pub enum CopyQuestion {
         /// The number of changes that have come of the group behind `durable`, if that is larger than a message; zero otherwise.
         held: u64,
     },
-    /// A part of the changes of the transactions that were prepared when the session began, before the first [`Self::Next`].
+    /// A part of the changes of the transactions that were prepared when the session began, without those that the follower has. This
+    /// comes before the first [`Self::Next`], and tells that the follower is alive: for as long as so many changes may take.
     Prepared {
         /// The session. `OutOfOrder` if it has ended.
         session: u64,
         /// The number of changes that have come.
         held: u64,
     },
-    /// The follower is making a group durable that was larger than a message, and wants nothing meanwhile. Like [`Self::Next`], this tells
-    /// that it is alive.
+    /// The follower is making much durable, and wants nothing meanwhile. Like [`Self::Next`], this tells that it is alive, and before the
+    /// first of these like [`Self::Prepared`].
     Busy {
         /// The session. `OutOfOrder` if it has ended.
         session: u64,
@@ -97,8 +102,8 @@ pub enum CopyAnswer {
         base: SourceHistory,
         /// The last purged seqno of each vbucket: the log begins behind it.
         purged: Vec<Seqno>,
-        /// The newest commits of transactions up to that place. Those that are prepared come without their changes, for which the follower
-        /// asks.
+        /// The newest commits of transactions up to that place. Those that are prepared come without their changes: the follower has them,
+        /// or asks for them.
         commits: NewestCommits,
         /// True if the leader waits for this copy, which may be in sync at any moment: it must never have half of a statement.
         is_awaited: bool,

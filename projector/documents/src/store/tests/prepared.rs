@@ -1,6 +1,6 @@
 //! The changes of prepared transactions: the log has them once, a checkpoint names their place, and every opening finds them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -203,6 +203,20 @@ fn what_an_earlier_build_has_in_its_checkpoint_is_read_and_moves_to_the_log() {
     assert!(world.is_prepared(7));
 }
 
+/// Damages a byte of a log behind an LSN. Returns the segment.
+fn damage(world: &World, segments: &[u64], at: u64) -> PathBuf {
+    let base = *segments.iter().rfind(|base| **base <= at).expect("a segment");
+    let path = segment_path(&Path::new(BUCKET_DIR).join("log"), base);
+    let file = world.env.fs.open(&path, OpenMode::ReadWrite).expect("a file");
+    file.write_all_at(b"#", at - base + SEGMENT_OVERHEAD_BYTES).expect("damaged");
+    path
+}
+
+fn lost(was_committed: bool) -> LostCommit {
+    let (transaction, participants) = (TransactionId(7), vec![BucketId(0), BUCKET]);
+    LostCommit { transaction, participants, was_committed }
+}
+
 #[test]
 fn damage_of_prepared_changes_is_named_and_a_recovery_tells_the_lost_commit() {
     let mut world = World::new(6);
@@ -211,23 +225,54 @@ fn damage_of_prepared_changes_is_named_and_a_recovery_tells_the_lost_commit() {
     world.go_on();
     let place = checkpoint(&world).places.get(TransactionId(7)).expect("a place");
     let segments = world.bucket().log.segments();
-    let base = *segments.iter().rfind(|base| **base <= place.item).expect("a segment");
-    let path = segment_path(&Path::new(BUCKET_DIR).join("log"), base);
-    let offset = place.item + 100 - base + SEGMENT_OVERHEAD_BYTES;
     world.store = None;
-    let file = world.env.fs.open(&path, OpenMode::ReadWrite).expect("a file");
-    file.write_all_at(b"#", offset).expect("damaged");
+    let path = damage(&world, &segments, place.item + 100);
     let error = open_whole(&world.env, Path::new(DIR)).map(drop).expect_err("damaged");
     assert_eq!(error.code, ErrorCode::Corrupt);
     assert!(error.message.contains(&path.display().to_string()), "{error}");
     let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
     assert!(matches!(found.outcome, Recovered::MadeAgain { .. }), "{:?}", found.outcome);
-    let lost = LostCommit {
-        transaction: TransactionId(7),
-        participants: vec![BucketId(0), BUCKET],
-        was_committed: false,
-    };
-    assert_eq!(found.commits, [lost]);
+    assert_eq!(found.commits, [lost(false)]);
     world.open();
     assert_eq!([7, 8].map(|n| world.is_prepared(n)), [false, true]);
+}
+
+/// Nobody else needs the segment any more.
+#[test]
+fn the_check_of_a_directory_names_prepared_changes_whose_segment_is_gone() {
+    let mut world = World::new(6);
+    world.step(TransactionEvent::Prepared(prepared(7)));
+    world.go_on();
+    let place = checkpoint(&world).places.get(TransactionId(7)).expect("a place");
+    let segments = world.bucket().log.segments();
+    world.store = None;
+    assert_eq!(verify(&world.env, Path::new(DIR)).findings, []);
+    for base in segments.iter().filter(|base| **base <= place.item) {
+        let path = segment_path(&Path::new(BUCKET_DIR).join("log"), *base);
+        world.env.fs.remove_file(&path).expect("removed");
+    }
+    let findings = verify(&world.env, Path::new(DIR)).findings;
+    let is_named = |text: &str| text.contains("prepared transaction 7");
+    assert!(findings.iter().any(|found| is_named(&found.message)), "{findings:?}");
+    open_whole(&world.env, Path::new(DIR)).map(drop).expect_err("damaged");
+}
+
+#[test]
+fn a_lost_commit_whose_prepared_changes_are_damaged_too_is_told_once() {
+    let mut world = World::new(6);
+    world.step(TransactionEvent::Prepared(prepared(7)));
+    world.go_on();
+    let found = checkpoint(&world);
+    let place = found.places.get(TransactionId(7)).expect("a place");
+    (0..30).for_each(|_| world.commit());
+    world.step(joint(7));
+    assert_eq!(checkpoint(&world).log.from, found.log.from, "the commit is in the log alone");
+    let segments = world.bucket().log.segments();
+    world.store = None;
+    for at in [place.item + 100, found.log.from + 40] {
+        damage(&world, &segments, at);
+    }
+    let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
+    assert!(matches!(found.outcome, Recovered::MadeAgain { .. }), "{:?}", found.outcome);
+    assert_eq!(found.commits, [lost(true)]);
 }
