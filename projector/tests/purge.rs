@@ -1,6 +1,6 @@
 //! Streams over a purged log.
 
-#[allow(dead_code, unused_imports, reason = "each test of the service uses a part of it")]
+#[allow(dead_code, reason = "each test of the service uses a part of it")]
 mod common;
 
 use bytes::Bytes;

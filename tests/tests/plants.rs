@@ -16,7 +16,7 @@ const FOUND: [(&str, &str, u64, u64); 64] = [
     ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
-    ("stale-owner-answers", "full", 29, 10),
+    ("stale-owner-answers", "full", 9, 10),
     ("epoch-uncovered", "cores", 20, 10),
     ("gap-ignored", "store", 2, 0),
     ("torn-record-replayed", "store", 19, 0),
@@ -58,7 +58,7 @@ const FOUND: [(&str, &str, u64, u64); 64] = [
     ("copies-not-awaited", "full", 34, 10),
     ("silent-copy-ignored", "full", 34, 10),
     ("lease-unchecked", "full", 244, 10),
-    ("copy-keeps-tail", "full", 145, 10),
+    ("copy-keeps-tail", "full", 55, 10),
     ("replaced-shown", "full", 3, 10),
     ("conflict-missed", "full", 3, 10),
     ("documents-at-present", "full", 3, 10),
@@ -77,6 +77,8 @@ const FOUND: [(&str, &str, u64, u64); 64] = [
     ("commit-applied-twice", "full", 3, 10),
     ("pushed-part-left-out", "full", 5, 10),
     ("pushed-settled-early", "full", 5, 10),
+    ("pushed-forgotten", "full", 95, 10),
+    ("pushed-not-handed-over", "full", 29, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

@@ -20,6 +20,8 @@ pub(super) struct Commits {
     last: u64,
     /// The commits of which some part was accepted; `None` once history was lost.
     judged: Option<Vec<PushedCommit>>,
+    /// True until the last faults are over.
+    pauses: bool,
     /// The vbuckets to which the last commit was not sent, and the time until which nothing is.
     held: Option<(Vec<VbucketId>, Instant)>,
 }
@@ -29,7 +31,7 @@ impl Commits {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x7c01);
         let has_any = random.u8(..4) == 0;
         let judged = Some(Vec::new());
-        Self { random: has_any.then_some(random), last: 0, judged, held: None }
+        Self { random: has_any.then_some(random), last: 0, judged, pauses: true, held: None }
     }
 
     /// The commit of changes at these positions, and the vbuckets to which it is sent; `None` if they are no transaction.
@@ -74,10 +76,16 @@ impl Commits {
         let Some(random) = &mut self.random else { return };
         let rest = commit.parts.iter().map(|part| part.vbucket);
         let rest: Vec<_> = rest.filter(|vbucket| !sent.contains(vbucket)).collect();
-        if !rest.is_empty() && random.bool() {
+        if !rest.is_empty() && random.bool() && self.pauses {
             self.held =
                 Some((rest, Instant::now() + Duration::from_millis(random.u64(100..1_500))));
         }
+    }
+
+    /// Ends the last pause; false if there was none.
+    pub fn end_pauses(&mut self) -> bool {
+        self.pauses = false;
+        self.held.take().is_some()
     }
 
     /// True if the producer sends nothing to a vbucket now.

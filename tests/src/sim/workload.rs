@@ -345,6 +345,9 @@ impl Workload {
         }
         self.removals.settle(session, &self.summary).await;
         super::moves::stop_draining(session).await;
+        if let Some(producer) = &self.producer {
+            producer.go_on(&session.backend, &session.bucket).await;
+        }
         self.serve_all(session).await;
         super::moves::settle(session, &self.summary).await;
         if let Some(producer) = self.producer.clone() {

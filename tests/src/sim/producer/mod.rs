@@ -18,6 +18,7 @@
 //! a projector has every acknowledged mutation, or the judge knows the reason for its absence.
 
 mod feed;
+mod pushes;
 #[cfg(test)]
 mod tests;
 
@@ -29,13 +30,11 @@ use proto::model::assignment::VbucketSet;
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{SourceHistory, begin_branch, branch_of};
-use proto::model::ids::{BucketId, Seqno, VbucketId, Vbuuid, vbucket_of};
+use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::model::pushed::PushedCommit;
-use proto::rpc::api::{
-    PushMutation, PushRequest, PushedCommitRequest, PushedStep, TransactionPush,
-};
+use proto::rpc::api::{PushMutation, PushedCommitRequest, PushedStep, TransactionPush};
 use proto::rpc::mutation::MutationKind;
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, ErrorCode};
 use sextant::backend::ClusterBackend;
 use tokio::time::timeout;
 
@@ -236,138 +235,12 @@ impl Producer {
         (feed.taken, feed.unsure) = (0, true);
     }
 
-    /// Pushes all mutations that are not known to be stored; false if some may still not be. An error is one from which
-    /// a producer cannot continue.
-    pub async fn push_all(&self, backend: &ClusterBackend, bucket: &BucketInfo) -> Result<bool> {
-        let mut all = true;
-        for vbucket in (0..bucket.vbuckets).map(VbucketId) {
-            if self.commits().is_held(vbucket) {
-                all = false;
-                continue;
-            }
-            for _ in 0..8 {
-                let feed_is_behind = {
-                    let feed = &self.feeds()[usize::from(vbucket.0)];
-                    feed.unsure || feed.taken < feed.log.len()
-                };
-                if !feed_is_behind {
-                    break;
-                }
-                match timeout(PUSH, self.push(backend, bucket, vbucket)).await {
-                    Ok(Ok(())) => {}
-                    pushed => {
-                        self.feeds()[usize::from(vbucket.0)].unsure = true;
-                        match pushed {
-                            Ok(Err(error)) if cannot_go_back(&error) => self.begin_again(vbucket),
-                            Ok(Err(error))
-                                if !error.is_retry() && error.code != ErrorCode::OutOfOrder =>
-                            {
-                                return Err(error);
-                            }
-                            _ => {}
-                        }
-                    }
-                }
-            }
-            let feed = &self.feeds()[usize::from(vbucket.0)];
-            all &= !feed.unsure && feed.taken == feed.log.len();
-        }
-        Ok(all)
-    }
-
     /// True if a mutation is known to be stored.
     pub fn is_taken(&self, vbucket: VbucketId, position: Position) -> bool {
         let feed = &self.feeds()[usize::from(vbucket.0)];
         !feed.unsure
             && feed.taken as u64 >= position.seqno.0
             && feed.position(position.seqno.0) == position
-    }
-
-    async fn push(
-        &self,
-        backend: &ClusterBackend,
-        bucket: &BucketInfo,
-        vbucket: VbucketId,
-    ) -> Result<()> {
-        let at = usize::from(vbucket.0);
-        let (unsure, losses, acknowledged) = {
-            let feed = &self.feeds()[at];
-            (feed.unsure, feed.losses, feed.acknowledged())
-        };
-        let there = match unsure {
-            true => Some(backend.source(bucket)?.history(bucket.id).await?),
-            false => None,
-        };
-        if self.feeds()[at].losses != losses {
-            return Ok(());
-        }
-        let lacks = |there| self.feeds()[at].lacks(vbucket, acknowledged, there);
-        if let Some(what) = there.as_ref().and_then(lacks) {
-            return Err(Error::internal(what));
-        }
-        let request = self.request(bucket.id, vbucket, there);
-        let end = request.mutations.last().map(|mutation| mutation.position);
-        if request.branches.is_empty() && end.is_none() {
-            return Ok(());
-        }
-        backend.push(bucket, request).await?;
-        let mut feeds = self.feeds();
-        let feed = &mut feeds[at];
-        if feed.losses != losses {
-            feed.unsure = true;
-            return Ok(());
-        }
-        // The source may have failed over in the meantime.
-        if let Some(end) = end.filter(|end| feed.position(end.seqno.0) == *end) {
-            feed.taken = feed.taken.max((end.seqno.0 as usize).min(feed.log.len()));
-            feed.is_there(end.seqno.0);
-            // The projector that accepts mutations is the one that continues the vbucket.
-            feed.lacks_behind = None;
-        }
-        Ok(())
-    }
-
-    fn request(
-        &self,
-        bucket: BucketId,
-        vbucket: VbucketId,
-        there: Option<SourceHistory>,
-    ) -> PushRequest {
-        let (mut feeds, mut random) = (self.feeds(), self.random());
-        let feed = &mut feeds[usize::from(vbucket.0)];
-        let (branch, mut range) = match there {
-            Some(there) => {
-                let branches = there.logs.get(vbucket).cloned().unwrap_or_default();
-                let end = there.durable.get(vbucket);
-                let (branch, range) = feed.next_push(&branches, end.seqno.0);
-                if branch.is_none() && range.is_empty() {
-                    feed.is_there(range.start as u64);
-                }
-                // After this push the projector's state is known again, unless more branches follow.
-                feed.taken = range.start;
-                feed.unsure = range.end < feed.log.len();
-                (branch, range)
-            }
-            None => (None, feed.taken..feed.log.len()),
-        };
-        // Some mutations are sent twice.
-        if branch.is_none() && random.u8(..8) == 0 {
-            range.start -= random.usize(..=2.min(range.start));
-        }
-        let mutations = feed.log[range].iter().map(|mutation| PushMutation {
-            vbucket,
-            position: feed.position(mutation.seqno.0),
-            id: mutation.id.to_string(),
-            kind: mutation.kind,
-            document: mutation.document.clone(),
-        });
-        let branches =
-            branch.map(|(vbuuid, began)| (vbucket, Position { vbuuid, seqno: Seqno(began) }));
-        PushRequest {
-            bucket,
-            branches: branches.into_iter().collect(),
-            mutations: mutations.collect(),
-        }
     }
 
     /// The present log of a vbucket, and how much of it is known to be stored. `None` if the projector may be in an earlier
