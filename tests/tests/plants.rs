@@ -12,7 +12,7 @@ use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 64] = [
+const FOUND: [(&str, &str, u64, u64); 66] = [
     ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
