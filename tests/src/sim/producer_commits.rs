@@ -20,6 +20,7 @@ pub(super) struct Commits {
     last: u64,
     /// The commits of which some part was accepted; `None` once history was lost.
     judged: Option<Vec<PushedCommit>>,
+    first_split: Option<String>,
     /// True until the last faults are over.
     pauses: bool,
     /// The vbuckets to which the last commit was not sent, and the time until which nothing is.
@@ -31,7 +32,14 @@ impl Commits {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x7c01);
         let has_any = random.u8(..4) == 0;
         let judged = Some(Vec::new());
-        Self { random: has_any.then_some(random), last: 0, judged, pauses: true, held: None }
+        Self {
+            random: has_any.then_some(random),
+            last: 0,
+            judged,
+            first_split: None,
+            pauses: true,
+            held: None,
+        }
     }
 
     /// The commit of changes at these positions, and the vbuckets to which it is sent; `None` if they are no transaction.
@@ -97,6 +105,16 @@ impl Commits {
     /// Notes a loss of history.
     pub fn lost(&mut self) {
         self.judged = None;
+    }
+
+    /// Notes the description of a commit that an epoch splits.
+    pub fn note_split(&mut self, split: Option<String>) {
+        self.first_split = self.first_split.take().or(split);
+    }
+
+    /// The first one that was noted.
+    pub fn first_split(&self) -> Option<&String> {
+        self.first_split.as_ref()
     }
 
     /// Describes a commit that a cut splits. `has` tells if a place lies before another one in a vbucket.

@@ -60,11 +60,11 @@ impl Truth {
         }
     }
 
-    /// Describes a transaction of which an epoch with this cut has a part, as far as that is known.
-    pub fn split(&self, cut: &Cut) -> Option<String> {
+    /// Notes a transaction of which an epoch with this cut has a part, as far as that is known.
+    pub fn note_split(&self, cut: &Cut) {
         match self {
-            Self::Embedded(_) | Self::Copied(_) => None,
-            Self::Pushed(producer) => producer.split(cut),
+            Self::Embedded(_) | Self::Copied(_) => {}
+            Self::Pushed(producer) => producer.note_split(cut),
         }
     }
 

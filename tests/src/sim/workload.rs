@@ -375,6 +375,9 @@ impl Workload {
         if let Some(what) = falsely_gone {
             violation(&self.summary, what);
         }
+        if let Some(what) = self.producer.as_ref().and_then(|producer| producer.split()) {
+            violation(&self.summary, what);
+        }
         let marks = session.marks.lock().expect("not poisoned");
         let is_lossy = is_lossy(&self.summary);
         check_writes(&self.acknowledged, &marks, &self.truth, is_lossy, &self.summary);

@@ -101,9 +101,16 @@ impl Producer {
         self.commits.lock().expect("not poisoned")
     }
 
-    /// Describes a transaction of which an epoch has a part.
-    pub fn split(&self, cut: &Cut) -> Option<String> {
-        self.commits().split(cut, |vbucket, at, end| self.is_before(vbucket, at, end))
+    /// Notes a transaction of which an epoch has a part.
+    pub fn note_split(&self, cut: &Cut) {
+        let mut commits = self.commits();
+        let split = commits.split(cut, |vbucket, at, end| self.is_before(vbucket, at, end));
+        commits.note_split(split);
+    }
+
+    /// Describes the first transaction of which an epoch had a part.
+    pub fn split(&self) -> Option<String> {
+        self.commits().first_split().cloned()
     }
 
     /// Sends changes that were numbered last as a transaction, or a part of them, if the projectors have everything before them. What
