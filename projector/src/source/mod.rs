@@ -46,7 +46,6 @@ mod pushed_state;
 pub mod registry;
 mod serving;
 mod snapshot;
-mod staging;
 mod timestamps;
 pub mod writer;
 
