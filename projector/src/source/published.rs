@@ -1,5 +1,5 @@
-//! What a group brings to the readers of its bucket, worked out before the bucket's lock is taken. Else a large group would hold up all
-//! readers meanwhile, those of other buckets too.
+//! The publication of a group. Sums and ends are worked out before the bucket's lock is taken: a large group would hold up all readers
+//! meanwhile, those of other buckets too.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the epochs of a pushed bucket wait for, as far as this projector knows: parts of open commits here ([`super::pushed`]), and what the
+//! The parts that the epochs of a pushed bucket wait for, as far as this projector knows: those of open commits here ([`super::pushed`]), and what the
 //! owners of other parts have asked about lately. All of it finds room (`service/room.rs`).
 
 use std::collections::BTreeMap;

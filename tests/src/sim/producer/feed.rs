@@ -1,4 +1,4 @@
-//! What the producer knows of a vbucket.
+//! A vbucket of the producer: its branches, its log, and the end that is known to be stored.
 
 use std::sync::Arc;
 

@@ -83,7 +83,7 @@ impl Pair {
 
     fn conclude_one(&mut self, Ended { attempt, parts, answer, began }: Ended) {
         let is_joint = self.attempts.is_joint(attempt);
-        // What a statement has become in a bucket that has not answered.
+        // The outcome of a statement in a bucket that has not answered.
         let mut unanswered = Outcome::InDoubt;
         let (fate, replies) = match answer {
             Some(Ok(replies)) => {
