@@ -4,7 +4,7 @@
 //! only, as by a producer that crashes; the rest then comes as plain mutations, at once or after a while. From the first accepted part on no
 //! epoch may have a part and lack another one. A loss of history may halve a commit, so nothing is judged behind the first one.
 //!
-//! The draws have a generator of their own, so that all else takes the same course.
+//! The draws have a generator of their own, so that all other draws stay the same.
 
 use std::time::Duration;
 
