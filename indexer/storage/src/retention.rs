@@ -86,6 +86,8 @@ impl RetainedEpochs {
         at_bottom: bool,
         of: impl Fn(&V) -> (Epoch, bool),
     ) {
+        let is_same = |one: &V, other: &V| of(one).0 != of(other).0 || of(one).1 == of(other).1;
+        debug_assert!(versions.is_sorted_by(is_same), "an epoch has a row and a tombstone");
         let mut newer = None;
         versions.retain(|version| {
             let epoch = of(version).0;

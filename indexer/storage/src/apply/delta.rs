@@ -86,10 +86,8 @@ impl<'a> EpochDelta<'a> {
         for memtable in [Some(&writer.memtable), writer.frozen.as_deref()].into_iter().flatten() {
             wanted.retain(|StateQuery { document, hash, slice, id }| {
                 let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
-                let from = delta.states.len();
-                delta.states.extend_from_slice(state.state);
-                let state = from..delta.states.len();
-                delta.before.push(FoundState { document: *document, slice: *slice, state });
+                let found = FoundState::put(*document, *slice, state.state, &mut delta.states);
+                delta.before.push(found);
                 false
             });
         }

@@ -49,11 +49,10 @@ impl<'a> CommitOrder<'a> {
         }
     }
 
-    /// True if no mutation of the epoch changes a document of a commit.
-    pub fn is_apart(&self, batch: &EpochBatch) -> Result<bool> {
-        for id in changed_ids(batch) {
-            let id = id?.as_bytes();
-            for commit in &self.commits {
+    /// True if no document of a commit is changed by a mutation behind it.
+    pub fn is_last(&self) -> Result<bool> {
+        for commit in &self.commits {
+            for id in &commit.behind {
                 if commit.has(id)? {
                     return Ok(false);
                 }

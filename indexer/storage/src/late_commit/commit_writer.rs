@@ -10,6 +10,8 @@
 //! before, with the same included values, gets a row too: nobody sees it.
 //!
 //! A document that the commit's epoch changes later, by another mutation, is left out of both walks.
+//!
+//! Rows that were written before all changes ahead of the commit were known can be corrected (`correction`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +19,6 @@ use std::sync::Arc;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::data_files::DataFiles;
 use crate::files::group_writer::GroupWriter;
@@ -25,18 +26,17 @@ use crate::files::unnamed::UnnamedFragments;
 use crate::files::unstamped::UnstampedFragment;
 use crate::late_commit::changed_documents::{ChangedDocument, ChangedDocuments};
 use crate::late_commit::part::PartSources;
+use crate::late_commit::states::{Asked, States, keys, without};
 use crate::read::index_version::{IndexVersion, slice_of_id};
-use crate::read::lookup::{StateQuery, look_up};
 use crate::read::merge::Merge;
 use crate::read::source::Source;
 use crate::rows::columns::{Columns, Grouping};
-use crate::rows::packed;
 use crate::rows::row::RowVersion;
 use crate::rows::row_sorter::RowSorter;
 use crate::rows::sinks::RowSink;
 
 /// Documents that are looked up together.
-const LOOK_UP_DOCUMENTS: usize = 4096;
+pub const LOOK_UP_DOCUMENTS: usize = 4096;
 /// Bytes of their ids and states.
 const LOOK_UP_BYTES: usize = 1 << 20;
 
@@ -94,12 +94,17 @@ pub struct CommitWriter<'a> {
 impl<'a> CommitWriter<'a> {
     /// A writer for an index.
     pub fn new(target: &'a Target<'a>) -> Self {
+        Self::behind(target, CommitRows::default())
+    }
+
+    /// A writer of rows that are added to others.
+    pub fn behind(target: &'a Target<'a>, rows: CommitRows) -> Self {
         Self {
             target,
             is_by_id: target.version.is_by_id(target.info),
             back: RowSorter::default(),
             tombstones: RowSorter::default(),
-            rows: CommitRows::default(),
+            rows,
         }
     }
 
@@ -133,43 +138,29 @@ impl<'a> CommitWriter<'a> {
 
     /// Notes the new states of documents, and what these replace.
     fn replace(&mut self, documents: &[ChangedDocument]) -> Result<()> {
-        let all: Vec<SliceNo> = self.target.version.slices.keys().copied().collect();
         let mut asked = Vec::with_capacity(documents.len());
         for document in documents {
-            asked.push(self.slices_of(&document.id, &all)?);
+            asked.push(self.asked(&document.id)?);
         }
-        let queries = documents.iter().enumerate().zip(&asked).flat_map(|((n, of), slices)| {
-            let (hash, id) = (xxh3_64(&of.id), &of.id[..]);
-            let query =
-                move |slice: &SliceNo| StateQuery { document: n as u32, hash, slice: *slice, id };
-            slices.iter().map(query)
-        });
-        let (mut found, mut states) = (Vec::new(), Vec::new());
-        look_up(&self.target.version.slices, queries.collect(), &mut found, &mut states)?;
-        found.sort_unstable_by_key(|found| (found.document, found.slice));
-        let mut found = found.into_iter().peekable();
-        for ((n, document), slices) in documents.iter().enumerate().zip(asked) {
+        let before = States::look_up(&self.target.version.slices, &asked)?;
+        for ((n, document), (id, slices)) in documents.iter().enumerate().zip(asked) {
             for slice in slices {
-                let had = found.next_if(|of| (of.document, of.slice) == (n as u32, slice));
-                let had = had.map_or(&[][..], |had| &states[had.state]);
-                self.replace_in(slice, &document.id, had, document.state_in(slice));
+                self.replace_in(slice, id, before.of(n, slice), document.state_in(slice));
             }
         }
-        if self.back.size() + self.tombstones.size() >= self.target.bytes_max {
-            self.write_gathered()?;
-        }
-        Ok(())
+        self.write_if_full()
     }
 
-    /// The slices of the node in which a document may have entries.
-    fn slices_of(&self, id: &[u8], all: &[SliceNo]) -> Result<Vec<SliceNo>> {
+    /// A document, and the slices of the node in which it may have entries.
+    pub fn asked<'d>(&self, id: &'d [u8]) -> Result<Asked<'d>> {
+        let slices = &self.target.version.slices;
         if !self.is_by_id {
-            return Ok(all.to_vec());
+            return Ok((id, slices.keys().copied().collect()));
         }
         let not_text = |_| Error::new(ErrorCode::Corrupt, "the id of a document is not UTF-8");
         let slice = slice_of_id(self.target.info, std::str::from_utf8(id).map_err(not_text)?);
         // The source also feeds slices that have just left the node or are about to come.
-        Ok(all.binary_search(&slice).map_or_else(|_| Vec::new(), |_| vec![slice]))
+        Ok((id, if slices.contains_key(&slice) { vec![slice] } else { Vec::new() }))
     }
 
     fn replace_in(&mut self, slice: SliceNo, id: &[u8], had: &[u8], has: &[u8]) {
@@ -177,17 +168,31 @@ impl<'a> CommitWriter<'a> {
             return;
         }
         self.back.push(slice, id, &[], (!has.is_empty()).then_some(has));
-        // A state has its entries in order.
-        let mut new = packed::entries(has).map(|entry| entry.key).peekable();
-        let mut more = packed::entries(has).count() as i64;
-        for old in packed::entries(had) {
-            more -= 1;
-            while new.next_if(|new| *new < old.key).is_some() {}
-            if new.peek() != Some(&old.key) {
-                self.tombstones.push(slice, old.key, id, None);
-            }
+        for gone in without(keys(had), has) {
+            self.lose(slice, gone, id);
         }
-        *self.rows.counts.entry(slice).or_default() += more;
+        self.count(slice, keys(had).count(), keys(has).count());
+    }
+
+    /// Adds a tombstone for an entry that a document has lost.
+    pub fn lose(&mut self, slice: SliceNo, key: &[u8], id: &[u8]) {
+        self.tombstones.push(slice, key, id, None);
+    }
+
+    /// Notes that a document has no entries in a slice any more.
+    pub fn forget(&mut self, slice: SliceNo, id: &[u8]) {
+        self.back.push(slice, id, &[], None);
+    }
+
+    /// Counts entries.
+    pub fn count(&mut self, slice: SliceNo, less: usize, more: usize) {
+        *self.rows.counts.entry(slice).or_default() += more as i64 - less as i64;
+    }
+
+    /// Writes what has gathered, if it is much.
+    pub fn write_if_full(&mut self) -> Result<()> {
+        let gathered = self.back.size() + self.tombstones.size();
+        if gathered >= self.target.bytes_max { self.write_gathered() } else { Ok(()) }
     }
 
     fn write_gathered(&mut self) -> Result<()> {

@@ -24,11 +24,15 @@ fn not_here(marker: &CommitMarker) -> Error {
     Error::new(ErrorCode::DropData, text)
 }
 
-/// True if it is certain that an epoch changes no document of a transaction.
-fn is_apart(batch: &EpochBatch, transaction: &OpenTransaction) -> bool {
-    let Ok(parts) = transaction.present_parts() else { return false };
-    let is_other = |id: Result<&str>| Ok::<_, Error>(!has_changed(&parts, id?.as_bytes())?);
-    changed_ids(batch).all(|id| is_other(id).unwrap_or(false))
+/// Notes the documents of a transaction that an epoch changes.
+fn note_changes(batch: &EpochBatch, transaction: &OpenTransaction, parts: &Parts) -> Result<()> {
+    for id in changed_ids(batch) {
+        let id = id?.as_bytes();
+        if has_changed(parts, id)? {
+            transaction.preparation().note(id);
+        }
+    }
+    Ok(())
 }
 
 impl LateCommitStore {
@@ -59,12 +63,13 @@ impl LateCommitStore {
         self.kept(bucket, marker.transaction)?.preparation().take()
     }
 
-    /// Notes the documents of an epoch that was applied: rows that were written ahead of a commit with one of them count no more.
+    /// Notes the documents of an epoch that was applied: what was written ahead of a commit with one of them needs a correction.
     pub(crate) fn note_applied(&self, batch: &EpochBatch) {
         for transaction in self.under_way(batch) {
             // The documents of another commit are not in the batch.
-            let is_apart = batch.commits.is_empty() && is_apart(batch, &transaction);
-            if !is_apart {
+            let parts = transaction.present_parts().ok().filter(|_| batch.commits.is_empty());
+            let noted = parts.map(|parts| note_changes(batch, &transaction, &parts));
+            if noted.is_none_or(|noted| noted.is_err()) {
                 transaction.preparation().void();
             }
         }

@@ -4,8 +4,8 @@
 //! with them the other rows of the epoch. For each index:
 //!
 //! 1. The memory is flushed: the fragments have everything before the epoch.
-//! 2. The rows of the epoch are written (`commit_writer`), in bounded memory, and synced. Mostly those of the commit are there already, and
-//!    only get their epoch (`prepare`).
+//! 2. The rows of the epoch are written (`commit_writer`), in bounded memory, and synced. Mostly those of the commit are there already
+//!    (`prepare`), and only get a correction for documents that were changed meanwhile (`correction`), and their epoch.
 //! 3. One manifest names them, and says that the index has the epoch.
 //!
 //! Then the epoch is logged and applied as usual. It finds that the fragments have it already, as after a crash that took the end of
@@ -36,7 +36,8 @@ use crate::index::local_index::LocalIndex;
 use crate::index::writer_state::WriterState;
 use crate::late_commit::commit_order::CommitOrder;
 use crate::late_commit::commit_writer::{CommitRows, CommitWriter, Target};
-use crate::late_commit::prepared::{PreparedCommit, PreparedIndex};
+use crate::late_commit::correction::correct;
+use crate::late_commit::prepared::{ChangedIds, PreparedCommit, PreparedIndex};
 use crate::late_commit::store::LateCommitStore;
 use crate::maintain::flush::{flush, put_runs, put_states};
 use crate::manifest::edit::Place;
@@ -70,12 +71,14 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
     for index in state.indexes_of_bucket(mark.bucket) {
         let gap = leaves_gap(state, mark, &index);
         let entry = Entry { index: &index, mark, files: &context.files, gap, bytes_max };
-        entry.enter(&order, prepared.of(index.info.local_id()), &documents)?;
+        let ahead = prepared.of(index.info.local_id()).map(|rows| (rows, &prepared.changed));
+        entry.enter(&order, ahead, &documents)?;
     }
     Ok(())
 }
 
-/// The rows that were written ahead of an epoch's only commit, if no other mutation of the epoch changes its documents.
+/// The rows that were written ahead of an epoch's only commit, if no mutation of the epoch behind it changes its documents: an epoch
+/// has one version of an entry, so these rows could not be corrected.
 fn take_prepared(
     late: &LateCommitStore,
     batch: &EpochBatch,
@@ -86,7 +89,7 @@ fn take_prepared(
         _ => None,
     };
     match prepared {
-        Some(prepared) if order.is_apart(batch)? => {
+        Some(prepared) if order.is_last()? => {
             late.usage.entered_prepared.fetch_add(1, Ordering::Relaxed);
             Ok(prepared)
         }
@@ -104,11 +107,14 @@ struct Entry<'a> {
     bytes_max: usize,
 }
 
+/// What was written of an index ahead of the epoch, and the documents that were changed meanwhile.
+type Ahead<'a> = (PreparedIndex, &'a ChangedIds);
+
 impl Entry<'_> {
     fn enter(
         &self,
         order: &CommitOrder<'_>,
-        prepared: Option<PreparedIndex>,
+        ahead: Option<Ahead<'_>>,
         documents: &EpochDocuments<'_>,
     ) -> Result<()> {
         let Self { index, mark, files, .. } = *self;
@@ -120,7 +126,7 @@ impl Entry<'_> {
             return Ok(());
         }
         flush(index, files)?;
-        let written = self.write(order, prepared, documents)?;
+        let written = self.write(order, ahead, documents)?;
         files.sync_names()?;
         self.install(written)
     }
@@ -128,7 +134,7 @@ impl Entry<'_> {
     fn write(
         &self,
         order: &CommitOrder<'_>,
-        prepared: Option<PreparedIndex>,
+        ahead: Option<Ahead<'_>>,
         documents: &EpochDocuments<'_>,
     ) -> Result<Written<'_>> {
         let Self { index, mark, files, bytes_max, .. } = *self;
@@ -137,9 +143,11 @@ impl Entry<'_> {
         let (info, is_building) = (&*index.info, index.writer().is_building);
         let version = &*version;
         let target = Target { info, version, files, grouping, is_building, bytes_max };
-        let rows = match prepared.and_then(|prepared| prepared.rows_for(&target)) {
-            Some(rows) => rows,
-            None => self.write_commits(&target, order)?,
+        let mut parts = order.parts().map(|parts| parts.get(&info.local_id()));
+        let ahead = ahead.and_then(|(rows, changed)| Some((rows.rows_for(&target)?, changed)));
+        let rows = match (ahead, parts.next().flatten()) {
+            (Some((prepared, changed)), Some(part)) => correct(&target, part, prepared, changed)?,
+            _ => self.write_commits(&target, order)?,
         };
         let (mut written, mut counts) = rows.stamp(mark.epoch, files)?;
         let (others, more) = write_others(&target, mark.epoch, documents)?;

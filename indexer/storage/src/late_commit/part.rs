@@ -25,6 +25,7 @@ use crate::late_commit::usage::Usage;
 use crate::maintain::flush::put_states;
 use crate::maintain::merge_runs::{choose_of, merge_tables, slices_of};
 use crate::read::index_version::{IndexVersion, slice_of_id};
+use crate::read::lookup::{FoundState, StateQuery, look_up};
 use crate::read::source::Source;
 use crate::retention::RetainedEpochs;
 use crate::rows::table_builder::TableBuilder;
@@ -276,6 +277,28 @@ impl OwnPart {
     /// The present rows.
     pub fn version(&self) -> Arc<PartVersion> {
         self.version.load_full()
+    }
+
+    /// Looks up the newest states of some documents, like [`look_up`]. Files are read.
+    pub fn look_up(
+        &self,
+        mut wanted: Vec<StateQuery<'_>>,
+        found: &mut Vec<FoundState>,
+        states: &mut Vec<u8>,
+    ) -> Result<()> {
+        let version = {
+            let writer = read(&self.writer);
+            let memtables = [Some(&writer.memtable), writer.frozen.as_deref()];
+            for memtable in memtables.into_iter().flatten() {
+                wanted.retain(|StateQuery { document, hash, slice, id }| {
+                    let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
+                    found.push(FoundState::put(*document, *slice, state.state, states));
+                    false
+                });
+            }
+            self.version.load_full()
+        };
+        look_up(&version.index.slices, wanted, found, states)
     }
 
     /// True if a document was changed at or before a place. What was said once stays true: changes only come behind the places

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use proto::env::sim;
-use proto::model::ids::{TransactionId, TransactionPlace};
-use proto::rpc::mutation::{BodiesDigest, CommitMarker};
+use proto::model::ids::{Epoch, Seqno, TransactionId, TransactionPlace, VbucketId};
+use proto::rpc::mutation::{BodiesDigest, CommitMarker, CommitRange};
 
 use super::checking::*;
 use super::testing::*;
@@ -46,12 +46,22 @@ impl Ahead {
     }
 
     /// Commits with other changes in the same epoch, checks what the store shows, and returns whether what was written ahead has counted.
-    async fn commit(mut self, beside: Documents) -> bool {
+    async fn commit(self, behind: Documents) -> bool {
+        let changes = self.changes.clone();
+        self.commit_beside(behind.clone(), [changes, behind]).await
+    }
+
+    /// The same if the other changes lie before the commit.
+    async fn commit_behind(self, before: Documents) -> bool {
+        let changes = self.changes.clone();
+        self.commit_beside(before.clone(), [before, changes]).await
+    }
+
+    async fn commit_beside(mut self, beside: Documents, in_order: [Documents; 2]) -> bool {
         self.world.late().keep_committed(BUCKET, &self.marker).unwrap();
         let n = self.world.epochs.len() as u64 + 1;
         let mut documents = self.world.epochs.last().unwrap().clone();
-        documents.extend(self.changes);
-        documents.extend(beside.clone());
+        documents.extend(in_order.into_iter().flatten());
         self.world.epochs.push(documents);
         let packed = body((1..).zip(&beside).map(|(at, (id, state))| (at, id.as_str(), state)));
         let commits = vec![self.marker.clone()];
@@ -90,20 +100,78 @@ async fn changes_of_other_documents_do_not_matter() {
 }
 
 #[tokio::test]
-async fn a_document_that_was_changed_meanwhile_makes_the_commit_written_anew() {
-    for (document, state) in [(2, State::new()), (4, State::from([((9, 9), 9)]))] {
-        let mut ahead = Ahead::new(2).await;
+async fn documents_that_were_changed_meanwhile_are_looked_up_once_more() {
+    for seed in 0..200 {
+        let mut dice = Dice(seed);
+        let mut ahead = Ahead::new(seed).await;
         ahead.prepare();
-        ahead.world.epoch(Documents::from([(id(document), state)])).await;
-        assert!(!ahead.commit(Documents::new()).await);
+        for _ in 0..1 + dice.roll(3) {
+            let changed = (0..1 + dice.roll(20)).map(|_| (id(dice.roll(50)), dice.state()));
+            ahead.world.epoch(changed.collect()).await;
+            if dice.roll(3) == 0 {
+                ahead.world.store.compact().await.unwrap();
+            }
+        }
+        assert!(ahead.commit(Documents::new()).await, "seed {seed}");
     }
 }
 
 #[tokio::test]
-async fn a_document_that_the_same_epoch_changes_makes_the_commit_written_anew() {
+async fn a_document_that_a_transaction_changed_for_one_index_only_stays_as_it_is_in_another_one() {
+    let mut ahead = Ahead::new(9).await;
+    let other = id(1);
+    let state = State::from([((8, 8), 8)]);
+    let place = ahead.marker.place;
+    let packed = body_for(&[BY_ID], [(1, other.as_str(), &state)]);
+    let message = bodies(TRANSACTION, place.0, place.0 + 1, packed);
+    ahead.world.late().bodies(BUCKET, &message).unwrap();
+    ahead.marker.place = message.to;
+    ahead.marker.digest = ahead.marker.digest.with_bodies(&message);
+    ahead.prepare();
+    let changed = State::from([((9, 9), 9)]);
+    ahead.world.epoch(Documents::from([(other.clone(), changed.clone())])).await;
+    ahead.world.late().keep_committed(BUCKET, &ahead.marker).unwrap();
+    let n = ahead.world.epochs.len() as u64 + 1;
+    let commits = vec![ahead.marker.clone()];
+    ahead.world.store.apply(EpochBatch { commits, ..epoch(n, Default::default()) }).await.unwrap();
+    assert_eq!(ahead.world.late().usage.entered_prepared.load(Ordering::Relaxed), 1);
+    let mut expected = ahead.world.epochs.last().unwrap().clone();
+    expected.extend(ahead.changes);
+    for (index, of_index) in [(BY_ID, state), (BY_EXPR, changed)] {
+        expected.insert(other.clone(), of_index);
+        let snapshot = ahead.world.store.snapshot(index, Epoch(n)).unwrap();
+        check(&Held { snapshot, index, expected: expected.clone() }, &mut Dice(n));
+    }
+}
+
+#[tokio::test]
+async fn a_mutation_of_the_same_epoch_before_the_commit_does_not_matter() {
+    let mut ahead = Ahead::new(3).await;
+    let range =
+        CommitRange { vbucket: VbucketId(0), after: Seqno(u64::MAX - 1), to: Seqno(u64::MAX) };
+    ahead.marker.ranges = vec![range];
+    ahead.prepare();
+    let replaced = Documents::from([(id(6), State::from([((9, 9), 9)])), (id(7), State::new())]);
+    assert!(ahead.commit_behind(replaced).await);
+}
+
+#[tokio::test]
+async fn a_mutation_of_the_same_epoch_behind_the_commit_makes_it_written_anew() {
     let ahead = Ahead::new(3).await;
     ahead.prepare();
     assert!(!ahead.commit(one(6)).await);
+}
+
+#[tokio::test]
+async fn a_commit_of_which_too_many_documents_were_changed_is_written_anew() {
+    let mut ahead = Ahead::new(8).await;
+    ahead.prepare();
+    ahead.world.epoch(one(2)).await;
+    let transaction = ahead.world.late().buckets.get(BUCKET, ahead.marker.transaction).unwrap();
+    (0..1 << 14).for_each(|n| transaction.preparation().note(id(n).as_bytes()));
+    assert!(transaction.preparation().is_void(), "the memory of noted documents is bounded");
+    drop(transaction);
+    assert!(!ahead.commit(Documents::new()).await);
 }
 
 #[tokio::test]

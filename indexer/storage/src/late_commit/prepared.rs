@@ -3,27 +3,38 @@
 //! While a projector checks and logs a large commit, the indexers already write its rows (`prepare`), with an epoch that is unknown
 //! yet. So little is left to do when the epoch comes, and other epochs of the bucket hardly wait.
 //!
-//! The rows depend on the entries that the documents had before, since the commit removes these. So the rows count only if none of the
-//! documents was changed meanwhile, and if the index has the same slices and groups; otherwise the commit is written anew in its turn
-//! (`enter`). The writer marks its beginning before it looks a document up, and each epoch checks its documents after it was applied.
-//! So each change is seen by the look-up or by the check.
+//! The rows depend on the entries that the documents had before, since the commit removes these. A document that another mutation
+//! changes meanwhile is *noted*, and looked up once more when the epoch comes (`correction`). The writer marks its beginning before it
+//! looks a document up, and each epoch notes its documents after it was applied. So each change is seen by the look-up, or noted, or
+//! both.
+//!
+//! If too many documents are noted, or another commit by a marker comes between, or the index has other slices or groups by then, the
+//! commit is written anew in its turn (`enter`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use proto::Result;
 use proto::lock::lock;
-use proto::model::ids::{LocalIndexId, SliceNo};
+use proto::model::ids::LocalIndexId;
 
 use crate::late_commit::commit_writer::{CommitRows, Target};
+use crate::late_commit::states::LookedUp;
 use crate::late_commit::usage::Usage;
 use crate::rows::columns::Grouping;
+
+/// Bytes of the documents that may be noted.
+const NOTED_BYTES_MAX: usize = 1 << 20;
+/// What a noted document takes besides its id.
+const NOTED_BYTES: usize = 64;
 
 /// The rows of a commit that are written, by index.
 #[derive(Default)]
 pub struct PreparedCommit {
     indexes: BTreeMap<LocalIndexId, PreparedIndex>,
+    /// The documents that were noted.
+    pub changed: ChangedIds,
     /// Dropped behind the files.
     _counted: Option<CountedPreparation>,
 }
@@ -48,7 +59,7 @@ impl Drop for CountedPreparation {
 impl PreparedCommit {
     /// Nothing yet, of a preparation that is counted.
     pub fn counted(usage: &Arc<Usage>) -> Self {
-        Self { indexes: BTreeMap::new(), _counted: Some(CountedPreparation::new(usage)) }
+        Self { _counted: Some(CountedPreparation::new(usage)), ..Self::default() }
     }
 
     /// Takes what is written of an index.
@@ -62,9 +73,12 @@ impl PreparedCommit {
     }
 }
 
-/// The rows of a commit in one index.
+/// Ids of documents.
+pub type ChangedIds = BTreeSet<Vec<u8>>;
+
+/// The rows of a commit in one index, and what they were made from.
 pub struct PreparedIndex {
-    slices: Vec<SliceNo>,
+    before: LookedUp,
     grouping: Grouping,
     rows: CommitRows,
 }
@@ -72,16 +86,15 @@ pub struct PreparedIndex {
 impl PreparedIndex {
     /// Rows that were written for an index.
     pub fn new(target: &Target<'_>, rows: CommitRows) -> Self {
-        let slices = target.version.slices.keys().copied().collect();
-        Self { slices, grouping: target.grouping, rows }
+        Self { before: target.version.slices.clone(), grouping: target.grouping, rows }
     }
 
-    /// The rows, if the index is still as it was.
-    pub fn rows_for(self, target: &Target<'_>) -> Option<CommitRows> {
-        let is_same = self.slices.iter().eq(target.version.slices.keys())
+    /// The rows, if the index is still as it was, and where the documents were looked up for them.
+    pub fn rows_for(self, target: &Target<'_>) -> Option<(CommitRows, LookedUp)> {
+        let is_same = self.before.keys().eq(target.version.slices.keys())
             && self.grouping == target.grouping
             && !target.is_building;
-        is_same.then_some(self.rows)
+        is_same.then_some((self.rows, self.before))
     }
 }
 
@@ -89,10 +102,18 @@ impl PreparedIndex {
 #[derive(Default)]
 pub struct Preparation {
     has_begun: AtomicBool,
-    /// True if a document of the transaction was changed by others since the beginning, or the transaction is not wanted any more.
+    /// True if what is written does not count, or is not wanted any more.
     is_void: AtomicBool,
+    noted: Mutex<Noted>,
     /// Held while the rows are written.
     written: Mutex<Option<PreparedCommit>>,
+}
+
+/// The documents of the transaction that others have changed since the beginning.
+#[derive(Default)]
+struct Noted {
+    ids: ChangedIds,
+    bytes: usize,
 }
 
 impl Preparation {
@@ -112,8 +133,22 @@ impl Preparation {
             self.void();
             return None;
         }
-        let written = lock(&self.written).take();
-        written.filter(|_| !self.is_void())
+        let mut written = lock(&self.written).take()?;
+        written.changed = std::mem::take(&mut lock(&self.noted).ids);
+        (!self.is_void()).then_some(written)
+    }
+
+    /// Notes a document of the transaction that others have changed.
+    pub fn note(&self, id: &[u8]) {
+        let mut noted = lock(&self.noted);
+        if noted.ids.contains(id) {
+            return;
+        }
+        noted.bytes += id.len() + NOTED_BYTES;
+        match noted.bytes <= NOTED_BYTES_MAX {
+            true => drop(noted.ids.insert(id.to_owned())),
+            false => self.void(),
+        }
     }
 
     /// True if changes of the documents matter.

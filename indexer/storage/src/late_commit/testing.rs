@@ -92,12 +92,20 @@ pub fn rows_of(index: LocalIndexId, id: &str, state: &State) -> Vec<(SliceNo, Ve
 
 /// Packed states of documents, each with its place in the message.
 pub fn body<'a>(changes: impl IntoIterator<Item = (u64, &'a str, &'a State)>) -> Bytes {
+    body_for(&[BY_ID, BY_EXPR], changes)
+}
+
+/// Changes that concern some of the indexes only.
+pub fn body_for<'a>(
+    indexes: &[LocalIndexId],
+    changes: impl IntoIterator<Item = (u64, &'a str, &'a State)>,
+) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (place, id, state) in changes {
-        writer.mutation(place, MutationKind::Upsert, id, 2);
-        for index in [BY_ID, BY_EXPR] {
-            writer.index(index, state.len());
-            for (slice, entry, include) in rows_of(index, id, state) {
+        writer.mutation(place, MutationKind::Upsert, id, indexes.len());
+        for index in indexes {
+            writer.index(*index, state.len());
+            for (slice, entry, include) in rows_of(*index, id, state) {
                 writer.entry(slice, &entry[..entry.len() - id.len()], &include);
             }
         }

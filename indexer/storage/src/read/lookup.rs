@@ -42,6 +42,15 @@ pub struct FoundState {
     pub state: Range<usize>,
 }
 
+impl FoundState {
+    /// A state that is appended to the buffer of states.
+    pub fn put(document: u32, slice: SliceNo, state: &[u8], states: &mut Vec<u8>) -> Self {
+        let from = states.len();
+        states.extend_from_slice(state);
+        Self { document, slice, state: from..states.len() }
+    }
+}
+
 /// Looks up the newest states of some documents. Documents that no fragment knows are left out.
 pub fn look_up(
     slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,
