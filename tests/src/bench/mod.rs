@@ -4,7 +4,8 @@
 //! is measured alone. [`workload`] defines the documents and the reads, [`phases`] the order of the phases and the
 //! figures.
 //!
-//! Moves of slices during scans: see [`rebalance`]. The whole product beside PostgreSQL: see [`end_to_end`].
+//! Moves of slices during scans: see [`rebalance`]. The whole product beside PostgreSQL: see [`end_to_end`]. Transactions: see
+//! [`transactions`].
 
 pub mod end_to_end;
 pub mod fjall;
@@ -12,6 +13,7 @@ pub mod phases;
 pub mod rebalance;
 pub mod redb;
 pub mod sextant;
+pub mod transactions;
 pub mod workload;
 
 use std::path::Path;

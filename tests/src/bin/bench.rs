@@ -7,6 +7,8 @@
 //!
 //! `bench end-to-end --peers postgres --json figures.json` measures the real binary over SQL beside PostgreSQL, and
 //! `bench report --json figures.json --out docs/performance.md` writes the figures down with plots.
+//!
+//! `bench transactions` measures what transactions cost; `--other` compares single statements with those of another binary.
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes on the real machine")]
 
 use std::collections::BTreeMap;
@@ -16,7 +18,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use clap::{Args, Parser, Subcommand};
 use tests::bench::phases::{Line, Run};
-use tests::bench::{ENGINES, Outcome, end_to_end, rebalance};
+use tests::bench::{ENGINES, Outcome, end_to_end, rebalance, transactions};
 
 /// The allocator of the product's binary; the other engines get it too.
 #[global_allocator]
@@ -66,6 +68,11 @@ enum Bench {
         #[command(flatten)]
         settings: end_to_end::settings::Settings,
     },
+    /// Transactions over SQL: small ones beside single statements, large ones until they are visible, and scans beside open ones
+    Transactions {
+        #[command(flatten)]
+        settings: transactions::Settings,
+    },
     /// Writes the figures of `end-to-end` down as a Markdown file with plots
     Report {
         /// The file that `end-to-end --json` has written
@@ -111,6 +118,7 @@ fn main() -> ExitCode {
             in_a_directory(dir).and_then(|data| run.run(data.path()))
         }
         Bench::EndToEnd { settings } => end_to_end::run::run(&settings),
+        Bench::Transactions { settings } => transactions::measure(&settings),
         Bench::Report { json, out } => end_to_end::report::markdown::write(&json, &out),
         Bench::SliceStore { workload, peers, json } => slice_store(&workload, &peers, json),
         Bench::SliceStoreEngine { workload, engine, bulk } => one_engine(workload, engine, bulk),

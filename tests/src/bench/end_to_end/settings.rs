@@ -1,6 +1,6 @@
 //! The settings of a run, which are the flags of the command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -46,20 +46,24 @@ pub struct Settings {
     pub dir: Option<PathBuf>,
 }
 
+/// The path of a binary under measurement: the one named, or the one beside this program.
+pub fn sextant_binary(named: Option<&Path>) -> Outcome<PathBuf> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => std::env::current_exe()?.with_file_name("sextant"),
+    };
+    if !path.is_file() {
+        let path = path.display();
+        let what = "build it with `cargo build --release --bin sextant`, or name it with --binary";
+        return Err(format!("no file {path}: {what}").into());
+    }
+    Ok(std::path::absolute(path)?)
+}
+
 impl Settings {
     /// The path of the binary under measurement.
     pub fn sextant(&self) -> Outcome<PathBuf> {
-        let path = match &self.binary {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?.with_file_name("sextant"),
-        };
-        if !path.is_file() {
-            let path = path.display();
-            let what =
-                "build it with `cargo build --release --bin sextant`, or name it with --binary";
-            return Err(format!("no file {path}: {what}").into());
-        }
-        Ok(std::path::absolute(path)?)
+        sextant_binary(self.binary.as_deref())
     }
 
     /// True if some of these groups are measured.
