@@ -25,6 +25,7 @@ use router::{PinnedEpoch, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
+use super::kept::KeptTransactions;
 use super::shown::shows;
 use super::source_calls::SourceCalls;
 use super::transactions::{ClusterTransaction, find_commit, open_transactions};
@@ -44,6 +45,7 @@ const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct ClusterBackend {
     calls: SourceCalls,
+    kept: Arc<KeptTransactions>,
     env: Env,
     /// Identifies this process in request ids.
     client: u64,
@@ -63,7 +65,8 @@ impl ClusterBackend {
         let client = env.random.next_u64();
         let (requests, principal) = (Arc::default(), Principal::default());
         let calls = SourceCalls { router, directory, counters };
-        Self { calls, env, client, requests, principal }
+        let kept = Arc::new(KeptTransactions::new(calls.clone(), env.clone()));
+        Self { calls, kept, env, client, requests, principal }
     }
 
     /// The same cluster for another principal.
@@ -269,8 +272,9 @@ impl Backend for ClusterBackend {
         owner: &str,
         id: Option<TransactionId>,
     ) -> Arc<dyn BucketTransaction> {
-        let (calls, bucket) = (self.calls.clone(), Arc::clone(bucket));
-        Arc::new(ClusterTransaction::new(calls, &self.env, bucket, (owner, id)))
+        let (calls, kept) = (self.calls.clone(), Arc::clone(&self.kept));
+        let bucket = Arc::clone(bucket);
+        Arc::new(ClusterTransaction::new(calls, kept, &self.env, bucket, (owner, id)))
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {

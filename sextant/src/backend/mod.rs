@@ -2,6 +2,7 @@
 
 mod cluster_backend;
 mod counters;
+mod kept;
 mod pushes;
 mod shown;
 mod source_calls;

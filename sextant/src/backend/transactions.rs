@@ -1,7 +1,7 @@
 //! A transaction at the projector of its bucket.
 //!
-//! The projector forgets a transaction for which nobody asks, because the process of its session may be gone. So a task asks for it
-//! as long as the session has it. A transaction that is dropped without a commit tells the projector, which need not wait for that time.
+//! The projector forgets a transaction for which nobody asks, so this process asks for it as long as the session has it (`kept`). A
+//! transaction that is dropped without a commit tells the projector, which need not wait for that time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,24 +10,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use proto::env::{Env, Task};
+use proto::env::Env;
 use proto::lock::lock;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::model::node::Role;
 use proto::rpc::api::{
-    CheckedWrites, Decision, OWNER_BYTES_MAX, ProjectorApi, TRANSACTION_KEPT_MS, TransactionCommit,
-    TransactionStatus, TransactionWrite, WriteReply,
+    CheckedWrites, Decision, OWNER_BYTES_MAX, ProjectorApi, TransactionCommit, TransactionStatus,
+    TransactionWrite, WriteReply,
 };
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::kept::KeptTransactions;
 use super::source_calls::{NOT_HOME_PAUSE, SourceCalls};
 use crate::sql::backend::BucketTransaction;
-
-/// Time between two calls that keep a transaction open: two of them may be late.
-const KEEP_EVERY: Duration = Duration::from_millis(TRANSACTION_KEPT_MS / 3);
 
 /// Bits of a transaction's number: a client that has only floating-point numbers can show it.
 const ID_BITS: u32 = 53;
@@ -130,6 +128,7 @@ pub(super) async fn find_commit(
 /// A transaction at the projector of its bucket.
 pub(super) struct ClusterTransaction {
     calls: SourceCalls,
+    kept: Arc<KeptTransactions>,
     env: Env,
     bucket: Arc<BucketInfo>,
     owner: String,
@@ -137,8 +136,8 @@ pub(super) struct ClusterTransaction {
     place: Mutex<TransactionPlace>,
     /// The number of commits of the bucket when the transaction began; zero before the first answer.
     behind: AtomicU64,
-    /// Asks for the transaction; `None` before the first write.
-    keeper: Mutex<Option<Task>>,
+    /// True once the projector may have something of it.
+    was_sent: AtomicBool,
     has_ended: AtomicBool,
     /// True once the projector has said that it does not know the transaction.
     is_lost: Arc<AtomicBool>,
@@ -148,6 +147,7 @@ impl ClusterTransaction {
     /// A transaction of which the projector knows nothing yet.
     pub fn new(
         calls: SourceCalls,
+        kept: Arc<KeptTransactions>,
         env: &Env,
         bucket: Arc<BucketInfo>,
         (owner, id): (&str, Option<TransactionId>),
@@ -158,35 +158,14 @@ impl ClusterTransaction {
         while owner.len() > OWNER_BYTES_MAX {
             owner.pop();
         }
-        let (place, keeper) = (Mutex::default(), Mutex::default());
-        let (env, has_ended) = (env.clone(), AtomicBool::new(false));
+        let (was_sent, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (env, place) = (env.clone(), Mutex::default());
         let (behind, is_lost) = (AtomicU64::new(0), Arc::default());
-        Self { calls, env, bucket, owner, id, place, behind, keeper, has_ended, is_lost }
+        Self { calls, kept, env, bucket, owner, id, place, behind, was_sent, has_ended, is_lost }
     }
 
     fn place(&self) -> TransactionPlace {
         *lock(&self.place)
-    }
-
-    /// Keeps the transaction open at the projector.
-    fn keep(&self) {
-        let mut keeper = lock(&self.keeper);
-        if keeper.is_some() {
-            return;
-        }
-        let (calls, bucket, id) = (self.calls.clone(), Arc::clone(&self.bucket), self.id);
-        let is_lost = Arc::clone(&self.is_lost);
-        let keep = async move {
-            loop {
-                tokio::time::sleep(KEEP_EVERY).await;
-                let Ok(source) = calls.source(&bucket) else { continue };
-                let gone = source.keep_open(bucket.id, vec![id]).await;
-                if gone.is_ok_and(|gone| gone.contains(&id)) {
-                    is_lost.store(true, Ordering::Relaxed);
-                }
-            }
-        };
-        *keeper = Some(self.env.spawn_request("open transaction", keep));
     }
 
     fn commit_of(&self, snapshot: Option<Epoch>, participants: &[BucketId]) -> TransactionCommit {
@@ -230,7 +209,7 @@ impl ClusterTransaction {
     /// Notes that the projector has nothing of the transaction any more, or will not.
     fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
-        *lock(&self.keeper) = None;
+        self.kept.release(self.bucket.id, self.id);
     }
 }
 
@@ -269,19 +248,21 @@ impl BucketTransaction for ClusterTransaction {
             writes: writes.to_writes(),
         };
         // The projector may have it even if the answer is lost.
-        self.keep();
+        self.was_sent.store(true, Ordering::Relaxed);
         let write = |source: Arc<dyn ProjectorApi>| {
             let request = request.clone();
             async move { source.write_in(request).await }
         };
         let written = self.calls.write_to(&self.bucket, write).await?;
         *lock(&self.place) = written.place;
+        // Only now: before, the projector may not know it yet.
+        self.kept.keep(&self.bucket, self.id, &self.is_lost);
         self.behind.store(written.behind, Ordering::Relaxed);
         Ok(written.affected)
     }
 
     async fn back_to(&self, place: TransactionPlace) -> Result<()> {
-        if lock(&self.keeper).is_none() {
+        if !self.was_sent.load(Ordering::Relaxed) {
             return Ok(());
         }
         let (bucket, id) = (self.bucket.id, self.id);
@@ -337,7 +318,8 @@ impl BucketTransaction for ClusterTransaction {
 
 impl Drop for ClusterTransaction {
     fn drop(&mut self) {
-        let was_sent = lock(&self.keeper).take().is_some();
+        self.kept.release(self.bucket.id, self.id);
+        let was_sent = self.was_sent.load(Ordering::Relaxed);
         // A process that ends runs no task any more: its sessions go with their runtime.
         let can_tell = tokio::runtime::Handle::try_current().is_ok();
         if !was_sent || !can_tell || self.has_ended.load(Ordering::Relaxed) {

@@ -11,6 +11,9 @@ use super::kept::Kept;
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
 
+/// Statements after which other tasks have their turn: it costs more than a small statement.
+const TURN_STATEMENTS: usize = 16;
+
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Runs the statements of a query text up to the first failure.
     pub(super) async fn simple_query(&mut self, sql: &str) -> WireResult<()> {
@@ -26,7 +29,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return self.conn.send(EmptyQueryResponse::new());
         }
         for (n, parsed) in statements.into_iter().enumerate() {
-            if n > 0 {
+            if n % TURN_STATEMENTS == TURN_STATEMENTS - 1 {
                 // Other tasks have their turn between the statements of a long text, and a cancellation ends it.
                 self.interrupt.guard(tokio::task::yield_now()).await?;
             }

@@ -314,7 +314,10 @@ impl Bench {
 
     /// Scans of others beside many open transactions, and without.
     async fn scans_beside_open(&self) -> Outcome<()> {
-        let clients = try_join_all((0..self.settings.open).map(|_| self.connect())).await?;
+        let mut clients = Vec::new();
+        for _ in 0..self.settings.open {
+            clients.push(self.connect().await?);
+        }
         let mut ratios = Vec::new();
         for round in 0..self.settings.rounds {
             let without = self.scans(round).await?;

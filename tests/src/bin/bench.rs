@@ -127,6 +127,10 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {error}");
+            // A client's error says "db error", and its source what the server has told.
+            if let Some(source) = error.source() {
+                eprintln!("bench: {source}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -209,6 +209,11 @@ fn add_to_index(
     manifest.regroup(groups)?;
     fragment_lists.open_rest(files)?;
     let mut writer = index.writer();
+    if writer.applied > epoch {
+        // A large commit has entered, and its epoch has failed in another index: it comes again, and passes this index over.
+        let text = format!("index {} has epoch {} already", index.info.local_id(), writer.applied);
+        return Err(Error::unavailable(text).into());
+    }
     files.replace_manifest(&manifest, Some(&fragment_lists.manifest), lsn)?;
     arrived.set_entry_counts(&mut writer);
     fragment_lists.manifest = manifest;

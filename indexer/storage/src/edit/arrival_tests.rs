@@ -89,6 +89,29 @@ fn entries(store: &StorageEngine) -> Option<u64> {
     shown.has(ARRIVES.slice).then(|| shown.checksum(ARRIVES.slice).unwrap().1)
 }
 
+/// The epoch comes again, as mutations, and is not applied to an index that has it already.
+#[tokio::test]
+async fn no_slice_arrives_behind_an_epoch_that_its_index_has_and_its_bucket_has_not() {
+    let (env, _fs) = node().await;
+    let source = open(&env);
+    source.load_all();
+    source.clone_slice(HERE, ARRIVES.slice).await.unwrap();
+    let (env, _, _fs) = sim::world(4);
+    let target = open(&env);
+    for epoch in 1..=3 {
+        apply(&target, epoch, 0..0).await;
+    }
+    let mut received = target.receive(NODE);
+    round(&source, HERE, &mut received).await;
+    assert!(target.install(received, HERE, info(), &mark(3)).await.is_ok());
+    let index = target.context.state.get(HERE.local_index()).unwrap();
+    index.writer().applied = Epoch(4);
+    let mut received = target.receive(NODE);
+    round(&source, ARRIVES, &mut received).await;
+    let installed = target.install(received, ARRIVES, info(), &mark(3)).await;
+    assert!(installed.is_err_and(|refused| refused.error.is_retry()));
+}
+
 /// Each file operation of an installation fails, alone or with some of the following ones. Epochs
 /// go on, and then the process is killed.
 #[tokio::test]

@@ -36,7 +36,7 @@ use crate::rows::row_sorter::RowSorter;
 use crate::rows::sinks::RowSink;
 
 /// Documents that are looked up together.
-pub const LOOK_UP_DOCUMENTS: usize = 4096;
+const LOOK_UP_DOCUMENTS: usize = 4096;
 /// Bytes of their ids and states.
 const LOOK_UP_BYTES: usize = 1 << 20;
 

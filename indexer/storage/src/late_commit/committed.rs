@@ -28,6 +28,9 @@ fn not_here(marker: &CommitMarker) -> Error {
 fn note_changes(batch: &EpochBatch, transaction: &OpenTransaction, parts: &Parts) -> Result<()> {
     for id in changed_ids(batch) {
         let id = id?.as_bytes();
+        if transaction.preparation().is_void() {
+            break;
+        }
         if has_changed(parts, id)? {
             transaction.preparation().note(id);
         }
@@ -79,7 +82,9 @@ impl LateCommitStore {
     fn under_way(&self, batch: &EpochBatch) -> Vec<Arc<OpenTransaction>> {
         let buckets = self.buckets.lock();
         let Some(of) = buckets.get(&batch.mark.bucket) else { return Vec::new() };
-        let here = of.open.iter().chain(&of.committed);
+        // Between its marker and its end a transaction is among both.
+        let committed = of.committed.iter().filter(|(id, _)| !of.open.contains_key(id));
+        let here = of.open.iter().chain(committed);
         let is_other = |id| batch.commits.iter().all(|marker| marker.transaction != id);
         let other = here.filter(|(id, _)| is_other(**id)).map(|(_, transaction)| transaction);
         other.filter(|transaction| transaction.preparation().is_under_way()).cloned().collect()

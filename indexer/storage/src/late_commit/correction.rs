@@ -13,17 +13,20 @@
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 
-use crate::late_commit::commit_writer::{CommitRows, CommitWriter, LOOK_UP_DOCUMENTS, Target};
+use crate::late_commit::commit_writer::{CommitRows, CommitWriter, Target};
 use crate::late_commit::part::OwnPart;
-use crate::late_commit::prepared::ChangedIds;
-use crate::late_commit::states::{LookedUp, States, keys, without};
+use crate::late_commit::prepared::{ChangedIds, HeldStates};
+use crate::late_commit::states::{States, keys, without};
 use crate::tables::table::BlocksFrom;
+
+/// Documents that are looked up together, each in three ways: fewer than for a whole transaction, since states may be long.
+const LOOK_UP_DOCUMENTS: usize = 512;
 
 /// Adds to rows that were written ahead what they lack for the changed documents. `before` is where documents were looked up for them.
 pub fn correct(
     target: &Target<'_>,
     part: &OwnPart,
-    (rows, before): (CommitRows, LookedUp),
+    (rows, before): (CommitRows, HeldStates),
     changed: &ChangedIds,
 ) -> Result<CommitRows> {
     let mut out = CommitWriter::behind(target, rows);
@@ -35,7 +38,7 @@ pub fn correct(
         }
     }
     for asked in asked.chunks(LOOK_UP_DOCUMENTS) {
-        let found = States::look_up(&before, asked)?;
+        let found = States::look_up(before.slices(), asked)?;
         let had = States::look_up(&target.version.slices, asked)?;
         let left =
             States::find(asked, |queries, found, bytes| part.look_up(queries, found, bytes))?;

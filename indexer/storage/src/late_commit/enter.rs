@@ -65,6 +65,7 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
     let parts = batch.commits.iter().map(|marker| late.committed(mark.bucket, marker));
     let order = CommitOrder::new(batch, parts.collect::<Result<_>>()?)?;
     let mut prepared = take_prepared(late, batch, &order)?;
+    let mut is_from_ahead = !prepared.is_empty();
     let documents = documents_where(batch, |seqno, versions| order.counts(seqno, versions.id))?;
     let documents = EpochDocuments::by_index(&documents)?;
     let bytes_max = (context.options.memory_bytes / GATHERED_SHARE) as usize;
@@ -72,9 +73,21 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
         let gap = leaves_gap(state, mark, &index);
         let entry = Entry { index: &index, mark, files: &context.files, gap, bytes_max };
         let ahead = prepared.of(index.info.local_id()).map(|rows| (rows, &prepared.changed));
-        entry.enter(&order, ahead, &documents)?;
+        is_from_ahead &= entry.enter(&order, ahead, &documents)? != Rows::WrittenNow;
+    }
+    if is_from_ahead {
+        late.usage.entered_prepared.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// The rows of the commits in an index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    /// There are none to enter.
+    None,
+    WrittenAhead,
+    WrittenNow,
 }
 
 /// The rows that were written ahead of an epoch's only commit, if no mutation of the epoch behind it changes its documents: an epoch
@@ -89,10 +102,7 @@ fn take_prepared(
         _ => None,
     };
     match prepared {
-        Some(prepared) if order.is_last()? => {
-            late.usage.entered_prepared.fetch_add(1, Ordering::Relaxed);
-            Ok(prepared)
-        }
+        Some(prepared) if order.is_last()? => Ok(prepared),
         _ => Ok(PreparedCommit::default()),
     }
 }
@@ -116,19 +126,20 @@ impl Entry<'_> {
         order: &CommitOrder<'_>,
         ahead: Option<Ahead<'_>>,
         documents: &EpochDocuments<'_>,
-    ) -> Result<()> {
+    ) -> Result<Rows> {
         let Self { index, mark, files, .. } = *self;
         if index.load_state().answer(LoadRequest::Write) == Answer::Refuse {
             // The index is being dropped.
-            return Ok(());
+            return Ok(Rows::None);
         }
         if mark.epoch <= index.writer().applied {
-            return Ok(());
+            return Ok(Rows::None);
         }
         flush(index, files)?;
-        let written = self.write(order, ahead, documents)?;
+        let (written, rows) = self.write(order, ahead, documents)?;
         files.sync_names()?;
-        self.install(written)
+        self.install(written)?;
+        Ok(rows)
     }
 
     fn write(
@@ -136,24 +147,28 @@ impl Entry<'_> {
         order: &CommitOrder<'_>,
         ahead: Option<Ahead<'_>>,
         documents: &EpochDocuments<'_>,
-    ) -> Result<Written<'_>> {
+    ) -> Result<(Written<'_>, Rows)> {
         let Self { index, mark, files, bytes_max, .. } = *self;
         let version = index.version.load_full();
         let grouping = lock(&index.fragment_lists).manifest.grouping();
         let (info, is_building) = (&*index.info, index.writer().is_building);
         let version = &*version;
         let target = Target { info, version, files, grouping, is_building, bytes_max };
-        let mut parts = order.parts().map(|parts| parts.get(&info.local_id()));
+        let part = order.parts().find_map(|parts| parts.get(&info.local_id()));
         let ahead = ahead.and_then(|(rows, changed)| Some((rows.rows_for(&target)?, changed)));
-        let rows = match (ahead, parts.next().flatten()) {
-            (Some((prepared, changed)), Some(part)) => correct(&target, part, prepared, changed)?,
-            _ => self.write_commits(&target, order)?,
+        let (rows, made) = match (ahead, part) {
+            (_, None) => (CommitRows::default(), Rows::None),
+            (Some((prepared, changed)), Some(part)) => {
+                let _held = index.hold_memory(bytes_max as u64);
+                (correct(&target, part, prepared, changed)?, Rows::WrittenAhead)
+            }
+            (None, Some(_)) => (self.write_commits(&target, order)?, Rows::WrittenNow),
         };
         let (mut written, mut counts) = rows.stamp(mark.epoch, files)?;
         let (others, more) = write_others(&target, mark.epoch, documents)?;
         written.extend(others);
         more.into_iter().for_each(|(slice, more)| *counts.entry(slice).or_default() += more);
-        Ok((written, counts))
+        Ok(((written, counts), made))
     }
 
     /// Writes what the commits change.

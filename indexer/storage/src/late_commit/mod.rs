@@ -40,7 +40,7 @@
 //! - No lock that a view or the stream takes is held while a file is read or written.
 //! - A change that does not continue at the transaction's place is refused with `DropData`: the stream begins again.
 //! - All parts together take no more memory than the limit, but for the changes of one message of each stream, and no more disk
-//!   than its limit, but for one piece and for files that only open views still read. A transaction that is given up costs no other
+//!   than its limit, but for one piece, for files that only open views still read, and for what is written ahead of commits. A transaction that is given up costs no other
 //!   one anything.
 //!
 //! # The seed's words

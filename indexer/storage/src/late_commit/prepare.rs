@@ -81,7 +81,7 @@ fn write_part(
     let _held = index.hold_memory(sources.memory_bytes() + bytes_max as u64);
     let mut out = CommitWriter::new(&target);
     out.enter(&sources, &|_| match preparation.is_void() {
-        true => Err(Error::unavailable("one of its documents was changed, or it has ended")),
+        true => Err(Error::unavailable("what is written does not count any more")),
         false => Ok(false),
     })?;
     Ok(PreparedIndex::new(&target, out.finish()?))

@@ -8,8 +8,8 @@
 //! looks a document up, and each epoch notes its documents after it was applied. So each change is seen by the look-up, or noted, or
 //! both.
 //!
-//! If too many documents are noted, or another commit by a marker comes between, or the index has other slices or groups by then, the
-//! commit is written anew in its turn (`enter`).
+//! If too many documents are noted, or another commit by a marker comes between or in the same epoch, the commit is written anew in its
+//! turn (`enter`); if an index has other slices or groups by then, so is its part in this index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +17,13 @@ use std::sync::{Arc, Mutex};
 
 use proto::Result;
 use proto::lock::lock;
-use proto::model::ids::LocalIndexId;
+use proto::model::ids::{LocalIndexId, SliceNo};
 
+use crate::files::data_files::DataFiles;
 use crate::late_commit::commit_writer::{CommitRows, Target};
 use crate::late_commit::states::LookedUp;
 use crate::late_commit::usage::Usage;
+use crate::read::slice_fragments::SliceFragments;
 use crate::rows::columns::Grouping;
 
 /// Bytes of the documents that may be noted.
@@ -62,6 +64,11 @@ impl PreparedCommit {
         Self { _counted: Some(CountedPreparation::new(usage)), ..Self::default() }
     }
 
+    /// True if nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.indexes.is_empty()
+    }
+
     /// Takes what is written of an index.
     pub fn of(&mut self, index: LocalIndexId) -> Option<PreparedIndex> {
         self.indexes.remove(&index)
@@ -78,20 +85,49 @@ pub type ChangedIds = BTreeSet<Vec<u8>>;
 
 /// The rows of a commit in one index, and what they were made from.
 pub struct PreparedIndex {
-    before: LookedUp,
+    before: HeldStates,
     grouping: Grouping,
     rows: CommitRows,
+}
+
+/// The fragments in which the documents were looked up. While they are held, the files of those that compactions have replaced stay.
+pub struct HeldStates {
+    slices: LookedUp,
+    files: Arc<DataFiles>,
+}
+
+impl HeldStates {
+    fn of(target: &Target<'_>) -> Self {
+        let back_alone = |(slice, fragments): (&SliceNo, &Arc<SliceFragments>)| {
+            let back = fragments.back.clone();
+            (*slice, Arc::new(SliceFragments { back, ..SliceFragments::default() }))
+        };
+        let slices = target.version.slices.iter().map(back_alone).collect();
+        Self { slices, files: Arc::clone(target.files) }
+    }
+
+    /// The fragments by slice.
+    pub fn slices(&self) -> &LookedUp {
+        &self.slices
+    }
+}
+
+impl Drop for HeldStates {
+    fn drop(&mut self) {
+        self.slices.clear();
+        self.files.delete_retired();
+    }
 }
 
 impl PreparedIndex {
     /// Rows that were written for an index.
     pub fn new(target: &Target<'_>, rows: CommitRows) -> Self {
-        Self { before: target.version.slices.clone(), grouping: target.grouping, rows }
+        Self { before: HeldStates::of(target), grouping: target.grouping, rows }
     }
 
     /// The rows, if the index is still as it was, and where the documents were looked up for them.
-    pub fn rows_for(self, target: &Target<'_>) -> Option<(CommitRows, LookedUp)> {
-        let is_same = self.before.keys().eq(target.version.slices.keys())
+    pub fn rows_for(self, target: &Target<'_>) -> Option<(CommitRows, HeldStates)> {
+        let is_same = self.before.slices.keys().eq(target.version.slices.keys())
             && self.grouping == target.grouping
             && !target.is_building;
         is_same.then_some((self.rows, self.before))
@@ -127,11 +163,10 @@ impl Preparation {
         Ok(())
     }
 
-    /// Takes what is written, and waits for it if it is being written. Nothing is written from now on.
+    /// Takes what is written, and waits for it if it is being written. Nothing is written from now on. What does not count is dropped.
     pub fn take(&self) -> Option<PreparedCommit> {
         if !self.is_under_way() {
             self.void();
-            return None;
         }
         let mut written = lock(&self.written).take()?;
         written.changed = std::mem::take(&mut lock(&self.noted).ids);

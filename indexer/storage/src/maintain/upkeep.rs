@@ -11,7 +11,7 @@
 //!
 //! Counted are runs, memtables, the fragments' indexes and filters, pending log records, and memory
 //! held by flushes and compactions, and the changes of open transactions. Not counted are the current epoch, the allocator's overhead,
-//! and runs that only a stalled scan still reads.
+//! and what only a stalled scan or a commit that waits for its epoch still reads.
 //!
 //! [`StoreOptions::workers_max`]: crate::options::StoreOptions::workers_max
 

@@ -1,0 +1,93 @@
+//! Keeps the open transactions of this process open.
+//!
+//! A projector forgets a transaction for which nobody asks, because the process of its session may be gone. One task asks for all of
+//! them, bucket by bucket: most transactions end before it does so once, and cost no task of their own.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use futures::future::join_all;
+use proto::env::{Env, Task};
+use proto::lock::lock;
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::rpc::api::TRANSACTION_KEPT_MS;
+use tokio::time::timeout;
+
+use super::source_calls::SourceCalls;
+
+/// Time between two calls for a transaction: two of them may be late.
+const KEEP_EVERY: Duration = Duration::from_millis(TRANSACTION_KEPT_MS / 3);
+/// Time limit of a call: a projector that does not answer delays no other one.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
+
+/// The transactions of this process that are open at a projector.
+pub(super) struct KeptTransactions {
+    calls: SourceCalls,
+    env: Env,
+    open: Arc<Mutex<Open>>,
+}
+
+/// The transactions of a bucket, each with the flag that tells its session that the projector does not know it any more.
+type OfBucket = (Arc<BucketInfo>, BTreeMap<TransactionId, Arc<AtomicBool>>);
+
+#[derive(Default)]
+struct Open {
+    buckets: BTreeMap<BucketId, OfBucket>,
+    /// Asks for them; it begins with the first one, and ends with this value.
+    keeper: Option<Task>,
+}
+
+impl KeptTransactions {
+    /// None yet.
+    pub fn new(calls: SourceCalls, env: Env) -> Self {
+        Self { calls, env, open: Arc::default() }
+    }
+
+    /// Asks for a transaction from now on, which its projector knows. `is_lost` becomes true once it does not know it any more.
+    pub fn keep(&self, bucket: &Arc<BucketInfo>, id: TransactionId, is_lost: &Arc<AtomicBool>) {
+        let mut open = lock(&self.open);
+        let of_bucket = open.buckets.entry(bucket.id);
+        let of_bucket = of_bucket.or_insert_with(|| (Arc::clone(bucket), BTreeMap::new()));
+        of_bucket.1.entry(id).or_insert_with(|| Arc::clone(is_lost));
+        if open.keeper.is_none() {
+            let (calls, weak) = (self.calls.clone(), Arc::downgrade(&self.open));
+            let keeper = self.env.spawn_restarted("open transactions", move || {
+                ask_again_and_again(calls.clone(), weak.clone())
+            });
+            open.keeper = Some(keeper);
+        }
+    }
+
+    /// Asks for a transaction no longer.
+    pub fn release(&self, bucket: BucketId, id: TransactionId) {
+        let mut open = lock(&self.open);
+        let Some((_, of_bucket)) = open.buckets.get_mut(&bucket) else { return };
+        of_bucket.remove(&id);
+        if of_bucket.is_empty() {
+            open.buckets.remove(&bucket);
+        }
+    }
+}
+
+async fn ask_again_and_again(calls: SourceCalls, open: Weak<Mutex<Open>>) {
+    loop {
+        tokio::time::sleep(KEEP_EVERY).await;
+        let Some(open) = open.upgrade() else { return };
+        let buckets: Vec<OfBucket> = lock(&open).buckets.values().cloned().collect();
+        join_all(buckets.into_iter().map(|of_bucket| ask(&calls, of_bucket))).await;
+    }
+}
+
+async fn ask(calls: &SourceCalls, (bucket, transactions): OfBucket) {
+    let Ok(source) = calls.source(&bucket) else { return };
+    let ids = transactions.keys().copied().collect();
+    let gone = timeout(ANSWER_WAIT, source.keep_open(bucket.id, ids)).await;
+    for id in gone.ok().and_then(Result::ok).into_iter().flatten() {
+        if let Some(is_lost) = transactions.get(&id) {
+            is_lost.store(true, Ordering::Relaxed);
+        }
+    }
+}
