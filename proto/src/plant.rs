@@ -141,10 +141,12 @@ pub enum Plant {
     PushedForgotten,
     /// A vbucket comes to its new owner without the open commits of producers.
     PushedNotHandedOver,
+    /// A scan of a session reads an older epoch than an earlier one.
+    FloorIgnored,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 66] = [
+pub const PLANTS: [(Plant, &str, &str); 67] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -346,6 +348,11 @@ pub const PLANTS: [(Plant, &str, &str); 66] = [
         Plant::PushedNotHandedOver,
         "pushed-not-handed-over",
         "a vbucket comes to its new owner without the open commits of producers",
+    ),
+    (
+        Plant::FloorIgnored,
+        "floor-ignored",
+        "a scan of a session reads an older epoch than an earlier one",
     ),
 ];
 

@@ -51,6 +51,8 @@ pub enum Consistency {
     RequestPlus,
     /// The given epoch, for the later scans of a transaction.
     Epoch(Epoch),
+    /// The newest epoch that all slices have applied, but none before the given one, for the later scans of a session.
+    AtLeast(Epoch),
 }
 
 /// The changes of a transaction that the transaction itself sees: those up to a place.

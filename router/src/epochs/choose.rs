@@ -6,11 +6,13 @@
 //! read, the coordinator is asked again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{BucketId, Epoch, SliceNo, VbucketId};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
+use proto::plant::{self, Plant};
 use proto::rpc::api::CoveringEpochs;
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
@@ -21,6 +23,9 @@ use super::bucket_source::BucketSource;
 use super::leases::EpochLease;
 use super::reachable::check_reachable;
 use crate::context::RouterContext;
+
+/// How long a scan waits for an epoch that its session has seen before.
+const FLOOR_WAIT: Duration = Duration::from_secs(1);
 
 /// Chooses the epoch of one scan of an index, until a deadline.
 pub(crate) struct EpochChooser<'a> {
@@ -39,19 +44,22 @@ impl<'a> EpochChooser<'a> {
     /// Chooses and leases the epoch: the newest that all slices have applied, or one that covers given positions,
     /// which may still have to be published and applied.
     pub async fn choose(&self, consistency: &Consistency) -> Result<EpochLease> {
-        if let (Consistency::Any, Some(newest)) = (consistency, self.context.view(self.index).epoch)
+        let floor = match consistency {
+            Consistency::Any => Some(Epoch(0)),
+            Consistency::AtLeast(floor) if !plant::is(Plant::FloorIgnored) => Some(*floor),
+            Consistency::AtLeast(_) => Some(Epoch(0)),
+            _ => None,
+        };
+        if let (Some(floor), Some(newest)) = (floor, self.context.view(self.index).epoch)
+            && newest >= floor
         {
             return Ok(self.context.leases.take(self.index.bucket, newest));
         }
         let choice = async {
             match consistency {
                 Consistency::Epoch(epoch) => self.check_alive(*epoch),
-                Consistency::Any => {
-                    let newest = |applied: &AppliedEpochs, from| {
-                        applied.newest_common(self.index).filter(|epoch| *epoch >= from)
-                    };
-                    self.wait_applied(newest).await
-                }
+                Consistency::Any => self.newest_from(Epoch(0)).await,
+                Consistency::AtLeast(floor) => self.newest_from_soon(*floor).await,
                 Consistency::AtPlus(positions) => self.epoch_at_plus(positions).await,
                 Consistency::RequestPlus => self.epoch_of_now().await,
             }
@@ -64,6 +72,27 @@ impl<'a> EpochChooser<'a> {
             .with_hint("SHOW NODES and SHOW SLICES show which node is missing")
         })??;
         Ok(self.context.leases.take(self.index.bucket, epoch))
+    }
+
+    /// Waits for the newest epoch that all slices can answer, from a floor on.
+    async fn newest_from(&self, floor: Epoch) -> Result<Epoch> {
+        let newest = |applied: &AppliedEpochs, from: Epoch| {
+            applied.newest_common(self.index).filter(|epoch| *epoch >= from.max(floor))
+        };
+        self.wait_applied(newest).await
+    }
+
+    /// The same for a short time: a session that has read an epoch asks for another one when the copies that had it are lost. A rollback gives
+    /// greater numbers to the epochs behind it, so a floor that it has removed stands for the first of them.
+    async fn newest_from_soon(&self, floor: Epoch) -> Result<Epoch> {
+        let soon = self.deadline.min(Instant::now() + FLOOR_WAIT);
+        timeout_at(soon, self.newest_from(floor)).await.map_err(|_| {
+            let index = &self.index.spec.name;
+            Error::unavailable(format!(
+                "index \"{index}\": this session has seen or written epoch {floor}, and no copy of some slice has come to it"
+            ))
+            .with_hint("try again, or SET consistency = 'stale' to read an older state; SHOW SLICES shows which copies are behind")
+        })?
     }
 
     /// Returns an epoch that was chosen before, unless a rollback has taken it back.

@@ -159,10 +159,13 @@ impl World {
 
     async fn choose(&self) -> Result<u64> {
         let position = Position { vbuuid: Vbuuid(7), seqno: proto::model::ids::Seqno(42) };
-        let at_plus = Consistency::AtPlus(vec![(VbucketId(0), position)]);
+        self.choose_for(&Consistency::AtPlus(vec![(VbucketId(0), position)])).await
+    }
+
+    async fn choose_for(&self, consistency: &Consistency) -> Result<u64> {
         let deadline = Instant::now() + Duration::from_secs(10);
         let chooser = EpochChooser::new(&self.context, &self.index, deadline);
-        chooser.choose(&at_plus).await.map(|lease| lease.epoch().0)
+        chooser.choose(consistency).await.map(|lease| lease.epoch().0)
     }
 
     fn known(&self) -> Vec<u64> {
@@ -277,4 +280,38 @@ async fn an_epoch_from_before_a_rollback_is_not_pinned() {
     let error = pin.pin_at(BUCKET, 10_000).await.err().unwrap();
     assert_eq!(error.code, ErrorCode::SnapshotTooOld);
     assert!(error.message.contains("rolled back after the moment"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_has_seen_an_epoch_gets_none_before_it() {
+    let world = World::new(&[]);
+    let at_least = |floor: u64| Consistency::AtLeast(Epoch(floor));
+    world.applied(1, 9);
+    assert_eq!(world.choose_for(&at_least(7)).await.unwrap(), 9, "the newest");
+    // The copy that had epoch 9 is lost, and another one is behind.
+    world.context.applied.forget(INDEXER);
+    world.applied(1, 6);
+    let began = Instant::now();
+    let refused = world.choose_for(&at_least(9)).await.unwrap_err();
+    assert_eq!((refused.code, began.elapsed()), (ErrorCode::Unavailable, FLOOR_WAIT));
+    assert!(refused.hint.unwrap().contains("stale"));
+    assert_eq!(world.choose_for(&Consistency::Any).await.unwrap(), 6);
+    let catches_up = async {
+        tokio::time::sleep(FLOOR_WAIT / 2).await;
+        world.applied(1, 10);
+    };
+    let floor = at_least(9);
+    let (chosen, ()) = tokio::join!(world.choose_for(&floor), catches_up);
+    assert_eq!(chosen.unwrap(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_floor_that_a_rollback_has_removed_stands_for_the_first_epoch_behind_it() {
+    let world = World::new(&[]);
+    world.applied(1, 122);
+    world.rolled_back(Some(DeadEpochs { point: None, to: Epoch(130) }));
+    let floor = Consistency::AtLeast(Epoch(122));
+    assert!(world.choose_for(&floor).await.is_err(), "the survivors alone are older");
+    world.applied(1, 131);
+    assert_eq!(world.choose_for(&floor).await.unwrap(), 131);
 }

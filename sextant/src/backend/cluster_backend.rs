@@ -10,7 +10,7 @@ use bytes::Bytes;
 use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::cut::Cut;
+use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId};
 use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -313,6 +313,16 @@ impl Backend for ClusterBackend {
             .await
     }
 
+    async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch> {
+        let catalog = self.catalog();
+        let bucket = catalog.buckets.get(&write.bucket);
+        let bucket = bucket.ok_or_else(|| Error::unavailable("the bucket was dropped"))?;
+        let cut = Cut::zero(bucket.vbuckets).with(&write.positions);
+        let asked =
+            self.coordinator().epoch_covering(bucket.id, cut, None, Epoch(0), timeout_ms).await;
+        asked.map(|covering| covering.oldest)
+    }
+
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
         let (index, began) = (request.index, Instant::now());
         let scan = self.calls.router.scan(request, None).await?;
@@ -342,6 +352,10 @@ struct Batches {
 
 #[async_trait]
 impl BatchSource for Batches {
+    fn epoch(&self) -> Epoch {
+        self.scan.epoch()
+    }
+
     async fn next(&mut self) -> Result<Option<ScanBatch>> {
         let batch = self.scan.next().await?;
         match &batch {

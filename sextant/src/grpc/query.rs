@@ -148,9 +148,12 @@ fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
         return Ok(Consistency::AtPlus(position.positions));
     }
     match &request.consistency[..] {
-        "" | "any" => Ok(Consistency::Any),
+        // A call has no session whose earlier scans it could remember.
+        "" | "any" | "stale" => Ok(Consistency::Any),
         "request_plus" => Ok(Consistency::RequestPlus),
-        other => Err(refuse(format!("consistency must be any or request_plus, not {other:?}"))),
+        other => {
+            Err(refuse(format!("consistency must be any, request_plus or stale, not {other:?}")))
+        }
     }
 }
 

@@ -279,7 +279,7 @@ impl CopyIn {
     ) -> Result<()> {
         self.stored += documents;
         if let Some(position) = position {
-            settings.written.add(position);
+            settings.note_write(position);
         }
         Ok(())
     }

@@ -18,7 +18,6 @@ use super::transaction::Transaction;
 use crate::rows::value::Datum;
 use crate::sql::admin;
 use crate::sql::ast::{Select, Show, Statement, TransactionModes};
-use crate::sql::backend::TransactionView;
 use crate::sql::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
@@ -183,15 +182,15 @@ impl SessionState {
     }
 
     async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
-        plan.request.consistency = self.settings.consistency(plan.index.bucket);
-        if let Some(TransactionView { snapshot, own }) = self.scan_view(&plan).await? {
-            plan.request.own = own;
-            if let Some(epoch) = snapshot {
-                plan.request.consistency = Consistency::Epoch(epoch);
-            }
-        }
+        let view = self.scan_view(&plan).await?;
+        plan.request.own = view.and_then(|view| view.own);
+        plan.request.consistency = match view.and_then(|view| view.snapshot) {
+            Some(epoch) => Consistency::Epoch(epoch),
+            None => self.consistency(&plan.index).await?,
+        };
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         let batches = self.backend.scan(plan.request.clone()).await?;
+        self.settings.floors.note_read((plan.index.bucket, plan.index.id), batches.epoch());
         Ok(Rows::scan(plan, batches))
     }
 

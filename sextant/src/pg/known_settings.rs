@@ -128,13 +128,36 @@ pub(super) fn no_setting(name: &str) -> Error {
     )
 }
 
-pub(super) fn parse_consistency(value: &str) -> Result<bool> {
-    match value.to_ascii_lowercase().as_str() {
-        "any" => Ok(false),
-        "request_plus" => Ok(true),
-        _ => Err(Error::new(
+/// What scans without a position read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// The newest epoch that all slices have, with the session's writes, and none before an epoch that the session has seen.
+    #[default]
+    Any,
+    /// Everything acknowledged before.
+    RequestPlus,
+    /// The newest epoch that all slices have.
+    Stale,
+}
+
+impl Reads {
+    /// The name in SQL.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::RequestPlus => "request_plus",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+pub(super) fn parse_consistency(value: &str) -> Result<Reads> {
+    let name = value.to_ascii_lowercase();
+    match [Reads::Any, Reads::RequestPlus, Reads::Stale].into_iter().find(|of| of.name() == name) {
+        Some(reads) => Ok(reads),
+        None => Err(Error::new(
             ErrorCode::InvalidParameter,
-            format!("consistency must be any or request_plus, not {value:?}"),
+            format!("consistency must be any, request_plus or stale, not {value:?}"),
         )
         .with_hint("to read your own writes use SET at_plus = '…'")),
     }

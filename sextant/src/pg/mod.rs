@@ -34,6 +34,7 @@ mod error;
 mod execute;
 mod extended;
 mod finish;
+mod floors;
 mod frame;
 mod interrupt;
 mod kept;

@@ -11,8 +11,9 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 
+use super::floors::Floors;
 use super::known_settings::{
-    ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, check, no_setting, parse_consistency, parse_ms,
+    ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, check, no_setting, parse_consistency, parse_ms,
 };
 
 /// Maximum length of all settings with their names.
@@ -30,7 +31,9 @@ pub(super) struct Settings {
     /// Counts the calls that may change a value.
     changes: u64,
     /// The positions of this session's writes.
-    pub(super) written: Positions,
+    written: Positions,
+    /// The epochs below which its scans do not go back.
+    pub(super) floors: Floors,
     /// The last transaction of this session that has written.
     pub(super) transaction: Option<TransactionId>,
 }
@@ -38,7 +41,7 @@ pub(super) struct Settings {
 /// The values of settings.
 #[derive(Clone, Debug, Default)]
 struct Values {
-    request_plus: bool,
+    reads: Reads,
     at_plus: Positions,
     statement_timeout_ms: u64,
     others: BTreeMap<String, String>,
@@ -91,7 +94,7 @@ impl Values {
     /// Changes a setting; `None` restores its default.
     fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         match name {
-            "consistency" => self.request_plus = parse_consistency(value.unwrap_or("any"))?,
+            "consistency" => self.reads = parse_consistency(value.unwrap_or("any"))?,
             "at_plus" => self.at_plus = Positions::parse(value.unwrap_or(""))?,
             "statement_timeout" => self.statement_timeout_ms = parse_ms(value.unwrap_or("0"))?,
             "client_encoding" => drop(check(name, value.unwrap_or("UTF8"))?),
@@ -232,7 +235,7 @@ impl Settings {
             list.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
         Ok(match name {
-            "consistency" => if self.now.request_plus { "request_plus" } else { "any" }.to_owned(),
+            "consistency" => self.now.reads.name().to_owned(),
             "at_plus" => self.now.at_plus.text(),
             "statement_timeout" => self.now.statement_timeout_ms.to_string(),
             "write_position" => self.written.text(),
@@ -270,7 +273,7 @@ impl Settings {
     /// positions in `at_plus`.
     pub(super) fn consistency(&self, bucket: BucketId) -> Consistency {
         match self.now.at_plus.0.get(&bucket) {
-            _ if self.now.request_plus => Consistency::RequestPlus,
+            _ if self.now.reads == Reads::RequestPlus => Consistency::RequestPlus,
             Some(position) => Consistency::AtPlus(position.positions.clone()),
             None => Consistency::Any,
         }
@@ -280,8 +283,26 @@ impl Settings {
     /// it, has written, or has positions of other buckets.
     pub(super) fn consistency_at_first(&self, bucket: BucketId) -> Option<Consistency> {
         let has_others = self.now.at_plus.0.keys().any(|of| *of != bucket);
-        let needs_newest = self.now.request_plus || !self.written.0.is_empty() || has_others;
-        (!needs_newest).then(|| self.consistency(bucket))
+        let has_others = has_others || self.keeps_floors() && self.floors.has_others(bucket);
+        let needs_newest =
+            self.now.reads == Reads::RequestPlus || !self.written.0.is_empty() || has_others;
+        (!needs_newest).then(|| match self.consistency(bucket) {
+            Consistency::Any if self.keeps_floors() => {
+                Consistency::AtLeast(self.floors.of_bucket(bucket))
+            }
+            other => other,
+        })
+    }
+
+    /// True if scans without a position must not go back.
+    pub(super) fn keeps_floors(&self) -> bool {
+        self.now.reads == Reads::Any
+    }
+
+    /// Notes the position of a write.
+    pub(super) fn note_write(&mut self, position: WritePosition) {
+        self.floors.note_write(position.clone());
+        self.written.add(position);
     }
 
     /// Returns the time-out of statements, if there is one.

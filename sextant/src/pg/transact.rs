@@ -135,7 +135,7 @@ impl SessionState {
             self.settings.transaction = number_of(&parts).or(self.settings.transaction);
             match commit_all(parts).await {
                 Ok(replies) => {
-                    replies.into_iter().for_each(|reply| self.settings.written.add(reply.position));
+                    replies.into_iter().for_each(|reply| self.settings.note_write(reply.position));
                 }
                 Err(error) => {
                     self.end_transaction(false);

@@ -62,7 +62,7 @@ impl SessionState {
             return changes.write(snapshot, writes).await;
         }
         let reply = self.backend.write_checked(bucket, writes).await?;
-        self.settings.written.add(reply.position);
+        self.settings.note_write(reply.position);
         Ok(reply.affected)
     }
 }

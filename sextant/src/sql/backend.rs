@@ -7,6 +7,7 @@ use bytes::Bytes;
 use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
+use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId, TransactionPlace};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
@@ -108,6 +109,9 @@ pub trait Backend: Send + Sync + 'static {
         view: TransactionView,
     ) -> Result<Vec<Option<Bytes>>>;
 
+    /// The oldest epoch that has a write. `InvalidParameter` if the source has lost it.
+    async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch>;
+
     /// Begins a scan.
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>>;
 }
@@ -178,6 +182,9 @@ pub trait EpochPin: Send + Sync {
 /// The batches of a scan. Dropping it ends the scan.
 #[async_trait]
 pub trait BatchSource: Send {
+    /// The epoch that the scan reads.
+    fn epoch(&self) -> Epoch;
+
     /// Returns the next batch, `None` after the last.
     async fn next(&mut self) -> Result<Option<ScanBatch>>;
 

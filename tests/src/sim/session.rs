@@ -1,11 +1,12 @@
 //! The connections of the simulated client, and its knowledge.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::WritePosition;
-use proto::model::ids::Epoch;
+use proto::model::ids::{Epoch, IndexId};
 use proto::rpc::api::Directory;
 use router::Router;
 use sextant::backend::ClusterBackend;
@@ -27,6 +28,8 @@ pub(super) struct Session {
     pub bucket: Arc<BucketInfo>,
     last_write: Arc<Mutex<Option<WritePosition>>>,
     gone: Arc<Mutex<Vec<Gone>>>,
+    /// The newest epoch that was read of each index.
+    seen: Arc<Mutex<BTreeMap<IndexId, Epoch>>>,
 }
 
 /// A leased epoch that a refusal called gone.
@@ -59,6 +62,7 @@ impl Session {
             bucket,
             last_write: Arc::default(),
             gone: Arc::default(),
+            seen: Arc::default(),
         }
     }
 
@@ -100,6 +104,18 @@ impl Session {
                 None => *last_write = Some(write.clone()),
             }
         }
+    }
+
+    /// The newest epoch that was read of an index.
+    pub fn seen(&self, index: IndexId) -> Option<Epoch> {
+        self.seen.lock().expect("not poisoned").get(&index).copied()
+    }
+
+    /// Remembers an epoch that was read of an index.
+    pub fn note_seen(&self, index: IndexId, epoch: Epoch) {
+        let mut seen = self.seen.lock().expect("not poisoned");
+        let seen = seen.entry(index).or_default();
+        *seen = epoch.max(*seen);
     }
 
     /// Remembers an epoch that a refusal called gone.

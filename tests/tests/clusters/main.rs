@@ -16,5 +16,6 @@ mod overload;
 mod pages;
 mod psql;
 mod pushed_transactions;
+mod sessions;
 mod transaction_histories;
 mod transactions;

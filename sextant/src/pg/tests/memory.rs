@@ -2,7 +2,7 @@
 //! a copy of the documents. Two indexes serve the tests of streams: `endless` never ends, `stuck` never answers.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -97,6 +97,10 @@ pub(super) struct Memory {
     pub(super) reads: Mutex<Vec<usize>>,
     /// The consistency of the last scan.
     pub(super) consistency: Mutex<Option<Consistency>>,
+    /// The positions whose epoch was asked for.
+    pub(super) covered: Mutex<Vec<String>>,
+    /// True if the source has lost all writes.
+    pub(super) is_lost: AtomicBool,
     /// Number of transactions that were begun.
     transactions: AtomicU64,
 }
@@ -134,10 +138,14 @@ impl Drop for Pin {
     }
 }
 
-struct Batches(std::vec::IntoIter<ScanBatch>, Arc<AtomicU64>);
+struct Batches(std::vec::IntoIter<ScanBatch>, Epoch, Arc<AtomicU64>);
 
 #[async_trait]
 impl BatchSource for Batches {
+    fn epoch(&self) -> Epoch {
+        self.1
+    }
+
     async fn next(&mut self) -> Result<Option<ScanBatch>> {
         // Like a network, it sometimes has nothing ready.
         tokio::task::yield_now().await;
@@ -145,7 +153,7 @@ impl BatchSource for Batches {
     }
 
     fn park(&mut self) {
-        self.1.fetch_add(1, Ordering::Relaxed);
+        self.2.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -153,6 +161,10 @@ struct Endless(Arc<AtomicU64>, bool, Arc<AtomicU64>);
 
 #[async_trait]
 impl BatchSource for Endless {
+    fn epoch(&self) -> Epoch {
+        Epoch(1)
+    }
+
     async fn next(&mut self) -> Result<Option<ScanBatch>> {
         if self.1 {
             std::future::pending::<()>().await;
@@ -408,6 +420,14 @@ impl Backend for Memory {
         Ok(ids.iter().map(|id| documents.get(id).cloned()).collect())
     }
 
+    async fn epoch_of(&self, write: &WritePosition, _: u64) -> Result<Epoch> {
+        self.covered.lock().unwrap().push(write.to_string());
+        match self.is_lost.load(Ordering::Relaxed) {
+            true => Err(Error::new(ErrorCode::InvalidParameter, "it is in no history")),
+            false => Ok(Epoch(self.inner.lock().unwrap().epoch)),
+        }
+    }
+
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
         *self.consistency.lock().unwrap() = Some(request.consistency.clone());
         let inner = self.inner.lock().unwrap();
@@ -423,7 +443,8 @@ impl Backend for Memory {
         };
         let view = TransactionView { snapshot, own: request.own };
         let entries = entries(&index.spec, &inner.view(index.bucket, view));
-        Ok(Box::new(Batches(answer(&request, entries)?.into_iter(), Arc::clone(&self.parked))))
+        let (epoch, parked) = (Epoch(inner.epoch), Arc::clone(&self.parked));
+        Ok(Box::new(Batches(answer(&request, entries)?.into_iter(), epoch, parked)))
     }
 }
 

@@ -243,7 +243,8 @@ async fn consistency_follows_the_settings() {
         simple(client, "SELECT count(*) FROM cities").await;
         format!("{:?}", cluster.memory.consistency.lock().unwrap())
     };
-    assert_eq!(scanned(&client).await, "Some(Any)");
+    let own_write = scanned(&client).await;
+    assert!(own_write.starts_with("Some(AtLeast(Epoch("), "{own_write}");
     let position = simple(&client, "SHOW write_position").await.remove(0);
     let (other, _other_task) = cluster.client().await;
     other.batch_execute(&format!("SET at_plus = '{position}'")).await.unwrap();
@@ -251,7 +252,32 @@ async fn consistency_follows_the_settings() {
     other.batch_execute("SET consistency = 'request_plus'").await.unwrap();
     assert_eq!(scanned(&other).await, "Some(RequestPlus)");
     other.batch_execute("RESET ALL").await.unwrap();
+    assert_eq!(scanned(&other).await, own_write, "nothing older than it has seen");
+    other.batch_execute("SET consistency = 'stale'").await.unwrap();
     assert_eq!(scanned(&other).await, "Some(Any)");
+    let (new, _new_task) = cluster.client().await;
+    assert_eq!(scanned(&new).await, "Some(Any)", "it has seen nothing yet");
+}
+
+#[tokio::test]
+async fn a_session_asks_once_for_the_epoch_of_its_writes_and_hears_once_that_they_are_lost() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let asked = || cluster.memory.covered.lock().unwrap().len();
+    let count = "SELECT count(*) FROM cities";
+    let before = asked();
+    simple(&client, count).await;
+    simple(&client, count).await;
+    assert_eq!(asked(), before + 1);
+    client.batch_execute("DELETE FROM b WHERE id = '1'").await.unwrap();
+    assert_eq!(simple(&client, count).await, ["4"]);
+    assert_eq!(asked(), before + 2);
+    client.batch_execute("DELETE FROM b WHERE id = '2'").await.unwrap();
+    cluster.memory.is_lost.store(true, Ordering::Relaxed);
+    let lost = client.simple_query(count).await.unwrap_err();
+    let lost = lost.as_db_error().unwrap();
+    assert!(lost.message().contains("a write of this session is lost"), "{lost}");
+    assert_eq!(simple(&client, count).await, ["3"], "it is said once");
 }
 
 #[tokio::test]

@@ -81,6 +81,14 @@ struct Asked<'a> {
     began: Duration,
 }
 
+/// Half of the epochs that a session has seen are floors of its next scan.
+fn floor_of(session: &Session, index: &IndexInfo) -> Consistency {
+    match session.seen(index.id).filter(|epoch| epoch.0 % 2 == 0) {
+        Some(epoch) => Consistency::AtLeast(epoch),
+        None => Consistency::Any,
+    }
+}
+
 impl Workload {
     /// Runs and judges a scan of all or a part of an index; writes go on during half of the scans. With `must` the scan may
     /// not be refused. Returns whether it succeeded.
@@ -233,6 +241,14 @@ impl Reader {
                 format!("a scan of {} read epoch {epoch}, from before a rollback", index.name);
             violation(&self.summary, what);
         }
+        if let (Consistency::AtLeast(floor), Some(epoch)) = (&asked.consistency, read.epoch)
+            && epoch < *floor
+        {
+            let what =
+                format!("a session that had read epoch {floor} of {} read {epoch}", index.name);
+            violation(&self.summary, what);
+        }
+        read.epoch.iter().for_each(|epoch| session.note_seen(asked.info.id, *epoch));
         if asked.pinned.is_some() && read.epoch.is_some() && read.epoch != asked.pinned {
             let (pinned, read) = (asked.pinned, read.epoch);
             let what = format!("a transaction of {pinned:?} read {read:?} of {}", index.name);
@@ -306,7 +322,7 @@ impl Reader {
         };
         let last_write = session.last_write();
         let (consistency, at_least) = match (must, self.random.u32(..3), last_write) {
-            (false, 0, _) => (Consistency::Any, None),
+            (false, 0, _) => (floor_of(session, &info), None),
             (false, 1, Some(last)) => (Consistency::AtPlus(last.positions.clone()), Some(last)),
             (_, _, mut last) => {
                 // Positions that the source lacks at the time of the request are left out, though they may be pushed
