@@ -12,7 +12,7 @@ use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 66] = [
+const FOUND: [(&str, &str, u64, u64); 67] = [
     ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -79,6 +79,7 @@ const FOUND: [(&str, &str, u64, u64); 66] = [
     ("pushed-settled-early", "full", 5, 10),
     ("pushed-forgotten", "full", 95, 10),
     ("pushed-not-handed-over", "full", 29, 10),
+    ("floor-ignored", "full", 15, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

@@ -85,14 +85,23 @@ impl<'a> EpochChooser<'a> {
     /// The same for a short time: a session that has read an epoch asks for another one when the copies that had it are lost. A rollback gives
     /// greater numbers to the epochs behind it, so a floor that it has removed stands for the first of them.
     async fn newest_from_soon(&self, floor: Epoch) -> Result<Epoch> {
-        let soon = self.deadline.min(Instant::now() + FLOOR_WAIT);
-        timeout_at(soon, self.newest_from(floor)).await.map_err(|_| {
-            let index = &self.index.spec.name;
-            Error::unavailable(format!(
-                "index \"{index}\": this session has seen or written epoch {floor}, and no copy of some slice has come to it"
-            ))
-            .with_hint("try again, or SET consistency = 'stale' to read an older state; SHOW SLICES shows which copies are behind")
-        })?
+        loop {
+            let soon = Instant::now() + FLOOR_WAIT;
+            if let Ok(found) = timeout_at(soon, self.newest_from(floor)).await {
+                return found;
+            }
+            // If no epoch can be read at all, the scan waits for that, as any other one.
+            let from = readable_from(&self.context.catalog.load(), self.index.bucket);
+            let newest = self.context.applied.newest_common(self.index);
+            if from.is_some_and(|from| newest.is_some_and(|newest| newest >= from)) {
+                break;
+            }
+        }
+        let index = &self.index.spec.name;
+        Err(Error::unavailable(format!(
+            "index \"{index}\": this session has seen or written epoch {floor}, and no copy of some slice has come to it"
+        ))
+        .with_hint("try again, or SET consistency = 'stale' to read an older state; SHOW SLICES shows which copies are behind"))
     }
 
     /// Returns an epoch that was chosen before, unless a rollback has taken it back.

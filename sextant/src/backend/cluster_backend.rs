@@ -38,6 +38,8 @@ use crate::sql::plan::Relation;
 /// How long a statement waits for the catalog of this process to show a committed command, or a name that another
 /// process has just created.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
+/// Pause before a member that is behind is asked again.
+const BEHIND_PAUSE: Duration = Duration::from_millis(20);
 /// Time limit for the leader's status; beyond it the answer is that of another member.
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 
@@ -124,6 +126,18 @@ impl ClusterBackend {
     fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
         let index = catalog.index(name).cloned().map(Relation::Index);
         index.or_else(|| catalog.bucket(name).cloned().map(Relation::Bucket))
+    }
+
+    /// The oldest epoch that covers a write, as a member of the coordinators knows it.
+    async fn covering(&self, write: &WritePosition, deadline: Instant) -> Result<Epoch> {
+        let catalog = self.catalog();
+        let missing = || Error::new(ErrorCode::Unknown, "the bucket of the last write was dropped");
+        let bucket = catalog.buckets.get(&write.bucket).ok_or_else(missing)?;
+        let cut = Cut::zero(bucket.vbuckets).with(&write.positions);
+        let known = self.calls.router.newest_published(bucket.id);
+        let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let asked = self.coordinator().epoch_covering(bucket.id, cut, None, known, left_ms).await;
+        asked.map(|covering| covering.oldest)
     }
 
     /// Waits until the catalog of this process shows a committed change.
@@ -314,13 +328,20 @@ impl Backend for ClusterBackend {
     }
 
     async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch> {
-        let catalog = self.catalog();
-        let bucket = catalog.buckets.get(&write.bucket);
-        let bucket = bucket.ok_or_else(|| Error::unavailable("the bucket was dropped"))?;
-        let cut = Cut::zero(bucket.vbuckets).with(&write.positions);
-        let asked =
-            self.coordinator().epoch_covering(bucket.id, cut, None, Epoch(0), timeout_ms).await;
-        asked.map(|covering| covering.oldest)
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        loop {
+            let epoch = self.covering(write, deadline).await?;
+            let catalog = self.catalog();
+            // A member may be behind a rollback that this process has heard of.
+            let is_dead = catalog.buckets.get(&write.bucket).is_some_and(|of| of.is_dead(epoch));
+            if !is_dead {
+                return Ok(epoch);
+            }
+            if Instant::now() > deadline {
+                return Err(Error::unavailable("the coordinators have not heard of a rollback"));
+            }
+            tokio::time::sleep(BEHIND_PAUSE).await;
+        }
     }
 
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {

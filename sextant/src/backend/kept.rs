@@ -14,13 +14,13 @@ use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::api::TRANSACTION_KEPT_MS;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::source_calls::SourceCalls;
 
 /// Time between two calls for a transaction: two of them may be late.
 const KEEP_EVERY: Duration = Duration::from_millis(TRANSACTION_KEPT_MS / 3);
-/// Time limit of a call: a projector that does not answer delays no other one.
+/// Time limit of a call, less than the time between two: a projector that does not answer delays no other one.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// The transactions of this process that are open at a projector.
@@ -73,8 +73,10 @@ impl KeptTransactions {
 }
 
 async fn ask_again_and_again(calls: SourceCalls, open: Weak<Mutex<Open>>) {
+    let mut next = Instant::now();
     loop {
-        tokio::time::sleep(KEEP_EVERY).await;
+        next = (next + KEEP_EVERY).max(Instant::now());
+        tokio::time::sleep_until(next).await;
         let Some(open) = open.upgrade() else { return };
         let buckets: Vec<OfBucket> = lock(&open).buckets.values().cloned().collect();
         join_all(buckets.into_iter().map(|of_bucket| ask(&calls, of_bucket))).await;

@@ -25,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::conn::Input;
 use super::copy_lines::{CheckedPiece, Piece, Pieces};
 use super::error::{WireError, WireResult};
+use super::floors::leaves_open;
 use super::frame::MESSAGE_BYTES_MAX;
 use super::session::Session;
 use super::settings::Settings;
@@ -74,6 +75,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         id_field: String,
     ) -> WireResult<u64> {
         let transaction = self.state.writing(&bucket)?;
+        let id = bucket.id;
+        let before = transaction.is_none().then(|| self.state.settings.floors.begin_write(id));
         self.conn.send(CopyInResponse::new(0, 1, vec![0]))?;
         self.conn.flush().await?;
         let mut copy = CopyIn {
@@ -90,9 +93,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             stored: 0,
         };
         match self.copy_messages(&mut copy).await {
-            Ok(()) => Ok(copy.stored),
+            Ok(()) => {
+                if let Some(before) = before {
+                    self.state.settings.floors.end_write(id, before);
+                }
+                Ok(copy.stored)
+            }
             Err(CopyError::Session(error)) => Err(error),
-            Err(CopyError::Copy(error)) => Err(copy.explain(error).into()),
+            Err(CopyError::Copy(error)) => {
+                if let (Some(before), None, false) = (before, &copy.writing, leaves_open(&error)) {
+                    self.state.settings.floors.end_write(id, before);
+                }
+                Err(copy.explain(error).into())
+            }
         }
     }
 

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::moves::RebalanceRequest;
 use proto::rpc::scan::Consistency;
 use proto::value::Value;
+use proto::{Error, Result};
 
 use super::error::Notice;
 use super::kept::Kept;
@@ -30,6 +30,9 @@ const NO_CATALOGUE: Notice = Notice {
     message: Cow::Borrowed("there is no PostgreSQL catalogue yet: its queries have no rows"),
     hint: Some("use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES"),
 };
+
+/// Rollbacks that the beginning of a scan outlasts.
+const ROLLBACKS_MAX: usize = 3;
 
 /// The outcome of a statement.
 pub(super) enum StatementOutcome {
@@ -182,15 +185,32 @@ impl SessionState {
     }
 
     async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
-        let view = self.scan_view(&plan).await?;
-        plan.request.own = view.and_then(|view| view.own);
-        plan.request.consistency = match view.and_then(|view| view.snapshot) {
-            Some(epoch) => Consistency::Epoch(epoch),
-            None => self.consistency(&plan.index).await?,
-        };
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
-        let batches = self.backend.scan(plan.request.clone()).await?;
-        self.settings.floors.note_read((plan.index.bucket, plan.index.id), batches.epoch());
+        let mut rollbacks = 0;
+        let batches = loop {
+            let view = self.scan_view(&plan).await?;
+            plan.request.own = view.and_then(|view| view.own);
+            let snapshot = view.and_then(|view| view.snapshot);
+            plan.request.consistency = match snapshot {
+                Some(epoch) => Consistency::Epoch(epoch),
+                None => self.consistency(&plan.index).await?,
+            };
+            snapshot.map_or(Ok(()), |epoch| self.check_floor(&plan.index, epoch))?;
+            let batches = self.backend.scan(plan.request.clone()).await?;
+            if !self.is_rolled_back(plan.index.bucket) {
+                break batches;
+            }
+            // The scan has waited for the end of a rollback, which may have lost writes of this session.
+            self.settle_writes(plan.index.bucket).await?;
+            rollbacks += 1;
+            if rollbacks == ROLLBACKS_MAX {
+                let what = "the bucket was rolled back again and again while a scan began";
+                return Err(Error::unavailable(what));
+            }
+        };
+        let Self { settings, backend, .. } = self;
+        settings.floors.note_scan(&plan.index, &plan.request.consistency, batches.epoch());
+        settings.floors.forget_dropped(|| backend.catalog());
         Ok(Rows::scan(plan, batches))
     }
 

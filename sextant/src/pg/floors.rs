@@ -4,204 +4,217 @@
 //! newest epoch that it has read (*read floor*), and for each bucket what it has written. The first scan of the bucket behind a write asks the
 //! coordinators for the oldest epoch that has the write, which becomes the bucket's *write floor*. Scans behind that compare numbers only.
 //!
-//! A rollback gives new numbers above all that it removes. So a read floor that it has removed stands for the first epoch behind it. A write
-//! floor that it has removed does not: the write may be lost. Then the coordinators are asked again, and tell.
+//! - *Rollbacks.* The epochs behind a rollback have greater numbers than all that it removes. So a read floor that it has removed stands for
+//!   the first epoch behind it. A write floor that it has removed does not: the write may be lost. Then the coordinators are asked again, and tell. That
+//!   is looked at once more when the scan has its epoch, since it may have waited for the end of the rollback.
+//! - *Open outcomes.* A write whose answer is lost may have been carried out, and nobody knows where. The next scan of its bucket reads
+//!   everything that the source has.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proto::model::catalog::Catalog;
 use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, Epoch, IndexId};
 use proto::model::index::IndexInfo;
 use proto::rpc::scan::Consistency;
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, ErrorCode, ErrorKind};
+use tokio::time::Instant;
 
-use super::state::SessionState;
-
-/// How long a scan waits for an epoch that has the session's writes, in milliseconds.
-const FLOOR_WAIT_MS: u64 = 1_000;
-/// Indexes whose floors are kept although they may be dropped.
-const INDEXES_MAX: usize = 1_024;
+/// Indexes and buckets whose floors are kept although they may be dropped.
+const KEPT_MAX: usize = 1_024;
+/// Positions in a bucket that are on different branches. More only follow each other without a scan between.
+const BRANCHES_MAX: usize = 4;
+/// Time after which every moment covers what was read.
+const MOMENT_COVERS: Duration = Duration::from_secs(5);
 
 /// The floors of a session.
 #[derive(Debug, Default)]
 pub(super) struct Floors {
-    read: BTreeMap<IndexId, (BucketId, Epoch)>,
+    read: BTreeMap<IndexId, Read>,
     written: BTreeMap<BucketId, Written>,
 }
 
-/// The session's writes in a bucket.
 #[derive(Debug)]
+struct Read {
+    bucket: BucketId,
+    epoch: Epoch,
+    at: Instant,
+}
+
+/// The session's writes in a bucket.
+#[derive(Debug, Default)]
 struct Written {
-    position: WritePosition,
+    /// The last one is merged with what comes, unless that is on another branch: then the earlier ones may be lost.
+    positions: Vec<WritePosition>,
+    /// True if something may have been written at a place that nobody has told.
+    is_open: bool,
+    /// An epoch that has that, if it was written.
+    seen: Epoch,
     /// The oldest epoch that has all of them; `None` before the coordinators were asked.
     epoch: Option<Epoch>,
 }
 
-impl Floors {
-    /// Notes that a scan has read an epoch.
-    pub(super) fn note_read(&mut self, (bucket, index): (BucketId, IndexId), epoch: Epoch) {
-        let floor = &mut self.read.entry(index).or_insert((bucket, epoch)).1;
-        *floor = epoch.max(*floor);
-    }
+/// What was open before a write began.
+#[must_use]
+pub(super) struct WasOpen(bool);
 
-    /// Forgets indexes that were dropped, if there are many.
-    pub(super) fn forget_dropped(&mut self, catalog: &Catalog) {
-        if self.read.len() > INDEXES_MAX {
-            self.read.retain(|index, _| catalog.indexes.contains_key(index));
+/// True if an error leaves open whether something was written.
+pub(super) fn leaves_open(error: &Error) -> bool {
+    use ErrorCode::{Cancelled, InDoubt, Interrupted};
+    // A log that failed may have it.
+    let has_failed = error.code.kind() == ErrorKind::Operator;
+    has_failed || matches!(error.code, Cancelled | InDoubt | Interrupted)
+}
+
+/// True if two positions name different branches of a vbucket.
+fn is_other_branch(one: &WritePosition, other: &WritePosition) -> bool {
+    one.positions.iter().any(|(vbucket, at)| {
+        let known = other.positions.binary_search_by_key(vbucket, |(vbucket, _)| *vbucket);
+        known.is_ok_and(|known| other.positions[known].1.vbuuid != at.vbuuid)
+    })
+}
+
+impl Floors {
+    /// Notes the epoch that a scan reads.
+    pub(super) fn note_scan(&mut self, index: &IndexInfo, consistency: &Consistency, epoch: Epoch) {
+        let (bucket, at) = (index.bucket, Instant::now());
+        let read = self.read.entry(index.id).or_insert(Read { bucket, epoch, at });
+        (read.epoch, read.at) = (epoch.max(read.epoch), at);
+        if *consistency == Consistency::RequestPlus
+            && let Some(written) = self.written.get_mut(&bucket)
+        {
+            (written.is_open, written.seen) = (false, epoch.max(written.seen));
         }
     }
 
-    /// Notes a write.
+    /// Forgets what was dropped, if there is much.
+    pub(super) fn forget_dropped(&mut self, catalog: impl FnOnce() -> std::sync::Arc<Catalog>) {
+        if self.read.len().max(self.written.len()) > KEPT_MAX {
+            let catalog = catalog();
+            self.read.retain(|index, _| catalog.indexes.contains_key(index));
+            self.written.retain(|bucket, _| catalog.buckets.contains_key(bucket));
+        }
+    }
+
+    /// A write begins: until [`Self::end_write`] its outcome is open.
+    pub(super) fn begin_write(&mut self, bucket: BucketId) -> WasOpen {
+        let written = self.written.entry(bucket).or_default();
+        WasOpen(std::mem::replace(&mut written.is_open, true))
+    }
+
+    /// The outcome of a write is known.
+    pub(super) fn end_write(&mut self, bucket: BucketId, before: WasOpen) {
+        if let Some(written) = self.written.get_mut(&bucket) {
+            written.is_open = before.0;
+        }
+    }
+
+    /// Notes the position of a write.
     pub(super) fn note_write(&mut self, position: WritePosition) {
-        match self.written.get_mut(&position.bucket) {
-            Some(written) => {
-                written.position.merge(&position);
-                written.epoch = None;
-            }
-            None => {
-                self.written.insert(position.bucket, Written { position, epoch: None });
-            }
+        if position.positions.is_empty() {
+            return;
+        }
+        let written = self.written.entry(position.bucket).or_default();
+        written.epoch = None;
+        match written.positions.last_mut() {
+            Some(last) if !is_other_branch(&position, last) => last.merge(&position),
+            _ => written.positions.push(position),
+        }
+        if written.positions.len() > BRANCHES_MAX {
+            written.positions.remove(0);
         }
     }
 
     /// The session's writes in a bucket, if it is not known which epoch has them.
-    pub(super) fn unsettled(&self, bucket: BucketId, catalog: &Catalog) -> Option<&WritePosition> {
-        let written = self.written.get(&bucket)?;
-        let bucket = catalog.buckets.get(&bucket);
-        let is_dead = |epoch| bucket.is_some_and(|bucket| bucket.is_dead(epoch));
-        written.epoch.is_none_or(is_dead).then_some(&written.position)
+    pub(super) fn unsettled(
+        &self,
+        bucket: BucketId,
+        catalog: &Catalog,
+    ) -> Option<&[WritePosition]> {
+        let written = self.written.get(&bucket).filter(|written| !written.positions.is_empty())?;
+        let is_settled = written.epoch.is_some_and(|epoch| !is_dead(catalog, bucket, epoch));
+        (!is_settled).then_some(&written.positions)
+    }
+
+    /// True if a rollback has removed the epoch that had the session's writes.
+    pub(super) fn is_rolled_back(&self, bucket: BucketId, catalog: &Catalog) -> bool {
+        let written = self.written.get(&bucket).filter(|written| !written.positions.is_empty());
+        let epoch = written.and_then(|written| written.epoch);
+        epoch.is_some_and(|epoch| is_dead(catalog, bucket, epoch))
     }
 
     /// Notes the oldest epoch that has all writes of the session in a bucket.
     pub(super) fn settle(&mut self, bucket: BucketId, epoch: Epoch) {
         if let Some(written) = self.written.get_mut(&bucket) {
             written.epoch = Some(epoch);
+            // All of them lie in one history, so the last ones tell the end.
+            while written.positions.len() > 1 {
+                let first = written.positions.remove(0);
+                let mut merged = first;
+                merged.merge(&written.positions[0]);
+                written.positions[0] = merged;
+            }
         }
     }
 
-    /// Forgets the writes in a bucket: some of them are lost, which was said.
-    pub(super) fn forget_writes(&mut self, bucket: BucketId) {
-        self.written.remove(&bucket);
+    /// Some writes in a bucket are lost, which is said. What else was written is not told apart from them.
+    pub(super) fn lose_writes(&mut self, bucket: BucketId) {
+        let lost = Written { is_open: true, ..Written::default() };
+        self.written.insert(bucket, lost);
+    }
+
+    /// True if the next scan of a bucket reads everything that the source has.
+    pub(super) fn is_open(&self, bucket: BucketId) -> bool {
+        self.written.get(&bucket).is_some_and(|written| written.is_open)
+    }
+
+    /// True if the session has written in a bucket.
+    pub(super) fn has_written(&self, bucket: BucketId) -> bool {
+        self.written.contains_key(&bucket)
+    }
+
+    /// The last known position of the session's writes in a bucket.
+    pub(super) fn last_write(&self, bucket: BucketId) -> Option<&WritePosition> {
+        self.written.get(&bucket)?.positions.last()
     }
 
     /// The oldest epoch that a scan of an index may read.
     pub(super) fn of_index(&self, bucket: BucketId, index: IndexId) -> Epoch {
-        let read = self.read.get(&index).map_or(Epoch(0), |floor| floor.1);
+        let read = self.read.get(&index).map_or(Epoch(0), |read| read.epoch);
         read.max(self.of_writes(bucket))
     }
 
     /// The oldest epoch that a transaction may read in a bucket, through any index.
     pub(super) fn of_bucket(&self, bucket: BucketId) -> Epoch {
-        let read = self.read.values().filter(|floor| floor.0 == bucket).map(|floor| floor.1);
+        let read = self.read.values().filter(|read| read.bucket == bucket).map(|read| read.epoch);
         read.max().unwrap_or_default().max(self.of_writes(bucket))
     }
 
     fn of_writes(&self, bucket: BucketId) -> Epoch {
-        self.written.get(&bucket).and_then(|written| written.epoch).unwrap_or_default()
+        let floor = |written: &Written| written.epoch.unwrap_or_default().max(written.seen);
+        self.written.get(&bucket).map_or(Epoch(0), floor)
     }
 
-    /// True if the session has read other buckets.
+    /// True if the session has read other buckets a short time ago.
     pub(super) fn has_others(&self, bucket: BucketId) -> bool {
-        self.read.values().any(|floor| floor.0 != bucket)
+        let now = Instant::now();
+        self.read.values().any(|read| read.bucket != bucket && now < read.at + MOMENT_COVERS)
     }
 }
 
-impl SessionState {
-    /// The consistency of a scan outside of a transaction.
-    pub(super) async fn consistency(&mut self, index: &IndexInfo) -> Result<Consistency> {
-        let (bucket, asked) = (index.bucket, self.settings.consistency(index.bucket));
-        if asked != Consistency::Any || !self.settings.keeps_floors() {
-            return Ok(asked);
-        }
-        self.settle_writes(bucket).await?;
-        Ok(match self.settings.floors.of_index(bucket, index.id) {
-            Epoch(0) => Consistency::Any,
-            floor => Consistency::AtLeast(floor),
-        })
-    }
+fn is_dead(catalog: &Catalog, bucket: BucketId, epoch: Epoch) -> bool {
+    catalog.buckets.get(&bucket).is_some_and(|bucket| bucket.is_dead(epoch))
+}
 
-    /// Finds the epoch that has the session's writes in a bucket. An error that says that some of them are lost comes once.
-    async fn settle_writes(&mut self, bucket: BucketId) -> Result<()> {
-        let catalog = self.backend.catalog();
-        self.settings.floors.forget_dropped(&catalog);
-        let Some(position) = self.settings.floors.unsettled(bucket, &catalog) else {
-            return Ok(());
-        };
-        match self.backend.epoch_of(position, FLOOR_WAIT_MS).await {
-            Ok(epoch) => {
-                self.settings.floors.settle(bucket, epoch);
-                Ok(())
-            }
-            Err(error) if error.code == ErrorCode::InvalidParameter => {
-                self.settings.floors.forget_writes(bucket);
-                let what = format!("a write of this session is lost: {}", error.message);
-                Err(Error::new(ErrorCode::SnapshotTooOld, what)
-                    .with_hint("the next scan reads what the source has now"))
-            }
-            Err(error) => {
-                let what =
-                    format!("no epoch has the last write of this session: {}", error.message);
-                Err(Error::new(error.code, what).with_hint(
-                    "try again, or SET consistency = 'stale' to read a state without it",
-                ))
-            }
-        }
+/// Nothing before a floor: at zero there is none.
+pub(super) fn at_least(floor: Epoch) -> Consistency {
+    match floor {
+        Epoch(0) => Consistency::Any,
+        floor => Consistency::AtLeast(floor),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use proto::model::bucket::{BucketInfo, SourceKind};
-    use proto::model::cut::Position;
-    use proto::model::ids::{NodeId, Seqno, VbucketId, Vbuuid};
-    use proto::model::rollback::DeadEpochs;
-
-    use super::*;
-
-    const BUCKET: BucketId = BucketId(1);
-
-    fn at(seqno: u64) -> WritePosition {
-        let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
-        WritePosition { bucket: BUCKET, positions: vec![(VbucketId(0), position)] }
-    }
-
-    fn catalog(dead: Option<DeadEpochs>) -> Catalog {
-        let mut bucket = BucketInfo::new(BUCKET, "b", 1, SourceKind::Push, NodeId(100));
-        bucket.dead = Arc::new(dead.into_iter().collect());
-        Catalog { buckets: [(BUCKET, Arc::new(bucket))].into(), ..Catalog::default() }
-    }
-
-    #[test]
-    fn a_floor_never_falls_and_holds_for_its_index_alone() {
-        let mut floors = Floors::default();
-        for epoch in [5, 9, 7] {
-            floors.note_read((BUCKET, IndexId(1)), Epoch(epoch));
-        }
-        assert_eq!(floors.of_index(BUCKET, IndexId(1)), Epoch(9));
-        assert_eq!(floors.of_index(BUCKET, IndexId(2)), Epoch(0));
-        assert_eq!(floors.of_bucket(BUCKET), Epoch(9), "a transaction may read any index");
-        assert!(!floors.has_others(BUCKET) && floors.has_others(BucketId(2)));
-    }
-
-    #[test]
-    fn a_write_is_asked_for_once_and_again_after_a_rollback_of_its_epoch() {
-        let (mut floors, whole) = (Floors::default(), catalog(None));
-        assert_eq!(floors.unsettled(BUCKET, &whole), None);
-        floors.note_write(at(3));
-        assert_eq!(floors.unsettled(BUCKET, &whole), Some(&at(3)));
-        floors.settle(BUCKET, Epoch(8));
-        assert_eq!(floors.unsettled(BUCKET, &whole), None);
-        assert_eq!(floors.of_index(BUCKET, IndexId(2)), Epoch(8), "in all indexes of the bucket");
-        let rolled_back = catalog(Some(DeadEpochs { point: None, to: Epoch(11) }));
-        assert_eq!(floors.unsettled(BUCKET, &rolled_back), Some(&at(3)));
-        floors.settle(BUCKET, Epoch(12));
-        assert_eq!(floors.unsettled(BUCKET, &rolled_back), None);
-        floors.note_write(at(4));
-        assert_eq!(floors.unsettled(BUCKET, &rolled_back), Some(&at(4)));
-        floors.forget_writes(BUCKET);
-        assert_eq!(floors.unsettled(BUCKET, &rolled_back), None);
-    }
-}
+#[path = "floors_tests.rs"]
+mod tests;

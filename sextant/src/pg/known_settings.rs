@@ -159,7 +159,9 @@ pub(super) fn parse_consistency(value: &str) -> Result<Reads> {
             ErrorCode::InvalidParameter,
             format!("consistency must be any, request_plus or stale, not {value:?}"),
         )
-        .with_hint("to read your own writes use SET at_plus = '…'")),
+        .with_hint(
+            "any has what this session has written; SET at_plus = '…' what another one has",
+        )),
     }
 }
 

@@ -26,6 +26,7 @@
 
 mod aggregate_row;
 mod conn;
+mod consistency;
 mod copy_in;
 mod copy_lines;
 mod describe;

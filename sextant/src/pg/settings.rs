@@ -11,7 +11,7 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 
-use super::floors::Floors;
+use super::floors::{Floors, at_least};
 use super::known_settings::{
     ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, check, no_setting, parse_consistency, parse_ms,
 };
@@ -287,9 +287,7 @@ impl Settings {
         let needs_newest =
             self.now.reads == Reads::RequestPlus || !self.written.0.is_empty() || has_others;
         (!needs_newest).then(|| match self.consistency(bucket) {
-            Consistency::Any if self.keeps_floors() => {
-                Consistency::AtLeast(self.floors.of_bucket(bucket))
-            }
+            Consistency::Any if self.keeps_floors() => at_least(self.floors.of_bucket(bucket)),
             other => other,
         })
     }

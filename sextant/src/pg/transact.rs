@@ -10,6 +10,7 @@
 //! in the transaction's changes and the session's settings. A transaction that goes away without COMMIT is rolled back, also if the
 //! connection is lost.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
@@ -17,11 +18,12 @@ use proto::model::ids::{BucketId, TransactionPlace};
 use proto::{Error, ErrorCode, Result};
 
 use super::error::{Notice, WireError, WireResult};
+use super::floors::{WasOpen, leaves_open};
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Savepoint, Transaction, Writing};
 use crate::sql::ast::{Statement, TransactionModes};
 use crate::sql::backend::TransactionView;
-use crate::sql::commit::{commit_all, number_of};
+use crate::sql::commit::{Part, commit_all, number_of};
 use crate::sql::error::unsupported;
 use crate::sql::plan::IndexPlan;
 
@@ -133,18 +135,34 @@ impl SessionState {
             self.forget_savepoints();
             // Changes behind a savepoint may have begun anew under another number.
             self.settings.transaction = number_of(&parts).or(self.settings.transaction);
-            match commit_all(parts).await {
-                Ok(replies) => {
-                    replies.into_iter().for_each(|reply| self.settings.note_write(reply.position));
-                }
-                Err(error) => {
-                    self.end_transaction(false);
-                    return Err(error);
-                }
+            if let Err(error) = self.commit_parts(parts).await {
+                self.end_transaction(false);
+                return Err(error);
             }
         }
         self.end_transaction(true);
         Ok("COMMIT")
+    }
+
+    /// Commits changes, and notes what is written. The outcome in a bucket that does not answer stays open.
+    async fn commit_parts(&mut self, parts: Vec<Part>) -> Result<()> {
+        let floors = &mut self.settings.floors;
+        let written = parts.iter().filter(|part| part.changes.own().is_some()).map(Part::bucket);
+        let mut begun: BTreeMap<BucketId, WasOpen> =
+            written.map(|bucket| (bucket, floors.begin_write(bucket))).collect();
+        let committed = commit_all(parts).await;
+        let known: Vec<BucketId> = match &committed {
+            Ok(replies) => replies.iter().map(|reply| reply.position.bucket).collect(),
+            Err(error) if leaves_open(error) => Vec::new(),
+            Err(_) => begun.keys().copied().collect(),
+        };
+        for bucket in known {
+            if let Some(before) = begun.remove(&bucket) {
+                self.settings.floors.end_write(bucket, before);
+            }
+        }
+        committed?.into_iter().for_each(|reply| self.settings.note_write(reply.position));
+        Ok(())
     }
 
     fn forget_savepoints(&mut self) {

@@ -10,6 +10,7 @@ use proto::rpc::api::{CheckedWrite, CheckedWrites, Write, WriteKind};
 use proto::value::{DOCUMENT_BYTES_MAX, Value};
 use proto::{Error, ErrorCode, Result};
 
+use super::floors::leaves_open;
 use super::state::SessionState;
 use crate::sql::ast::Insert;
 use crate::sql::plan::{bind, constant, refuse_names};
@@ -61,7 +62,12 @@ impl SessionState {
         if let Some((changes, snapshot)) = self.writing(bucket)? {
             return changes.write(snapshot, writes).await;
         }
-        let reply = self.backend.write_checked(bucket, writes).await?;
+        let before = self.settings.floors.begin_write(bucket.id);
+        let reply = self.backend.write_checked(bucket, writes).await;
+        if !reply.as_ref().is_err_and(leaves_open) {
+            self.settings.floors.end_write(bucket.id, before);
+        }
+        let reply = reply?;
         self.settings.note_write(reply.position);
         Ok(reply.affected)
     }

@@ -27,7 +27,8 @@ pub struct Part {
 }
 
 impl Part {
-    fn bucket(&self) -> BucketId {
+    /// The bucket.
+    pub fn bucket(&self) -> BucketId {
         self.changes.bucket().id
     }
 

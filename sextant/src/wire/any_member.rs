@@ -3,18 +3,22 @@
 //! leader is elected within about a second.
 
 use std::future::Future;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use proto::{Error, Result};
-use tokio::time::{Instant, sleep, timeout_at};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::methods::*;
 use super::peers::Peers;
 
 /// How long a command is retried while no member can run it.
 const PROPOSE_FOR: Duration = Duration::from_secs(10);
+/// Of the time of a call that waits, a member has the part of so many.
+const MEMBERS_ASKED: u32 = 3;
+/// But at least this.
+const MEMBER_WAIT_MIN: Duration = Duration::from_millis(50);
 /// Pause between two rounds over the members.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 
@@ -93,12 +97,25 @@ impl AnyMember {
         timeout_ms: u64,
     ) -> Result<CoveringEpochs> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        let (members, calls) = (self.peers.members().count(), AtomicUsize::new(1));
         let asked = self.any_member_until(deadline, |member| {
             let cut = cut.clone();
             let left = deadline.saturating_duration_since(Instant::now());
+            let is_last = calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(members.max(1));
             async move {
-                let left_ms = left.as_millis() as u64;
-                member.epoch_covering(bucket, cut, history, at_least, left_ms).await
+                // A member whose machine is gone leaves time for the others.
+                let part = if is_last { left } else { left / MEMBERS_ASKED };
+                let part_ms = part.max(MEMBER_WAIT_MIN).as_millis() as u64;
+                let asked = member.epoch_covering(bucket, cut, history, at_least, part_ms);
+                let silent = |_| Err(Error::unavailable("a coordinator does not answer"));
+                let until = Duration::from_millis(part_ms) + MEMBER_WAIT_MIN;
+                match timeout(until, asked).await.unwrap_or_else(silent) {
+                    // Its part of the time is over.
+                    Err(error) if error.code == ErrorCode::Cancelled => {
+                        Err(Error { code: ErrorCode::Unavailable, ..error })
+                    }
+                    answer => answer,
+                }
             }
         });
         timeout_at(deadline, asked).await.unwrap_or_else(|_| {

@@ -20,6 +20,7 @@ use proto::rpc::api::{
 use tests::harness::processes::Processes;
 use tests::harness::{eventually, sql};
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 const COORDINATOR: u64 = 1;
 const INDEXER: u64 = 200;
@@ -124,6 +125,10 @@ async fn a_projector_that_dies_before_it_has_its_part_is_named_while_others_go_o
     sql::run(&client, "SET consistency = 'request_plus'").await;
     assert_eq!(count(&client, "three").await, "1", "epochs of other buckets go on");
     sql::run(&client, "SET consistency = 'any'").await;
+    let refused = sql::simple(&client, "SELECT count(*) FROM n_one").await;
+    let refused = refused.expect_err("no epoch has what the session has written there");
+    assert_eq!(refused.code(), Some(&SqlState::CANNOT_CONNECT_NOW), "{refused:?}");
+    sql::run(&client, "SET consistency = 'stale'").await;
     assert_eq!(count(&client, "one").await, "0", "nobody sees a part of the commit");
     eventually("the projector is named as silent", || async {
         let rows = sql::simple(&client, "SHOW HOLDS").await.expect("holds");
