@@ -44,6 +44,7 @@ impl CatalogSink for CatalogWatch {
         self.watch_indexers(&catalog);
         self.context.topologies.take_catalog(&catalog);
         self.context.views.take_catalog(&catalog);
+        self.context.hedging.retain(|node| catalog.nodes.contains_key(&node));
         self.context.catalog.store(catalog);
         self.context.catalog_changed.send_modify(|count| *count += 1);
         Ok(())

@@ -18,6 +18,7 @@ use crate::epochs::applied::AppliedEpochs;
 use crate::epochs::leases::Leases;
 use crate::epochs::read_view::{ReadView, ReadViews};
 use crate::epochs::topologies::Topologies;
+use crate::hedging::Hedging;
 
 /// Settings, access to the other services, and the router's view of the cluster.
 #[derive(Clone)]
@@ -38,6 +39,7 @@ pub(crate) struct RouterContext {
     pub admission: Admission,
     /// The number of shard scans that went on with another attempt after at least one row.
     pub resumed: Arc<AtomicU64>,
+    pub hedging: Arc<Hedging>,
 }
 
 impl RouterContext {
@@ -82,6 +84,7 @@ pub(crate) mod tests {
             topologies: Default::default(),
             views: Default::default(),
             resumed: Arc::default(),
+            hedging: Arc::default(),
         }
     }
 }

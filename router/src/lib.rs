@@ -8,12 +8,14 @@ mod catalog_watch;
 mod config;
 mod context;
 pub mod epochs;
+mod hedging;
 mod scan;
 mod service;
 mod slice_router;
 
 pub use config::Config;
 pub use epochs::pinned::PinnedEpoch;
+pub use hedging::HedgingStatus;
 pub use scan::stream::{ScanBatch, ScanStream};
 pub use scan::token::{Token, VirtualScan};
 pub use scan::virtual_scan;

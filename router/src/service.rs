@@ -9,7 +9,7 @@ use proto::client::{CatalogFollower, Membership, MembershipConfig, Retry, WhenFo
 use proto::env::{Env, Task};
 use proto::flow::{Admission, AdmissionLimits, AdmissionStatus};
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, IndexId, NodeId};
+use proto::model::ids::{BucketId, Epoch, IndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::api::{Directory, Heartbeat};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -26,6 +26,7 @@ use crate::epochs::leases::Leases;
 use crate::epochs::pinned::PinnedEpoch;
 use crate::epochs::read_view::ReadViews;
 use crate::epochs::topologies::Topologies;
+use crate::hedging::HedgingStatus;
 use crate::scan::open::open_scan;
 use crate::scan::stream::ScanStream;
 
@@ -58,6 +59,7 @@ impl Router {
             topologies: Topologies::default(),
             views: ReadViews::default(),
             resumed: Arc::default(),
+            hedging: Arc::default(),
         };
         let reporting = context.clone();
         let tasks = vec![
@@ -87,6 +89,16 @@ impl Router {
     /// The number of shard scans that failed after at least one row, and went on behind it.
     pub fn shard_scans_resumed(&self) -> u64 {
         self.context.resumed.load(Ordering::Relaxed)
+    }
+
+    /// The newest epoch of a bucket that an indexer has told this router: it is published.
+    pub fn newest_published(&self, bucket: BucketId) -> Epoch {
+        self.context.applied.newest_published().get(&bucket).copied().unwrap_or_default()
+    }
+
+    /// The numbers of parallel requests to other copies.
+    pub fn hedging(&self) -> HedgingStatus {
+        self.context.hedging.status()
     }
 
     /// Waits until the catalog of this router meets a condition, and returns it.

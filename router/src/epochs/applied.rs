@@ -146,6 +146,20 @@ impl AppliedEpochs {
         floor.is_some_and(|floor| floor <= epoch)
     }
 
+    /// True if a node reports that it has applied an epoch, and can read a slice at it.
+    pub fn has_applied(
+        &self,
+        node: NodeId,
+        index: &IndexInfo,
+        slice: SliceNo,
+        epoch: Epoch,
+    ) -> bool {
+        let Some(node) = self.nodes.get(&node) else { return false };
+        let floor = node.readable.get(&slice_id(index, slice));
+        let applied = node.applied.get(&index.bucket);
+        floor.is_some_and(|floor| *floor <= epoch) && applied.is_some_and(|newest| epoch <= *newest)
+    }
+
     /// Returns the nodes to ask for a slice at an epoch, best first: nodes that have applied the epoch, then nodes that
     /// will apply it, then nodes that do not report the slice, then nodes that are not connected. Nodes of one rank keep
     /// the order of the topology.

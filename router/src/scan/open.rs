@@ -52,6 +52,7 @@ pub(crate) async fn open_scan(
         resume_after: resume_after.clone(),
         rows_max: limit.map(|limit| limit.saturating_add(offset)),
         reports_moved: false,
+        is_beside: false,
         deadline: None,
     };
     let source = plan_source(&plan, progress);

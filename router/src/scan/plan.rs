@@ -25,6 +25,8 @@ pub(crate) struct ScanPlan {
     pub rows_max: Option<u64>,
     /// True: a shard scan reports slices that have moved. False: it follows them to their new nodes.
     pub reports_moved: bool,
+    /// True if other copies are asked beside a node: each of them once.
+    pub is_beside: bool,
     /// When a shard scan gives up if no node has served it; `None`: the scan's time-out after the shard scan began.
     pub deadline: Option<Instant>,
 }
@@ -74,6 +76,20 @@ impl ScanPlan {
         };
         let has_all = |node: &NodeId| slices.iter().all(|slice| has(*node, *slice));
         first.into_iter().find(|node| !failed.contains(node) && has_all(node))
+    }
+
+    /// True if each slice has another copy that has applied the epoch and is not slow.
+    pub fn has_ready_others(&self, slices: &[SliceNo], node: NodeId) -> bool {
+        let applied = &self.context.applied;
+        let is_ready = |slice: SliceNo| {
+            let copies = applied.known_copies(&self.index, slice);
+            copies.into_iter().any(|other| {
+                other != node
+                    && applied.has_applied(other, &self.index, slice, self.epoch)
+                    && !self.context.hedging.avoids(other)
+            })
+        };
+        slices.iter().all(|slice| is_ready(*slice))
     }
 
     /// True if each slice has a node that has not failed; not necessarily the same node.

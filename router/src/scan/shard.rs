@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
+use proto::env::Task;
 use proto::expr::aggregate::Partial;
-use proto::flow::byte_channel;
+use proto::flow::{ByteReceiver, byte_channel};
 use proto::model::ids::{NodeId, SliceNo};
 use proto::rpc::api::ResultStream;
 use proto::rpc::rows::RowBlock;
@@ -35,6 +36,16 @@ impl ScanPlan {
 
     /// Begins a task that reads slices and streams their rows. It does not begin with nodes that have just failed.
     pub fn start_task(&self, slices: Vec<SliceNo>, failed: Vec<NodeId>) -> ShardStream {
+        let (batches, task) = self.spawn(slices, failed);
+        ShardStream::from_task(batches, task)
+    }
+
+    /// The same; returns the batches and the task, which ends when it is dropped.
+    pub fn spawn(
+        &self,
+        slices: Vec<SliceNo>,
+        failed: Vec<NodeId>,
+    ) -> (ByteReceiver<Result<ShardBatch>>, Task) {
         let (sender, batches) = byte_channel(self.context.config.scan_ahead_bytes);
         let plan = self.clone();
         let task = self.context.env.spawn_request("shard-scan", async move {
@@ -43,7 +54,7 @@ impl ScanPlan {
                 let _ = send(&sender, Err(error)).await;
             }
         });
-        ShardStream::from_task(batches, task)
+        (batches, task)
     }
 
     /// Tries the replicas in turn until the scan is finished or the deadline has passed.
@@ -55,7 +66,8 @@ impl ScanPlan {
     ) -> Result<()> {
         let mut place = self.begin();
         while !slices.is_empty() {
-            let node = match self.candidate(&slices, &mut round, place.deadline).await? {
+            let is_once = self.is_beside && !place.has_rows;
+            let node = match self.candidate((&slices, is_once), &mut round, place.deadline).await? {
                 Candidate::Node(node) => node,
                 Candidate::Groups(groups) => {
                     return self.drive_groups(groups, place, round.failed(), sender).await;
@@ -107,20 +119,29 @@ impl ScanPlan {
         }
     }
 
-    /// Chooses the node to ask next. Waits for the next round if there is none.
+    /// Chooses the node to ask next. Waits for the next round if there is none, unless each is asked once.
     async fn candidate(
         &self,
-        slices: &[SliceNo],
+        (slices, is_once): (&[SliceNo], bool),
         round: &mut RetryRound,
         deadline: Instant,
     ) -> Result<Candidate> {
         loop {
             check_reachable(&self.context, &self.index, slices)?;
-            if let Some(node) = self.common_candidate(slices, round.failed()) {
-                return Ok(Candidate::Node(node));
+            // Slow nodes are asked when all others have failed.
+            let slow = self.context.hedging.avoided();
+            let without_slow = [round.failed(), &slow].concat();
+            let avoided = [&without_slow[..], round.failed()].into_iter();
+            for avoided in avoided.skip(usize::from(slow.is_empty())) {
+                if let Some(node) = self.common_candidate(slices, avoided) {
+                    return Ok(Candidate::Node(node));
+                }
+                if let Some(groups) = self.groups_without(slices, avoided) {
+                    return Ok(Candidate::Groups(groups));
+                }
             }
-            if let Some(groups) = self.groups_without(slices, round.failed()) {
-                return Ok(Candidate::Groups(groups));
+            if is_once {
+                return Err(Error::unavailable("no other copy has answered"));
             }
             let no_node = || Error::unavailable("no node has the slice");
             let next = round.next_round(deadline, self.context.config.retry, no_node).await;

@@ -4,23 +4,32 @@
 //! the first batch a task ([`super::shard`]) streams the rest through a bounded channel. The task begins after the last row, or from
 //! the beginning if the call brought nothing: it also deals with nodes that fail and slices that have moved.
 
-use std::sync::{Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::Either;
 use proto::env::{BoxFuture, Task};
 #[cfg(test)]
 use proto::flow::byte_channel;
 use proto::flow::{ByteReceiver, ByteSender, ReceiverGone};
-use proto::model::ids::NodeId;
+use proto::model::ids::{NodeId, SliceNo};
+use proto::rpc::api::IndexerApi;
 use proto::rpc::rows::RowBlock;
-use proto::rpc::scan::{FirstBatch, ShardBatch};
+use proto::rpc::scan::{FirstBatch, Output, ShardBatch, ShardScan};
 use proto::{Error, Result};
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::plan::ScanPlan;
 use super::retry_round::FIRST_BATCH_TIMEOUT;
 use crate::epochs::reachable::check_reachable;
 use crate::epochs::read_view::Placed;
+use crate::hedging::{PROBE_EVERY, STAGE_MIN};
+
+/// The answer of a node in time, or late.
+type Answer<T> = std::result::Result<Result<T>, Elapsed>;
 
 /// The reader's end of a shard scan.
 pub(crate) struct ShardStream {
@@ -37,6 +46,8 @@ enum State {
     First(Result<ShardBatch>, Option<Box<Shard>>),
     /// The first batch was read.
     Rest(Box<Shard>),
+    /// The first batch of a task, which was not read yet.
+    Beside(ShardBatch, Box<State>),
     /// A task sends the batches.
     Task { batches: ByteReceiver<Result<ShardBatch>>, _task: Task },
     /// Everything was read.
@@ -91,6 +102,9 @@ impl ShardStream {
                 false => shard.into_task(Vec::new()),
             },
             Ok(First::Nothing { failed }) => shard.into_task(failed),
+            Ok(First::Beside(batch, (batches, task))) => {
+                State::Beside(batch, Box::new(State::Task { batches, _task: task }))
+            }
             Err(error) => State::First(Err(error), None),
         };
     }
@@ -106,6 +120,12 @@ impl ShardStream {
                 self.state = State::Rest(shard);
             }
             return batch;
+        }
+        if let State::Beside(..) = self.state
+            && let State::Beside(batch, rest) = std::mem::replace(&mut self.state, State::Ended)
+        {
+            self.state = *rest;
+            return Ok(batch);
         }
         if let State::Rest(_) = self.state
             && let State::Rest(shard) = std::mem::replace(&mut self.state, State::Ended)
@@ -138,10 +158,15 @@ enum First {
     Nothing {
         failed: Vec<NodeId>,
     },
+    /// A task that was begun beside the call, and its first batch.
+    Beside(ShardBatch, Beside),
 }
 
+/// A task that reads the shard from other copies, while the first node is waited for.
+type Beside = (ByteReceiver<Result<ShardBatch>>, Task);
+
 impl Shard {
-    /// Asks the first node for its first batch. An error is final.
+    /// Asks the first node for its first batch, and other copies beside it if it is slow. An error is final.
     async fn first_batch(&mut self) -> Result<First> {
         let ScanPlan { context, index, .. } = &self.plan;
         let Placed { slices, node, has_others } = &self.placed;
@@ -159,7 +184,24 @@ impl Shard {
         let scan = self.plan.shard_scan(slices, from, timeout.as_millis() as u64);
         let (indexer, id) = (self.plan.context.directory.indexer(info), info.id);
         drop(catalog);
-        match timeout_at(began + timeout, indexer.first_batch(scan)).await {
+        let hedges = *has_others && self.may_hedge(id);
+        if hedges && self.plan.context.hedging.avoids(id) && self.plan.has_ready_others(slices, id)
+        {
+            self.probe(id, indexer, scan);
+            return nothing(&[]);
+        }
+        let mut asked = std::pin::pin!(timeout_at(began + timeout, indexer.first_batch(scan)));
+        let answer = match hedges {
+            true => {
+                let asked = self.hedged((id, began, timeout), asked.as_mut());
+                match asked.await {
+                    Either::Left(answer) => answer,
+                    Either::Right(first) => return Ok(first),
+                }
+            }
+            false => asked.await,
+        };
+        match answer {
             Ok(Ok(FirstBatch { batch: ShardBatch::Moved(_), .. })) => nothing(&[]),
             Ok(Ok(first)) => Ok(First::Batch(first)),
             Ok(Err(error)) if Instant::now() >= deadline => Err(error),
@@ -172,6 +214,100 @@ impl Shard {
                 Err(self.plan.naming(slices, late))
             }
         }
+    }
+
+    fn has_aggregates(&self) -> bool {
+        matches!(self.plan.request.output, Output::Aggregates(_))
+    }
+
+    /// True if a node is to answer soon: it has applied the epoch, and waits for no transaction.
+    fn may_hedge(&self, node: NodeId) -> bool {
+        let ScanPlan { context, index, request, epoch, .. } = &self.plan;
+        let is_ready = |slice: &SliceNo| context.applied.has_applied(node, index, *slice, *epoch);
+        context.config.hedges && request.own.is_none() && self.placed.slices.iter().all(is_ready)
+    }
+
+    /// Waits for a node's answer. After a stage other copies are asked beside it.
+    async fn hedged<T>(
+        &self,
+        (node, began, timeout): (NodeId, Instant, Duration),
+        mut asked: Pin<&mut impl Future<Output = Answer<T>>>,
+    ) -> Either<Answer<T>, First> {
+        let (hedging, has_aggregates) = (&self.plan.context.hedging, self.has_aggregates());
+        hedging.earn();
+        let stage = hedging.stage(has_aggregates).min(timeout / 2);
+        let answer = timeout_at(began + stage, asked.as_mut()).await.ok();
+        // A reader that waits is woken at the end of the stage: later, it has read another shard meanwhile, and knows nothing.
+        let is_watching = |now: Instant| now <= began + stage + STAGE_MIN;
+        if !is_watching(Instant::now()) {
+            return Either::Left(match answer {
+                Some(answer) => answer,
+                None => asked.await,
+            });
+        }
+        let outcome = match answer {
+            Some(answer) => Either::Left(answer),
+            None => {
+                hedging.note_missed(node, began);
+                self.beside(asked, node).await
+            }
+        };
+        if matches!(outcome, Either::Left(Ok(Ok(_))) | Either::Right(_)) {
+            hedging.note_time(node, has_aggregates, began.elapsed());
+        }
+        outcome
+    }
+
+    /// Waits for a node that has missed a stage. Other copies are asked beside it if there is budget; then the first good answer wins.
+    async fn beside<T>(
+        &self,
+        mut asked: Pin<&mut impl Future<Output = Answer<T>>>,
+        node: NodeId,
+    ) -> Either<Answer<T>, First> {
+        let hedging = &self.plan.context.hedging;
+        if !hedging.spend() {
+            return Either::Left(asked.await);
+        }
+        let plan = ScanPlan { is_beside: true, ..self.plan.clone() };
+        let (mut batches, task) = plan.spawn(self.placed.slices.clone(), vec![node]);
+        let ended = || Err(Error::unavailable("the task of a shard scan was cancelled"));
+        tokio::select! {
+            biased;
+            answer = asked.as_mut() => {
+                if let Ok(Ok(_)) = answer {
+                    return Either::Left(answer);
+                }
+                // Only the others are left.
+                match batches.recv().await.unwrap_or_else(ended) {
+                    Ok(batch) => Either::Right(First::Beside(batch, (batches, task))),
+                    Err(_) => Either::Left(answer),
+                }
+            }
+            batch = batches.recv() => match batch.unwrap_or_else(ended) {
+                Ok(batch) => {
+                    hedging.note_won();
+                    Either::Right(First::Beside(batch, (batches, task)))
+                }
+                Err(_) => Either::Left(asked.await),
+            },
+        }
+    }
+
+    /// Asks a node that is avoided, now and then: nobody waits for the answer.
+    fn probe(&self, node: NodeId, indexer: Arc<dyn IndexerApi>, scan: ShardScan) {
+        let (context, has_aggregates) = (Arc::clone(&self.plan.context), self.has_aggregates());
+        let began = Instant::now();
+        if !context.hedging.is_probe_due(node, began) {
+            return;
+        }
+        let env = context.env.clone();
+        let probe = async move {
+            // The next one begins behind it.
+            if let Ok(Ok(_)) = timeout_at(began + PROBE_EVERY, indexer.first_batch(scan)).await {
+                context.hedging.note_time(node, has_aggregates, began.elapsed());
+            }
+        };
+        env.spawn_request("probe", probe).detach();
     }
 
     /// Goes behind the rows of a batch; false if it has none.

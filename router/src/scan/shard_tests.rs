@@ -1,6 +1,6 @@
 //! Shard scans against simulated indexers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use proto::model::ids::{BucketId, Epoch, IndexId, SliceId};
@@ -14,6 +14,9 @@ use super::super::retry_round::FIRST_BATCH_TIMEOUT;
 use super::*;
 use crate::context::RouterContext;
 use crate::context::tests::context_of;
+
+#[path = "hedged_tests.rs"]
+mod hedged;
 
 /// Delay of the simulated indexer.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -68,6 +71,8 @@ enum Node {
     Moves(Duration),
     /// Sends two rows of [`THREE_ROWS`] and then fails.
     Breaks,
+    /// Answers with the rows of [`THREE_ROWS`] after a delay that changes.
+    Paced(Arc<Mutex<Duration>>),
 }
 
 #[async_trait]
@@ -75,6 +80,10 @@ impl IndexerApi for Node {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         match self {
             Node::After(answer) => tokio::time::sleep(*answer).await,
+            Node::Paced(answer) => {
+                let answer = *answer.lock().unwrap();
+                tokio::time::sleep(answer).await;
+            }
             Node::Refuses => return Err(Error::unavailable("connection refused")),
             Node::Moves(answer) => {
                 tokio::time::sleep(*answer).await;
@@ -160,6 +169,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
         resume_after: None,
         rows_max: None,
         reports_moved: false,
+        is_beside: false,
         deadline: None,
     }
 }

@@ -72,7 +72,7 @@ impl Observed {
         let router = self.backend.router();
         let running = self.indexers.iter().filter_map(Weak::upgrade);
         let projectors = self.projectors.iter().filter_map(Weak::upgrade);
-        let counters = &self.counters;
+        let (counters, hedging) = (&self.counters, router.hedging());
         let process = ProcessStatus {
             version: env!("CARGO_PKG_VERSION"),
             router: router.node(),
@@ -82,6 +82,9 @@ impl Observed {
             work: WorkStatus {
                 scans: counters.scans.get(),
                 scan_rows: counters.scan_rows.get(),
+                hedges_begun: hedging.begun,
+                hedges_won: hedging.won,
+                hedges_refused: hedging.refused,
                 documents_written: counters.documents.get(),
                 commands: counters.commands.get(),
             },

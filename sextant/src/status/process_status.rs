@@ -41,6 +41,12 @@ pub struct WorkStatus {
     pub scans: u64,
     /// Rows returned by scans.
     pub scan_rows: u64,
+    /// Requests to another copy beside a slow node.
+    pub hedges_begun: u64,
+    /// Those that answered first.
+    pub hedges_won: u64,
+    /// Those that were not begun, because they are at most 5 % of all scans.
+    pub hedges_refused: u64,
     /// Documents written or deleted.
     pub documents_written: u64,
     /// Replicated commands.

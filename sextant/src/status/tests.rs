@@ -186,7 +186,15 @@ fn reports() -> CoordinatorStatus {
 }
 
 fn status(coordinator: CoordinatorAnswer) -> Status {
-    let work = WorkStatus { scans: 11, scan_rows: 222, documents_written: 3333, commands: 4 };
+    let work = WorkStatus {
+        scans: 11,
+        scan_rows: 222,
+        hedges_begun: 5,
+        hedges_won: 6,
+        hedges_refused: 7,
+        documents_written: 3333,
+        commands: 4,
+    };
     let process = ProcessStatus {
         version: "1.2.3",
         router: NodeId(301),

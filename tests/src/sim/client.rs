@@ -64,6 +64,7 @@ impl Client {
                 zone: String::new(),
             });
             config.scan_ahead_bytes = ahead_bytes.unwrap_or(config.scan_ahead_bytes);
+            config.hedges = seed % 4 == 3;
             RouterMaker { config, env: env.clone(), directory: Arc::clone(&directory) }
         };
         let (first, maker) = (maker(300).start(), maker(301));

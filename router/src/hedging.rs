@@ -1,0 +1,323 @@
+//! Parallel requests to another copy when a node is slow (seed 002, "when responding to a request").
+//!
+//! A shard scan asks one node for its first batch. If that does not come within a *stage*, the next copy is asked beside it, and the first good
+//! answer wins. A stage is three times the recent 95th percentile of first batches, and at least 10 ms, so at rest hardly any scan comes
+//! to its end.
+//!
+//! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and at most some are saved up. So at most
+//!   5 % of such scans are asked for twice, also if all nodes are slow: then more requests would make them slower.
+//! - *Avoidance.* A node that has missed three stages one after another is asked last, where each slice has another copy that is ready. That
+//!   needs no budget. Now and then a scan is sent to it as a *probe*, whose answer nobody waits for; one within a stage ends the avoidance.
+//! - *What counts.* Only a node that has applied the scan's epoch is slow: another one waits for it, as its copies may do too. Every
+//!   time counts for the percentile, also one beyond the stage, so that the stage learns. A reader that did not look meanwhile says nothing.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use proto::lock::lock;
+use proto::model::ids::NodeId;
+use tokio::time::Instant;
+
+/// The shortest stage: below, the pauses of a busy machine would look like a slow node.
+pub(crate) const STAGE_MIN: Duration = Duration::from_millis(10);
+/// A stage in percentiles.
+const STAGE_FACTOR: u64 = 3;
+/// Answers after which the percentile is computed anew.
+const WINDOW: u32 = 256;
+/// What a scan earns, in hundredths of a parallel request.
+const EARNED: i64 = 5;
+/// What one costs.
+const COST: i64 = 100;
+/// What may be saved up: enough for the scans that run when a node stops.
+const SAVED_MAX: i64 = 16 * COST;
+/// Missed stages after which a node is avoided.
+const MISSED_MAX: u32 = 3;
+/// Time between two probes of an avoided node.
+pub(crate) const PROBE_EVERY: Duration = Duration::from_millis(500);
+/// Time after which a missed stage is forgotten.
+const MISSED_FOR: Duration = Duration::from_secs(10);
+/// Buckets of times: four for each power of two of microseconds, up to a minute.
+const BUCKETS: usize = 4 * 26;
+
+/// What the router knows of the pace of its nodes. Shard scans share it.
+#[derive(Default)]
+pub(crate) struct Hedging {
+    rows: Times,
+    /// First batches of aggregates have all of a shard, so they take longer.
+    aggregates: Times,
+    saved: AtomicI64,
+    missed: DashMap<NodeId, Missed>,
+    /// The number of nodes in `missed`: mostly none, which every scan asks for.
+    slow: AtomicUsize,
+    /// Parallel requests that were begun.
+    begun: AtomicU64,
+    /// Those that answered first.
+    won: AtomicU64,
+    /// Those for which there was no budget.
+    refused: AtomicU64,
+}
+
+/// The numbers of parallel requests since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HedgingStatus {
+    /// Begun.
+    pub begun: u64,
+    /// Those that answered first.
+    pub won: u64,
+    /// Not begun: there was no budget.
+    pub refused: u64,
+}
+
+/// The stages that a node has missed, one after another.
+#[derive(Default)]
+struct Missed {
+    count: u32,
+    /// The time of the last one that counted.
+    last: Option<Instant>,
+    probed: Option<Instant>,
+}
+
+impl Hedging {
+    fn times(&self, has_aggregates: bool) -> &Times {
+        if has_aggregates { &self.aggregates } else { &self.rows }
+    }
+
+    /// How long a node is waited for before another one is asked beside it.
+    pub fn stage(&self, has_aggregates: bool) -> Duration {
+        STAGE_MIN.max(Duration::from_micros(self.times(has_aggregates).stage_us()))
+    }
+
+    /// Notes a scan of slices with several copies, which earns a part of a parallel request.
+    pub fn earn(&self) {
+        if self.saved.load(Ordering::Relaxed) < SAVED_MAX {
+            self.saved.fetch_add(EARNED, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a parallel request from the budget; false if it is used up.
+    pub fn spend(&self) -> bool {
+        let less = |saved: i64| (saved >= COST).then_some(saved - COST);
+        let spent = self.saved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        let counter = if spent { &self.begun } else { &self.refused };
+        counter.fetch_add(1, Ordering::Relaxed);
+        spent
+    }
+
+    /// Notes that a parallel request has answered first.
+    pub fn note_won(&self) {
+        self.won.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes the time of a node's first batch, or what was waited for it in vain. An answer within a stage ends its avoidance.
+    pub fn note_time(&self, node: NodeId, has_aggregates: bool, took: Duration) {
+        self.times(has_aggregates).note(took);
+        let is_any_slow = self.slow.load(Ordering::Relaxed) > 0;
+        if is_any_slow && took <= self.stage(has_aggregates) && self.missed.remove(&node).is_some()
+        {
+            self.slow.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a node has not answered a call of this time within a stage. Of calls that are under way together one counts.
+    pub fn note_missed(&self, node: NodeId, began: Instant) {
+        let mut missed = self.missed.entry(node).or_insert_with(|| {
+            self.slow.fetch_add(1, Ordering::Relaxed);
+            Missed::default()
+        });
+        if missed.last.is_some_and(|last| began < last) {
+            return;
+        }
+        let now = Instant::now();
+        if missed.last.is_some_and(|last| now > last + MISSED_FOR) && missed.count < MISSED_MAX {
+            missed.count = 0;
+        }
+        missed.count = missed.count.saturating_add(1);
+        missed.last = Some(now);
+    }
+
+    /// True if a node is asked last.
+    pub fn avoids(&self, node: NodeId) -> bool {
+        self.slow.load(Ordering::Relaxed) > 0
+            && self.missed.get(&node).is_some_and(|missed| missed.count >= MISSED_MAX)
+    }
+
+    /// The nodes that are asked last.
+    pub fn avoided(&self) -> Vec<NodeId> {
+        if self.slow.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let avoided = self.missed.iter().filter(|missed| missed.count >= MISSED_MAX);
+        let mut nodes: Vec<NodeId> = avoided.map(|missed| *missed.key()).collect();
+        nodes.sort();
+        nodes
+    }
+
+    /// True if it is time to probe an avoided node; true once in a while.
+    pub fn is_probe_due(&self, node: NodeId, now: Instant) -> bool {
+        let Some(mut missed) = self.missed.get_mut(&node) else { return false };
+        let is_due = missed.probed.is_none_or(|last| now >= last + PROBE_EVERY);
+        if is_due {
+            missed.probed = Some(now);
+        }
+        is_due
+    }
+
+    /// Forgets nodes that are not in the catalog.
+    pub fn retain(&self, is_known: impl Fn(NodeId) -> bool) {
+        self.missed.retain(|node, _| {
+            let is_known = is_known(*node);
+            if !is_known {
+                self.slow.fetch_sub(1, Ordering::Relaxed);
+            }
+            is_known
+        });
+    }
+
+    /// The numbers of parallel requests.
+    pub fn status(&self) -> HedgingStatus {
+        let [begun, won, refused] =
+            [&self.begun, &self.won, &self.refused].map(|count| count.load(Ordering::Relaxed));
+        HedgingStatus { begun, won, refused }
+    }
+}
+
+/// Recent times, in logarithmic buckets. Each window counts half as much as the one behind it.
+struct Times {
+    counts: [AtomicU32; BUCKETS],
+    noted: AtomicU32,
+    stage_us: AtomicU64,
+    /// Held while the percentile is computed anew.
+    window: Mutex<()>,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let counts = std::array::from_fn(|_| AtomicU32::new(0));
+        let (noted, stage_us) = (AtomicU32::new(0), AtomicU64::new(0));
+        Self { counts, noted, stage_us, window: Mutex::default() }
+    }
+}
+
+impl Times {
+    fn stage_us(&self) -> u64 {
+        self.stage_us.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, took: Duration) {
+        let us = took.as_micros().min(u128::from(u32::MAX)) as u64;
+        self.counts[bucket_of(us)].fetch_add(1, Ordering::Relaxed);
+        if (self.noted.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(WINDOW) {
+            self.end_window();
+        }
+    }
+
+    fn end_window(&self) {
+        let _one_at_a_time = lock(&self.window);
+        let counts: Vec<u32> = self.counts.iter().map(|c| c.load(Ordering::Relaxed)).collect();
+        let total: u32 = counts.iter().sum();
+        let mut above = total / 20;
+        let percentile = counts.iter().rposition(|count| match above.checked_sub(*count) {
+            Some(left) => {
+                above = left;
+                false
+            }
+            None => true,
+        });
+        let us = percentile.map_or(0, |bucket| end_of(bucket) * STAGE_FACTOR);
+        self.stage_us.store(us, Ordering::Relaxed);
+        for (count, seen) in self.counts.iter().zip(counts) {
+            count.fetch_sub(seen.div_ceil(2), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The bucket of a time in microseconds.
+fn bucket_of(us: u64) -> usize {
+    let us = us.max(4);
+    let power = us.ilog2();
+    let quarter = us >> (power - 2) & 3;
+    (4 * (power as usize - 2) + quarter as usize).min(BUCKETS - 1)
+}
+
+/// The end of a bucket, in microseconds.
+fn end_of(bucket: usize) -> u64 {
+    let (power, quarter) = (bucket / 4, bucket as u64 % 4);
+    (5 + quarter) << power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(1);
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_stage_follows_the_95th_percentile_of_what_came_last() {
+        let hedging = Hedging::default();
+        assert_eq!(hedging.stage(false), STAGE_MIN, "nothing is known");
+        let note = |ms: u32, count: u32| {
+            (0..count).for_each(|_| hedging.note_time(NODE, false, ms * MS));
+            hedging.stage(false)
+        };
+        assert_eq!(note(1, WINDOW), STAGE_MIN);
+        // One in ten is slow.
+        let mut stage = Duration::ZERO;
+        for _ in 0..WINDOW {
+            note(1, 9);
+            stage = note(20, 1);
+        }
+        assert!((60 * MS..75 * MS).contains(&stage), "{stage:?}");
+        assert_eq!(note(1, 20 * WINDOW), STAGE_MIN, "it forgets");
+        assert_eq!(hedging.stage(true), STAGE_MIN, "aggregates are counted apart");
+    }
+
+    #[test]
+    fn each_time_is_in_the_bucket_that_ends_behind_it() {
+        for us in [0, 1, 4, 5, 7, 8, 999, 1_000, 1_023, 1_024, 30_000_000] {
+            let end = end_of(bucket_of(us));
+            assert!(us < end && end <= us.max(4) * 5 / 4 + 1, "{us} {end}");
+        }
+        assert_eq!(bucket_of(u64::from(u32::MAX)), BUCKETS - 1);
+    }
+
+    #[test]
+    fn one_scan_in_twenty_earns_a_parallel_request_and_some_are_saved_up() {
+        let hedging = Hedging::default();
+        assert!(!hedging.spend(), "nothing is earned yet");
+        (0..20).for_each(|_| hedging.earn());
+        assert!(hedging.spend() && !hedging.spend());
+        (0..100_000).for_each(|_| hedging.earn());
+        let spent = (0..1_000).filter(|_| hedging.spend()).count();
+        assert_eq!(spent, (SAVED_MAX / COST) as usize);
+        let HedgingStatus { begun, won, refused } = hedging.status();
+        assert_eq!((begun, won, refused), (1 + spent as u64, 0, 1_000 - spent as u64 + 2));
+    }
+
+    #[test]
+    fn a_node_is_avoided_after_three_missed_stages_until_it_answers_a_probe() {
+        let (hedging, now) = (Hedging::default(), Instant::now());
+        let miss = || hedging.note_missed(NODE, Instant::now());
+        miss();
+        miss();
+        hedging.note_time(NODE, false, MS);
+        (0..2).for_each(|_| miss());
+        assert!(!hedging.avoids(NODE), "an answer between begins anew");
+        (0..9).for_each(|_| hedging.note_missed(NODE, now));
+        assert!(!hedging.avoids(NODE), "calls that are under way together count once");
+        miss();
+        assert!(hedging.avoids(NODE) && !hedging.avoids(NodeId(2)));
+        assert_eq!(hedging.avoided(), [NODE]);
+        assert!(hedging.is_probe_due(NODE, now) && !hedging.is_probe_due(NODE, now));
+        assert!(hedging.is_probe_due(NODE, now + PROBE_EVERY));
+        hedging.note_time(NODE, false, 1_000 * MS);
+        assert!(hedging.avoids(NODE), "a late answer is none");
+        hedging.note_time(NODE, false, MS);
+        assert!(!hedging.avoids(NODE));
+        (0..3).for_each(|_| miss());
+        hedging.retain(|_| false);
+        assert!(hedging.avoided().is_empty());
+    }
+}
