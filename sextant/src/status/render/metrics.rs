@@ -186,7 +186,7 @@ fn register_work(registry: &mut Registry, work: &WorkStatus) {
     };
     counter("scans", "Scans started", work.scans);
     counter("scan_rows", "Rows returned by scans", work.scan_rows);
-    counter("hedges", "Requests to another copy beside a slow node", work.hedges_begun);
+    counter("hedges_begun", "Requests to another copy beside a slow node", work.hedges_begun);
     counter("hedges_won", "Those that answered first", work.hedges_won);
     counter(
         "hedges_refused",
