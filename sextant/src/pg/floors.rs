@@ -18,7 +18,7 @@ use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, Epoch, IndexId};
 use proto::model::index::IndexInfo;
 use proto::rpc::scan::Consistency;
-use proto::{Error, ErrorCode, ErrorKind};
+use proto::{Error, ErrorCode};
 use tokio::time::Instant;
 
 /// Indexes and buckets whose floors are kept although they may be dropped.
@@ -61,10 +61,9 @@ pub(super) struct WasOpen(bool);
 
 /// True if an error leaves open whether something was written.
 pub(super) fn leaves_open(error: &Error) -> bool {
-    use ErrorCode::{Cancelled, InDoubt, Interrupted};
-    // A log that failed may have it.
-    let has_failed = error.code.kind() == ErrorKind::Operator;
-    has_failed || matches!(error.code, Cancelled | InDoubt | Interrupted)
+    use ErrorCode::{Cancelled, InDoubt, Interrupted, Io};
+    // A log that could not be written may have it.
+    matches!(error.code, Cancelled | InDoubt | Interrupted | Io)
 }
 
 /// True if two positions name different branches of a vbucket.
