@@ -129,7 +129,9 @@ impl Directory for Played {
 
 fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
     let nodes = indexers.len() as u64;
-    context_of(nodes, Arc::new(Played(indexers)))
+    let mut context = context_of(nodes, Arc::new(Played(indexers)));
+    context.config.hedges = true;
+    context
 }
 
 /// A scan of slices that are all on nodes 1 and 2; both are this indexer.
