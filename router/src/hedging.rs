@@ -2,7 +2,7 @@
 //!
 //! A shard scan asks one node for its first batch. If that does not come within a *stage*, the next copy is asked beside it, and the first good
 //! answer wins. A stage is three times the recent 95th percentile of first batches, and at least 10 ms, so at rest hardly any scan comes
-//! to its end.
+//! to its end. Parallel requests are off by default (`Config::hedges` says why).
 //!
 //! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and at most some are saved up. So at most
 //!   5 % of such scans are asked for twice, also if all nodes are slow: then more requests would make them slower.
@@ -26,11 +26,11 @@ pub(crate) const STAGE_MIN: Duration = Duration::from_millis(10);
 const STAGE_FACTOR: u64 = 3;
 /// Answers after which the percentile is computed anew.
 const WINDOW: u32 = 256;
-/// What a scan earns, in hundredths of a parallel request.
+/// The part of a parallel request that a scan earns, in hundredths.
 const EARNED: i64 = 5;
-/// What one costs.
+/// The cost of a parallel request, in the same unit.
 const COST: i64 = 100;
-/// What may be saved up: enough for the scans that run when a node stops.
+/// The most that is saved up, for the scans that run when a node stops.
 const SAVED_MAX: i64 = 16 * COST;
 /// Missed stages after which a node is avoided.
 const MISSED_MAX: u32 = 3;
@@ -41,7 +41,7 @@ const MISSED_FOR: Duration = Duration::from_secs(10);
 /// Buckets of times: four for each power of two of microseconds, up to a minute.
 const BUCKETS: usize = 4 * 26;
 
-/// What the router knows of the pace of its nodes. Shard scans share it.
+/// The pace of the router's nodes. Shard scans share it.
 #[derive(Default)]
 pub(crate) struct Hedging {
     rows: Times,

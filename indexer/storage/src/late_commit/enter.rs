@@ -117,7 +117,7 @@ struct Entry<'a> {
     bytes_max: usize,
 }
 
-/// What was written of an index ahead of the epoch, and the documents that were changed meanwhile.
+/// The rows that were written ahead of the epoch, and the documents that were changed meanwhile.
 type Ahead<'a> = (PreparedIndex, &'a ChangedIds);
 
 impl Entry<'_> {

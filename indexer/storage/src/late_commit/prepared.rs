@@ -28,7 +28,7 @@ use crate::rows::columns::Grouping;
 
 /// Bytes of the documents that may be noted.
 const NOTED_BYTES_MAX: usize = 1 << 20;
-/// What a noted document takes besides its id.
+/// Bytes of a noted document besides its id.
 const NOTED_BYTES: usize = 64;
 
 /// The rows of a commit that are written, by index.

@@ -62,7 +62,7 @@ pub fn keys(state: &[u8]) -> impl Iterator<Item = &[u8]> {
     packed::entries(state).map(|entry| entry.key)
 }
 
-/// Those of some ascending keys that a state does not have.
+/// The keys that a state lacks, of some ascending ones.
 pub fn without<'a>(
     keys_of: impl Iterator<Item = &'a [u8]>,
     state: &'a [u8],

@@ -174,7 +174,7 @@ impl LateCommitStore {
         };
         let parts: Vec<_> =
             open.iter().filter_map(|transaction| transaction.leave(index)).collect();
-        // What was written ahead has files of the index.
+        // The rows that were written ahead are in files of the index.
         open.iter().for_each(|transaction| transaction.preparation().void());
         self.spiller.dispose(parts);
     }
