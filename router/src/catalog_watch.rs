@@ -44,7 +44,9 @@ impl CatalogSink for CatalogWatch {
         self.watch_indexers(&catalog);
         self.context.topologies.take_catalog(&catalog);
         self.context.views.take_catalog(&catalog);
-        self.context.hedging.retain(|node| catalog.nodes.contains_key(&node));
+        let is_known = |node| catalog.nodes.contains_key(&node);
+        self.context.hedging.retain(is_known);
+        self.context.busy.retain(is_known);
         self.context.catalog.store(catalog);
         self.context.catalog_changed.send_modify(|count| *count += 1);
         Ok(())

@@ -29,8 +29,7 @@ pub struct Config {
     pub scan_memory_each_bytes: usize,
     /// Maximum of bytes that a shard scan may be ahead of its reader.
     pub scan_ahead_bytes: usize,
-    /// True if another copy is asked beside a slow node. Not by default: slices of an avoided node are read by streams that end early, and
-    /// thousands of these in a second end the connection.
+    /// True if another copy is asked beside a slow node, as by default.
     pub hedges: bool,
 }
 
@@ -45,7 +44,7 @@ impl Config {
             scan_memory_total_bytes: SCAN_MEMORY_TOTAL_BYTES,
             scan_memory_each_bytes: SCAN_MEMORY_TOTAL_BYTES / 4,
             scan_ahead_bytes: SCAN_AHEAD_BYTES,
-            hedges: false,
+            hedges: true,
         }
     }
 }

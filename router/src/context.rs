@@ -13,6 +13,7 @@ use proto::model::index::IndexInfo;
 use proto::rpc::api::Directory;
 use tokio::sync::watch;
 
+use crate::busy::Busy;
 use crate::config::Config;
 use crate::epochs::applied::AppliedEpochs;
 use crate::epochs::leases::Leases;
@@ -40,6 +41,7 @@ pub(crate) struct RouterContext {
     /// The number of shard scans that went on with another attempt after at least one row.
     pub resumed: Arc<AtomicU64>,
     pub hedging: Arc<Hedging>,
+    pub busy: Arc<Busy>,
 }
 
 impl RouterContext {
@@ -85,6 +87,7 @@ pub(crate) mod tests {
             views: Default::default(),
             resumed: Arc::default(),
             hedging: Arc::default(),
+            busy: Arc::default(),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Parallel requests to another copy when a node is slow (seed 002, "when responding to a request").
 //!
 //! A shard scan asks one node for its first batch. If that does not come within a *stage*, the next copy is asked beside it, and the first good
-//! answer wins. A stage is three times the recent 95th percentile of first batches, and at least 10 ms, so at rest hardly any scan comes
-//! to its end. Parallel requests are off by default (`Config::hedges` says why).
+//! answer wins. So it is, once, with a batch in the midst of a long scan, which another copy begins behind the last row (`scan/rest.rs`). A stage is three times the
+//! recent 95th percentile of such batches, and at least 10 ms, so at rest hardly any scan comes to its end.
 //!
 //! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and at most some are saved up. So at most
-//!   5 % of such scans are asked for twice, also if all nodes are slow: then more requests would make them slower.
-//! - *Avoidance.* A node that has missed three stages one after another is asked last, where each slice has another copy that is ready. That
-//!   needs no budget. Now and then a scan is sent to it as a *probe*, whose answer nobody waits for; one within a stage ends the avoidance.
+//!   5 % of such scans are asked for twice, also if all nodes are slow: then more requests would make them slower. Half of what is saved up is
+//!   for first batches alone.
+//! - *Avoidance.* A node that has missed three stages one after another is asked last: slices are placed at other copies that are ready. That
+//!   needs no budget. Now and then a scan is placed there all the same, as a *probe*; after a stage another copy is asked beside it, without
+//!   budget. An answer within a stage ends the avoidance, also one to a scan for which there is no other copy.
 //! - *What counts.* Only a node that has applied the scan's epoch is slow: another one waits for it, as its copies may do too. Every
 //!   time counts for the percentile, also one beyond the stage, so that the stage learns. A reader that did not look meanwhile says nothing.
 
@@ -31,15 +33,26 @@ const EARNED: i64 = 5;
 /// The cost of a parallel request, in the same unit.
 const COST: i64 = 100;
 /// The most that is saved up, for the scans that run when a node stops.
-const SAVED_MAX: i64 = 16 * COST;
+const SAVED_MAX: i64 = 64 * COST;
 /// Missed stages after which a node is avoided.
 const MISSED_MAX: u32 = 3;
 /// Time between two probes of an avoided node.
-pub(crate) const PROBE_EVERY: Duration = Duration::from_millis(500);
+const PROBE_EVERY: Duration = Duration::from_millis(500);
 /// Time after which a missed stage is forgotten.
 const MISSED_FOR: Duration = Duration::from_secs(10);
 /// Buckets of times: four for each power of two of microseconds, up to a minute.
 const BUCKETS: usize = 4 * 26;
+
+/// Batches whose usual times differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Batches {
+    /// First batches of rows.
+    Rows,
+    /// First batches of aggregates.
+    Aggregates,
+    /// Batches behind the first.
+    Rest,
+}
 
 /// The pace of the router's nodes. Shard scans share it.
 #[derive(Default)]
@@ -47,6 +60,8 @@ pub(crate) struct Hedging {
     rows: Times,
     /// First batches of aggregates have all of a shard, so they take longer.
     aggregates: Times,
+    /// Batches behind the first, which a node may have ready or not.
+    rest: Times,
     saved: AtomicI64,
     missed: DashMap<NodeId, Missed>,
     /// The number of nodes in `missed`: mostly none, which every scan asks for.
@@ -79,14 +94,24 @@ struct Missed {
     probed: Option<Instant>,
 }
 
+impl Missed {
+    fn is_probe_due(&self, now: Instant) -> bool {
+        self.probed.is_none_or(|last| now >= last + PROBE_EVERY)
+    }
+}
+
 impl Hedging {
-    fn times(&self, has_aggregates: bool) -> &Times {
-        if has_aggregates { &self.aggregates } else { &self.rows }
+    fn times(&self, of: Batches) -> &Times {
+        match of {
+            Batches::Rows => &self.rows,
+            Batches::Aggregates => &self.aggregates,
+            Batches::Rest => &self.rest,
+        }
     }
 
     /// How long a node is waited for before another one is asked beside it.
-    pub fn stage(&self, has_aggregates: bool) -> Duration {
-        STAGE_MIN.max(Duration::from_micros(self.times(has_aggregates).stage_us()))
+    pub fn stage(&self, of: Batches) -> Duration {
+        STAGE_MIN.max(Duration::from_micros(self.times(of).stage_us()))
     }
 
     /// Notes a scan of slices with several copies, which earns a part of a parallel request.
@@ -105,17 +130,29 @@ impl Hedging {
         spent
     }
 
+    /// Takes one for a batch behind the first, as long as half of what can be saved up is left for first batches.
+    pub fn spend_for_rest(&self) -> bool {
+        let less = |saved: i64| (saved >= COST + SAVED_MAX / 2).then_some(saved - COST);
+        let spent = self.saved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        self.begun.fetch_add(u64::from(spent), Ordering::Relaxed);
+        spent
+    }
+
     /// Notes that a parallel request has answered first.
     pub fn note_won(&self) {
         self.won.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Notes the time of a batch.
+    pub fn note_batch(&self, of: Batches, took: Duration) {
+        self.times(of).note(took);
+    }
+
     /// Notes the time of a node's first batch, or what was waited for it in vain. An answer within a stage ends its avoidance.
-    pub fn note_time(&self, node: NodeId, has_aggregates: bool, took: Duration) {
-        self.times(has_aggregates).note(took);
+    pub fn note_time(&self, node: NodeId, of: Batches, took: Duration) {
+        self.times(of).note(took);
         let is_any_slow = self.slow.load(Ordering::Relaxed) > 0;
-        if is_any_slow && took <= self.stage(has_aggregates) && self.missed.remove(&node).is_some()
-        {
+        if is_any_slow && took <= self.stage(of) && self.missed.remove(&node).is_some() {
             self.slow.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -135,6 +172,10 @@ impl Hedging {
         }
         missed.count = missed.count.saturating_add(1);
         missed.last = Some(now);
+        if missed.count == MISSED_MAX {
+            // The first probe comes after a while.
+            missed.probed = Some(now);
+        }
     }
 
     /// True if a node is asked last.
@@ -154,12 +195,18 @@ impl Hedging {
         nodes
     }
 
-    /// True if it is time to probe an avoided node; true once in a while.
+    /// True if it is time to probe an avoided node.
     pub fn is_probe_due(&self, node: NodeId, now: Instant) -> bool {
+        self.missed.get(&node).is_some_and(|missed| missed.is_probe_due(now))
+    }
+
+    /// Begins a probe, if it is time for one. Of several scans that come to a node one probes it.
+    pub fn claim_probe(&self, node: NodeId, now: Instant) -> bool {
         let Some(mut missed) = self.missed.get_mut(&node) else { return false };
-        let is_due = missed.probed.is_none_or(|last| now >= last + PROBE_EVERY);
+        let is_due = missed.is_probe_due(now);
         if is_due {
             missed.probed = Some(now);
+            self.begun.fetch_add(1, Ordering::Relaxed);
         }
         is_due
     }
@@ -257,10 +304,10 @@ mod tests {
     #[test]
     fn a_stage_follows_the_95th_percentile_of_what_came_last() {
         let hedging = Hedging::default();
-        assert_eq!(hedging.stage(false), STAGE_MIN, "nothing is known");
+        assert_eq!(hedging.stage(Batches::Rows), STAGE_MIN, "nothing is known");
         let note = |ms: u32, count: u32| {
-            (0..count).for_each(|_| hedging.note_time(NODE, false, ms * MS));
-            hedging.stage(false)
+            (0..count).for_each(|_| hedging.note_time(NODE, Batches::Rows, ms * MS));
+            hedging.stage(Batches::Rows)
         };
         assert_eq!(note(1, WINDOW), STAGE_MIN);
         // One in ten is slow.
@@ -271,7 +318,7 @@ mod tests {
         }
         assert!((60 * MS..75 * MS).contains(&stage), "{stage:?}");
         assert_eq!(note(1, 20 * WINDOW), STAGE_MIN, "it forgets");
-        assert_eq!(hedging.stage(true), STAGE_MIN, "aggregates are counted apart");
+        assert_eq!(hedging.stage(Batches::Aggregates), STAGE_MIN, "aggregates are counted apart");
     }
 
     #[test]
@@ -302,7 +349,7 @@ mod tests {
         let miss = || hedging.note_missed(NODE, Instant::now());
         miss();
         miss();
-        hedging.note_time(NODE, false, MS);
+        hedging.note_time(NODE, Batches::Rows, MS);
         (0..2).for_each(|_| miss());
         assert!(!hedging.avoids(NODE), "an answer between begins anew");
         (0..9).for_each(|_| hedging.note_missed(NODE, now));
@@ -310,11 +357,14 @@ mod tests {
         miss();
         assert!(hedging.avoids(NODE) && !hedging.avoids(NodeId(2)));
         assert_eq!(hedging.avoided(), [NODE]);
-        assert!(hedging.is_probe_due(NODE, now) && !hedging.is_probe_due(NODE, now));
-        assert!(hedging.is_probe_due(NODE, now + PROBE_EVERY));
-        hedging.note_time(NODE, false, 1_000 * MS);
+        let first = Instant::now() + PROBE_EVERY;
+        assert!(!hedging.is_probe_due(NODE, first - 200 * MS), "it was slow a moment ago");
+        assert!(hedging.is_probe_due(NODE, first) && hedging.is_probe_due(NODE, first));
+        assert!(hedging.claim_probe(NODE, first) && !hedging.claim_probe(NODE, first));
+        assert!(hedging.claim_probe(NODE, first + PROBE_EVERY));
+        hedging.note_time(NODE, Batches::Rows, 1_000 * MS);
         assert!(hedging.avoids(NODE), "a late answer is none");
-        hedging.note_time(NODE, false, MS);
+        hedging.note_time(NODE, Batches::Rows, MS);
         assert!(!hedging.avoids(NODE));
         (0..3).for_each(|_| miss());
         hedging.retain(|_| false);

@@ -4,6 +4,7 @@
 //! epoch, then the base topology, scatters the scan over the shards, and merges their rows. It works from its cached
 //! catalog and from the reports of the indexers, so that scans also run when no coordinator answers.
 
+mod busy;
 mod catalog_watch;
 mod config;
 mod context;

@@ -60,6 +60,7 @@ impl Router {
             views: ReadViews::default(),
             resumed: Arc::default(),
             hedging: Arc::default(),
+            busy: Arc::default(),
         };
         let reporting = context.clone();
         let tasks = vec![

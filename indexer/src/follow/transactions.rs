@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proto::Result;
-use proto::env::Env;
+use proto::env::{Bulk, Env};
 use proto::model::ids::{BucketId, LocalIndexId, SliceNo, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{CommitMarker, TransactionBodies};
@@ -53,7 +53,7 @@ impl OpenTransactions {
         // What is on disk is read, and perhaps deleted.
         let is_quick = bytes <= AT_ONCE_BYTES_MAX && store.disk_bytes() == 0;
         let work = move || bodies.iter().try_for_each(|bodies| store.bodies(bucket, bodies));
-        if is_quick { work() } else { self.env.blocking(work).await }
+        if is_quick { work() } else { self.env.bulk(Bulk::AtOnce, work).await }
     }
 
     /// Takes a transaction back to an earlier place.

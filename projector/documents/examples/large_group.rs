@@ -66,7 +66,8 @@ fn store(env: &Env, dir: &Path, count: u64) -> Result<()> {
     store.apply_catalog(1, &[record], &[])?;
     let mut ends = vec![0; usize::from(VBUCKETS)];
     for name in ["first", "second"] {
-        let mutations = mutations(count, name, &mut ends);
+        let mut mutations = mutations(count, name, &mut ends);
+        mutations.sort_by_key(|mutation| mutation.vbucket);
         let batch = Arc::new(Batch { mutations, ..Batch::default() });
         let at = Instant::now();
         let show = store.log(BUCKET, &batch)?;

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use proto::env::Task;
+use proto::env::{Bulk, Task};
 use proto::flow::ByteSender;
 use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
@@ -236,7 +236,7 @@ impl Reading {
             (snapshot, chunk)
         };
         let chunk;
-        (self.snapshot, chunk) = self.context.env.blocking(read).await;
+        (self.snapshot, chunk) = self.context.env.bulk(Bulk::Queued, read).await;
         let chunk = chunk?;
         if chunk.is_empty() {
             return Ok(None);

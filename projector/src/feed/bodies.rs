@@ -15,13 +15,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use proto::Result;
+use proto::env::Bulk;
 use proto::expr::Fields;
 use proto::model::ids::{NodeId, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{BodiesDigest, KeyVersionsWriter, StreamMessage, TransactionBodies};
 use tokio::time::Instant;
 
-use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
+use super::context::{INLINE_BYTES, MESSAGE_BYTES, MESSAGE_COST, StreamContext};
 use super::markers::{Markers, Sent};
 use crate::keys::{KeyMaker, LeftOutCounters};
 use crate::source::Mutation;
@@ -138,13 +139,15 @@ impl Bodies {
         let (mut unsent, mut left_out) =
             (std::mem::take(&mut self.unsent), std::mem::take(&mut self.left_out));
         let (packed, spent);
-        if self.is_costly {
+        let bytes =
+            |changes: &NewChanges| changes.changes.iter().map(|one| one.bytes()).sum::<usize>();
+        if self.is_costly || unsent.iter().map(bytes).sum::<usize>() > INLINE_BYTES {
             let env = receiver.context.env.clone();
             let work = move || {
                 let packed = pack(&receiver, &mut left_out, &mut unsent, MESSAGE_COST);
                 (unsent, left_out, packed)
             };
-            (unsent, left_out, (packed, spent)) = env.blocking(work).await;
+            (unsent, left_out, (packed, spent)) = env.bulk(Bulk::AtOnce, work).await;
         } else {
             (packed, spent) = pack(&receiver, &mut left_out, &mut unsent, inline_cost);
         }

@@ -16,6 +16,9 @@ pub const MESSAGE_BYTES: usize = 4 << 20;
 /// catalog. The last document may exceed it by the limit of a document.
 pub const MESSAGE_COST: u64 = 16 << 20;
 
+/// The size in memory of the mutations that are packed on a stream's own thread: some hundred small documents, well below a millisecond.
+pub const INLINE_BYTES: usize = 256 << 10;
+
 /// The context that all streams of a projector share.
 pub struct StreamContext {
     /// The seams to the environment.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 use proto::Result;
+use proto::env::Bulk;
 use proto::expr::Fields;
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::{NodeId, vbucket_of};
@@ -66,10 +67,10 @@ impl Unevaluated {
         Self { documents, wanted: vec![Arc::clone(wanted)], vbuckets: self.vbuckets }
     }
 
-    /// Evaluates a piece on a blocking thread, from now on.
+    /// Evaluates a piece on a thread for bulk work, from now on.
     pub fn begin(self, context: &Arc<StreamContext>) -> Evaluating {
         let (context, env) = (Arc::clone(context), context.env.clone());
-        let work = async move { env.blocking(move || self.evaluate(&context)).await };
+        let work = async move { env.bulk(Bulk::Queued, move || self.evaluate(&context)).await };
         let mut work: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(work);
         // The first poll hands the work to the thread.
         match work.as_mut().now_or_never() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use proto::env::Bulk;
 use proto::model::commits::{Committed, Fate};
 use proto::model::cut::WritePosition;
 use proto::model::ids::{Epoch, TransactionId, TransactionPlace, vbucket_of};
@@ -56,16 +57,18 @@ impl Projector {
         let at = (transaction, after);
         let unknown = bucket.transactions.unknown(at, &writes, Instant::now())?;
         let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await?;
-        let is_quick = unknown.is_empty() && writes.document_bytes() <= INLINE_BYTES_MAX;
+        let is_bulk = writes.document_bytes() > INLINE_BYTES_MAX;
+        let is_quick = unknown.is_empty() && !is_bulk;
         let (store, of) = (self.store(), Arc::clone(&bucket));
         let limits = self.transaction_limits.clone();
         let writing = move || {
             let writing = Writing { at, owner: &owner, snapshot, writes: &writes, unknown };
             write(&*store, &of, writing, &limits)
         };
-        let written = match is_quick {
-            true => writing(),
-            false => self.env.blocking(writing).await,
+        let written = match (is_quick, is_bulk) {
+            (true, _) => writing(),
+            (false, true) => self.env.bulk(Bulk::Queued, writing).await,
+            (false, false) => self.env.blocking(writing).await,
         };
         self.wake_for_young(&bucket);
         // A leader whose lease has ended meanwhile may have read what is no longer the newest.
@@ -137,7 +140,7 @@ impl Projector {
         let begin =
             move || of.commit((transaction, place), snapshot, (Instant::now(), large_changes));
         let committing = match place.0 > INLINE_CHANGES_MAX {
-            true => self.env.blocking(begin).await,
+            true => self.env.bulk(Bulk::Queued, begin).await,
             false => begin(),
         };
         let committing = committing?;
@@ -150,17 +153,25 @@ impl Projector {
         Ok(Some(committing))
     }
 
-    /// Looks the documents of a large commit up before its turn.
-    async fn looked_up(&self, bucket: &Arc<Bucket>, committing: Committing) -> Result<Committing> {
+    /// Looks the documents of a large commit up before its turn, and makes its mutations.
+    async fn looked_up(
+        &self,
+        bucket: &Arc<Bucket>,
+        mut committing: Committing,
+    ) -> Result<Committing> {
         if committing.changes.len() <= LOOK_UP_ABOVE {
             return Ok(committing);
         }
         let (store, of) = (self.store(), Arc::clone(bucket));
         let look_up = move || {
-            let looked_up = Some(look_up(&*store, &of, &committing)?);
-            Ok(committing.with(looked_up))
+            committing.sort();
+            committing.looked_up = Some(look_up(&*store, &of, &committing)?);
+            if committing.participants.is_empty() {
+                committing.make_mutations();
+            }
+            Ok(committing)
         };
-        self.env.blocking(look_up).await
+        self.env.bulk(Bulk::Queued, look_up).await
     }
 
     /// See [`proto::rpc::api::ProjectorApi::get_in`].

@@ -27,10 +27,20 @@ pub(super) struct Positions {
 }
 
 /// A group between its turns.
-struct Unshown {
+pub(super) struct Unshown {
     batch: Arc<Batch>,
     is_shown: Arc<AtomicBool>,
     newest: Newest,
+}
+
+/// A group of more mutations is large: to drop it takes longer than to wake a thread.
+const LARGE_MUTATIONS: usize = 10_000;
+
+impl Unshown {
+    /// True if it takes long to drop the group.
+    pub(super) fn is_large(&self) -> bool {
+        self.batch.mutations.len() > LARGE_MUTATIONS
+    }
 }
 
 /// The last mutation of each id among some mutations. Upserts never ask, so the ids are sorted when somebody does.
@@ -74,10 +84,15 @@ impl Ahead {
         self.positions = Some(positions);
     }
 
-    /// Adds a group between its turns. `is_shown` becomes true when the documents have it.
-    pub(super) fn push(&mut self, batch: Arc<Batch>, is_shown: Arc<AtomicBool>) {
-        self.unshown.retain(|group| !group.is_shown.load(Ordering::Acquire));
+    /// Adds a group between its turns. `is_shown` becomes true when the documents have it. Returns the groups that are shown: to drop a
+    /// large one takes long.
+    pub(super) fn push(&mut self, batch: Arc<Batch>, is_shown: Arc<AtomicBool>) -> Vec<Unshown> {
+        let is_unshown = |group: &Unshown| !group.is_shown.load(Ordering::Acquire);
+        // Groups are shown in their order.
+        let at = self.unshown.iter().position(is_unshown).unwrap_or(self.unshown.len());
+        let shown = self.unshown.drain(..at).collect();
         self.unshown.push_back(Unshown { batch, is_shown, newest: Newest::default() });
+        shown
     }
 
     /// All mutations that are not shown yet, or were shown a moment ago.

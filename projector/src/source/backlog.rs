@@ -85,9 +85,12 @@ pub type GroupEnds = BTreeMap<VbucketId, (Seqno, usize)>;
 /// The ends of a group of mutations.
 pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
     let mut ends = GroupEnds::new();
-    for mutation in mutations {
-        let end = ends.entry(mutation.vbucket).or_default();
-        *end = (mutation.seqno, end.1 + mutation.bytes());
+    // Those of a large commit are sorted by vbucket.
+    for of_vbucket in mutations.chunk_by(|one, next| one.vbucket == next.vbucket) {
+        let [.., last] = of_vbucket else { continue };
+        let end = ends.entry(last.vbucket).or_default();
+        let bytes = of_vbucket.iter().map(|mutation| mutation.bytes()).sum::<usize>();
+        *end = (last.seqno, end.1 + bytes);
     }
     ends
 }

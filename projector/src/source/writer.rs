@@ -31,7 +31,7 @@ use proto::rpc::mutation::MutationKind;
 use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 
-use super::ahead::{Ahead, Positions};
+use super::ahead::{Ahead, Positions, Unshown};
 use super::bucket::Bucket;
 use super::embedded::{commit, holds, joint, numbering};
 use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
@@ -172,15 +172,20 @@ impl Writer {
             }
             let (group, then) = gather(first, jobs);
             // A small group is shown by the thread that has logged it: that costs less than another thread's wake-up.
-            let is_large = bytes_of(&group) > SMALL_BYTES_MAX;
-            let waiting = self.log_group(bucket, group);
+            let bytes = bytes_of(&group);
+            let is_large = bytes > SMALL_BYTES_MAX;
+            let (waiting, shown) = self.log_group(bucket, group);
+            if shown.iter().any(Unshown::is_large) {
+                env.spawn_blocking("projector groups", TaskPolicy::Request, move || drop(shown));
+            }
             next = then.or_else(|| jobs.try_recv().ok());
             if !bucket.links.is_alone() && !bucket.gate.is_settled() {
                 // The answer of the last copy shows it (`copies::serve`).
                 next = next.or_else(|| jobs.try_recv().ok());
                 continue;
             }
-            if is_large && next.is_some() && waiting < UNSHOWN_MAX {
+            let has_more = next.is_some() || bytes > GROUP_BYTES_MAX;
+            if is_large && has_more && waiting < UNSHOWN_MAX {
                 let bucket = Arc::clone(bucket);
                 env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
                     bucket.gate.show_waiting();
@@ -193,8 +198,8 @@ impl Writer {
         next
     }
 
-    /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown.
-    fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> usize {
+    /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown, and those that do so no more.
+    fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> (usize, Vec<Unshown>) {
         let bytes = bytes_of(&jobs);
         let mut turn = bucket.gate.log();
         let behind = turn.take(|| bucket.published());
@@ -218,7 +223,7 @@ impl Writer {
         };
         bucket.wake_copies(has_changes);
         let logged = has_changes.then(|| self.store.log(bucket.info.id, &batch));
-        turn.push(Arc::clone(&batch), Arc::clone(&is_shown));
+        let no_longer = turn.push(Arc::clone(&batch), Arc::clone(&is_shown));
         let (writer, at) = (Arc::clone(self), Arc::clone(bucket));
         let show = move |fate| {
             let shown = |logged| writer.show_group((&at, fate), logged, (&batch, large));
@@ -226,7 +231,8 @@ impl Writer {
             is_shown.store(true, Ordering::Release);
             Box::new(move || answer_all(answers, &committed)) as Answers
         };
-        bucket.gate.push(&turn, WaitingGroup { number, bytes, show: Box::new(show) })
+        let group = WaitingGroup { number, bytes, show: Box::new(show) };
+        (bucket.gate.push(&turn, group), no_longer)
     }
 
     /// Makes a durable group visible, unless it is abandoned.
@@ -372,13 +378,14 @@ impl Group<'_> {
                 };
                 answer(reply, outcome)
             }
-            Work::Commit(committing, reply) => {
+            Work::Commit(mut committing, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
                     None => {
                         let is_large = committing.changes.len() as u64 >= *large_changes;
                         let before = is_large.then(|| pending.next.clone());
-                        let numbered = commit::commit(pending, (&mut **ahead, *store), &committing);
+                        let numbered =
+                            commit::commit(pending, (&mut **ahead, *store), &mut committing);
                         if let (Some(before), Ok(reply)) = (before, &numbered) {
                             let large = LargeCommit::new(&committing, &before, reply);
                             pending.large.push(Arc::new(large));

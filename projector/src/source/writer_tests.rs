@@ -75,13 +75,13 @@ fn seqno(mut answer: oneshot::Receiver<Result<WriteReply>>) -> Result<u64> {
 fn a_group_is_numbered_and_checked_behind_those_that_nobody_sees_yet() {
     let world = World::new();
     let (insert, mut inserted) = world.job("a", WriteKind::Insert(document()));
-    assert_eq!(world.writer.log_group(&world.bucket, vec![insert]), 1);
+    assert_eq!(world.writer.log_group(&world.bucket, vec![insert]).0, 1);
     let (again, refused) = world.job("a", WriteKind::Insert(document()));
     let (upsert, upserted) = world.job("b", WriteKind::Upsert(document()));
     let (delete, deleted) = world.job("a", WriteKind::Delete);
-    assert_eq!(world.writer.log_group(&world.bucket, vec![again, upsert, delete]), 2);
+    assert_eq!(world.writer.log_group(&world.bucket, vec![again, upsert, delete]).0, 2);
     let (anew, inserted_anew) = world.job("a", WriteKind::Insert(document()));
-    assert_eq!(world.writer.log_group(&world.bucket, vec![anew]), 3);
+    assert_eq!(world.writer.log_group(&world.bucket, vec![anew]).0, 3);
     assert!(inserted.try_recv().is_err(), "no answer before a reader sees the write");
     assert_eq!((world.store.contains(BUCKET, "a"), world.end()), (Ok(false), 0));
     world.bucket.gate.show_waiting();

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use proto::ErrorCode;
+use proto::model::cut::{Cut, WritePosition};
 use proto::rpc::api::Write;
 
 use crate::common::*;
-use crate::transactions::{Session, code, present, publish, text};
+use crate::transactions::{Session, code, positions, present, publish, text};
 
 /// More documents than a commit looks up in its turn.
 const DOCUMENTS: usize = 1_500;
@@ -99,4 +100,35 @@ async fn what_others_change_behind_the_look_up_is_replaced_by_a_blind_commit() {
     assert_eq!(affected, Some(all - 1), "it is gone already");
     let (affected, world) = beside(upsert("other", "3"), vec![delete(&id(700))], false).await;
     assert_eq!((affected, present(&world, &id(700)).await), (Some(all), None));
+}
+
+/// Numbers that a world has given.
+async fn numbers(world: &World) -> u64 {
+    positions(world).await.iter().map(|(_, position)| position.seqno.0).sum()
+}
+
+#[tokio::test]
+async fn each_change_takes_one_number_and_a_deletion_of_nothing_takes_none() {
+    for gone in [None, Some(701)] {
+        let world = world().await;
+        let before = numbers(&world).await;
+        let mut session = Session::new(&world, 1);
+        let deleted: Vec<Write> = gone.into_iter().chain([700]).map(|n| delete(&id(n))).collect();
+        session.write(upserts(&deleted)).await.expect("written");
+        let reply = session.commit().await.expect("committed");
+        let affected = (DOCUMENTS - usize::from(gone.is_some())) as u64;
+        assert_eq!(reply.affected, affected);
+        assert_eq!(numbers(&world).await - before, affected);
+        assert_eq!(positions_of(&reply.position), positions(&world).await, "each has its place");
+        for n in 0..DOCUMENTS {
+            let is_deleted = deleted.iter().any(|write| write.id == id(n));
+            let wanted = if is_deleted { None } else { text("2") };
+            assert_eq!(present(&world, &id(n)).await, wanted, "document {n}");
+        }
+    }
+}
+
+/// The ends of all vbuckets, each of which has a part of a commit.
+fn positions_of(written: &WritePosition) -> Cut {
+    Cut::from_positions(written.positions.iter().map(|(_, position)| *position).collect())
 }

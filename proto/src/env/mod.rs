@@ -19,9 +19,12 @@
 //! | [`Env::spawn_request`] | answers one request, or does work that is repeated anyway | a line in the log |
 //! | [`Env::spawn_restarted`] | can begin anew at any time | begins anew after a pause, at most 10 seconds |
 //! | [`Env::spawn_service`] | a loop that owns state, or that the process is useless without | the process ends; so it does if the loop ends |
-//! | [`Env::spawn_blocking`] | blocking work that nobody waits for | as its policy says |
-//! | [`Env::blocking`], [`Env::blocking_briefly`] | blocking work of a task that waits for it | the panic goes on in that task |
+//! | [`Env::spawn_blocking`], [`Env::spawn_bulk`] | blocking work that nobody waits for | as its policy says |
+//! | [`Env::blocking`], [`Env::blocking_briefly`], [`Env::bulk`] | blocking work of a task that waits for it | the panic goes on in that task |
 
+mod bulk;
+#[cfg(test)]
+mod bulk_tests;
 mod clock;
 mod data_dir;
 mod failure;
@@ -43,4 +46,4 @@ pub use failure::{TaskFailure, TaskFailureCause, TaskPolicy};
 pub use files::{File, FileSystem, OpenMode, create_dir_durably};
 pub use panics::{Panic, remember_panic_places};
 pub use seams::Env;
-pub use spawning::{BoxFuture, LentThread, Spawner, Task};
+pub use spawning::{BoxFuture, Bulk, LentThread, Spawner, Task};

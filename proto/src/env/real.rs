@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::bulk::{self, BulkThreads};
 use super::clock::{Clock, Random};
 use super::failure::{TaskFailure, TaskPolicy};
 use super::files::{File, FileSystem, OpenMode};
-use super::spawning::{BoxFuture, LentThread, Spawner, Task};
+use super::spawning::{BoxFuture, Bulk, LentThread, Spawner, Task};
 use crate::lock::lock;
 
 /// The system's wall clock.
@@ -75,6 +76,8 @@ pub type EndProcess = Arc<dyn Fn(&TaskFailure) + Send + Sync>;
 pub struct TokioSpawner {
     end_process: EndProcess,
     lending: Arc<Mutex<Lending>>,
+    queued: Arc<BulkThreads>,
+    at_once: Arc<BulkThreads>,
 }
 
 /// The threads that are lent for blocking work: one at a time, and none for a while after one was lent for long. So a slow disk stops no
@@ -128,7 +131,12 @@ impl Default for TokioSpawner {
 impl TokioSpawner {
     /// Tasks whose failure calls `end_process` where it would end the process.
     pub fn with_end_process(end_process: EndProcess) -> Self {
-        Self { end_process, lending: Arc::default() }
+        Self {
+            end_process,
+            lending: Arc::default(),
+            queued: Arc::new(BulkThreads::for_queued()),
+            at_once: Arc::new(BulkThreads::at_once()),
+        }
     }
 }
 
@@ -150,7 +158,14 @@ impl Spawner for TokioSpawner {
     }
 
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
-        tokio::task::spawn_blocking(work);
+        bulk::spawn_blocking(&tokio::runtime::Handle::current(), work);
+    }
+
+    fn spawn_bulk(&self, kind: Bulk, work: Box<dyn FnOnce() + Send>) {
+        match kind {
+            Bulk::Queued => self.queued.run(work),
+            Bulk::AtOnce => self.at_once.run(work),
+        }
     }
 
     fn lend_thread(&self) -> Option<LentThread> {
@@ -177,6 +192,19 @@ impl Spawner for TokioSpawner {
             state.not_before = (lent > LENT_MAX).then(|| now + lent * LENT_AGAIN_AFTER);
             state.lent_since = None;
         }))
+    }
+
+    fn beside(&self, aside: &mut (dyn FnMut() + Send), own: &mut dyn FnMut()) {
+        let aside = Mutex::new(aside);
+        let has_thread = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("beside".to_owned());
+            let begun = thread.spawn_scoped(scope, || lock(&aside)());
+            own();
+            begun.is_ok()
+        });
+        if !has_thread {
+            lock(&aside)();
+        }
     }
 
     fn pause(&self, time: Duration) {

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::clock::{Clock, Random};
@@ -12,7 +13,7 @@ use super::failure::{TaskFailure, TaskFailureCause, TaskPolicy};
 use super::files::FileSystem;
 use super::panics::Panic;
 use super::real;
-use super::spawning::{Spawner, Task};
+use super::spawning::{Bulk, Spawner, Task};
 
 /// The pause after the first panic of a task that is restarted.
 const RESTART_PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -110,12 +111,31 @@ impl Env {
         policy: TaskPolicy,
         work: impl FnOnce() + Send + 'static,
     ) {
+        self.spawner.spawn_blocking(self.caught(name, policy, work));
+    }
+
+    /// The same for bulk work, which gives way to other work: a large request, or a part of it.
+    pub fn spawn_bulk(
+        &self,
+        (name, kind): (&'static str, Bulk),
+        policy: TaskPolicy,
+        work: impl FnOnce() + Send + 'static,
+    ) {
+        self.spawner.spawn_bulk(kind, self.caught(name, policy, work));
+    }
+
+    fn caught(
+        &self,
+        name: &'static str,
+        policy: TaskPolicy,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Box<dyn FnOnce() + Send> {
         let spawner = Arc::clone(&self.spawner);
-        self.spawner.spawn_blocking(Box::new(move || {
+        Box::new(move || {
             if let Err(panic) = Panic::catch(work) {
                 fail(&*spawner, name, TaskFailureCause::Panicked(panic), policy);
             }
-        }));
+        })
     }
 
     /// Runs work at once that is too short for a thread of its own. A panic means what the policy says; then there is no result.
@@ -139,16 +159,37 @@ impl Env {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        let (done, result) = tokio::sync::oneshot::channel();
-        self.spawner.spawn_blocking(Box::new(move || {
-            let _ = done.send(Panic::catch(work));
-        }));
-        match result.await {
-            Ok(Ok(value)) => value,
-            Ok(Err(panic)) => panic.resume(),
-            // The process is ending and the work will never run; its caller ends with the process.
-            Err(_) => std::future::pending().await,
-        }
+        let (work, result) = answering(work);
+        self.spawner.spawn_blocking(work);
+        answer(result).await
+    }
+
+    /// The same for bulk work, which gives way to other work: the work of a large request, or a part of it.
+    ///
+    /// # Panics
+    /// If the work panics, which is a bug in the work.
+    pub async fn bulk<T: Send + 'static>(
+        &self,
+        kind: Bulk,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        let (work, result) = answering(work);
+        self.spawner.spawn_bulk(kind, work);
+        answer(result).await
+    }
+
+    /// Runs two pieces of blocking work beside each other, and waits for both. The second one runs on the caller's thread.
+    ///
+    /// # Panics
+    /// If a piece panics, when both have ended.
+    pub fn both<A: Send, B>(
+        &self,
+        aside: impl FnOnce() -> A + Send,
+        own: impl FnOnce() -> B,
+    ) -> (A, B) {
+        let (mut aside, mut own) = (Piece::new(aside), Piece::new(own));
+        self.spawner.beside(&mut || aside.run(), &mut || own.run());
+        (aside.result(), own.result())
     }
 
     /// Runs work that blocks for a moment, like a sync of a few bytes, and waits for its result: on the caller's thread if that can be
@@ -164,6 +205,56 @@ impl Env {
             Some(_lent) => work(),
             None => self.blocking(work).await,
         }
+    }
+}
+
+/// Work that runs once, and its result.
+struct Piece<F, T> {
+    work: Option<F>,
+    result: Option<std::result::Result<T, Panic>>,
+}
+
+impl<F: FnOnce() -> T, T> Piece<F, T> {
+    fn new(work: F) -> Self {
+        Self { work: Some(work), result: None }
+    }
+
+    fn run(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.result = Some(Panic::catch(work));
+        }
+    }
+
+    /// The result. A piece that did not run runs now.
+    fn result(mut self) -> T {
+        self.run();
+        match self.result {
+            Some(Ok(value)) => value,
+            Some(Err(panic)) => panic.resume(),
+            None => unreachable!("a piece of work that has run has a result"),
+        }
+    }
+}
+
+type Answered<T> = oneshot::Receiver<std::result::Result<T, Panic>>;
+
+/// Work that sends its result.
+fn answering<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> (Box<dyn FnOnce() + Send>, Answered<T>) {
+    let (done, result) = oneshot::channel();
+    let work = move || {
+        let _ = done.send(Panic::catch(work));
+    };
+    (Box::new(work), result)
+}
+
+async fn answer<T>(result: Answered<T>) -> T {
+    match result.await {
+        Ok(Ok(value)) => value,
+        Ok(Err(panic)) => panic.resume(),
+        // The process is ending and the work will never run; its caller ends with the process.
+        Err(_) => std::future::pending().await,
     }
 }
 

@@ -9,16 +9,35 @@ use super::failure::TaskFailure;
 /// A future that owns all that it needs.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 
+/// When the work of a large request begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bulk {
+    /// When few others run. It never waits for other work of this kind.
+    Queued,
+    /// At once: others wait for it in the end.
+    AtOnce,
+}
+
 /// Runs tasks. The services call it through [`Env`](super::Env), which adds what a panic of each task means.
 pub trait Spawner: Send + Sync + 'static {
     /// Runs a future in the background until it ends or the [`Task`] is dropped.
     fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task;
     /// Runs blocking work on a thread for it; in the simulation at once, in the caller's thread.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
+    /// Runs the work of a large request, which gives way to others, on a thread for such work.
+    fn spawn_bulk(&self, _kind: Bulk, work: Box<dyn FnOnce() + Send>) {
+        self.spawn_blocking(work);
+    }
     /// Lends the caller's thread for work that blocks it for a moment; `None` if the work needs a thread for it, as always in the
     /// simulation.
     fn lend_thread(&self) -> Option<LentThread> {
         None
+    }
+    /// Runs two pieces of blocking work beside each other, the second one on the caller's thread; in the simulation the second one
+    /// first, then the other.
+    fn beside(&self, aside: &mut (dyn FnMut() + Send), own: &mut dyn FnMut()) {
+        own();
+        aside();
     }
     /// Pauses blocking work for a while; in the simulation, which runs it inline, this does nothing.
     fn pause(&self, _time: Duration) {}

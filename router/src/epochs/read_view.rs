@@ -4,6 +4,7 @@
 //! one number of reports, and is computed again by the first scan that finds it older. So a view never outlives a drop, a move, a
 //! rollback that the catalog shows, or a report of a node, and a scan needs no walk over nodes and slices.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -14,6 +15,7 @@ use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
 
 use super::applied::{AppliedEpochs, readable_from};
+use crate::busy::Busy;
 
 /// Slices that one node is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,19 @@ pub(crate) struct Placed {
     pub node: Option<NodeId>,
     /// True if each slice has another node.
     pub has_others: bool,
+    /// True if the node is slow, and asked all the same: its answer tells whether it still is.
+    pub is_probe: bool,
+}
+
+/// Nodes that are not asked where a slice has another.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Avoided<'a> {
+    /// They have just failed.
+    pub failed: &'a [NodeId],
+    /// They are slow, which is better than a node that has not applied the epoch.
+    pub slow: &'a [NodeId],
+    /// A busy node gives way to the next copy that has applied the epoch.
+    pub busy: Option<&'a Busy>,
 }
 
 /// The state of the cluster that a new scan of an index needs.
@@ -36,6 +51,8 @@ pub(crate) struct ReadView {
     pub epoch: Option<Epoch>,
     /// All slices by the node to ask at that epoch.
     pub shards: Vec<Placed>,
+    /// The nodes that have a copy of any slice, by the topology.
+    pub copies: BTreeSet<NodeId>,
 }
 
 /// The views of all indexes that were read.
@@ -85,13 +102,18 @@ impl ReadView {
         let newest = applied.newest_common(index);
         let epoch = newest.filter(|newest| from.is_some_and(|from| from <= *newest));
         let slices: Vec<SliceNo> = (0..index.topology.slices()).map(SliceNo).collect();
-        let shards = epoch.map(|epoch| place(applied, index, epoch, &slices, &[]));
+        let shards = epoch.map(|epoch| place(applied, index, epoch, &slices, Avoided::default()));
         Self {
             index: Arc::clone(index),
             catalog: Arc::clone(catalog),
             reports,
             epoch,
             shards: shards.unwrap_or_default(),
+            copies: slices
+                .iter()
+                .flat_map(|slice| index.topology.replicas(*slice))
+                .copied()
+                .collect(),
         }
     }
 }
@@ -102,12 +124,27 @@ pub(crate) fn place(
     index: &IndexInfo,
     epoch: Epoch,
     slices: &[SliceNo],
-    failed: &[NodeId],
+    Avoided { failed, slow, busy }: Avoided<'_>,
 ) -> Vec<Placed> {
     let mut shards: Vec<Placed> = Vec::new();
     for slice in slices {
         let nodes = applied.candidates(index, *slice, epoch);
-        let node = nodes.iter().find(|node| !failed.contains(node)).or(nodes.first()).copied();
+        let has_failed = |node: &&NodeId| failed.contains(node);
+        let is_ready = |node: &&NodeId| {
+            !has_failed(node)
+                && !slow.contains(node)
+                && applied.has_applied(**node, index, *slice, epoch)
+        };
+        let has_choice = !slow.is_empty() || busy.is_some();
+        let mut ready = nodes.iter().filter(|_| has_choice).filter(is_ready);
+        let ready = match (ready.next(), ready.next(), busy) {
+            (Some(first), Some(second), Some(busy)) if busy.gives_way(*first, *second) => {
+                Some(second)
+            }
+            (first, ..) => first,
+        };
+        let node = ready.or_else(|| nodes.iter().find(|node| !has_failed(node)));
+        let node = node.or(nodes.first()).copied();
         let is_other = |other: &NodeId| Some(*other) != node && !failed.contains(other);
         let has_others = nodes.iter().any(is_other);
         match shards.iter_mut().find(|shard| shard.node == node) {
@@ -115,7 +152,10 @@ pub(crate) fn place(
                 shard.slices.push(*slice);
                 shard.has_others &= has_others;
             }
-            None => shards.push(Placed { slices: vec![*slice], node, has_others }),
+            None => {
+                let slices = vec![*slice];
+                shards.push(Placed { slices, node, has_others, is_probe: false });
+            }
         }
     }
     shards.sort_by_key(|shard| shard.node);
@@ -158,8 +198,18 @@ mod tests {
         report(&applied, 1, 7, &[0, 1]);
         let first = views.view(&index, &applied, &catalog);
         assert_eq!(first.epoch, Some(Epoch(7)));
-        let one = Placed { slices: vec![SliceNo(0)], node: Some(NodeId(1)), has_others: false };
-        let other = Placed { slices: vec![SliceNo(1)], node: Some(NodeId(1)), has_others: true };
+        let one = Placed {
+            slices: vec![SliceNo(0)],
+            node: Some(NodeId(1)),
+            has_others: false,
+            is_probe: false,
+        };
+        let other = Placed {
+            slices: vec![SliceNo(1)],
+            node: Some(NodeId(1)),
+            has_others: true,
+            is_probe: false,
+        };
         let both = Placed { slices: vec![SliceNo(0), SliceNo(1)], ..one.clone() };
         assert_eq!(first.shards, [both]);
         assert!(Arc::ptr_eq(&first, &views.view(&index, &applied, &catalog)));

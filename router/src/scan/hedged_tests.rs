@@ -44,7 +44,7 @@ const STAGE: Duration = Duration::from_millis(10);
 
 /// Lets a router save up some parallel requests.
 fn save_up(plan: &ScanPlan) {
-    (0..100).for_each(|_| plan.context.hedging.earn());
+    (0..2_000).for_each(|_| plan.context.hedging.earn());
 }
 
 /// All nodes report that they have applied an epoch.
@@ -52,7 +52,8 @@ fn applied(plan: &ScanPlan, epoch: u64) {
     let slices = 0..plan.index.topology.slices();
     for node in plan.context.catalog.load().nodes.keys() {
         let slice = |slice| plan.index.local_id().slice(SliceNo(slice));
-        let readable = slices.clone().map(|n| (slice(n), Epoch(0))).collect();
+        let is_there = |n: &u16| plan.index.topology.hosts(*node, SliceNo(*n));
+        let readable = slices.clone().filter(is_there).map(|n| (slice(n), Epoch(0))).collect();
         let applied = vec![(plan.index.bucket, Epoch(epoch))];
         let report = AppliedReport { node: *node, applied, readable: Some(readable) };
         plan.context.applied.report(report);
@@ -155,4 +156,149 @@ async fn a_node_that_has_not_applied_the_epoch_is_not_slow() {
     save_up(&plan);
     assert!(timed(&plan).await >= LATE, "it may wait for the epoch, as the other one would");
     assert_eq!(plan.context.hedging.status(), crate::HedgingStatus::default());
+}
+
+/// Each shard of a scan: its node, its slices, and whether it is a probe.
+fn placed(plan: &ScanPlan) -> Vec<(u64, Vec<u16>, bool)> {
+    let shard = |shard: Placed| {
+        let slices = shard.slices.iter().map(|slice| slice.0).collect();
+        (shard.node.map_or(0, |node| node.0), slices, shard.is_probe)
+    };
+    plan.shards().into_iter().map(shard).collect()
+}
+
+fn three_nodes(placement: Vec<Vec<u64>>) -> ScanPlan {
+    let nodes = (0..3).map(|_| Node::After(SOON)).collect();
+    let plan = plan_over(placement, firsts(nodes));
+    applied(&plan, 1);
+    plan
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_of_a_slow_node_are_placed_at_their_other_copies_but_for_a_probe() {
+    let plan = three_nodes(vec![vec![1, 2], vec![1, 3], vec![1]]);
+    assert_eq!(placed(&plan), [(1, vec![0, 1, 2], false)]);
+    let miss = || plan.context.hedging.note_missed(NodeId(1), Instant::now());
+    (0..3).for_each(|_| miss());
+    let elsewhere = [(1, vec![2], false), (2, vec![0], false), (3, vec![1], false)];
+    assert_eq!(placed(&plan), elsewhere, "slice 2 has no other copy");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(placed(&plan), [(1, vec![0, 1, 2], true)]);
+    assert!(plan.context.hedging.claim_probe(NodeId(1), Instant::now()));
+    assert_eq!(placed(&plan), elsewhere, "one scan probes");
+    (0..3).for_each(|_| plan.context.hedging.note_missed(NodeId(3), Instant::now()));
+    assert_eq!(placed(&plan), [(1, vec![1, 2], false), (2, vec![0], false)], "both are slow");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_has_not_applied_the_epoch_is_no_better_than_a_slow_node() {
+    let plan = three_nodes(vec![vec![1, 2]]);
+    let late = AppliedReport {
+        node: NodeId(2),
+        applied: vec![(plan.index.bucket, Epoch(0))],
+        readable: Some(vec![(plan.index.local_id().slice(SliceNo(0)), Epoch(0))]),
+    };
+    plan.context.applied.report(late);
+    (0..3).for_each(|_| plan.context.hedging.note_missed(NodeId(1), Instant::now()));
+    assert_eq!(placed(&plan), [(1, vec![0], false)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_of_a_node_that_is_slow_still_needs_no_budget() {
+    let plan = plan_with_slow(Node::After(LATE), Node::After(SOON));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let took = timed(&plan).await;
+    assert!((STAGE..2 * STAGE).contains(&took), "{took:?}");
+    let status = plan.context.hedging.status();
+    assert_eq!((status.begun, status.won, status.refused), (1, 1, 0));
+    assert!(plan.context.hedging.avoids(NodeId(1)));
+    assert!(timed(&plan).await < STAGE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_node_shares_its_slices_with_the_other_copies() {
+    let plan = three_nodes(vec![vec![1, 2], vec![1, 3], vec![1]]);
+    let busy: Vec<_> = (0..8).map(|_| plan.context.busy.begin(NodeId(1))).collect();
+    let shared = [(1, vec![2], false), (2, vec![0], false), (3, vec![1], false)];
+    assert_eq!(placed(&plan), shared);
+    let others: Vec<_> = (0..4).map(|_| plan.context.busy.begin(NodeId(2))).collect();
+    assert_eq!(placed(&plan), [(1, vec![0, 2], false), (3, vec![1], false)]);
+    drop((busy, others));
+    assert_eq!(placed(&plan), [(1, vec![0, 1, 2], false)], "at rest the first copy serves");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_scans_at_once_use_both_copies_of_a_slice() {
+    let plan = plan_over(vec![vec![1, 2]; 2], firsts(vec![Node::After(LATE), Node::After(LATE)]));
+    applied(&plan, 1);
+    let (mut scans, mut nodes) = (Vec::new(), Vec::new());
+    for _ in 0..32 {
+        let placed = plan.shards().remove(0);
+        nodes.push(placed.node.expect("a node"));
+        let mut stream = plan.start(placed);
+        // The first poll sends the request.
+        let asked = tokio::time::timeout(Duration::ZERO, stream.begin()).await;
+        assert!(asked.is_err(), "nobody has answered yet");
+        scans.push(stream);
+    }
+    let of_second = nodes.iter().filter(|node| **node == NodeId(2)).count();
+    assert!((8..=20).contains(&of_second), "{of_second} of 32");
+}
+
+/// Sends three rows of each slice one by one; from the second on each after a delay.
+struct SlowRest(Duration);
+
+#[async_trait]
+impl IndexerApi for SlowRest {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        let (rows, delay) = (Rows { batch: 1, ..THREE_ROWS }, self.0);
+        let slow = rows.scan(scan).await?.enumerate().then(move |(n, batch)| async move {
+            tokio::time::sleep(if n == 0 { Duration::ZERO } else { delay }).await;
+            batch
+        });
+        Ok(Box::pin(slow))
+    }
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        Err(Error::unavailable("not here"))
+    }
+}
+
+/// A scan whose first node becomes slow behind its first batch.
+fn plan_with_slow_rest(delay: Duration, other: Node) -> ScanPlan {
+    let plan = plan_over(vec![vec![1, 2]; 2], vec![Arc::new(SlowRest(delay)), Arc::new(other)]);
+    applied(&plan, 1);
+    save_up(&plan);
+    plan
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_goes_on_at_another_copy_when_a_node_becomes_slow_in_its_midst() {
+    let plan = plan_with_slow_rest(LATE, Node::After(SOON));
+    let took = timed(&plan).await;
+    assert!((STAGE..2 * STAGE).contains(&took), "{took:?}");
+    let status = plan.context.hedging.status();
+    assert_eq!((status.begun, status.won), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_slow_in_the_midst_of_a_scan_goes_on_if_the_others_are_slower() {
+    for other in [Node::After(4 * LATE), Node::Refuses] {
+        let plan = plan_with_slow_rest(LATE, other);
+        let took = timed(&plan).await;
+        assert!(took >= 5 * LATE, "{took:?}");
+        assert_eq!(plan.context.hedging.status().won, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_of_the_usual_pace_is_asked_alone() {
+    let plan = plan_with_slow_rest(STAGE / 2, Node::After(SOON));
+    timed(&plan).await;
+    assert_eq!(plan.context.hedging.status().begun, 0);
 }

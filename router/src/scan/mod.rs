@@ -25,6 +25,7 @@ mod gather;
 mod merge_ahead;
 mod place;
 mod plan;
+mod rest;
 mod resume;
 mod retry_round;
 mod shard;

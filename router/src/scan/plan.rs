@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::retry_round::FIRST_BATCH_TIMEOUT;
 use crate::context::RouterContext;
-use crate::epochs::read_view::{Placed, place};
+use crate::epochs::read_view::{Avoided, Placed, place};
 
 /// The common part of all shard scans of one scan.
 #[derive(Clone)]
@@ -31,35 +31,76 @@ pub(crate) struct ScanPlan {
     pub deadline: Option<Instant>,
 }
 
+/// Nodes that scans are slow on.
+#[derive(Default)]
+struct SlowNodes {
+    /// They are asked last.
+    slow: Vec<NodeId>,
+    /// They are asked as if they were not, to see whether they are slow still.
+    probed: Vec<NodeId>,
+}
+
 impl ScanPlan {
     /// Groups the slices that can have rows by the node to ask first.
     pub fn shards(&self) -> Vec<Placed> {
         let wanted = self.request.slices(&self.index);
         let view = self.context.view(&self.index);
-        if wanted.is_none() && view.epoch == Some(self.epoch) {
+        let SlowNodes { slow, probed } = self.slow_nodes();
+        let busy = &*self.context.busy;
+        let gives_way = |shard: &Placed| {
+            let to_any = |node| view.copies.iter().any(|other| busy.gives_way(node, *other));
+            shard.node.is_some_and(|node| busy.is_busy(node) && to_any(node))
+        };
+        let is_usual = slow.is_empty() && probed.is_empty() && !view.shards.iter().any(gives_way);
+        if is_usual && wanted.is_none() && view.epoch == Some(self.epoch) {
             return view.shards.clone();
         }
         let all = || (0..self.index.topology.slices()).map(SliceNo).collect();
         let slices = wanted.unwrap_or_else(all);
-        place(&self.context.applied, &self.index, self.epoch, &slices, &[])
+        let avoided = Avoided { failed: &[], slow: &slow, busy: Some(busy) };
+        let mut shards = place(&self.context.applied, &self.index, self.epoch, &slices, avoided);
+        for shard in &mut shards {
+            shard.is_probe = shard.node.is_some_and(|node| probed.contains(&node));
+        }
+        shards
+    }
+
+    /// The nodes that are asked last, and those of them that this scan probes.
+    fn slow_nodes(&self) -> SlowNodes {
+        if !self.context.config.hedges {
+            return SlowNodes::default();
+        }
+        // A scan of a transaction's own changes waits for these, so its time says little.
+        let probes = self.request.own.is_none();
+        let (hedging, now) = (&self.context.hedging, Instant::now());
+        let avoided = hedging.avoided().into_iter();
+        let (probed, slow) = avoided.partition(|node| probes && hedging.is_probe_due(*node, now));
+        SlowNodes { slow, probed }
     }
 
     /// Groups slices by the node to ask, and avoids some nodes where a slice has another.
     pub fn shards_without(&self, slices: &[SliceNo], failed: &[NodeId]) -> Vec<Vec<SliceNo>> {
-        let shards = place(&self.context.applied, &self.index, self.epoch, slices, failed);
+        let avoided = Avoided { failed, slow: &self.context.hedging.avoided(), busy: None };
+        let shards = place(&self.context.applied, &self.index, self.epoch, slices, avoided);
         shards.into_iter().map(|shard| shard.slices).collect()
     }
 
     /// Slices as a shard scan of their own, and the node to ask first for all of them.
     pub fn placed(&self, slices: &[SliceNo]) -> Placed {
+        let SlowNodes { slow, probed } = self.slow_nodes();
         let view = self.context.view(&self.index);
         let known = view.shards.iter().find(|shard| shard.slices == slices);
-        if let Some(placed) = known.filter(|_| view.epoch == Some(self.epoch)) {
-            return placed.clone();
-        }
-        let node = self.common_candidate(slices, &[]);
-        let has_others = node.is_some_and(|node| self.can_split(slices, &[node]));
-        Placed { slices: slices.to_vec(), node, has_others }
+        let known = known.filter(|_| view.epoch == Some(self.epoch));
+        let usual = known.map_or_else(|| self.common_candidate(slices, &[]), |known| known.node);
+        let is_slow = usual.is_some_and(|node| slow.contains(&node));
+        let ready = || self.ready_candidate(slices, &slow);
+        let node = if is_slow { ready().or(usual) } else { usual };
+        let has_others = match known.filter(|known| known.node == node) {
+            Some(known) => known.has_others,
+            None => node.is_some_and(|node| self.can_split(slices, &[node])),
+        };
+        let is_probe = node.is_some_and(|node| probed.contains(&node));
+        Placed { slices: slices.to_vec(), node, has_others, is_probe }
     }
 
     /// How long a shard scan may be without a node that serves it.
@@ -76,6 +117,18 @@ impl ScanPlan {
         };
         let has_all = |node: &NodeId| slices.iter().all(|slice| has(*node, *slice));
         first.into_iter().find(|node| !failed.contains(node) && has_all(node))
+    }
+
+    /// A node that has applied the epoch in all of these slices, and is not slow.
+    fn ready_candidate(&self, slices: &[SliceNo], slow: &[NodeId]) -> Option<NodeId> {
+        let first = self.context.applied.candidates(&self.index, *slices.first()?, self.epoch);
+        first.into_iter().find(|node| !slow.contains(node) && self.is_ready(*node, slices))
+    }
+
+    /// True if a node has applied the epoch in all of these slices.
+    pub fn is_ready(&self, node: NodeId, slices: &[SliceNo]) -> bool {
+        let applied = &self.context.applied;
+        slices.iter().all(|slice| applied.has_applied(node, &self.index, *slice, self.epoch))
     }
 
     /// True if each slice has another copy that has applied the epoch and is not slow.

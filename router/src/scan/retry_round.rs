@@ -14,9 +14,15 @@ use tokio::time::Instant;
 /// Time-out for the first batch in the first round.
 pub(super) const FIRST_BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Causes that the error of a round names.
+const CAUSES_MAX: usize = 4;
+
 /// The nodes that failed in this round, and why.
 pub(super) struct RetryRound {
     failed: Vec<NodeId>,
+    /// What each of them said, as far as it was asked in this round.
+    causes: Vec<(NodeId, Error)>,
+    /// The error that tells the client most, of the round before if nobody was asked in this one.
     last_error: Option<Error>,
     began: Instant,
     first_batch_timeout: Duration,
@@ -27,6 +33,7 @@ impl RetryRound {
     pub fn first(failed: Vec<NodeId>) -> Self {
         Self {
             failed,
+            causes: Vec::new(),
             last_error: None,
             began: Instant::now(),
             first_batch_timeout: FIRST_BATCH_TIMEOUT,
@@ -51,6 +58,7 @@ impl RetryRound {
     /// Records that a node failed.
     pub fn fail(&mut self, node: NodeId, error: Error) {
         self.failed.push(node);
+        self.causes.push((node, error.clone()));
         // The error that tells the client most is kept: an epoch that is gone, then a busy node, then all others.
         let rank = |error: &Error| match error.code {
             ErrorCode::SnapshotTooOld => 2,
@@ -70,6 +78,7 @@ impl RetryRound {
         no_node: impl FnOnce() -> Error,
     ) -> Result<()> {
         let error = self.last_error.take().unwrap_or_else(no_node);
+        let error = with_causes(error, std::mem::take(&mut self.causes));
         let gone = error.code == ErrorCode::SnapshotTooOld;
         if gone || Instant::now() >= deadline || !error.is_retry() {
             return Err(error);
@@ -81,10 +90,53 @@ impl RetryRound {
         tokio::time::sleep(pause).await;
         *self = Self {
             failed: Vec::new(),
+            causes: Vec::new(),
             last_error: Some(error),
             began: Instant::now(),
             first_batch_timeout: self.first_batch_timeout,
         };
         Ok(())
+    }
+}
+
+/// The error of a round in which several nodes have failed: each with its cause.
+fn with_causes(error: Error, mut causes: Vec<(NodeId, Error)>) -> Error {
+    if causes.len() < 2 || error.code != ErrorCode::Unavailable {
+        return error;
+    }
+    causes.sort_by_key(|(node, _)| *node);
+    let cause = |(node, cause): &(NodeId, Error)| {
+        let name = format!("node {node}");
+        match cause.message.starts_with(&name) {
+            true => cause.message.clone(),
+            false => format!("{name}: {}", cause.message),
+        }
+    };
+    let mut what: Vec<String> = causes.iter().take(CAUSES_MAX).map(cause).collect();
+    if causes.len() > CAUSES_MAX {
+        what.push(format!("and {} more", causes.len() - CAUSES_MAX));
+    }
+    Error { message: format!("no node answers; {}", what.join("; ")), ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_error_of_a_round_names_each_node_and_its_cause() {
+        let mut round = RetryRound::first(Vec::new());
+        for node in [3, 1] {
+            round.fail(NodeId(node), Error::unavailable("connection refused"));
+        }
+        round.fail(NodeId(2), Error::unavailable("node 2 did not answer in time"));
+        let none = || Error::unavailable("no node has the slice");
+        let passed = Instant::now();
+        let error = round.next_round(passed, Duration::ZERO, none).await.expect_err("it gives up");
+        assert_eq!(
+            error.message,
+            "no node answers; node 1: connection refused; node 2 did not answer in time; \
+             node 3: connection refused"
+        );
     }
 }

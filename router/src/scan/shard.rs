@@ -4,7 +4,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::StreamExt;
 use proto::env::Task;
 use proto::expr::aggregate::Partial;
 use proto::flow::{ByteReceiver, byte_channel};
@@ -18,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use super::gather::Gather;
 use super::place::Place;
 use super::plan::ScanPlan;
+use super::rest::Rest;
 use super::retry_round::RetryRound;
 use super::shard_stream::{Batches, ShardStream, send};
 use crate::epochs::reachable::check_reachable;
@@ -77,7 +77,10 @@ impl ScanPlan {
                 self.context.resumed.fetch_add(1, Ordering::Relaxed);
             }
             let others = self.can_split(&slices, &round.failed_and(node));
-            let first_batch_timeout = others.then_some(round.first_batch_timeout());
+            // The others may have failed only for a moment, so a slow node is not waited for as if it were the only one.
+            let is_slow = self.context.hedging.avoids(node);
+            let has_limit = others || is_slow && self.can_split(&slices, &[node]);
+            let first_batch_timeout = has_limit.then_some(round.first_batch_timeout());
             match self.attempt(node, &slices, &mut place, first_batch_timeout, sender).await {
                 Ok(Attempt::Ended) => return Ok(()),
                 Ok(Attempt::Moved(places)) => {
@@ -227,13 +230,16 @@ impl ScanPlan {
         first_batch_timeout: Option<Duration>,
         sender: &Batches,
     ) -> Result<Attempt> {
+        let under_way = self.context.busy.begin(node);
         let late = || Error::unavailable(format!("node {node} did not answer in time"));
         let left = place.deadline.saturating_duration_since(Instant::now());
         let timeout = first_batch_timeout.map_or(left, |timeout| timeout.min(left));
         let deadline = Instant::now() + timeout;
         let opened = timeout_at(deadline, self.open_shard(node, slices, place, timeout)).await;
-        let mut batches = opened.map_err(|_| late())??;
-        let mut next = timeout_at(deadline, batches.next()).await.map_err(|_| late())?;
+        let mut rest = Rest::new(opened.map_err(|_| late())??);
+        let mut next = timeout_at(deadline, rest.first()).await.map_err(|_| late())?;
+        // How fast it is read is the reader's matter.
+        drop(under_way);
         loop {
             let batch =
                 next.ok_or_else(|| Error::unavailable(format!("node {node} closed the stream")))??;
@@ -256,11 +262,10 @@ impl ScanPlan {
             if sent.is_err() || last {
                 return Ok(Attempt::Ended);
             }
-            let silent = Instant::now() + self.timeout();
-            let following = timeout_at(silent, batches.next()).await;
+            let following = rest.next(self, (node, slices), place).await;
             // The time-out limits the time without a node that serves, so it starts again after each batch.
             place.deadline = Instant::now() + self.timeout();
-            next = following.map_err(|_| late())?;
+            next = following?;
         }
     }
 
@@ -326,9 +331,9 @@ enum Attempt {
 }
 
 /// The position of a shard scan.
-struct ShardPosition {
-    reached: Place,
-    rows_left: Option<u64>,
+pub(super) struct ShardPosition {
+    pub(super) reached: Place,
+    pub(super) rows_left: Option<u64>,
     /// True if this task has received a row.
     has_rows: bool,
     /// When the scan gives up.

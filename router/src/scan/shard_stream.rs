@@ -5,7 +5,7 @@
 //! the beginning if the call brought nothing: it also deals with nodes that fail and slices that have moved.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,10 +14,9 @@ use proto::env::{BoxFuture, Task};
 #[cfg(test)]
 use proto::flow::byte_channel;
 use proto::flow::{ByteReceiver, ByteSender, ReceiverGone};
-use proto::model::ids::{NodeId, SliceNo};
-use proto::rpc::api::IndexerApi;
+use proto::model::ids::NodeId;
 use proto::rpc::rows::RowBlock;
-use proto::rpc::scan::{FirstBatch, Output, ShardBatch, ShardScan};
+use proto::rpc::scan::{FirstBatch, Output, ShardBatch};
 use proto::{Error, Result};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
@@ -26,7 +25,7 @@ use super::plan::ScanPlan;
 use super::retry_round::FIRST_BATCH_TIMEOUT;
 use crate::epochs::reachable::check_reachable;
 use crate::epochs::read_view::Placed;
-use crate::hedging::{PROBE_EVERY, STAGE_MIN};
+use crate::hedging::{self, STAGE_MIN};
 
 /// The answer of a node in time, or late.
 type Answer<T> = std::result::Result<Result<T>, Elapsed>;
@@ -169,7 +168,7 @@ impl Shard {
     /// Asks the first node for its first batch, and other copies beside it if it is slow. An error is final.
     async fn first_batch(&mut self) -> Result<First> {
         let ScanPlan { context, index, .. } = &self.plan;
-        let Placed { slices, node, has_others } = &self.placed;
+        let Placed { slices, node, has_others, is_probe } = &self.placed;
         let nothing = |failed: &[NodeId]| Ok(First::Nothing { failed: failed.to_vec() });
         let catalog = context.catalog.load();
         let info = node.and_then(|node| catalog.nodes.get(&node));
@@ -185,21 +184,24 @@ impl Shard {
         let (indexer, id) = (self.plan.context.directory.indexer(info), info.id);
         drop(catalog);
         let hedges = *has_others && self.may_hedge(id);
-        if hedges && self.plan.context.hedging.avoids(id) && self.plan.has_ready_others(slices, id)
-        {
-            self.probe(id, indexer, scan);
+        let hedging = &self.plan.context.hedging;
+        let is_slow = hedges && hedging.avoids(id);
+        let is_probe = is_slow && *is_probe && hedging.claim_probe(id, began);
+        // Another scan probes it, or its slices have their other copies on several nodes.
+        if is_slow && !is_probe && self.plan.has_ready_others(slices, id) {
             return nothing(&[]);
         }
+        let _under_way = self.plan.context.busy.begin(id);
         let mut asked = std::pin::pin!(timeout_at(began + timeout, indexer.first_batch(scan)));
         let answer = match hedges {
             true => {
-                let asked = self.hedged((id, began, timeout), asked.as_mut());
+                let asked = self.hedged((id, began, timeout), is_probe, asked.as_mut());
                 match asked.await {
                     Either::Left(answer) => answer,
                     Either::Right(first) => return Ok(first),
                 }
             }
-            false => asked.await,
+            false => self.unhedged((id, began), asked.await),
         };
         match answer {
             Ok(Ok(FirstBatch { batch: ShardBatch::Moved(_), .. })) => nothing(&[]),
@@ -216,26 +218,42 @@ impl Shard {
         }
     }
 
-    fn has_aggregates(&self) -> bool {
-        matches!(self.plan.request.output, Output::Aggregates(_))
+    /// The kind of its first batch.
+    fn first_kind(&self) -> hedging::Batches {
+        match self.plan.request.output {
+            Output::Aggregates(_) => hedging::Batches::Aggregates,
+            Output::Rows { .. } => hedging::Batches::Rows,
+        }
     }
 
     /// True if a node is to answer soon: it has applied the epoch, and waits for no transaction.
     fn may_hedge(&self, node: NodeId) -> bool {
-        let ScanPlan { context, index, request, epoch, .. } = &self.plan;
-        let is_ready = |slice: &SliceNo| context.applied.has_applied(node, index, *slice, *epoch);
-        context.config.hedges && request.own.is_none() && self.placed.slices.iter().all(is_ready)
+        let ScanPlan { context, request, .. } = &self.plan;
+        let is_ready = || self.plan.is_ready(node, &self.placed.slices);
+        context.config.hedges && request.own.is_none() && is_ready()
+    }
+
+    /// The answer of a node beside which no other one is asked. If it is soon, the node is slow no longer.
+    fn unhedged<T>(&self, (node, began): (NodeId, Instant), answer: Answer<T>) -> Answer<T> {
+        let hedging = &self.plan.context.hedging;
+        if let Ok(Ok(_)) = answer
+            && hedging.avoids(node)
+        {
+            hedging.note_time(node, self.first_kind(), began.elapsed());
+        }
+        answer
     }
 
     /// Waits for a node's answer. After a stage other copies are asked beside it.
     async fn hedged<T>(
         &self,
         (node, began, timeout): (NodeId, Instant, Duration),
+        is_probe: bool,
         mut asked: Pin<&mut impl Future<Output = Answer<T>>>,
     ) -> Either<Answer<T>, First> {
-        let (hedging, has_aggregates) = (&self.plan.context.hedging, self.has_aggregates());
+        let (hedging, kind) = (&self.plan.context.hedging, self.first_kind());
         hedging.earn();
-        let stage = hedging.stage(has_aggregates).min(timeout / 2);
+        let stage = hedging.stage(kind).min(timeout / 2);
         let answer = timeout_at(began + stage, asked.as_mut()).await.ok();
         // A reader that waits is woken at the end of the stage: later, it has read another shard meanwhile, and knows nothing.
         let is_watching = |now: Instant| now <= began + stage + STAGE_MIN;
@@ -249,23 +267,26 @@ impl Shard {
             Some(answer) => Either::Left(answer),
             None => {
                 hedging.note_missed(node, began);
-                self.beside(asked, node).await
+                self.beside(asked, (node, is_probe)).await
             }
         };
-        if matches!(outcome, Either::Left(Ok(Ok(_))) | Either::Right(_)) {
-            hedging.note_time(node, has_aggregates, began.elapsed());
+        match outcome {
+            Either::Left(Ok(Ok(_))) => hedging.note_time(node, kind, began.elapsed()),
+            Either::Right(_) => hedging.note_batch(kind, began.elapsed()),
+            Either::Left(_) => {}
         }
         outcome
     }
 
-    /// Waits for a node that has missed a stage. Other copies are asked beside it if there is budget; then the first good answer wins.
+    /// Waits for a node that has missed a stage. Other copies are asked beside it if there is budget, or if this is a probe; then the first
+    /// good answer wins.
     async fn beside<T>(
         &self,
         mut asked: Pin<&mut impl Future<Output = Answer<T>>>,
-        node: NodeId,
+        (node, is_probe): (NodeId, bool),
     ) -> Either<Answer<T>, First> {
         let hedging = &self.plan.context.hedging;
-        if !hedging.spend() {
+        if !is_probe && !hedging.spend() {
             return Either::Left(asked.await);
         }
         let plan = ScanPlan { is_beside: true, ..self.plan.clone() };
@@ -291,23 +312,6 @@ impl Shard {
                 Err(_) => Either::Left(asked.await),
             },
         }
-    }
-
-    /// Asks a node that is avoided, now and then: nobody waits for the answer.
-    fn probe(&self, node: NodeId, indexer: Arc<dyn IndexerApi>, scan: ShardScan) {
-        let (context, has_aggregates) = (Arc::clone(&self.plan.context), self.has_aggregates());
-        let began = Instant::now();
-        if !context.hedging.is_probe_due(node, began) {
-            return;
-        }
-        let env = context.env.clone();
-        let probe = async move {
-            // The next one begins behind it.
-            if let Ok(Ok(_)) = timeout_at(began + PROBE_EVERY, indexer.first_batch(scan)).await {
-                context.hedging.note_time(node, has_aggregates, began.elapsed());
-            }
-        };
-        env.spawn_request("probe", probe).detach();
     }
 
     /// Goes behind the rows of a batch; false if it has none.

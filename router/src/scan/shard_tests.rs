@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use proto::model::ids::{BucketId, Epoch, IndexId, SliceId};
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::model::node::NodeInfo;

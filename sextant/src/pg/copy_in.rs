@@ -15,7 +15,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::CopyInResponse;
-use proto::env::Env;
+use proto::env::{Bulk, Env};
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::WritePosition;
 use proto::rpc::api::CheckedWrites;
@@ -206,7 +206,8 @@ impl CopyIn {
             return;
         }
         let env = self.env.clone();
-        let mut check = Box::pin(async move { env.blocking(move || piece.check(&id_field)).await });
+        let mut check =
+            Box::pin(async move { env.bulk(Bulk::Queued, move || piece.check(&id_field)).await });
         // The first poll starts the work; it runs on while the next lines are read.
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         self.checking.push_back(match check.as_mut().poll(&mut context) {

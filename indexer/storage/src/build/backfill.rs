@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use proto::env::Bulk;
 use proto::lock::lock;
 use proto::model::ids::SliceNo;
 use proto::{Error, Result};
@@ -88,7 +89,7 @@ async fn write_gathered(
     let shape = (grouping, index.info.spec.compression);
     let write = |rows: RowSorter, part: BackfillPart| {
         let mut written = WrittenPart { context: Arc::clone(context), fragments: Vec::new() };
-        context.env.blocking(move || -> Result<WrittenPart> {
+        context.env.bulk(Bulk::AtOnce, move || -> Result<WrittenPart> {
             written.fragments = write_part(&written.context.files, rows, part, shape)?;
             Ok(written)
         })

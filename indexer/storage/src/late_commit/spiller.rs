@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use proto::env::{Env, TaskPolicy};
+use proto::env::{Bulk, Env, TaskPolicy};
 use tokio::sync::watch;
 
 use crate::files::data_files::DataFiles;
@@ -78,7 +78,8 @@ impl Spiller {
         }
         let spiller = Arc::clone(self);
         // A panic leaves a part that is set aside for ever.
-        self.env.spawn_blocking("late-commit-spill", TaskPolicy::EndProcess, move || {
+        let what = ("late-commit-spill", Bulk::AtOnce);
+        self.env.spawn_bulk(what, TaskPolicy::EndProcess, move || {
             let mut more = more;
             loop {
                 spiller.spill(more);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, RwLock};
 
+use proto::env::Env;
 use proto::lock::{lock, read, write};
 use proto::model::ids::{Seqno, TransactionId, VbucketId};
 use proto::model::joint::Prepared;
@@ -57,6 +58,26 @@ pub struct GroupPlace {
     pub prepared: Vec<(TransactionId, PreparedPlace)>,
 }
 
+/// An encoded group before it is written.
+#[derive(Default)]
+struct Planned {
+    /// The place of its first item.
+    payload: Lsn,
+    /// The vbuckets that it changes, and their new states.
+    staged: Vec<(VbucketId, VbucketState)>,
+    /// As in [`GroupPlace`].
+    mutations: Vec<MutationPlace>,
+    order: Vec<u32>,
+}
+
+impl Planned {
+    fn at(self, Range { start, end }: Range<Lsn>, writer: &Writer) -> GroupPlace {
+        let Self { staged: states, mutations, order, .. } = self;
+        let prepared = writer.encoder.prepared.clone();
+        GroupPlace { start, end, mutations, order, states, prepared }
+    }
+}
+
 impl ChangeLog {
     /// Appends a group. It is atomic: after a crash all of it is there, or nothing. It is visible and durable after
     /// [`Self::sync`]. `OutOfOrder` if a mutation does not follow the last one of its vbucket, or an item does not fit
@@ -65,33 +86,72 @@ impl ChangeLog {
     /// that it brings itself.
     pub fn append(&self, group: &GroupBuilder) -> Result<GroupPlace> {
         let mut writer = lock(&self.writer);
+        let planned = self.plan(&mut writer, group)?;
+        let range = self.write(&mut writer, group, &planned)?;
+        Ok(planned.at(range, &writer))
+    }
+
+    /// Appends a group and makes it durable, and does something with the places of its mutations beside that. Returns what came of both.
+    /// The outer error means that nothing was written.
+    pub fn append_beside<T: Send>(
+        &self,
+        group: &GroupBuilder,
+        env: &Env,
+        beside: impl FnOnce(&[MutationPlace], &[u32]) -> T + Send,
+    ) -> Result<(T, Result<GroupPlace>)> {
+        let mut writer = lock(&self.writer);
+        let planned = self.plan(&mut writer, group)?;
+        let write = || {
+            let range = self.write(&mut writer, group, &planned)?;
+            self.sync_as(&mut writer)?;
+            Ok(range)
+        };
+        let (made, range) = env.both(|| beside(&planned.mutations, &planned.order), write);
+        Ok((made, range.map(|range| planned.at(range, &writer))))
+    }
+
+    /// Encodes a group, and tells where its items will be.
+    fn plan(&self, writer: &mut Writer, group: &GroupBuilder) -> Result<Planned> {
         let payload = self.log.end() + storage::log::RECORD_OVERHEAD_BYTES;
         if group.is_empty() {
-            let end = self.log.end();
-            let (mutations, order, states, prepared) = Default::default();
-            return Ok(GroupPlace { start: end, end, mutations, order, states, prepared });
+            writer.encoder.prepared.clear();
+            return Ok(Planned { payload, ..Planned::default() });
         }
         if group.looks_back() && !writer.unsynced.is_empty() {
             // The counters of earlier mutations are read from the visible part.
-            self.sync_as(&mut writer)?;
+            self.sync_as(writer)?;
         }
-        let Writer { states, encoder, .. } = &mut *writer;
+        let Writer { states, encoder, .. } = writer;
         let look_up = |vbucket, seqno| self.bytes_to(vbucket, seqno);
         let staged = encoder.encode(group, (self.log.log_id(), payload), states, &look_up)?;
-        let Range { start, end } = self.log.append(&encoder.parts(group))?;
-        if start + storage::log::RECORD_OVERHEAD_BYTES != payload {
-            return Err(Error::internal("the change log was written by another writer"));
-        }
-        let segment = self.log.segment_of(start).map_or(start, |(base, _)| base);
         let place = |(run, offset): &(u32, u32)| {
             let (item, item_bytes) = encoder.runs[*run as usize];
             MutationPlace { item, item_bytes, offset: MUTATIONS_AT + offset }
         };
         let mutations = group.places.iter().map(place).collect();
-        for (vbucket, state) in &staged {
+        Ok(Planned { payload, staged, mutations, order: group.order() })
+    }
+
+    /// Writes an encoded group.
+    fn write(
+        &self,
+        writer: &mut Writer,
+        group: &GroupBuilder,
+        planned: &Planned,
+    ) -> Result<Range<Lsn>> {
+        let Planned { payload, staged, .. } = planned;
+        if group.is_empty() {
+            return Ok(self.log.end()..self.log.end());
+        }
+        let Writer { states, encoder, .. } = writer;
+        let Range { start, end } = self.log.append(&encoder.parts(group))?;
+        if start + storage::log::RECORD_OVERHEAD_BYTES != *payload {
+            return Err(Error::internal("the change log was written by another writer"));
+        }
+        let segment = self.log.segment_of(start).map_or(start, |(base, _)| base);
+        for (vbucket, state) in staged {
             states[usize::from(vbucket.0)] = *state;
         }
-        let prepared = encoder.prepared.clone();
         let changes = encoder.changes.iter();
         let changes: Vec<PlacedChange> = changes
             .map(|(vbucket, change, lsn)| {
@@ -100,8 +160,7 @@ impl ChangeLog {
             })
             .collect();
         writer.unsynced.extend(changes);
-        let (order, states) = (group.order(), staged);
-        Ok(GroupPlace { start, end, mutations, order, states, prepared })
+        Ok(start..end)
     }
 
     /// Reads the changes of a prepared transaction. An error names the file.

@@ -11,10 +11,10 @@ use proto::{Error, Result};
 
 use super::bucket_store::{BucketStore, Changes, LoggedGroup, check_whole};
 use super::replay::{version, version_place};
-use crate::change_log::GroupPlace;
+use crate::change_log::{GroupPlace, MutationPlace};
 use crate::document_store::Batch;
 use crate::mutation::Mutation;
-use crate::table::VersionRef;
+use crate::table::{MadeRuns, VersionRef};
 
 impl BucketStore {
     /// Makes mutations and a new record durable. [`Self::show`] follows, in the order of these calls.
@@ -36,7 +36,7 @@ impl BucketStore {
             group.mutation(vbuuid.unwrap_or_default(), mutation);
         }
         far.iter().chain(&changes.commits).try_for_each(|event| group.transaction(event))?;
-        let place = self.append(&mut this)?;
+        let (place, made) = self.append_batch(&mut this, &changes.mutations)?;
         // The next group of the bucket may be long in coming.
         this.group.clear();
         if let (Some(next), Some(known)) = (&changes.record, known) {
@@ -46,7 +46,28 @@ impl BucketStore {
         this.note_prepared(&place);
         this.batches += 1;
         this.is_broken = false;
-        Ok(LoggedGroup { place, places: this.places.clone(), number: this.batches })
+        Ok(LoggedGroup { place, places: this.places.clone(), number: this.batches, made })
+    }
+
+    /// Appends and syncs the group of a batch. The runs of a large one are made meanwhile.
+    fn append_batch(
+        &self,
+        this: &mut Changes,
+        mutations: &[Arc<Mutation>],
+    ) -> Result<(GroupPlace, Option<MadeRuns>)> {
+        let sizes = mutations.iter().map(|one| (one.id.len(), one.document.len()));
+        if !self.table.are_large(sizes) {
+            return Ok((self.append(this)?, None));
+        }
+        let make = |places: &[MutationPlace], order: &[u32]| {
+            self.table.make(&versions(mutations, places, order))
+        };
+        // Whatever happens from here on, also a panic: the log may have the group.
+        this.is_broken = true;
+        let appended = self.log.append_beside(&this.group, &self.env, make);
+        // Nothing was written.
+        let (made, place) = appended.inspect_err(|_| this.is_broken = false)?;
+        Ok((place?, Some(made)))
     }
 
     /// The prepared transactions whose changes a batch writes again: those that the log does not have, and one of those that it has only far
@@ -89,7 +110,14 @@ impl BucketStore {
         if logged.number != shown.batches + 1 {
             return Err(Error::internal("the batches of a bucket are shown out of order"));
         }
-        self.apply(&changes.mutations, &logged.place)?;
+        match logged.made {
+            Some(made) => self.table.add_made(made)?,
+            None => {
+                let GroupPlace { mutations, order, .. } = &logged.place;
+                self.table.apply(&versions(&changes.mutations, mutations, order))?;
+            }
+        }
+        self.table.reach(logged.place.end);
         for (vbucket, state) in &logged.place.states {
             shown.state.vbuckets[usize::from(vbucket.0)] = *state;
         }
@@ -103,15 +131,14 @@ impl BucketStore {
         shown.is_broken = false;
         Ok(())
     }
+}
 
-    /// Adds mutations to the table, in the order of their places.
-    fn apply(&self, mutations: &[Arc<Mutation>], place: &GroupPlace) -> Result<()> {
-        let ordered = place.order.iter().map(|index| *index as usize);
-        let versions: Vec<VersionRef<'_>> = ordered
-            .map(|index| version(&mutations[index], version_place(&place.mutations[index])))
-            .collect();
-        self.table.apply(&versions)?;
-        self.table.reach(place.end);
-        Ok(())
-    }
+/// Mutations as versions, in the order of their places.
+fn versions<'m>(
+    mutations: &'m [Arc<Mutation>],
+    places: &[MutationPlace],
+    order: &[u32],
+) -> Vec<VersionRef<'m>> {
+    let ordered = order.iter().map(|index| *index as usize);
+    ordered.map(|index| version(&mutations[index], version_place(&places[index]))).collect()
 }

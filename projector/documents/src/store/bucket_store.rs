@@ -16,7 +16,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use proto::env::{Env, create_dir_durably};
@@ -36,7 +36,7 @@ use crate::change_log::{
 use crate::document_store::{LogExtent, LogRange};
 use crate::mutation::Mutation;
 use crate::record::BucketRecord;
-use crate::table::{DocumentTable, Retention, TableManifest, TableOptions};
+use crate::table::{DocumentTable, MadeRuns, Retention, TableManifest, TableOptions};
 
 /// A bucket on disk.
 pub struct BucketStore {
@@ -86,6 +86,8 @@ pub(super) struct LoggedGroup {
     /// The places of what is prepared behind it.
     pub(super) places: PreparedPlaces,
     pub(super) number: u64,
+    /// Its versions, if they were made while it was logged.
+    pub(super) made: Option<MadeRuns>,
 }
 
 /// The last checkpoint on disk.
@@ -234,7 +236,7 @@ impl BucketStore {
     }
 
     /// Appends and syncs the group of a change.
-    pub(super) fn append(&self, this: &mut MutexGuard<'_, Changes>) -> Result<GroupPlace> {
+    pub(super) fn append(&self, this: &mut Changes) -> Result<GroupPlace> {
         let place = self.log.append(&this.group)?;
         this.is_broken = true;
         self.log.sync()?;

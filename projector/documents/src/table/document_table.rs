@@ -89,7 +89,24 @@ impl State {
         }
         Ok(())
     }
+
+    /// Checks the same for runs.
+    fn check_runs(&self, runs: &[Run]) -> Result<()> {
+        let mut next = self.next_place;
+        for Run { places, .. } in runs {
+            if places.first < next || places.last == u64::MAX {
+                let first = places.first;
+                let what = format!("a run begins at place {first}, and the next place is {next}");
+                return Err(Error::internal(what));
+            }
+            next = places.last + 1;
+        }
+        Ok(())
+    }
 }
+
+/// Runs of a large batch that the table does not have yet.
+pub struct MadeRuns(Vec<Run>);
 
 impl DocumentTable {
     /// Opens the table that a manifest describes, in a directory of its own. The caller then feeds it with everything from
@@ -121,10 +138,10 @@ impl DocumentTable {
     /// Adds versions, all or none. Readers see all of them or none. Their places must ascend, and be larger than all before.
     pub fn apply(&self, versions: &[VersionRef<'_>]) -> Result<()> {
         let Some(last) = versions.last() else { return Ok(()) };
-        let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
         if self.is_large(versions) {
-            return self.apply_apart(versions, &hashes);
+            return self.add_made(self.make(versions));
         }
+        let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
         let mut state = self.state.write();
         state.check_places(versions)?;
         let state = &mut *state;
@@ -138,22 +155,35 @@ impl DocumentTable {
     }
 
     fn is_large(&self, versions: &[VersionRef<'_>]) -> bool {
-        let bytes = versions.iter().map(|version| {
-            VERSION_BYTES + version.id.len() + version.document.map_or(0, <[u8]>::len)
-        });
+        let sizes = versions
+            .iter()
+            .map(|version| (version.id.len(), version.document.map_or(0, <[u8]>::len)));
+        self.are_large(sizes)
+    }
+
+    /// True if versions with ids and documents of these lengths are better added in runs of their own.
+    pub fn are_large(&self, sizes: impl Iterator<Item = (usize, usize)>) -> bool {
+        let bytes = sizes.map(|(id, document)| VERSION_BYTES + id + document);
         bytes.sum::<usize>() >= self.options.memtable_bytes / LARGE_PART
     }
 
-    /// Adds the versions of a large batch in runs of their own. They are made without the lock: only this thread feeds the table, and no
-    /// reader waits.
-    fn apply_apart(&self, versions: &[VersionRef<'_>], hashes: &[u64]) -> Result<()> {
-        self.state.read().check_places(versions)?;
+    /// Makes runs of the versions of a large batch, which [`Self::add_made`] adds. No reader waits meanwhile.
+    pub fn make(&self, versions: &[VersionRef<'_>]) -> MadeRuns {
+        let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
         let (mut memtable, mut runs) = (Memtable::default(), Vec::new());
-        put_all(&mut memtable, (versions, hashes), &mut runs);
+        put_all(&mut memtable, (versions, &hashes), &mut runs);
         runs.extend(Run::freeze(memtable));
+        MadeRuns(runs)
+    }
+
+    /// Adds runs that were made, all or none. Their places must be larger than all before.
+    pub fn add_made(&self, made: MadeRuns) -> Result<()> {
+        let MadeRuns(mut runs) = made;
+        let Some(last) = runs.last().map(|run| run.places.last) else { return Ok(()) };
         let mut state = self.state.write();
+        state.check_runs(&runs)?;
         state.freeze();
-        state.next_place = versions.last().map_or(state.next_place, |last| last.place + 1);
+        state.next_place = last + 1;
         state.change_tables(|tables| tables.runs.append(&mut runs));
         Ok(())
     }

@@ -65,7 +65,7 @@ mod yielding_lock;
 pub use change::TableChange;
 pub use dead::DeadVersions;
 pub use describe::TableInfo;
-pub use document_table::DocumentTable;
+pub use document_table::{DocumentTable, MadeRuns};
 pub use manifest::{FragmentEntry, TableManifest};
 pub use options::TableOptions;
 pub use retention::Retention;

@@ -9,7 +9,7 @@ use proto::rpc::mutation::{Frame, StreamMessage};
 use tokio::time::Instant;
 
 use super::{FEW_BYTES, GATHER, INLINE_COST, MaintenanceStream, Sent};
-use crate::feed::context::MESSAGE_COST;
+use crate::feed::context::{INLINE_BYTES, MESSAGE_COST};
 use crate::feed::frames::Packing;
 use crate::feed::markers;
 
@@ -106,7 +106,8 @@ impl MaintenanceStream {
         };
         let mut batch = std::mem::take(&mut self.batch);
         let (frames, spent);
-        if self.is_costly {
+        let bytes: usize = batch.as_slice().iter().map(|mutation| mutation.bytes()).sum();
+        if self.is_costly || bytes > INLINE_BYTES {
             let (at, vbuckets) = (self.at.clone(), self.vbuckets.clone());
             let work = move || {
                 let packed = packing.pack(&mut batch, (&at, &vbuckets), MESSAGE_COST);

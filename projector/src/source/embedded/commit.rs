@@ -44,18 +44,23 @@ const LOG_READ_BYTES: usize = 1 << 20;
 pub(in crate::source) fn commit(
     pending: &mut PendingChanges,
     store: (&mut Ahead, &dyn DocumentStore),
-    committing: &Committing,
+    committing: &mut Committing,
 ) -> Result<WriteReply> {
-    let Committing { transaction, participants, .. } = committing;
-    if !participants.is_empty() {
+    if !committing.participants.is_empty() {
         check_room(pending)?;
     }
     let kept = effective(pending, store, committing)?;
     let mut numbered = Numbered::of(pending, kept.len());
-    for Mutation { id, kind, document, .. } in kept.into_iter().map(Arc::as_ref) {
-        numbered.add(id, *kind, document.clone());
+    match kept.len() == committing.changes.len() && committing.unnumbered.is_some() {
+        true => numbered.add_made(committing.unnumbered.take().unwrap_or_default()),
+        false => {
+            for Mutation { id, kind, document, .. } in kept.into_iter().map(Arc::as_ref) {
+                numbered.add(id, *kind, document.clone());
+            }
+        }
     }
     let reply = numbered.reply();
+    let Committing { transaction, participants, .. } = committing;
     let (transaction, affected) = (*transaction, reply.affected);
     let positions = reply.position.positions.clone();
     let committed = Committed { transaction, affected, positions };

@@ -62,6 +62,20 @@ impl<'p> Numbered<'p> {
         self.pending.add(Mutation::new(place, Arc::clone(id), kind, document));
     }
 
+    /// Adds mutations that were made before, in this order, at the next positions of their vbuckets.
+    pub fn add_made(&mut self, made: Vec<Arc<Mutation>>) {
+        for mut mutation in made {
+            // Nobody else has one before it is numbered.
+            let Some(unnumbered) = Arc::get_mut(&mut mutation) else {
+                self.add(&mutation.id, mutation.kind, mutation.document.clone());
+                continue;
+            };
+            unnumbered.seqno = number(self.pending, unnumbered.vbucket).seqno;
+            self.vbuckets.push(unnumbered.vbucket);
+            self.pending.changes.mutations.push(mutation);
+        }
+    }
+
     /// The reply to the request.
     pub fn reply(self) -> WriteReply {
         let Self { pending, mut vbuckets } = self;

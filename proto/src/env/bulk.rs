@@ -1,0 +1,175 @@
+//! Threads of low priority for bulk work: the work of large requests, which is a pure loss of time for all others.
+//!
+//! One COPY has work for more threads than a machine has processors. Beside it a small write, which needs several threads one after
+//! another, would wait for its share of a processor at each of them. So bulk work has few threads, and the system gives these what
+//! others leave, and a small part at least. Without other work it is as fast as any.
+//!
+//! There are two kinds. *Queued* work brings more work in: checks of documents, reads of an index build. It has one thread for each processor, and the
+//! rest waits. What follows from it, in streams and stores, begins *at once*, on further threads of low priority: others wait for it in
+//! the end, so it must not stand behind work that brings more.
+//!
+//! A thread that has been given a low priority cannot take a normal one again without privileges, so these threads are not tokio's. A
+//! blocking thread of tokio waits for each, so that the end of a runtime waits for bulk work as it does for other blocking work.
+//!
+//! Queued work may wait for locks that others hold, but never for other queued work: that may be behind it.
+#![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::lock::lock;
+
+/// The `nice` value of the threads. Each has about a tenth of the weight of a usual thread: so it goes on, slowly, where others take all that
+/// there is, and does not keep a lock for long that they wait for.
+const NICE: i32 = 10;
+/// The time that a thread waits for work before it ends. The end of a runtime may have to wait for it.
+const IDLE: Duration = Duration::from_millis(20);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    /// True on a thread of low priority.
+    static IS_LOW: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs blocking work on one of tokio's threads. A thread begins with the priority of the one that begins it, and tokio's go on with other work,
+/// so bulk work lets a task begin them.
+pub(super) fn spawn_blocking(runtime: &Handle, work: Job) {
+    if !IS_LOW.get() {
+        runtime.spawn_blocking(work);
+        return;
+    }
+    let inner = runtime.clone();
+    drop(runtime.spawn(async move { drop(inner.spawn_blocking(work)) }));
+}
+
+/// Threads of low priority, up to a number. They begin with work and end without.
+pub(super) struct BulkThreads {
+    state: Mutex<State>,
+    added: Condvar,
+    threads_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+}
+
+impl BulkThreads {
+    /// As many threads as there are processors.
+    pub fn for_queued() -> Self {
+        Self::up_to(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// As many threads as there is work: its callers bound it.
+    pub fn at_once() -> Self {
+        Self::up_to(usize::MAX)
+    }
+
+    fn up_to(threads_max: usize) -> Self {
+        Self { state: Mutex::default(), added: Condvar::new(), threads_max }
+    }
+
+    /// Runs work on one of the threads, in the runtime of the caller, behind the work that waits already.
+    pub fn run(self: &Arc<Self>, work: Job) {
+        let runtime = Handle::current();
+        let in_runtime = runtime.clone();
+        let job = Box::new(move || {
+            let _entered = in_runtime.enter();
+            work();
+        });
+        let mut state = lock(&self.state);
+        state.jobs.push_back(job);
+        if state.jobs.len() <= state.idle || state.threads >= self.threads_max {
+            drop(state);
+            self.added.notify_one();
+            return;
+        }
+        state.threads += 1;
+        drop(state);
+        let place = Place { threads: Arc::clone(self), is_given_back: false };
+        spawn_blocking(&runtime, Box::new(move || place.host()));
+    }
+}
+
+/// The place of a thread among those that may run.
+struct Place {
+    threads: Arc<BulkThreads>,
+    is_given_back: bool,
+}
+
+impl Place {
+    /// Waits for a thread of low priority that runs jobs.
+    fn host(mut self) {
+        let place = &mut self;
+        let ended = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("bulk work".to_owned());
+            let begun = thread.spawn_scoped(scope, || {
+                lower_priority();
+                place.serve();
+            });
+            begun.map(drop)
+        });
+        if let Err(error) = ended {
+            tracing::warn!(%error, "no thread for bulk work");
+            self.serve();
+        }
+    }
+
+    /// Runs jobs until there are none for a while.
+    fn serve(&mut self) {
+        let BulkThreads { state, added, .. } = &*self.threads;
+        let mut state = lock(state);
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                // A panic was caught in the job.
+                job();
+                state = lock(&self.threads.state);
+                continue;
+            }
+            state.idle += 1;
+            let waited = added.wait_timeout(state, IDLE);
+            let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = after;
+            state.idle -= 1;
+            if timeout.timed_out() && state.jobs.is_empty() {
+                state.threads -= 1;
+                self.is_given_back = true;
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    /// A runtime that ends may drop a place before its thread has begun. Then no job may stay behind.
+    fn drop(&mut self) {
+        if self.is_given_back {
+            return;
+        }
+        let mut state = lock(&self.threads.state);
+        state.threads -= 1;
+        let left = match state.threads {
+            0 => std::mem::take(&mut state.jobs),
+            _ => VecDeque::new(),
+        };
+        drop(state);
+        drop(left);
+    }
+}
+
+/// Lowers the priority of the calling thread. Only Linux has priorities of single threads.
+fn lower_priority() {
+    IS_LOW.set(true);
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "bulk work runs at the usual priority");
+    }
+}

@@ -1,0 +1,80 @@
+//! The requests of a router to each indexer that are under way, and the copy of a slice that is asked among several.
+//!
+//! At rest the first copy of the topology serves a slice, so its blocks are in one node's cache. A node with many requests gives way: of
+//! the first two copies that are ready the less busy one is asked ("the power of two choices", Mitzenmacher 2001). A router knows only
+//! its own requests, which is enough: each router evens out its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dashmap::DashMap;
+use proto::model::ids::NodeId;
+
+/// Requests under way at which a node counts as busy. Below, a second copy would be no faster, and more nodes would be asked for one scan.
+const BUSY: u32 = 8;
+
+/// The requests under way, by node.
+#[derive(Default)]
+pub(crate) struct Busy(DashMap<NodeId, Arc<AtomicU32>>);
+
+/// A request that is under way until this is dropped.
+pub(crate) struct UnderWay(Arc<AtomicU32>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Busy {
+    /// Notes a request to a node.
+    pub fn begin(&self, node: NodeId) -> UnderWay {
+        let known = self.0.get(&node).map(|count| Arc::clone(&count));
+        let count = known.unwrap_or_else(|| Arc::clone(&self.0.entry(node).or_default()));
+        count.fetch_add(1, Ordering::Relaxed);
+        UnderWay(count)
+    }
+
+    /// The requests to a node that are under way.
+    pub fn requests(&self, node: NodeId) -> u32 {
+        self.0.get(&node).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// True if a node has many requests.
+    pub fn is_busy(&self, node: NodeId) -> bool {
+        self.requests(node) >= BUSY
+    }
+
+    /// True if a node gives way to another one: it is busy, and the other one has less than half of its requests.
+    pub fn gives_way(&self, node: NodeId, other: NodeId) -> bool {
+        let requests = self.requests(node);
+        requests >= BUSY && 2 * self.requests(other) < requests
+    }
+
+    /// Forgets nodes that are not in the catalog.
+    pub fn retain(&self, is_known: impl Fn(NodeId) -> bool) {
+        self.0.retain(|node, _| is_known(*node));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_node_gives_way_to_one_with_less_than_half_of_its_requests() {
+        let (busy, one, two) = (Busy::default(), NodeId(1), NodeId(2));
+        let mut all: Vec<_> = (1..BUSY).map(|_| busy.begin(one)).collect();
+        assert!(!busy.gives_way(one, two) && !busy.is_busy(one));
+        all.push(busy.begin(one));
+        assert!(busy.gives_way(one, two) && !busy.gives_way(two, one));
+        let others: Vec<_> = (0..BUSY / 2).map(|_| busy.begin(two)).collect();
+        assert!(!busy.gives_way(one, two), "the other one has half as many");
+        drop(others);
+        assert!(busy.gives_way(one, two));
+        all.clear();
+        assert_eq!(busy.requests(one), 0);
+        busy.retain(|node| node == two);
+        assert_eq!(busy.0.len(), 1);
+    }
+}
