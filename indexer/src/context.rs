@@ -14,6 +14,7 @@ use proto::{Error, Result};
 use storage::{SliceStore, StorageEngine};
 use tokio::sync::watch;
 
+use crate::build_pace::BuildPace;
 use crate::config::Config;
 
 /// The parts of a node that its tasks share; cheap to clone.
@@ -39,8 +40,8 @@ pub struct NodeContext {
     pub applied: watch::Sender<u64>,
     /// Counts changes of the set of slices and of their readability.
     pub slices: watch::Sender<u64>,
-    /// The percentage of the documents that each build from the source has read.
-    pub builds: Arc<Mutex<BTreeMap<LocalIndexId, u8>>>,
+    /// How far each build from the source is.
+    pub builds: Arc<Mutex<BTreeMap<LocalIndexId, BuildPace>>>,
 }
 
 impl NodeContext {

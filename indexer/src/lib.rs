@@ -10,6 +10,7 @@
 //! backfill snapshot goes below them. When an applied epoch covers the snapshot's cut, the index becomes readable. An
 //! epoch's state of a document outranks the snapshot's.
 
+mod build_pace;
 mod config;
 mod context;
 pub mod follow;

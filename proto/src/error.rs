@@ -93,6 +93,10 @@ pub enum ErrorCode {
     InDoubt,
     /// Retry: a prepared transaction holds a document, and its outcome is not known yet (55P03).
     Held,
+    /// Caller: the object is not in the state that the statement is for (55000).
+    WrongState,
+    /// Caller: another session has ended the build that the statement waits for (57014).
+    BuildCancelled,
 }
 
 /// The remedy for an error.
@@ -125,7 +129,7 @@ impl ErrorCode {
         match self {
             NotLeader | Unavailable | SliceMoved | DropData | HistoryPurged | NotOwner
             | Interrupted | OtherCluster | NotInMemory => "57P03",
-            Cancelled => "57014",
+            Cancelled | BuildCancelled => "57014",
             SnapshotTooOld => "72000",
             Syntax => "42601",
             Unknown => "42P01",
@@ -156,6 +160,7 @@ impl ErrorCode {
             NoTransaction => "25P01",
             InDoubt => "08007",
             Held => "55P03",
+            WrongState => "55000",
         }
     }
 }

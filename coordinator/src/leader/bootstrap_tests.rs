@@ -17,6 +17,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         entries: 0,
         bytes: 0,
         built_percent: None,
+        seconds_left: None,
         copied_from: None,
         trouble: None,
     };

@@ -147,6 +147,7 @@ impl World {
             entries: 1,
             bytes: 1,
             built_percent: None,
+            seconds_left: None,
             copied_from: None,
             trouble: None,
         };

@@ -54,6 +54,7 @@ fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
         entries: 0,
         bytes: 0,
         built_percent: None,
+        seconds_left: None,
         copied_from: None,
         trouble: None,
     };

@@ -73,6 +73,7 @@ impl World {
             entries: 10,
             bytes: 1_000,
             built_percent: None,
+            seconds_left: None,
             copied_from: None,
             trouble: None,
         };

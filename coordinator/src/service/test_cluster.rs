@@ -240,6 +240,7 @@ pub(super) fn indexer_says(
         entries: 0,
         bytes: 0,
         built_percent: None,
+        seconds_left: None,
         copied_from: None,
         trouble: None,
     };

@@ -69,6 +69,7 @@ impl StateContext {
             }
             Command::BuildIndexes { bucket, names } => self.build_indexes(bucket, names),
             Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
+            Command::CancelBuild { name } => self.cancel_build(name),
             Command::RegisterNode(node) => self.register_unproven(node),
             Command::Join(request) => self.join(request),
             Command::IndexReady { index, generation } => self.index_ready(*index, *generation),

@@ -6,6 +6,7 @@ use proto::model::ids::{Generation, IndexId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::Outcome;
+use proto::{Error, ErrorCode};
 
 use super::checks::{check_name, check_range, check_spec};
 use super::context::StateContext;
@@ -78,6 +79,21 @@ impl StateContext {
             None if if_exists => Ok((Outcome::Done, Vec::new())),
             None => Err(no_index(name)),
         }
+    }
+
+    /// Removes an index that is being built. The nodes drop what they have of it, as after DROP INDEX.
+    pub(super) fn cancel_build(&mut self, name: &str) -> Change {
+        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+        let (what, hint) = match self.indexes[&id].info.state {
+            IndexState::Backfill => return self.drop_index(name, false),
+            IndexState::Pending => ("its build was not begun", "BUILD INDEX begins it"),
+            IndexState::Maintenance => {
+                ("it is complete and serves scans", "SHOW INDEXES shows the builds under way")
+            }
+        };
+        let message = format!("no build of index \"{name}\" is running: {what}");
+        Err(Error::new(ErrorCode::WrongState, message)
+            .with_hint(format!("{hint}; DROP INDEX removes the index")))
     }
 
     pub(super) fn index_ready(&mut self, index: IndexId, generation: Generation) -> Change {

@@ -278,6 +278,28 @@ fn an_index_goes_from_pending_to_backfill_to_maintenance() {
 }
 
 #[test]
+fn a_build_is_cancelled_only_as_long_as_it_runs() {
+    let mut state = with_bucket();
+    let cancel = |name: &str| Command::CancelBuild { name: name.into() };
+    assert_eq!(refused(&mut state, cancel("i")), ErrorCode::Unknown);
+    done(&mut state, create_index(spec("i")));
+    done(&mut state, create_index(spec("j")));
+    done(&mut state, Command::IndexReady { index: IndexId(2), generation: Generation(1) });
+    let defer = Command::CreateIndex { spec: spec("k"), defer_build: true, if_not_exists: false };
+    done(&mut state, defer);
+    let cas = state.cas();
+    assert_eq!(refused(&mut state, cancel("j")), ErrorCode::WrongState, "it serves");
+    assert_eq!(refused(&mut state, cancel("k")), ErrorCode::WrongState, "nobody builds it");
+    assert_eq!(state.cas(), cas, "refusals change nothing");
+    let (_, effects) = apply(&mut state, cancel("i"));
+    assert_eq!(effects, [Effect::CatalogChanged]);
+    assert!(state.catalog().index("i").is_none() && state.catalog().index("j").is_some());
+    // The leader may have found it to be ready.
+    done(&mut state, Command::IndexReady { index: IndexId(1), generation: Generation(1) });
+    assert_eq!(done(&mut state, create_index(spec("i"))), Outcome::Index(IndexId(4)));
+}
+
+#[test]
 fn slices_are_placed_and_the_topology_is_remembered() {
     let mut state = with_bucket();
     done(&mut state, create_index(spec("i")));

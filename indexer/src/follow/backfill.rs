@@ -11,7 +11,9 @@ use proto::model::index::IndexInfo;
 use proto::rpc::api::ResultStream;
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest};
 use proto::{Error, Result};
+use tokio::time::Instant;
 
+use crate::build_pace::BuildPace;
 use crate::context::NodeContext;
 
 /// A build in progress.
@@ -58,21 +60,21 @@ pub(super) async fn build(
 
 async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
     let mut stream = snapshot(context, info).await?;
-    let mut cut = None;
+    let (mut cut, mut pace) = (None, BuildPace::begin(Instant::now()));
     while let Some(message) = stream.next().await {
         match message? {
             BackfillMessage::Begin { cut: at } => {
                 context.store.begin_backfill(info.local_id()).await?;
-                lock(&context.builds).insert(info.local_id(), 0);
+                pace = BuildPace::begin(Instant::now());
+                lock(&context.builds).insert(info.local_id(), pace);
                 cut = Some(at);
             }
             BackfillMessage::Documents(body) => {
                 context.store.backfill(info.local_id(), body).await?;
             }
             BackfillMessage::Progress { read, of } => {
-                // The number of documents is not exact, and the end comes after the last one.
-                let percent = (read * 100 / of.max(read).max(1)).min(99) as u8;
-                lock(&context.builds).insert(info.local_id(), percent);
+                pace.note(read, of);
+                lock(&context.builds).insert(info.local_id(), pace);
             }
             BackfillMessage::End => {
                 return cut.ok_or_else(|| Error::internal("a backfill without a beginning"));

@@ -111,6 +111,7 @@ impl Restores {
                 entries: 0,
                 bytes: state.bytes,
                 built_percent: None,
+                seconds_left: None,
                 copied_from: state.source,
                 trouble: state.trouble.clone(),
             }

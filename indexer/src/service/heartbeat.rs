@@ -8,8 +8,10 @@ use proto::flow::Admission;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use tokio::time::Instant;
 
 use super::followers::Followers;
+use crate::build_pace::BuildPace;
 use crate::context::NodeContext;
 use crate::moves::Incoming;
 
@@ -33,13 +35,16 @@ fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketPr
 /// The slices, with the progress of those that are being built. Builds that have ended are forgotten.
 fn slice_progress(context: &NodeContext, incoming: &Incoming) -> Vec<SliceProgress> {
     let mut slices = [context.store.progress(), incoming.restoring()].concat();
+    let now = Instant::now();
     let mut builds = lock(&context.builds);
     let is_built = |told: &SliceProgress| told.floor.is_none() && told.copied_from.is_none();
     builds.retain(|id, _| {
         slices.iter().any(|told| told.slice.local_index() == *id && is_built(told))
     });
     for told in slices.iter_mut().filter(|told| is_built(told)) {
-        told.built_percent = builds.get(&told.slice.local_index()).copied();
+        let pace = builds.get(&told.slice.local_index());
+        told.built_percent = pace.map(BuildPace::percent);
+        told.seconds_left = pace.and_then(|pace| pace.seconds_left(now));
     }
     slices
 }

@@ -252,6 +252,12 @@ pub enum Command {
         /// Sets of buckets: either each bucket of a set gets its timestamp, or none.
         joined: Vec<Vec<BucketId>>,
     },
+    /// CANCEL BUILD: removes an index that is being built. Refused (`WrongState`) if it is not: an index that serves is never
+    /// removed by it.
+    CancelBuild {
+        /// The index's name.
+        name: String,
+    },
 }
 
 /// A new stability timestamp of one bucket.

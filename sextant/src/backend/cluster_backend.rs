@@ -12,7 +12,6 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId};
-use proto::model::index::IndexState;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, DocumentsRequest, ProjectorApi,
@@ -24,6 +23,7 @@ use proto::{Error, ErrorCode, Result};
 use router::{PinnedEpoch, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};
 
+use super::built;
 use super::counters::Counters;
 use super::kept::KeptTransactions;
 use super::shown::shows;
@@ -199,18 +199,7 @@ impl Backend for ClusterBackend {
     }
 
     async fn wait_ready(&self, index: IndexId) -> Result<()> {
-        let decided = |catalog: &Catalog| match catalog.indexes.get(&index) {
-            Some(info) => info.state == IndexState::Maintenance,
-            None => index <= catalog.newest_index,
-        };
-        let catalog = self.calls.router.wait_catalog(decided).await;
-        match catalog.indexes.get(&index) {
-            Some(_) => Ok(()),
-            None => {
-                let text = format!("index {index} was dropped while it was built");
-                Err(Error::new(ErrorCode::Unknown, text))
-            }
-        }
+        built::wait_ready(&self.calls.router, index).await
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {

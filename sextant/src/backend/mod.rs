@@ -1,5 +1,6 @@
 //! The cluster as the ports of a process see it, and their counters.
 
+mod built;
 mod cluster_backend;
 mod counters;
 mod kept;

@@ -17,7 +17,9 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
             .is_none_or(|known| known.move_to.unwrap_or(known.leader) == *to),
         Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
         Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
-        Command::DropIndex { name, .. } => catalog.index(name).is_none(),
+        Command::DropIndex { name, .. } | Command::CancelBuild { name } => {
+            catalog.index(name).is_none()
+        }
         Command::HandOver { bucket, vbuckets, to } => catalog.bucket(bucket).is_none_or(|bucket| {
             vbuckets.iter().all(|vbucket| {
                 let transfer = bucket.assignment.transfer_of(*vbucket).map(|transfer| transfer.to);

@@ -19,11 +19,14 @@ pub(super) fn status(error: Error) -> Status {
             Code::NotFound
         }
         (ErrorCode::NoTransaction, _) => Code::NotFound,
-        (ErrorCode::HasDependents | ErrorCode::TransactionState, _) => Code::FailedPrecondition,
+        (ErrorCode::HasDependents | ErrorCode::TransactionState | ErrorCode::WrongState, _) => {
+            Code::FailedPrecondition
+        }
         (ErrorCode::Exists | ErrorCode::DuplicateId, _) => Code::AlreadyExists,
         (ErrorCode::Unsupported, _) => Code::Unimplemented,
         (ErrorCode::OverLimit | ErrorCode::TooComplex, _) => Code::ResourceExhausted,
         (ErrorCode::SnapshotTooOld | ErrorCode::Conflict | ErrorCode::Held, _) => Code::Aborted,
+        (ErrorCode::BuildCancelled, _) => Code::Aborted,
         (ErrorCode::InDoubt, _) => Code::Unknown,
         (ErrorCode::Cancelled, _) => Code::DeadlineExceeded,
         (ErrorCode::OutOfOrder, _) => Code::FailedPrecondition,

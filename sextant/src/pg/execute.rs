@@ -93,7 +93,8 @@ impl SessionState {
             | Statement::DropBucket { .. }
             | Statement::CreateIndex(_)
             | Statement::BuildIndex { .. }
-            | Statement::DropIndex { .. } => {
+            | Statement::DropIndex { .. }
+            | Statement::CancelBuild(_) => {
                 let tag = ddl::run(&*self.backend, statement, &self.remarks).await?;
                 done(tag.unwrap_or_default())
             }

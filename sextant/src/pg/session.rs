@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pgwire::messages::response::{CommandComplete, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
 use proto::env::Env;
+use proto::model::catalog::Catalog;
 use proto::value::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -23,6 +24,7 @@ use super::transaction::Transaction;
 use crate::sql::Parsed;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
+use crate::sql::building::left_behind;
 use crate::sql::places::with_place;
 use crate::sql::remarks::{Remarks, Told};
 
@@ -162,7 +164,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let done = {
             let mut run = std::pin::pin!(self.state.run(statement, values, kept));
             match futures::poll!(run.as_mut()) {
-                std::task::Poll::Ready(done) => done,
+                std::task::Poll::Ready(done) => Ok(done),
                 std::task::Poll::Pending => {
                     let interrupted = loop {
                         let has_answers = self.conn.has_answers();
@@ -181,12 +183,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         }
                     };
                     match interrupted {
-                        Err(error) if changes_at_once(statement) => outcome(error, run).await?,
-                        done => done.map_err(|error| after_interrupt(error, statement))?,
+                        Err(error) if changes_at_once(statement) => outcome(error, run).await,
+                        done => done,
                     }
                 }
             }
         };
+        let catalog = || self.state.backend.catalog();
+        let done = done.map_err(|error| after_interrupt(error, statement, catalog))?;
         while let Some(remark) = self.told.next_now() {
             self.conn.send(Notice::remark(remark).response())?;
         }
@@ -226,12 +230,16 @@ fn reported(settings: &Settings) -> Vec<String> {
 }
 
 /// The error of an interrupted statement. A build goes on without the statement that began it.
-fn after_interrupt(error: WireError, statement: &Statement) -> WireError {
+fn after_interrupt(
+    error: WireError,
+    statement: &Statement,
+    catalog: impl Fn() -> Arc<Catalog>,
+) -> WireError {
     let names = match statement {
-        Statement::CreateIndex(create) => create.name.clone(),
-        Statement::BuildIndex { indexes, .. } => indexes.join(", "),
+        Statement::CreateIndex(create) => std::slice::from_ref(&create.name),
+        Statement::BuildIndex { indexes, .. } => indexes,
         _ => return error,
     };
-    let drops = "SHOW INDEXES shows the state of the index; DROP INDEX ends its build";
-    error.leaving(&format!("the build of index {names} goes on if it had begun"), drops.to_owned())
+    let (left, hint) = left_behind(&catalog(), names);
+    error.leaving(&left, hint)
 }

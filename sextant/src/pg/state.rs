@@ -123,6 +123,7 @@ pub(super) fn writes(statement: &Statement) -> bool {
                 | Statement::CreateIndex(_)
                 | Statement::BuildIndex { .. }
                 | Statement::DropIndex { .. }
+                | Statement::CancelBuild(_)
                 | Statement::Admin(_)
         )
 }

@@ -63,6 +63,8 @@ pub enum Statement {
         /// True if an absent index is no error.
         if_exists: bool,
     },
+    /// `CANCEL BUILD i`.
+    CancelBuild(String),
     /// A statement about the placement of slices and vbuckets.
     Admin(Admin),
     /// `EXPLAIN REBALANCE` of one index, or of all.

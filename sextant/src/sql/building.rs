@@ -1,16 +1,17 @@
 //! Remarks for a client while an index is built: at once those about a likely mistake or an obstacle, then the progress of
-//! the build at intervals.
+//! the build at intervals. A build goes on without the statement that has begun it, and its client is told so.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use proto::Result;
 use proto::expr::Expr;
 use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
 use proto::model::ids::IndexId;
-use proto::model::index::{IndexInfo, IndexSpec, PartitionBy};
-use proto::rpc::api::SILENT_MS_MAX;
+use proto::model::index::{IndexInfo, IndexSpec, IndexState, PartitionBy};
+use proto::rpc::api::{BuildStatus, SILENT_MS_MAX};
 use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
 use tokio::time::timeout;
 
 use super::backend::Backend;
@@ -124,19 +125,119 @@ async fn progress(
         return Some((message, Some(BUILD_WAITS)));
     }
     let build = status.build_of(info)?;
-    // A node counts the entries of a slice when it has gathered them.
-    let entries = match build.entries {
-        0 => String::new(),
-        entries => format!(", {entries} entries"),
+    let left = build.seconds_left.map_or_else(String::new, |s| format!(", about {s} s left"));
+    let BuildStatus { percent, entries, .. } = build;
+    Some((format!("index \"{name}\" is built to {percent} %, {entries} entries{left}"), None))
+}
+
+/// Adds to the error of a CREATE INDEX whose name is taken that the index of this name is being built.
+pub fn with_build(error: Error, catalog: &Catalog, name: &str) -> Error {
+    if error.code != ErrorCode::Exists || !is_built(catalog, name) {
+        return error;
+    }
+    error.with_hint(format!("its build goes on in the background: {}", how_to_end(name)))
+}
+
+/// Remarks on a CREATE INDEX IF NOT EXISTS, which does not wait, that the index with this name is still being built.
+pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
+    if is_built(catalog, name) {
+        let message = format!("index \"{name}\" exists, and is being built in the background");
+        remarks.tell(message, Some("SHOW INDEXES shows its progress; CANCEL BUILD ends it"));
+    }
+}
+
+/// What an interrupted CREATE INDEX or BUILD INDEX has left behind, and what to do about it.
+pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
+    let built: Vec<_> = names.iter().filter(|name| is_built(catalog, name)).collect();
+    let serves = |name: &String| {
+        catalog.index(name).is_some_and(|index| index.state == IndexState::Maintenance)
     };
-    Some((format!("index \"{name}\" is built to {} %{entries}", build.percent), None))
+    let list = |names: &[&String]| {
+        names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+    };
+    let all: Vec<_> = names.iter().collect();
+    if let [first, ..] = built[..] {
+        let left = format!("the build of index {} goes on in the background", list(&built));
+        return (left, how_to_end(first));
+    }
+    if names.iter().all(serves) {
+        let left = format!("index {} was complete by then, and serves scans", list(&all));
+        return (left, "SHOW INDEXES shows it; DROP INDEX removes it".to_owned());
+    }
+    let left =
+        format!("the build of index {} goes on in the background if it had begun", list(&all));
+    (left, names.first().map_or_else(String::new, |name| how_to_end(name)))
+}
+
+/// True if the index with a name is being built.
+fn is_built(catalog: &Catalog, name: &str) -> bool {
+    catalog.index(name).is_some_and(|index| index.state == IndexState::Backfill)
+}
+
+fn how_to_end(name: &str) -> String {
+    format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", as_written(name))
+}
+
+/// A name as a statement has it: in quotes, unless it is folded to itself without.
+fn as_written(name: &str) -> String {
+    let is_word = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    match is_word {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use proto::model::ids::BucketId;
+
     use super::*;
     use crate::sql::ast::Statement;
     use crate::sql::define::definition;
+
+    #[test]
+    fn an_interrupted_statement_tells_the_state_that_it_has_left() {
+        let mut catalog = Catalog::default();
+        let mut add = |n, name: &str, state| {
+            let spec = IndexSpec::new(name, "b");
+            let info = IndexInfo::new(IndexId(n), BucketId(1), spec, Vec::new());
+            catalog.indexes.insert(IndexId(n), Arc::new(IndexInfo { state, ..info }));
+        };
+        add(1, "built", IndexState::Backfill);
+        add(2, "Two \"words\"", IndexState::Backfill);
+        add(3, "whole", IndexState::Maintenance);
+        add(4, "declared", IndexState::Pending);
+        let left = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            left_behind(&catalog, &names)
+        };
+        let (message, hint) = left(&["whole", "built"]);
+        assert_eq!(message, "the build of index \"built\" goes on in the background");
+        assert_eq!(hint, "SHOW INDEXES shows its progress; CANCEL BUILD built ends it");
+        assert!(left(&["Two \"words\""]).1.contains("CANCEL BUILD \"Two \"\"words\"\"\" ends it"));
+        assert!(left(&["whole"]).0.contains("serves scans"));
+        for name in ["declared", "unheard_of"] {
+            let (message, hint) = left(&[name]);
+            assert!(message.ends_with("goes on in the background if it had begun"), "{message}");
+            assert!(hint.contains(&format!("CANCEL BUILD {name}")), "{hint}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_by_a_build_is_told_so() {
+        let info = IndexInfo::new(IndexId(1), BucketId(1), IndexSpec::new("i", "b"), Vec::new());
+        let mut catalog = Catalog::default();
+        let exists = || Error::new(ErrorCode::Exists, "taken").with_hint("another name");
+        catalog.indexes.insert(info.id, Arc::new(info));
+        let hint = with_build(exists(), &catalog, "i").hint.expect("a hint");
+        assert!(hint.contains("goes on") && hint.contains("CANCEL BUILD i"), "{hint}");
+        assert_eq!(with_build(exists(), &catalog, "j"), exists(), "another object");
+        let other = Error::unavailable("no leader");
+        assert_eq!(with_build(other.clone(), &catalog, "i"), other);
+    }
 
     #[test]
     fn paths_that_no_document_has_are_found_in_all_parts_of_a_definition() {

@@ -6,7 +6,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::ast::{CreateBucket, CreateIndex, Statement};
 use super::backend::Backend;
-use super::building::{look_at_documents, wait_built};
+use super::building::{look_at_documents, tell_of_build, wait_built, with_build};
 use super::define::definition;
 use super::plan::Relation;
 use super::remarks::Remarks;
@@ -28,6 +28,10 @@ pub async fn run(
             build(backend, bucket, indexes, remarks).await?
         }
         Statement::DropIndex { name, if_exists } => drop_index(backend, name, *if_exists).await?,
+        Statement::CancelBuild(name) => {
+            backend.command(Command::CancelBuild { name: name.clone() }).await?;
+            "CANCEL BUILD"
+        }
         _ => return Ok(None),
     }))
 }
@@ -84,20 +88,24 @@ async fn create_index(
     create: &CreateIndex,
     remarks: &Remarks,
 ) -> Result<&'static str> {
-    let known = backend.catalog().index(&create.name).is_some();
+    let known = backend.catalog().index(&create.name).map(|index| index.id);
     let spec = definition(create)?;
     let command = Command::CreateIndex {
         spec: spec.clone(),
         defer_build: create.defer_build,
         if_not_exists: create.if_not_exists,
     };
-    if let Outcome::Index(index) = backend.command(command).await?
-        && !known
-    {
-        look_at_documents(backend, &spec, remarks).await;
-        if !create.defer_build {
-            wait_built(backend, index, remarks).await?;
-        }
+    let made = backend.command(command).await;
+    let made = made.map_err(|error| with_build(error, &backend.catalog(), &create.name))?;
+    let Outcome::Index(index) = made else { return Ok("CREATE INDEX") };
+    // Another index of that name may have been dropped meanwhile.
+    if known == Some(index) {
+        tell_of_build(&backend.catalog(), &create.name, remarks);
+        return Ok("CREATE INDEX");
+    }
+    look_at_documents(backend, &spec, remarks).await;
+    if !create.defer_build {
+        wait_built(backend, index, remarks).await?;
     }
     Ok("CREATE INDEX")
 }
@@ -110,9 +118,12 @@ async fn build(
 ) -> Result<&'static str> {
     let command = Command::BuildIndexes { bucket: bucket.to_owned(), names: names.to_vec() };
     if let Outcome::Building(indexes) = backend.command(command).await? {
+        // A build that was cancelled does not end the others.
+        let mut done = Ok(());
         for index in indexes {
-            wait_built(backend, index, remarks).await?;
+            done = done.and(wait_built(backend, index, remarks).await);
         }
+        done?;
     }
     Ok("BUILD INDEX")
 }

@@ -11,7 +11,7 @@
 pub mod admin;
 pub mod ast;
 pub mod backend;
-mod building;
+pub mod building;
 pub mod commit;
 pub mod ddl;
 pub mod define;

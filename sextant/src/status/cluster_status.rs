@@ -199,10 +199,12 @@ pub struct IndexStatus {
     pub placement: Vec<Vec<NodeId>>,
     /// Entries of all copies; `None` if no node has reported a slice.
     pub entries: Option<u64>,
-    /// During a build: the percentage of its work that is done, on average of all copies.
+    /// During a build: the percentage of the bucket's documents that was read, on average of all copies.
     pub built_percent: Option<u64>,
     /// During a build: the entries that the copies have counted so far.
     pub built_entries: Option<u64>,
+    /// During a build: the seconds until the last copy has read all documents, at the pace so far; `None` while some copy cannot tell.
+    pub seconds_left: Option<u64>,
     /// The number of documents left out because they exceed a limit, since the projectors started; a document counts with
     /// each of its versions. `None` without a report.
     pub left_out: Option<u64>,

@@ -43,11 +43,11 @@ impl ClusterStatus {
             let building = reports.filter(|_| info.state == IndexState::Backfill);
             let build = building.and_then(|reports| reports.build_of(info));
             let built_percent = build.map(|build| build.percent.into());
-            let built_entries = build.map(|build| build.entries).filter(|entries| *entries > 0);
             let entries = entries.get(&id).copied();
             IndexStatus {
                 built_percent,
-                built_entries,
+                built_entries: build.map(|build| build.entries),
+                seconds_left: build.and_then(|build| build.seconds_left),
                 ..index(info, entries, left_out(reports, id))
             }
         };
@@ -176,6 +176,7 @@ fn index(info: &IndexInfo, entries: Option<u64>, left_out: Option<LeftOut>) -> I
         entries,
         built_percent: None,
         built_entries: None,
+        seconds_left: None,
         left_out: left_out.map(|counts| counts.total()),
         left_out_by_reason: left_out,
     }

@@ -167,6 +167,7 @@ mod tests {
             entries: 0,
             bytes: 0,
             built_percent: None,
+            seconds_left: None,
             copied_from,
             trouble: None,
         };

@@ -126,6 +126,7 @@ fn slice(number: u16, floor: Option<u64>) -> SliceProgress {
         entries: 500 + u64::from(number),
         bytes: 65_536,
         built_percent: None,
+        seconds_left: None,
         copied_from: None,
         trouble: None,
     }
@@ -349,15 +350,25 @@ fn a_build_shows_its_entries_and_its_percentage() {
     let mut reports = reports();
     let shown = |reports: &CoordinatorStatus| {
         let status = ClusterStatus::new(&catalog, CoordinatorAnswer::Status(reports.clone()));
-        (status.indexes[0].built_entries, status.indexes[0].built_percent)
+        let index = &status.indexes[0];
+        (index.built_entries, index.built_percent, index.seconds_left)
     };
-    assert_eq!(shown(&reports), (Some(1001), Some(33)), "one of three copies is whole");
+    assert_eq!(shown(&reports), (Some(1001), Some(33), None), "one of three copies is whole");
     let of_201 =
         &mut reports.nodes.iter_mut().find(|node| node.node == NodeId(201)).expect("it").slices;
     of_201[1].built_percent = Some(50);
-    assert_eq!(shown(&reports), (Some(1001), Some(50)), "and half of another one is read");
+    of_201[1].seconds_left = Some(70);
+    let known = (Some(1001), Some(50), None);
+    assert_eq!(
+        shown(&reports),
+        known,
+        "half of another one is read, and the third is not heard of"
+    );
+    let third = &mut reports.nodes.iter_mut().find(|node| node.node == NodeId(202)).expect("it");
+    third.slices = vec![SliceProgress { entries: 0, seconds_left: Some(90), ..slice(0, None) }];
+    assert_eq!(shown(&reports), (Some(1001), Some(50), Some(90)), "the last copy counts");
     reports.nodes.clear();
-    assert_eq!(shown(&reports), (None, None), "nothing is known");
+    assert_eq!(shown(&reports), (None, None, None), "nothing is known");
 }
 
 #[test]

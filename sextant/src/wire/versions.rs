@@ -28,7 +28,7 @@ pub(super) struct ProtocolVersions {
 
 impl ProtocolVersions {
     /// The versions that this build speaks.
-    pub const SPOKEN: Self = Self { oldest: 21, newest: 21 };
+    pub const SPOKEN: Self = Self { oldest: 22, newest: 22 };
 
     /// Returns the newest version in both ranges.
     pub fn common(self, other: Self) -> Option<u32> {

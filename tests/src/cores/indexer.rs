@@ -160,6 +160,7 @@ impl Indexer {
             entries: 16,
             bytes: 1_000,
             built_percent: None,
+            seconds_left: None,
             copied_from: None,
             trouble: None,
         };

@@ -149,6 +149,7 @@ impl LightIndexer {
             entries: SLICE_ENTRIES,
             bytes: SLICE_BYTES,
             built_percent: None,
+            seconds_left: None,
             copied_from: None,
             trouble: None,
         };

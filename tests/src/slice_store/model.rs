@@ -351,6 +351,7 @@ impl SliceStore for Model {
                 entries: newest.keys().filter(|(of, _)| of == slice).count() as u64,
                 bytes: 0,
                 built_percent: None,
+                seconds_left: None,
                 copied_from: None,
                 trouble: None,
             }));

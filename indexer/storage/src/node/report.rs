@@ -35,6 +35,7 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
                 entries: counted + loaded,
                 bytes: files + runs,
                 built_percent: None,
+                seconds_left: None,
                 copied_from: None,
                 trouble: trouble.clone().or_else(|| index.load_trouble()),
             });

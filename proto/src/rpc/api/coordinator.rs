@@ -234,6 +234,8 @@ pub struct SliceProgress {
     pub bytes: u64,
     /// During a build from the source: the percentage of the documents that was read.
     pub built_percent: Option<u8>,
+    /// During a build from the source: the seconds until all documents are read, at the pace so far; `None` while it is not known.
+    pub seconds_left: Option<u64>,
     /// During a build: the node whose copy the files come from; `None` if it is built from the source.
     pub copied_from: Option<NodeId>,
     /// The reason that blocks its build, if any.
@@ -332,12 +334,14 @@ pub struct BuildStatus {
     pub percent: u8,
     /// Entries of all copies so far.
     pub entries: u64,
+    /// The seconds until the last copy has read all documents; `None` while some copy cannot tell.
+    pub seconds_left: Option<u64>,
 }
 
 impl CoordinatorStatus {
     /// How far an index is built, as its nodes report; `None` without a report.
     pub fn build_of(&self, index: &IndexInfo) -> Option<BuildStatus> {
-        let (mut copies, mut percents, mut entries) = (0, 0, None);
+        let (mut copies, mut percents, mut entries, mut seconds_left) = (0, 0, None, Some(0));
         for (slice, nodes) in (0..).map(SliceNo).zip(&index.topology.placement) {
             let id = index.local_id().slice(slice);
             for node in nodes {
@@ -345,14 +349,16 @@ impl CoordinatorStatus {
                 let slices = report.map_or(&[][..], |report| &report.slices);
                 let told = slices.iter().find(|told| told.slice == id);
                 copies += 1;
-                percents += told.map_or(0, |told| match told.floor {
-                    Some(_) => 100,
-                    None => told.built_percent.map_or(0, u64::from),
+                let (percent, seconds) = told.map_or((0, None), |told| match told.floor {
+                    Some(_) => (100, Some(0)),
+                    None => (told.built_percent.map_or(0, u64::from), told.seconds_left),
                 });
+                percents += percent;
+                seconds_left = seconds_left.zip(seconds).map(|(known, more)| more.max(known));
                 entries = told.map(|told| told.entries + entries.unwrap_or(0)).or(entries);
             }
         }
         let percent = percents.checked_div(copies)?.min(99) as u8;
-        entries.map(|entries| BuildStatus { percent, entries })
+        entries.map(|entries| BuildStatus { percent, entries, seconds_left })
     }
 }

@@ -247,7 +247,11 @@ impl Backend for Memory {
                 }
                 let bucket = catalog.bucket(&spec.bucket).ok_or_else(|| unknown(&spec.bucket))?.id;
                 let id = IndexId(cas);
-                let state = if defer_build { IndexState::Pending } else { IndexState::Maintenance };
+                let state = match (defer_build, spec.name.as_str()) {
+                    (true, _) => IndexState::Pending,
+                    (false, "unfinished") => IndexState::Backfill,
+                    (false, _) => IndexState::Maintenance,
+                };
                 let topology =
                     IndexTopology { number: TopologyNo(1), placement: vec![vec![NodeId(9)]] };
                 let index = IndexInfo {
@@ -276,6 +280,15 @@ impl Backend for Memory {
                 };
                 Ok(Outcome::Done)
             }
+            Command::CancelBuild { name } => {
+                let index = catalog.index(&name).ok_or_else(|| unknown(&name))?;
+                if index.state != IndexState::Backfill {
+                    return Err(Error::new(ErrorCode::WrongState, format!("{name} is not built")));
+                }
+                let id = index.id;
+                catalog.indexes.remove(&id);
+                Ok(Outcome::Done)
+            }
             other => Err(Error::internal(format!("{other:?} is not for a test"))),
         }
     }
@@ -301,6 +314,7 @@ impl Backend for Memory {
             entries: 7,
             bytes: 0,
             built_percent: Some(40),
+            seconds_left: Some(12),
             copied_from: None,
             trouble: None,
         };

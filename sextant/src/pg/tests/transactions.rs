@@ -239,7 +239,20 @@ async fn an_interrupted_create_index_says_that_its_build_goes_on() {
     let error = client.batch_execute("CREATE INDEX unfinished ON b (name)").await.unwrap_err();
     assert_eq!(state(&error), "57014");
     let error = error.as_db_error().unwrap();
-    assert!(error.message().contains("build of index unfinished goes on"), "{}", error.message());
-    assert!(error.hint().unwrap().contains("DROP INDEX"), "{:?}", error.hint());
-    client.batch_execute("DROP INDEX unfinished").await.unwrap();
+    assert!(
+        error.message().contains("build of index \"unfinished\" goes on in the background"),
+        "{}",
+        error.message()
+    );
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("SHOW INDEXES") && hint.contains("CANCEL BUILD unfinished"), "{hint}");
+    // Once more: the name is taken by that build.
+    let error = client.batch_execute("CREATE INDEX unfinished ON b (name)").await.unwrap_err();
+    assert_eq!(state(&error), "42P07");
+    let hint = error.as_db_error().unwrap().hint().unwrap();
+    assert!(hint.contains("goes on") && hint.contains("CANCEL BUILD unfinished"), "{hint}");
+    client.batch_execute("CREATE INDEX IF NOT EXISTS unfinished ON b (name)").await.unwrap();
+    client.batch_execute("CANCEL BUILD unfinished").await.unwrap();
+    let error = client.batch_execute("CANCEL BUILD cities").await.unwrap_err();
+    assert_eq!(state(&error), "55000", "it serves");
 }

@@ -28,7 +28,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `CANCEL REBALANCE [INDEX i]`, `CANCEL DRAIN NODE 'n'`, `CANCEL TRANSACTION n`.
+    /// `CANCEL REBALANCE [INDEX i]`, `CANCEL DRAIN NODE 'n'`, `CANCEL TRANSACTION n`, `CANCEL BUILD i`.
     pub(super) fn cancel(&mut self) -> SqlResult<Statement> {
         self.expect_word("CANCEL")?;
         if self.is("DRAIN") {
@@ -38,8 +38,11 @@ impl Cursor<'_> {
             let id = TransactionId(self.integer("the number of a transaction")?);
             return Ok(Statement::Admin(Admin::CancelTransaction(id)));
         }
+        if self.eat_word("BUILD") {
+            return self.object_name("the name of an index").map(Statement::CancelBuild);
+        }
         if !self.is("REBALANCE") {
-            return Err(self.expected("REBALANCE, DRAIN or TRANSACTION"));
+            return Err(self.expected("REBALANCE, DRAIN, TRANSACTION or BUILD"));
         }
         let index = self.rebalanced()?;
         Ok(Statement::Admin(Admin::CancelRebalance { index }))

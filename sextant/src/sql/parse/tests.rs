@@ -452,6 +452,8 @@ fn statements_about_placement_are_parsed() {
     assert_eq!(one("SHOW TRANSACTION 77"), shown);
     let cancel = Admin::CancelTransaction(TransactionId(77));
     assert_eq!(one("CANCEL TRANSACTION 77"), Statement::Admin(cancel));
+    assert_eq!(one("cancel build By_City;"), Statement::CancelBuild("by_city".into()));
+    assert_eq!(one("CANCEL BUILD \"A b\""), Statement::CancelBuild("A b".into()));
     for (sql, position) in [
         ("ALTER TABLE t", 7),
         ("ALTER INDEX i MOVE SLICE 5000 TO 1", 26),
@@ -463,7 +465,10 @@ fn statements_about_placement_are_parsed() {
         ("ALTER BUCKET b MOVE 7", 16),
         ("CREATE BUCKET b WITH (copies = 4)", 23),
         ("DRAIN NODE", 11),
-        ("CANCEL BUILD", 8),
+        ("CANCEL", 7),
+        ("CANCEL INDEX i", 8),
+        ("CANCEL BUILD", 13),
+        ("CANCEL BUILD i, j", 15),
     ] {
         assert_eq!(refused(sql).position, Some(position), "{sql}");
     }

@@ -44,6 +44,7 @@ const INDEXES: &[Column<IndexStatus>] = &[
     ("replicas", Int4, |index| Datum::int(index.replicas.into())),
     ("built_percent", Int4, |index| int(index.built_percent)),
     ("built_entries", Int8, |index| int(index.built_entries)),
+    ("seconds_left", Int8, |index| int(index.seconds_left)),
     ("left_out", Int8, |index| int(index.left_out)),
     ("definition", Text, |index| Datum::text(&*index.definition)),
 ];

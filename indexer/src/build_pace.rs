@@ -1,0 +1,76 @@
+//! How far a build from the source is, and how long it takes from there on.
+
+use tokio::time::Instant;
+
+/// A build tells its end only after this time: the first documents say little about the pace.
+const KNOWN_AFTER_MS: u128 = 1_000;
+
+/// The documents that a build has read so far.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildPace {
+    began: Instant,
+    read: u64,
+    of: u64,
+}
+
+impl BuildPace {
+    /// A build that begins to read its snapshot.
+    pub fn begin(began: Instant) -> Self {
+        Self { began, read: 0, of: 0 }
+    }
+
+    /// Notes the number of documents read, and of all documents. The latter is not exact.
+    pub fn note(&mut self, read: u64, of: u64) {
+        (self.read, self.of) = (read, of.max(read));
+    }
+
+    /// The percentage of the documents that was read; below 100, since the end comes after the last document.
+    pub fn percent(&self) -> u8 {
+        (self.read * 100).checked_div(self.of).unwrap_or(0).min(99) as u8
+    }
+
+    /// The seconds until all documents are read, at the average pace so far: a build that stands still has ever more to go.
+    /// `None` while the pace is not known.
+    pub fn seconds_left(&self, now: Instant) -> Option<u64> {
+        let passed_ms = now.saturating_duration_since(self.began).as_millis();
+        let left = u128::from(self.of.saturating_sub(self.read));
+        if self.read == 0 || passed_ms < KNOWN_AFTER_MS {
+            return None;
+        }
+        let left_ms = passed_ms.saturating_mul(left) / u128::from(self.read);
+        u64::try_from(left_ms.div_ceil(1_000)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_build_ends_when_its_pace_has_read_the_rest() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let mut pace = BuildPace::begin(began);
+        assert_eq!((pace.percent(), pace.seconds_left(at(60))), (0, None), "nothing was read");
+        pace.note(100, 1_000);
+        assert_eq!(pace.seconds_left(at(0)), None, "too early");
+        assert_eq!((pace.percent(), pace.seconds_left(at(10))), (10, Some(90)));
+        assert_eq!(pace.seconds_left(at(20)), Some(180), "it has stood still since");
+        pace.note(600, 1_000);
+        assert_eq!((pace.percent(), pace.seconds_left(at(20))), (60, Some(14)), "rounded up");
+    }
+
+    #[test]
+    fn a_build_that_has_read_everything_is_not_whole_yet() {
+        let began = Instant::now();
+        let mut pace = BuildPace::begin(began);
+        let later = began + Duration::from_secs(5);
+        // Documents came meanwhile.
+        pace.note(1_200, 1_000);
+        assert_eq!((pace.percent(), pace.seconds_left(later)), (99, Some(0)));
+        pace.note(999, 1_000);
+        assert_eq!(pace.seconds_left(later), Some(1));
+    }
+}

@@ -1,0 +1,66 @@
+//! Waits for the end of a build.
+
+use proto::model::catalog::Catalog;
+use proto::model::ids::IndexId;
+use proto::model::index::{IndexInfo, IndexState};
+use proto::{Error, ErrorCode, Result};
+use router::Router;
+
+/// Waits until an index serves scans. An error if its build has ended otherwise.
+pub(super) async fn wait_ready(router: &Router, index: IndexId) -> Result<()> {
+    let decided = |catalog: &Catalog| match catalog.indexes.get(&index) {
+        Some(info) => info.state == IndexState::Maintenance,
+        None => index <= catalog.newest_index,
+    };
+    let before = router.catalog().indexes.get(&index).cloned();
+    let catalog = router.wait_catalog(decided).await;
+    match catalog.indexes.get(&index) {
+        Some(_) => Ok(()),
+        None => Err(ended(&catalog, index, before.as_deref())),
+    }
+}
+
+/// The error of a build whose index is gone.
+fn ended(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error {
+    let Some(info) = before else {
+        let message = format!("the build of index {index} was cancelled: the index was removed");
+        return Error::new(ErrorCode::BuildCancelled, message);
+    };
+    let (name, bucket) = (&info.spec.name, &info.spec.bucket);
+    if !catalog.buckets.contains_key(&info.bucket) {
+        let message = format!("bucket \"{bucket}\" was dropped while index \"{name}\" was built");
+        return Error::new(ErrorCode::Unknown, message);
+    }
+    let message = format!("the build of index \"{name}\" was cancelled, and the index was removed");
+    Error::new(ErrorCode::BuildCancelled, message).with_hint(
+        "another session has used CANCEL BUILD or DROP INDEX; nothing of the index is left",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::model::bucket::{BucketInfo, SourceKind};
+    use proto::model::ids::{BucketId, NodeId};
+    use proto::model::index::IndexSpec;
+
+    use super::*;
+
+    #[test]
+    fn a_build_was_cancelled_unless_its_bucket_is_gone_too() {
+        let (id, of) = (IndexId(3), BucketId(1));
+        let info = IndexInfo::new(id, of, IndexSpec::new("i", "b"), vec![vec![NodeId(9)]]);
+        let bucket = BucketInfo::new(of, "b", 4, SourceKind::Embedded, NodeId(1));
+        let mut catalog = Catalog::default();
+        let dropped = ended(&catalog, id, Some(&info));
+        assert_eq!(dropped.code, ErrorCode::Unknown, "{dropped}");
+        catalog.buckets.insert(of, Arc::new(bucket));
+        for (before, name) in [(Some(&info), "index \"i\""), (None, "index 3")] {
+            let error = ended(&catalog, id, before);
+            assert_eq!(error.code.sqlstate(), "57014");
+            assert!(error.message.contains("was cancelled"), "{error}");
+            assert!(error.message.contains(name), "{error}");
+        }
+    }
+}
