@@ -2,13 +2,16 @@
 //!
 //! [`SliceRouter`] says which slice the key-versions of a document belong to. [`Router`] runs scans: it chooses the
 //! epoch, then the base topology, scatters the scan over the shards, and merges their rows. It works from its cached
-//! catalog and from the reports of the indexers, so that scans also run when no coordinator answers.
+//! catalog and from the reports of the indexers, so that scans also run when no coordinator answers. With a data directory
+//! ([`RouterData`]) they do so after a restart too.
 
 mod catalog_watch;
 mod config;
 mod context;
 pub mod epochs;
 mod hedging;
+mod kept;
+mod knowledge;
 mod scan;
 mod service;
 mod slice_router;
@@ -16,6 +19,8 @@ mod slice_router;
 pub use config::Config;
 pub use epochs::pinned::PinnedEpoch;
 pub use hedging::HedgingStatus;
+pub use kept::RouterData;
+pub use knowledge::Knowledge;
 pub use scan::stream::{ScanBatch, ScanStream};
 pub use scan::token::{Token, VirtualScan};
 pub use scan::virtual_scan;
