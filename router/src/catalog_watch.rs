@@ -13,16 +13,40 @@ use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 
 use crate::context::RouterContext;
+use crate::kept::{RouterData, TakeOver};
 
 /// Takes over each catalog, and keeps a task for each indexer in it.
 pub(crate) struct CatalogWatch {
     context: RouterContext,
     indexers: BTreeMap<NodeId, (Arc<NodeInfo>, Task)>,
+    take_over: TakeOver,
 }
 
 impl CatalogWatch {
     pub fn new(context: RouterContext) -> Self {
-        Self { context, indexers: BTreeMap::new() }
+        Self { context, indexers: BTreeMap::new(), take_over: TakeOver::default() }
+    }
+
+    /// Begins with the catalog that an earlier process has kept, if there is one.
+    pub fn begin_with(&mut self, data: &RouterData) {
+        if let Some(catalog) = TakeOver::begin(&self.context, data) {
+            self.install(catalog);
+            self.tell();
+        }
+    }
+
+    fn install(&mut self, catalog: Arc<Catalog>) {
+        self.watch_indexers(&catalog);
+        self.context.topologies.take_catalog(&catalog);
+        self.context.views.take_catalog(&catalog);
+        let is_known = |node| catalog.nodes.contains_key(&node);
+        self.context.hedging.retain(is_known);
+        self.context.busy.retain(is_known);
+        self.context.catalog.store(catalog);
+    }
+
+    fn tell(&self) {
+        self.context.catalog_changed.send_modify(|count| *count += 1);
     }
 
     fn watch_indexers(&mut self, catalog: &Catalog) {
@@ -41,14 +65,10 @@ impl CatalogWatch {
 
 impl CatalogSink for CatalogWatch {
     async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
-        self.watch_indexers(&catalog);
-        self.context.topologies.take_catalog(&catalog);
-        self.context.views.take_catalog(&catalog);
-        let is_known = |node| catalog.nodes.contains_key(&node);
-        self.context.hedging.retain(is_known);
-        self.context.busy.retain(is_known);
-        self.context.catalog.store(catalog);
-        self.context.catalog_changed.send_modify(|count| *count += 1);
+        self.take_over.check(&self.context, &catalog).await?;
+        self.install(catalog);
+        self.take_over.end(&self.context);
+        self.tell();
         Ok(())
     }
 }

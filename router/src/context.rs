@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 use proto::env::Env;
-use proto::flow::Admission;
+use proto::flow::{Admission, AdmissionLimits};
 use proto::model::catalog::Catalog;
 use proto::model::ids::NodeId;
 use proto::model::index::IndexInfo;
@@ -20,6 +20,7 @@ use crate::epochs::leases::Leases;
 use crate::epochs::read_view::{ReadView, ReadViews};
 use crate::epochs::topologies::Topologies;
 use crate::hedging::Hedging;
+use crate::knowledge::Heard;
 
 /// Settings, access to the other services, and the router's view of the cluster.
 #[derive(Clone)]
@@ -35,6 +36,8 @@ pub(crate) struct RouterContext {
     pub leases: Leases,
     /// The moment of the coordinator's last answer to a heartbeat; zero before the first.
     pub moment: Arc<AtomicU64>,
+    /// When the coordinators were heard last, and whether the catalog comes from them.
+    pub heard: Heard,
     pub topologies: Topologies,
     pub views: ReadViews,
     pub admission: Admission,
@@ -45,6 +48,34 @@ pub(crate) struct RouterContext {
 }
 
 impl RouterContext {
+    /// The context of a router that knows nothing yet.
+    pub fn new(config: Config, env: Env, directory: Arc<dyn Directory>) -> Self {
+        let admission = Admission::new(AdmissionLimits {
+            what: format!("scans on router {}", config.node.id),
+            count_max: config.scans_max,
+            bytes_max: config.scan_memory_total_bytes,
+            bytes_each_max: config.scan_memory_each_bytes,
+        });
+        Self {
+            admission,
+            config,
+            env,
+            directory,
+            catalog: Arc::default(),
+            catalog_changed: watch::Sender::new(0),
+            applied: AppliedEpochs::default(),
+            silent: watch::Sender::default(),
+            leases: Leases::default(),
+            moment: Arc::default(),
+            heard: Heard::default(),
+            topologies: Topologies::default(),
+            views: ReadViews::default(),
+            resumed: Arc::default(),
+            hedging: Arc::default(),
+            busy: Arc::default(),
+        }
+    }
+
     /// The present view of an index.
     pub fn view(&self, index: &Arc<IndexInfo>) -> Arc<ReadView> {
         self.views.view(index, &self.applied, &self.catalog)
@@ -53,7 +84,6 @@ impl RouterContext {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use proto::flow::AdmissionLimits;
     use proto::model::node::{NodeInfo, Role};
 
     use super::*;
@@ -66,28 +96,11 @@ pub(crate) mod tests {
         };
         let nodes = (1..=indexers).map(|id| (NodeId(id), node(id, Role::Indexer)));
         let catalog = Catalog { nodes: nodes.collect(), ..Catalog::default() };
-        let limits = AdmissionLimits {
-            what: String::new(),
-            count_max: 1,
-            bytes_max: 1 << 20,
-            bytes_each_max: 1 << 20,
-        };
-        RouterContext {
-            admission: Admission::new(limits),
-            config: Config::new((*node(9, Role::Router)).clone()),
-            env: Env::real(),
-            directory,
-            catalog: Arc::new(arc_swap::ArcSwap::from_pointee(catalog)),
-            catalog_changed: tokio::sync::watch::Sender::new(0),
-            applied: Default::default(),
-            silent: Default::default(),
-            leases: Default::default(),
-            moment: Default::default(),
-            topologies: Default::default(),
-            views: Default::default(),
-            resumed: Arc::default(),
-            hedging: Arc::default(),
-            busy: Arc::default(),
-        }
+        let mut config = Config::new((*node(9, Role::Router)).clone());
+        (config.scans_max, config.scan_memory_total_bytes) = (1, 1 << 20);
+        config.scan_memory_each_bytes = 1 << 20;
+        let context = RouterContext::new(config, Env::real(), directory);
+        context.catalog.store(Arc::new(catalog));
+        context
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! [`SliceRouter`] says which slice the key-versions of a document belong to. [`Router`] runs scans: it chooses the
 //! epoch, then the base topology, scatters the scan over the shards, and merges their rows. It works from its cached
-//! catalog and from the reports of the indexers, so that scans also run when no coordinator answers.
+//! catalog and from the reports of the indexers, so that scans also run when no coordinator answers. With a data directory
+//! ([`RouterData`]) they do so after a restart too.
 
 mod busy;
 mod catalog_watch;
@@ -10,6 +11,8 @@ mod config;
 mod context;
 pub mod epochs;
 mod hedging;
+mod kept;
+mod knowledge;
 mod scan;
 mod service;
 mod slice_router;
@@ -17,6 +20,8 @@ mod slice_router;
 pub use config::Config;
 pub use epochs::pinned::PinnedEpoch;
 pub use hedging::HedgingStatus;
+pub use kept::RouterData;
+pub use knowledge::Knowledge;
 pub use scan::stream::{ScanBatch, ScanStream};
 pub use scan::token::{Token, VirtualScan};
 pub use scan::virtual_scan;

@@ -7,69 +7,78 @@ use std::time::Duration;
 
 use proto::client::{CatalogFollower, Membership, MembershipConfig, Retry, WhenForgotten};
 use proto::env::{Env, Task};
-use proto::flow::{Admission, AdmissionLimits, AdmissionStatus};
+use proto::flow::AdmissionStatus;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, IndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::api::{Directory, Heartbeat};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::catalog_watch::CatalogWatch;
 use crate::config::Config;
 use crate::context::RouterContext;
-use crate::epochs::applied::AppliedEpochs;
 use crate::epochs::choose::EpochChooser;
-use crate::epochs::leases::Leases;
 use crate::epochs::pinned::PinnedEpoch;
-use crate::epochs::read_view::ReadViews;
-use crate::epochs::topologies::Topologies;
 use crate::hedging::HedgingStatus;
+use crate::kept::{RouterData, keep};
+use crate::knowledge::Knowledge;
 use crate::scan::open::open_scan;
 use crate::scan::stream::ScanStream;
 
 /// A router; it runs until it is dropped.
 pub struct Router {
     context: Arc<RouterContext>,
+    data: Option<Arc<RouterData>>,
     _tasks: Vec<Task>,
 }
 
 impl Router {
-    /// Starts a router.
+    /// Starts a router that keeps nothing.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Self {
-        let admission = Admission::new(AdmissionLimits {
-            what: format!("scans on router {}", config.node.id),
-            count_max: config.scans_max,
-            bytes_max: config.scan_memory_total_bytes,
-            bytes_each_max: config.scan_memory_each_bytes,
-        });
-        let context = RouterContext {
-            admission,
-            config,
-            env: env.clone(),
-            directory,
-            catalog: Arc::default(),
-            catalog_changed: watch::Sender::new(0),
-            applied: AppliedEpochs::default(),
-            silent: watch::Sender::default(),
-            leases: Leases::default(),
-            moment: Arc::default(),
-            topologies: Topologies::default(),
-            views: ReadViews::default(),
-            resumed: Arc::default(),
-            hedging: Arc::default(),
-            busy: Arc::default(),
-        };
+        Self::start_with(config, env, directory, None)
+    }
+
+    /// Starts a router. With a data directory it begins with the catalog in it, and keeps the newest one there.
+    pub fn start_with(
+        config: Config,
+        env: Env,
+        directory: Arc<dyn Directory>,
+        data: Option<RouterData>,
+    ) -> Self {
+        let context = RouterContext::new(config, env.clone(), directory);
         let reporting = context.clone();
-        let tasks = vec![
+        let mut watch = CatalogWatch::new(context.clone());
+        let data = data.map(Arc::new);
+        if let Some(data) = &data {
+            watch.begin_with(data);
+        }
+        let mut tasks = vec![
             // The catalog and what follows from it may be half taken over.
-            env.spawn_service("catalog", follow_catalog(context.clone())),
+            env.spawn_service("catalog", follow_catalog(context.clone(), watch)),
             // The leases are elsewhere; this only reports them.
             env.spawn_restarted("leases", move || report_leases(reporting.clone())),
         ];
-        Self { context: Arc::new(context), _tasks: tasks }
+        if let Some(data) = &data {
+            let (context, data) = (context.clone(), Arc::clone(data));
+            let begin = move || keep(context.clone(), Arc::clone(&data));
+            tasks.push(env.spawn_restarted("kept catalog", begin));
+        }
+        Self { context: Arc::new(context), data, _tasks: tasks }
+    }
+
+    /// The age of this router's knowledge of the cluster.
+    pub fn knowledge(&self) -> Knowledge {
+        self.context.heard.knowledge(&*self.context.env.clock)
+    }
+
+    /// Removes what the data directory keeps, because the cluster is gone: the next start knows nothing of it.
+    pub async fn forget_cluster(&self) {
+        let Some(data) = self.data.clone() else { return };
+        if let Err(error) = self.context.env.blocking(move || data.forget()).await {
+            tracing::error!(%error, "the kept catalog is not removed; remove it before the next start");
+        }
     }
 
     /// The newest catalog that this router has.
@@ -165,10 +174,10 @@ impl Router {
     }
 }
 
-async fn follow_catalog(context: RouterContext) -> Infallible {
+async fn follow_catalog(context: RouterContext, watch: CatalogWatch) -> Infallible {
     let retry = Retry::constant(context.config.retry);
     let follower = CatalogFollower::new(Arc::clone(&context.directory), retry);
-    follower.run(CatalogWatch::new(context)).await
+    follower.run(watch).await
 }
 
 /// Keeps the router registered. The heartbeats renew the leases of scans and tokens.
@@ -184,9 +193,15 @@ async fn report_leases(context: RouterContext) -> Infallible {
     };
     let membership = Membership::new(Arc::clone(&context.directory), config)
         .with_silent(context.silent.clone())
+        .with_answered(context.heard.answered())
         .with_moment(Arc::clone(&context.moment));
     let report = move || {
         let now = Instant::now();
+        // A kept catalog is no evidence of what the coordinators have known.
+        let catalog_cas = match context.heard.is_from_disk() {
+            true => 0,
+            false => context.catalog.load().cas,
+        };
         context.leases.note_published(context.applied.newest_published(), now);
         Heartbeat {
             node: context.config.node.id,
@@ -197,7 +212,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
             moments: context.leases.moments_for_heartbeat(now),
             scans: Some(context.admission.status()),
             proof: None,
-            catalog_cas: context.catalog.load().cas,
+            catalog_cas,
             owned: Vec::new(),
         }
     };

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::identity::NodeIdentity;
 use super::retry::Retry;
@@ -60,13 +61,14 @@ pub struct Membership {
     registrations: u64,
     silent: watch::Sender<BTreeSet<NodeId>>,
     moment: Arc<AtomicU64>,
+    answered: watch::Sender<Option<Instant>>,
 }
 
 impl Membership {
     /// A membership that has not begun; [`Self::run`] begins it.
     pub fn new(directory: Arc<dyn Directory>, config: MembershipConfig) -> Self {
         let (silent, moment) = (watch::Sender::default(), Arc::default());
-        Self { directory, config, registrations: 0, silent, moment }
+        Self { directory, config, registrations: 0, silent, moment, answered: Default::default() }
     }
 
     /// Passes on which nodes are silent, as the leader's last answer says. After a failed heartbeat nothing is known.
@@ -77,6 +79,11 @@ impl Membership {
     /// Passes on the moment of the leader's last answer ([`crate::model::moment`]).
     pub fn with_moment(self, moment: Arc<AtomicU64>) -> Self {
         Self { moment, ..self }
+    }
+
+    /// Passes on when the leader answered last.
+    pub fn with_answered(self, answered: watch::Sender<Option<Instant>>) -> Self {
+        Self { answered, ..self }
     }
 
     fn note_silent(&self, nodes: BTreeSet<NodeId>) {
@@ -104,6 +111,7 @@ impl Membership {
             match self.directory.coordinator().heartbeat(heartbeat).await {
                 Ok(reply) => {
                     self.moment.store(reply.moment, Ordering::Relaxed);
+                    self.answered.send_replace(Some(Instant::now()));
                     self.note_silent(reply.silent.into_iter().collect());
                     self.config.retry.reset();
                     self.wait_for_next(&mut changed).await;

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, Epoch, NodeId, SliceId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
 use proto::plant::{self, Plant};
@@ -22,10 +23,15 @@ pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
     catalog.buckets.get(&bucket).map_or(Some(Epoch(0)), |bucket| bucket.readable_from())
 }
 
+/// For each index an epoch below which no scan goes back.
+pub type EpochFloors = BTreeMap<LocalIndexId, Epoch>;
+
 /// The applied epochs and readable slices of all connected indexers.
 #[derive(Clone)]
 pub struct AppliedEpochs {
     nodes: Arc<DashMap<NodeId, NodeApplied>>,
+    /// Of an earlier process, while only its catalog is known ([`crate::kept`]).
+    floors: Arc<ArcSwap<EpochFloors>>,
     changed: watch::Sender<u64>,
 }
 
@@ -37,7 +43,7 @@ struct NodeApplied {
 
 impl Default for AppliedEpochs {
     fn default() -> Self {
-        Self { nodes: Arc::default(), changed: watch::Sender::new(0) }
+        Self { nodes: Arc::default(), floors: Arc::default(), changed: watch::Sender::new(0) }
     }
 }
 
@@ -71,6 +77,12 @@ impl AppliedEpochs {
         newest
     }
 
+    /// Lets no scan go back below some epochs; without floors, each reads what the nodes can answer.
+    pub fn set_floors(&self, floors: EpochFloors) {
+        self.floors.store(Arc::new(floors));
+        self.changed.send_modify(|count| *count += 1);
+    }
+
     /// The number of changes so far.
     pub fn reports(&self) -> u64 {
         *self.changed.borrow()
@@ -82,8 +94,9 @@ impl AppliedEpochs {
     }
 
     /// Returns the newest epoch that every slice of an index can answer now: a copy of each slice has applied it, and
-    /// the copy's floor is not above it.
+    /// the copy's floor is not above it. `None` as well if an earlier process has shown a newer one.
     pub fn newest_common(&self, index: &IndexInfo) -> Option<Epoch> {
+        let shown = self.floors.load().get(&index.local_id()).copied().unwrap_or_default();
         let copies: Vec<Vec<(Epoch, Epoch)>> = self.copies(index);
         let newest =
             |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(_, applied)| *applied).max();
@@ -91,7 +104,7 @@ impl AppliedEpochs {
         let answers = |copies: &Vec<(Epoch, Epoch)>| {
             copies.iter().any(|(floor, applied)| *floor <= common && common <= *applied)
         };
-        copies.iter().all(answers).then_some(common)
+        (shown <= common && copies.iter().all(answers)).then_some(common)
     }
 
     /// Returns the oldest epoch that every slice of an index can answer, now or once it is applied; `None` while a slice
@@ -223,6 +236,23 @@ mod tests {
         assert_eq!(applied.newest_common(&index), Some(Epoch(12)));
         applied.forget(NodeId(1));
         assert_eq!(applied.newest_common(&index), None);
+    }
+
+    #[test]
+    fn no_epoch_is_chosen_below_the_one_that_an_earlier_process_has_shown() {
+        let (applied, index) = (AppliedEpochs::default(), index());
+        let before = applied.reports();
+        applied.set_floors([(index.local_id(), Epoch(12))].into());
+        [1, 2].iter().for_each(|node| tell(&applied, *node, 3, 11));
+        assert_eq!(applied.newest_common(&index), None, "a rollback may have come to 11");
+        tell(&applied, 1, 3, 15);
+        assert_eq!(applied.newest_common(&index), None);
+        tell(&applied, 2, 3, 13);
+        assert_eq!(applied.newest_common(&index), Some(Epoch(13)));
+        [1, 2].iter().for_each(|node| tell(&applied, *node, 3, 11));
+        applied.set_floors(EpochFloors::new());
+        assert_eq!(applied.newest_common(&index), Some(Epoch(11)), "the coordinators decide");
+        assert!(applied.reports() > before, "views are made anew");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
-use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId};
+use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TransactionId};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, DocumentsRequest, ProjectorApi,
@@ -20,7 +20,7 @@ use proto::rpc::api::{
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
-use router::{PinnedEpoch, Router, ScanBatch, ScanStream};
+use router::{Knowledge, PinnedEpoch, Router, ScanBatch, ScanStream};
 use tokio::time::{Instant, timeout};
 
 use super::built;
@@ -159,6 +159,10 @@ impl Backends for ClusterBackend {
 impl Backend for ClusterBackend {
     fn catalog(&self) -> Arc<Catalog> {
         self.calls.router.catalog()
+    }
+
+    fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
+        Some((self.calls.router.node(), self.calls.router.knowledge()))
     }
 
     async fn relation(&self, name: &str) -> Result<Relation> {

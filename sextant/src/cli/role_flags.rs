@@ -22,6 +22,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("bind", Role::Router) => Some(Value("the address in --grpc")),
         ("advertise", Role::Router) => Some(Value("the address in --grpc")),
         ("bind" | "advertise", _) => Some(Value("the address in --peer-listen")),
+        ("data", Role::Router) => Some(Value("none")),
         ("peer-listen" | "data", Role::Coordinator | Role::Projector | Role::Indexer) => {
             Some(Nothing)
         }
@@ -47,6 +48,16 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
     }
 }
 
+/// The meaning of a flag where it is not the same for all roles.
+fn own_meaning(flag: &str, role: Role) -> Option<&'static str> {
+    match (flag, role) {
+        ("data", Role::Router) => Some(
+            "Data directory for the catalog: with it scans go on after a restart of the router also while no coordinator answers",
+        ),
+        _ => None,
+    }
+}
+
 /// Shows a flag in the help of a role with its default, or hides it there. A role does not read the variables of others.
 pub fn for_role(argument: Arg, role: Role) -> Arg {
     let flag = argument.get_long().unwrap_or_default().to_owned();
@@ -54,7 +65,8 @@ pub fn for_role(argument: Arg, role: Role) -> Arg {
         None => argument.hide(true).env(Resettable::Reset),
         Some(Preset::Nothing) => argument.hide_env_values(true),
         Some(Preset::Value(value)) => {
-            let meaning = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            let common = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            let meaning = own_meaning(&flag, role).map_or(common, ToOwned::to_owned);
             argument.help(format!("{meaning} [default: {value}]")).hide_env_values(true)
         }
     }

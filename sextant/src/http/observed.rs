@@ -73,9 +73,12 @@ impl Observed {
         let running = self.indexers.iter().filter_map(Weak::upgrade);
         let projectors = self.projectors.iter().filter_map(Weak::upgrade);
         let (counters, hedging) = (&self.counters, router.hedging());
+        let knowledge = router.knowledge();
         let process = ProcessStatus {
             version: env!("CARGO_PKG_VERSION"),
             router: router.node(),
+            catalog_age_ms: knowledge.age_ms,
+            catalog_is_from_disk: knowledge.is_from_disk,
             scans: router.scans(),
             local_indexers: running.map(|indexer| indexer.status()).collect(),
             local_projectors: projectors.map(|projector| projector.status()).collect(),

@@ -1,8 +1,8 @@
 //! Ends a router whose coordinators have begun another cluster.
 //!
-//! A router keeps nothing on disk, so its cluster is that of the first catalog that it takes over. If the coordinators begin a
-//! new cluster (`--force-new-cluster`) while the router runs, they refuse its calls, and it would serve the old catalog for
-//! ever. A router that starts again follows the new cluster. One refusal proves little, since an address may be wrong
+//! The cluster of a router is that of the first catalog that it takes over, or of the one that it keeps on disk. If the coordinators
+//! begin a new cluster (`--force-new-cluster`) meanwhile, they refuse its calls, and it would serve the old catalog for
+//! ever. So it ends, and removes the kept catalog: a router that starts again follows the new cluster. One refusal proves little, since an address may be wrong
 //! for a moment: the router ends once a majority of the coordinators has refused it for a while, and none has answered.
 
 use std::time::Duration;

@@ -50,7 +50,7 @@ pub struct RoleSettings {
     pub node: NodeInfo,
     /// The address to listen on: for other processes, or on a router for gRPC of users.
     pub bind: String,
-    /// The data directory; empty for a router.
+    /// The data directory; empty for a router that keeps nothing.
     pub data: PathBuf,
     /// Memory of an indexer's slices.
     pub memory_bytes: Option<u64>,
@@ -255,27 +255,38 @@ async fn run_router(
     let listeners = ports.bind(&options).await?;
     let members = member_list(&settings.coordinators);
     let ids: Vec<NodeId> = settings.coordinators.iter().map(|(id, _)| *id).collect();
+    let data = (!settings.data.as_os_str().is_empty()).then_some(settings.data);
+    let kept = match &data {
+        Some(dir) => Some(services::open_router_data(&env, dir, &settings.node).await?),
+        None => None,
+    };
     let mut config = router::Config::new(settings.node);
     let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
     config.scans_max = count_max.unwrap_or(config.scans_max);
     config.scan_memory_total_bytes = memory_bytes.unwrap_or(config.scan_memory_total_bytes);
     config.scan_memory_each_bytes = each_memory_bytes.unwrap_or(config.scan_memory_total_bytes / 4);
-    let router = Arc::new(router::Router::start(config, env.clone(), Arc::clone(&directory)));
-    // A router keeps nothing, but an address in its catalog may go over to a process of another cluster.
+    let its_directory = Arc::clone(&directory);
+    let router = Arc::new(router::Router::start_with(config, env.clone(), its_directory, kept));
+    // An address in its catalog may go over to a process of another cluster.
     let its_router = Arc::clone(&router);
     peers.know_cluster(move || its_router.catalog().cluster);
     let parts = ServerParts {
-        router,
+        router: Arc::clone(&router),
         directory,
         peers,
         indexers: Vec::new(),
         projectors: Vec::new(),
-        data: None,
+        data,
         connections,
     };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
-    wait_answer(&*waits, &members).await;
+    // With a kept catalog it serves at once.
+    if !router.knowledge().is_from_disk {
+        wait_answer(&*waits, &members).await;
+    }
     println!("{}", server.ready_line());
-    Err(begun_elsewhere(&*waits, &ids).await)
+    let error = begun_elsewhere(&*waits, &ids).await;
+    router.forget_cluster().await;
+    Err(error)
 }

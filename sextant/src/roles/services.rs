@@ -1,6 +1,6 @@
 //! Starts the service of each role.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use projector::{DiskStore, DiskStoreOptions};
@@ -10,6 +10,7 @@ use proto::model::ids::NodeId;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::Directory;
 use proto::{Error, Result};
+use router::RouterData;
 
 use crate::descriptors::Shares;
 
@@ -83,4 +84,10 @@ pub async fn start_projector(
     config.identity = Some(Arc::new(identity));
     let slice_router = Arc::new(router::SliceRouter);
     projector::Service::start(config, env.clone(), Arc::new(store), directory, slice_router).await
+}
+
+/// Opens the data directory of a router.
+pub async fn open_router_data(env: &Env, dir: &Path, node: &NodeInfo) -> Result<RouterData> {
+    let (its_env, dir, node) = (env.clone(), dir.to_owned(), node.clone());
+    env.blocking(move || RouterData::open(&its_env, &dir, &node)).await
 }

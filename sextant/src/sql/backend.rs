@@ -8,14 +8,14 @@ use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::WritePosition;
-use proto::model::ids::{BucketId, Epoch, IndexId, TransactionId, TransactionPlace};
+use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TransactionId, TransactionPlace};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorStatus, Decision, TransactionStatus, Write, WriteReply,
 };
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::scan::{Consistency, OwnView, ScanRequest};
-use router::ScanBatch;
+use router::{Knowledge, ScanBatch};
 
 use super::plan::Relation;
 use crate::principal::Principal;
@@ -32,6 +32,11 @@ pub trait Backends: Send + Sync + 'static {
 pub trait Backend: Send + Sync + 'static {
     /// The newest catalog that this process has.
     fn catalog(&self) -> Arc<Catalog>;
+
+    /// The router whose catalog this is, and the age of its knowledge; `None` if there is no router.
+    fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
+        None
+    }
 
     /// Returns the index or bucket with a name. Asks the coordinator before it fails with `Unknown`.
     async fn relation(&self, name: &str) -> Result<Relation>;

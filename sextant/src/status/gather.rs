@@ -10,6 +10,7 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::model::left_out::LeftOut;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{BucketProgress, CoordinatorStatus, SILENT_MS_MAX};
+use router::Knowledge;
 
 use super::cluster_status::{
     BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, NodeBucketStatus, NodeStatus,
@@ -25,7 +26,7 @@ pub async fn cluster_status(backend: &dyn Backend) -> ClusterStatus {
         Ok(status) => CoordinatorAnswer::Status(status),
         Err(error) => CoordinatorAnswer::Unavailable { error },
     };
-    ClusterStatus::new(&backend.catalog(), answer)
+    ClusterStatus::new(&backend.catalog(), answer).with_knowledge(backend.knowledge())
 }
 
 /// The status of the cluster without the reports of its nodes. Asks nobody.
@@ -63,6 +64,15 @@ impl ClusterStatus {
             holds: holds::holds(catalog, reports),
             coordinator,
         }
+    }
+
+    /// The same, with the age of the catalog at the router that has it.
+    pub fn with_knowledge(mut self, knowledge: Option<(NodeId, Knowledge)>) -> Self {
+        let Some((router, knowledge)) = knowledge else { return self };
+        for node in self.nodes.iter_mut().filter(|node| node.node == router) {
+            node.note = remark(knowledge);
+        }
+        self
     }
 }
 
@@ -107,7 +117,19 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
         silent_ms,
         scans: report.and_then(|report| report.scans),
         buckets: report.iter().flat_map(|report| &report.buckets).filter_map(bucket).collect(),
+        note: None,
     }
+}
+
+/// A remark on a router that no coordinator answers: the age of its catalog.
+fn remark(knowledge: Knowledge) -> Option<String> {
+    let age_ms = knowledge.age_ms?;
+    let age_s = age_ms / 1000;
+    if knowledge.is_from_disk {
+        let what = format!("its catalog is from its disk and {age_s} s old");
+        return Some(format!("{what}: no coordinator has answered since its start"));
+    }
+    (age_ms >= SILENT_MS_MAX).then(|| format!("no coordinator has answered it for {age_s} s"))
 }
 
 fn bucket(

@@ -20,6 +20,7 @@ use proto::model::moves::{EndedMove, MovePhase, MoveProgress, MoveStage, SliceMo
 use proto::model::node::{NodeInfo, Role};
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{BucketProgress, CoordinatorStatus, EpochHold, NodeStatus, SliceProgress};
+use router::Knowledge;
 use serde_json::{Map, Value as Json};
 
 use super::render::{grpc, metrics, show};
@@ -199,12 +200,17 @@ fn status(coordinator: CoordinatorAnswer) -> Status {
     let process = ProcessStatus {
         version: "1.2.3",
         router: NodeId(301),
+        catalog_age_ms: Some(7_250),
+        catalog_is_from_disk: true,
         scans: scans(5),
         local_indexers: Vec::new(),
         local_projectors: Vec::new(),
         work,
     };
-    Status { process, cluster: ClusterStatus::new(&catalog(), coordinator) }
+    let knowledge =
+        Knowledge { age_ms: process.catalog_age_ms, is_from_disk: process.catalog_is_from_disk };
+    let cluster = ClusterStatus::new(&catalog(), coordinator);
+    Status { cluster: cluster.with_knowledge(Some((process.router, knowledge))), process }
 }
 
 /// The text of a value in psql; `None` for NULL.
@@ -333,6 +339,10 @@ fn metrics_have_the_values_of_json() {
         }
     }
     check("sextant_catalog_cas".to_owned(), &json["cas"]);
+    let age_s = json["catalog_age_ms"].as_f64().map(|age_ms| age_ms / 1000.0);
+    check("sextant_router_catalog_age_seconds".to_owned(), &Json::from(age_s));
+    let is_from_disk = json["catalog_is_from_disk"].as_bool().map(u64::from);
+    check("sextant_router_catalog_from_disk".to_owned(), &Json::from(is_from_disk));
     for field in ["term", "committed", "applied"] {
         check(format!("sextant_raft_{field}"), &json["coordinator"][field]);
     }
@@ -382,6 +392,23 @@ fn without_the_coordinator_definitions_are_shown_and_reports_are_null() {
     assert_eq!(rows(&json, "moves")[0]["bytes"], Json::Null);
     assert!(figures(&status).keys().all(|name| !name.contains("raft")));
     assert!(status.cluster.coordinator.check().is_err());
+}
+
+#[test]
+fn a_router_tells_the_age_of_its_catalog_while_no_coordinator_answers() {
+    let note = |age_ms, is_from_disk| {
+        let knowledge = Some((NodeId(301), Knowledge { age_ms, is_from_disk }));
+        let status = ClusterStatus::new(&catalog(), CoordinatorAnswer::NotAsked);
+        let nodes = status.with_knowledge(knowledge).nodes;
+        assert!(nodes.iter().all(|node| node.node == NodeId(301) || node.note.is_none()));
+        nodes.into_iter().find_map(|node| node.note)
+    };
+    assert_eq!(note(None, false), None);
+    assert_eq!(note(Some(4_999), false), None, "heartbeats come twice a second");
+    let silent = "no coordinator has answered it for 5 s";
+    assert_eq!(note(Some(5_000), false).as_deref(), Some(silent));
+    let kept = note(Some(1_900), true).expect("a remark");
+    assert!(kept.contains("from its disk and 1 s old"), "{kept}");
 }
 
 #[test]

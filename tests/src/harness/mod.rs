@@ -107,15 +107,21 @@ impl TestCluster {
 
     /// A figure of `/metrics`, of its name without `sextant_` and its labels.
     pub async fn figure(&self, name: &str, labels: &str) -> f64 {
-        let mut stream = TcpStream::connect(self.http_address()).await.expect("HTTP");
-        let request = "GET /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes()).await.expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.expect("an answer");
+        let answer = http_get(self.http_address(), "/metrics").await;
         let line = format!("sextant_{name}{{{labels}}} ");
         let value = answer.lines().find_map(|text| text.strip_prefix(&line));
         value.unwrap_or_else(|| panic!("{line:?} in {answer}")).parse().expect("a number")
     }
+}
+
+/// The answer of an HTTP port, with its headers.
+pub async fn http_get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("HTTP");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    answer
 }
 
 /// Opens a SQL session.

@@ -106,6 +106,20 @@ impl Processes {
         ready
     }
 
+    /// Kills the router if it runs, and starts it with a data directory: it is empty if the router had none before. Returns its HTTP
+    /// address; the SQL address is another one as well.
+    pub fn restart_router_with_data(&mut self) -> SocketAddr {
+        if self.children.contains_key(&ROUTER) {
+            self.kill(ROUTER);
+        }
+        let data = self.data_of(ROUTER);
+        let ready = self.run_with(ROUTER, &["--data", &data.to_string_lossy()]);
+        let served = addresses(&ready);
+        let [sql, grpc, http] = served.unwrap_or_else(|| panic!("the router printed {ready:?}"));
+        (self.sql, self.grpc) = (sql, grpc);
+        http
+    }
+
     /// Starts a member that may refuse its directory. The error is what it printed before it ended.
     pub fn try_run(&mut self, id: u64) -> Result<(), String> {
         let listen = self.listen.entry(id).or_insert_with(free_address).clone();

@@ -148,7 +148,7 @@ fn a_forced_new_cluster_of_dev_puts_the_files_of_the_old_one_aside() {
     }
 }
 
-/// A router keeps nothing on disk, so it ends, and its next start follows the new cluster.
+/// A router without a data directory keeps nothing, so it ends, and its next start follows the new cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_router_ends_when_its_coordinators_begin_a_new_cluster() {
     let mut processes = Processes::start_with(&[1], &[201]).await;

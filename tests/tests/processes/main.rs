@@ -16,5 +16,6 @@ mod older_copy;
 mod pushed_transactions;
 mod restarts;
 mod rollback;
+mod router_data;
 mod starting;
 mod transaction_histories;

@@ -138,6 +138,7 @@ fn register_status(registry: &mut Registry, status: &Status) {
     transactions::register(registry, &process.local_projectors);
     register_scans(registry, process, cluster);
     gauge(registry, "catalog_cas", "Version of this router's catalog", cluster.cas);
+    register_knowledge(registry, process);
     register_copies(registry, cluster);
     if let Some(status) = cluster.coordinator.status() {
         register_raft(registry, status);
@@ -229,6 +230,19 @@ fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let gauge: Gauge = Gauge::default();
     gauge.set(value as i64);
     registry.register(name, help, gauge);
+}
+
+/// Registers the age and the origin of the router's catalog.
+fn register_knowledge(registry: &mut Registry, process: &ProcessStatus) {
+    if let Some(age_ms) = process.catalog_age_ms {
+        let age = Gauge::<f64, AtomicU64>::default();
+        age.set(age_ms as f64 / 1000.0);
+        let help = "Time since a coordinator has answered this router";
+        registry.register_with_unit("router_catalog_age", help, Unit::Seconds, age);
+    }
+    let help = "1 while the catalog of this router comes from its disk";
+    let is_from_disk = u64::from(process.catalog_is_from_disk);
+    gauge(registry, "router_catalog_from_disk", help, is_from_disk);
 }
 
 /// Registers the copies of embedded buckets.

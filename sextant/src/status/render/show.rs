@@ -56,6 +56,7 @@ const NODES: &[Column<NodeStatus>] = &[
     ("zone", Text, |node| Datum::text(&*node.zone)),
     ("state", Text, |node| Datum::text(node.state)),
     ("silent_ms", Int8, |node| int(node.silent_ms)),
+    ("note", Text, |node| text(&node.note)),
 ];
 
 const SLICES: &[Column<SliceStatus>] = &[

@@ -1,0 +1,127 @@
+//! The file of the kept knowledge.
+//!
+//! ```text
+//! CATALOG := "sextant router catalog 1\n" length:u64 check:u32 body       (little endian)
+//! ```
+//!
+//! `body` is [`Kept`] in postcard, and `check` the CRC-32C of everything else. The version names the encoding, so it changes whenever a
+//! part of the catalog does; a test holds the two together. The file is written whole under a temporary name, synced and renamed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proto::env::{FileSystem, OpenMode};
+use proto::model::catalog::Catalog;
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::epochs::applied::EpochFloors;
+
+const NAME: &str = "CATALOG";
+const HEAD: &[u8] = b"sextant router catalog 1\n";
+/// The part of the head that all versions have.
+const ANY_HEAD: &[u8] = b"sextant router catalog ";
+/// The head, the length and the checksum.
+const BEFORE_BODY: usize = HEAD.len() + 8 + 4;
+/// A longer file is not one of these: a catalog fits in a message of a few MiB.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// What a router keeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// The time of day at which the coordinators were heard last.
+    pub heard_unix_ms: u64,
+    /// The moment of the coordinators' last answer to a heartbeat.
+    pub moment: u64,
+    /// For each index the newest epoch that scans could read.
+    pub floors: EpochFloors,
+    /// The catalog.
+    pub catalog: Arc<Catalog>,
+}
+
+/// The path of the file in a directory.
+pub(super) fn path(dir: &Path) -> PathBuf {
+    dir.join(NAME)
+}
+
+/// Reads the file of a directory; `None` if there is none. An error names the file.
+pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Kept>> {
+    let path = path(dir);
+    if !fs.exists(&path) {
+        return Ok(None);
+    }
+    let bytes = || {
+        let file = fs.open(&path, OpenMode::Read)?;
+        let mut bytes = vec![0; file.len()?.min(BYTES_MAX) as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    let decoded = bytes().map_err(|error: io::Error| error.into()).and_then(|bytes| decode(&bytes));
+    decoded.map(Some).map_err(|error| error.context(format!("reading {}", path.display())))
+}
+
+/// Replaces the file durably.
+pub(super) fn write(fs: &dyn FileSystem, dir: &Path, kept: &Kept) -> Result<()> {
+    let (path, bytes) = (path(dir), encode(kept)?);
+    let tmp = path.with_extension("tmp");
+    let publish = || {
+        let file = fs.open(&tmp, OpenMode::Create)?;
+        file.set_len(0)?;
+        file.write_all_at(&bytes, 0)?;
+        file.sync()?;
+        fs.rename(&tmp, &path)?;
+        fs.sync_dir(dir)
+    };
+    publish().map_err(|error: io::Error| {
+        Error::from(error).context(format!("writing {}", path.display()))
+    })
+}
+
+/// Removes the file durably, if there is one.
+pub(super) fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let path = path(dir);
+    let removed = || {
+        if fs.exists(&path) {
+            fs.remove_file(&path)?;
+        }
+        fs.sync_dir(dir)
+    };
+    removed().map_err(|error: io::Error| {
+        Error::from(error).context(format!("removing {}", path.display()))
+    })
+}
+
+fn encode(kept: &Kept) -> Result<Vec<u8>> {
+    let body = postcard::to_stdvec(kept)
+        .map_err(|error| Error::internal(format!("encoding a catalog: {error}")))?;
+    let mut out = Vec::with_capacity(BEFORE_BODY + body.len());
+    out.extend_from_slice(HEAD);
+    out.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    let check = crc32c::crc32c_append(crc32c::crc32c(&out), &body);
+    out.extend_from_slice(&check.to_le_bytes());
+    out.extend_from_slice(&body);
+    Ok(out)
+}
+
+fn decode(bytes: &[u8]) -> Result<Kept> {
+    let damaged = || Error::new(ErrorCode::Corrupt, "the file is damaged");
+    if !bytes.starts_with(HEAD) {
+        return Err(match bytes.starts_with(ANY_HEAD) {
+            true => Error::new(ErrorCode::Version, "the file is of another version"),
+            false => damaged(),
+        });
+    }
+    let (before, body) = bytes.split_at_checked(BEFORE_BODY).ok_or_else(damaged)?;
+    let (summed, check) = before.split_at(BEFORE_BODY - 4);
+    let length = (body.len() as u64).to_le_bytes();
+    let crc = crc32c::crc32c_append(crc32c::crc32c(summed), body);
+    if !summed.ends_with(&length) || check != crc.to_le_bytes() {
+        return Err(damaged());
+    }
+    postcard::from_bytes(body).map_err(|_| damaged())
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+pub(super) mod tests;

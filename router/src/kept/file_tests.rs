@@ -1,0 +1,130 @@
+//! The file of the kept knowledge: what was written is read, and nothing else is.
+
+use proto::env::Env;
+use proto::env::sim::{SimFs, world};
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::copies::Copies;
+use proto::model::identity::{ClusterId, UniqueId};
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::moves::{EndedMove, MoveStage, SliceMove};
+use proto::model::node::{NodeInfo, Role};
+use proto::model::rollback::DeadEpochs;
+
+use super::*;
+
+const DIR: &str = "/router";
+
+/// A catalog with something in each of its parts.
+pub(in crate::kept) fn catalog(cas: u64) -> Catalog {
+    let node = |id, role| {
+        let address = format!("host-{id}:7500");
+        (NodeId(id), Arc::new(NodeInfo { id: NodeId(id), role, address, zone: "z".to_owned() }))
+    };
+    let mut bucket = BucketInfo::new(BucketId(1), "b", 4, SourceKind::Embedded, NodeId(101));
+    bucket.dead = Arc::new(vec![DeadEpochs { point: None, to: Epoch(9) }]);
+    let spec = IndexSpec { slices: 2, ..IndexSpec::new("i", "b") };
+    let placement = vec![vec![NodeId(201)], vec![NodeId(202), NodeId(201)]];
+    let was = SliceMove {
+        id: MoveId(8),
+        slice: SliceNo(1),
+        from: Some(NodeId(201)),
+        to: Some(NodeId(202)),
+        stage: MoveStage::Pending,
+        epoch: Epoch(30),
+    };
+    let index = IndexInfo::new(IndexId(3), BucketId(1), spec, placement);
+    let index = IndexInfo { state: IndexState::Maintenance, moves: vec![was.clone()], ..index };
+    Catalog {
+        cas,
+        cluster: Some(ClusterId(5)),
+        newest_index: IndexId(3),
+        bucket_ids: [(BucketId(1), UniqueId(4))].into(),
+        dropped_buckets: vec![(BucketId(2), UniqueId(6))],
+        buckets: [(bucket.id, Arc::new(bucket))].into(),
+        indexes: [(index.id, Arc::new(index))].into(),
+        nodes: [node(201, Role::Indexer), node(202, Role::Indexer)].into(),
+        draining: [NodeId(201)].into(),
+        removed: vec![node(203, Role::Indexer).1],
+        ended_moves: vec![EndedMove { index: IndexId(3), was, undone: Some("why".to_owned()) }],
+        copies: [(BucketId(1), Copies::single(NodeId(101)))].into(),
+    }
+}
+
+pub(in crate::kept) fn kept(cas: u64) -> Kept {
+    let catalog = Arc::new(catalog(cas));
+    let index = catalog.indexes[&IndexId(3)].local_id();
+    Kept { heard_unix_ms: 1_000, moment: 17, floors: [(index, Epoch(12))].into(), catalog }
+}
+
+fn disk() -> (Env, SimFs) {
+    let (env, _, fs) = world(1);
+    proto::env::create_dir_durably(&fs, Path::new(DIR)).expect("a directory");
+    (env, fs)
+}
+
+fn read_back(fs: &SimFs) -> Result<Option<Kept>> {
+    read(fs, Path::new(DIR))
+}
+
+#[test]
+fn what_was_written_is_read_and_a_later_write_replaces_it() {
+    let (_, fs) = disk();
+    assert_eq!(read_back(&fs).expect("no file"), None);
+    for cas in [3, 900, 4] {
+        write(&fs, Path::new(DIR), &kept(cas)).expect("written");
+        assert_eq!(read_back(&fs).expect("a file"), Some(kept(cas)));
+    }
+    remove(&fs, Path::new(DIR)).expect("removed");
+    remove(&fs, Path::new(DIR)).expect("removed before");
+    assert_eq!(read_back(&fs).expect("no file"), None);
+}
+
+#[test]
+fn each_damaged_bit_and_each_shorter_file_is_an_error_that_names_the_file() {
+    let (_, fs) = disk();
+    write(&fs, Path::new(DIR), &kept(3)).expect("written");
+    let path = path(Path::new(DIR));
+    let bytes = encode(&kept(3)).expect("encoded");
+    for bit in 0..bytes.len() as u64 * 8 {
+        fs.flip_bit(&path, bit).expect("flipped");
+        let error = read_back(&fs).expect_err("a damaged file");
+        assert!(matches!(error.code, ErrorCode::Corrupt | ErrorCode::Version), "{error}");
+        assert!(error.message.contains("/router/CATALOG"), "{error}");
+        fs.flip_bit(&path, bit).expect("flipped back");
+    }
+    assert_eq!(read_back(&fs).expect("whole again"), Some(kept(3)));
+    for length in 0..bytes.len() {
+        assert!(decode(&bytes[..length]).is_err(), "the first {length} bytes");
+    }
+    assert!(decode(&[&bytes[..], b"x"].concat()).is_err(), "a byte too many");
+}
+
+#[test]
+fn a_file_of_another_version_is_named_as_that() {
+    let mut bytes = encode(&kept(3)).expect("encoded");
+    bytes[HEAD.len() - 2] += 1;
+    assert_eq!(decode(&bytes).expect_err("another version").code, ErrorCode::Version);
+}
+
+/// The encoding of version 1. If this fails, a part of the catalog has changed its encoding: give [`HEAD`] the next version.
+#[test]
+fn the_version_names_the_encoding() {
+    let bytes = encode(&kept(3)).expect("encoded");
+    assert_eq!((bytes.len(), crc32c::crc32c(&bytes[BEFORE_BODY..])), (209, 4_242_383_729));
+}
+
+#[test]
+fn a_crash_at_any_operation_leaves_the_last_or_the_next_knowledge() {
+    for seed in 0..200 {
+        let (env, _, fs) = world(seed);
+        proto::env::create_dir_durably(&fs, Path::new(DIR)).expect("a directory");
+        write(&fs, Path::new(DIR), &kept(3)).expect("written");
+        fs.crash_at(fs.operations() + env.random.next_u64() % 8);
+        let is_written = write(&fs, Path::new(DIR), &kept(4)).is_ok();
+        fs.crash();
+        fs.restart();
+        let found = read_back(&fs).expect("readable after a crash").expect("a file");
+        assert!(found == kept(4) || !is_written && found == kept(3), "seed {seed}");
+    }
+}

@@ -1,0 +1,165 @@
+//! The data directory of a router, and the task that writes it.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::client::{DataDir, NodeIdentity};
+use proto::env::Env;
+use proto::lock::lock;
+use proto::model::catalog::Catalog;
+use proto::model::identity::ClusterId;
+use proto::model::index::IndexState;
+use proto::model::node::NodeInfo;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::{sleep, timeout};
+
+use super::file::{self, Kept};
+use crate::context::RouterContext;
+use crate::epochs::applied::EpochFloors;
+
+const VERSION: &str = "sextant router 1\n";
+
+/// Pause between two writes of the file.
+const WRITE_EVERY: Duration = Duration::from_millis(500);
+/// The file is written this often without a change, for the time of the last answer.
+const REFRESH: Duration = Duration::from_secs(30);
+
+/// The data directory of a router, locked for this process.
+pub struct RouterData {
+    env: Env,
+    dir: PathBuf,
+    _lock: Box<dyn Send + Sync>,
+    identity: Arc<NodeIdentity>,
+    found: Mutex<Option<Kept>>,
+    /// The newest epoch of each index that scans could read.
+    shown: Mutex<EpochFloors>,
+    /// True once nothing may be written any more. Held by each write.
+    is_forgotten: Mutex<bool>,
+}
+
+impl RouterData {
+    /// Opens a directory, and reads what it keeps. A file that cannot be used is logged and ignored. Blocks the thread.
+    pub fn open(env: &Env, dir: &Path, node: &NodeInfo) -> Result<Self> {
+        // The file is a cache: without VERSION or IDENTITY it is worth nothing, and no loss.
+        let opened = DataDir::open(env, dir, VERSION, node, || false)?;
+        let DataDir { lock, identity, .. } = opened;
+        let found = file::read(&*env.fs, dir)
+            .and_then(|found| found.map(|kept| of_cluster(kept, identity.cluster())).transpose());
+        let found = found.unwrap_or_else(|error| {
+            let file = file::path(dir);
+            tracing::warn!(%error, file = %file.display(), "ignoring the kept catalog; waiting for a coordinator");
+            None
+        });
+        let shown = found.as_ref().map(|kept| kept.floors.clone()).unwrap_or_default();
+        Ok(Self {
+            env: env.clone(),
+            dir: dir.to_owned(),
+            _lock: lock,
+            identity,
+            found: Mutex::new(found),
+            shown: Mutex::new(shown),
+            is_forgotten: Mutex::new(false),
+        })
+    }
+
+    /// The knowledge of an earlier process, for the first who asks.
+    pub(super) fn take_found(&self) -> Option<Kept> {
+        lock(&self.found).take()
+    }
+
+    /// Removes the file for good, because its cluster is gone. Blocks the thread.
+    pub(crate) fn forget(&self) -> Result<()> {
+        let mut is_forgotten = lock(&self.is_forgotten);
+        *is_forgotten = true;
+        file::remove(&*self.env.fs, &self.dir)
+    }
+
+    /// Notes the epochs that scans can read, and returns the newest ones of the indexes that there are.
+    fn note_shown(&self, context: &RouterContext, catalog: &Catalog) -> EpochFloors {
+        let mut shown = lock(&self.shown);
+        shown.retain(|index, _| catalog.local_index(*index).is_some());
+        let online = catalog.indexes.values().filter(|i| i.state == IndexState::Maintenance);
+        for index in online {
+            let newest = context.view(index).epoch.unwrap_or_default();
+            let known = shown.entry(index.local_id()).or_default();
+            *known = newest.max(*known);
+        }
+        shown.clone()
+    }
+
+    /// Writes the file. Blocks the thread.
+    pub(super) fn write(&self, kept: &Kept) -> Result<()> {
+        let is_forgotten = lock(&self.is_forgotten);
+        if *is_forgotten {
+            return Ok(());
+        }
+        if self.identity.cluster() != kept.catalog.cluster {
+            // From here on a file of the cluster before is not served.
+            self.identity.leave_cluster()?;
+            self.identity.accept(kept.catalog.cluster)?;
+        }
+        file::write(&*self.env.fs, &self.dir, kept)
+    }
+}
+
+/// Refuses the file of another cluster than the directory's.
+fn of_cluster(kept: Kept, own: Option<ClusterId>) -> Result<Kept> {
+    if own.is_some() && kept.catalog.cluster == own {
+        return Ok(kept);
+    }
+    let named = |cluster: Option<ClusterId>| {
+        cluster.map_or_else(|| "no cluster".to_owned(), |cluster| format!("cluster {cluster}"))
+    };
+    let (theirs, own) = (named(kept.catalog.cluster), named(own));
+    let what = format!("the kept catalog belongs to {theirs}, the directory to {own}");
+    Err(Error::new(ErrorCode::OtherCluster, what))
+}
+
+/// Keeps the file current. A task of its own, so that no scan waits for a disk; it may begin anew at any time.
+pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infallible {
+    let mut changed = context.catalog_changed.subscribe();
+    // The catalog may be there already.
+    changed.mark_changed();
+    let (mut written_of, mut is_failing) = (None, false);
+    loop {
+        let _unchanged = timeout(REFRESH, changed.changed()).await;
+        let now = (context.catalog.load().cas, context.heard.last_answer());
+        if written_of != Some(now)
+            && let Some(kept) = to_keep(&context, &data)
+        {
+            let its_data = Arc::clone(&data);
+            let written = context.env.blocking(move || its_data.write(&kept)).await;
+            match written {
+                Ok(()) => (written_of, is_failing) = (Some(now), false),
+                Err(error) if !is_failing => {
+                    tracing::warn!(%error, "the catalog is not kept; trying again");
+                    is_failing = true;
+                }
+                Err(error) => tracing::debug!(%error, "the catalog is not kept; trying again"),
+            }
+        }
+        sleep(WRITE_EVERY).await;
+    }
+}
+
+/// The knowledge to keep: that of a coordinator of this process. `None` if it has heard none, or its cluster has no id yet.
+fn to_keep(context: &RouterContext, data: &RouterData) -> Option<Kept> {
+    if context.heard.is_from_disk() {
+        return None;
+    }
+    let catalog = context.catalog.load_full();
+    catalog.cluster?;
+    Some(Kept {
+        heard_unix_ms: context.heard.heard_unix_ms(&*context.env.clock)?,
+        moment: context.moment.load(Ordering::Relaxed),
+        floors: data.note_shown(context, &catalog),
+        catalog,
+    })
+}
+
+#[cfg(test)]
+#[path = "keeper_tests.rs"]
+mod tests;

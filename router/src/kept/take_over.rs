@@ -1,0 +1,90 @@
+//! The way from the kept catalog to that of the coordinators.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use proto::model::catalog::Catalog;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use super::keeper::RouterData;
+use crate::context::RouterContext;
+use crate::epochs::applied::EpochFloors;
+
+/// How long the coordinators must have an older catalog before it counts. A leader that was just elected, or a member that
+/// lags, has come to the kept one by then.
+const OLDER_FOR: Duration = Duration::from_secs(10);
+
+/// Decides whether a catalog of the coordinators replaces that of the disk.
+#[derive(Default)]
+pub(crate) struct TakeOver {
+    /// When the first older catalog came.
+    older_since: Option<Instant>,
+}
+
+impl TakeOver {
+    /// Takes the knowledge of an earlier process over, if there is any; returns its catalog, to be installed.
+    pub fn begin(context: &RouterContext, data: &RouterData) -> Option<Arc<Catalog>> {
+        let kept = data.take_found()?;
+        context.heard.begin_from_disk(kept.heard_unix_ms);
+        context.moment.store(kept.moment, Ordering::Relaxed);
+        context.applied.set_floors(kept.floors);
+        let (cas, age_ms) = (kept.catalog.cas, context.heard.knowledge(&*context.env.clock).age_ms);
+        tracing::info!(cas, ?age_ms, "serving by the kept catalog until a coordinator answers");
+        Some(kept.catalog)
+    }
+
+    /// Checks that a catalog of a coordinator may replace the present one.
+    pub async fn check(&mut self, context: &RouterContext, catalog: &Catalog) -> Result<()> {
+        if !context.heard.is_from_disk() {
+            return Ok(());
+        }
+        let kept = context.catalog.load_full();
+        match (kept.cluster, catalog.cluster) {
+            (own, theirs) if own == theirs => {}
+            (_, None) => return Err(Error::unavailable("the coordinators have no cluster yet")),
+            (_, Some(theirs)) => {
+                let what = format!("the kept catalog is not of the coordinators' cluster {theirs}");
+                return Err(Error::new(ErrorCode::OtherCluster, what));
+            }
+        }
+        if catalog.cas >= kept.cas {
+            return Ok(());
+        }
+        let since = *self.older_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < OLDER_FOR || leaders_cas(context).await? >= kept.cas {
+            return Err(Error::unavailable("a coordinator has an older catalog than the kept one"));
+        }
+        tracing::warn!(
+            kept = kept.cas,
+            cas = catalog.cas,
+            "the coordinators have an older catalog than the kept one, which they replace: were they restored from an older copy?"
+        );
+        Ok(())
+    }
+
+    /// Notes that a catalog of a coordinator is installed.
+    pub fn end(&mut self, context: &RouterContext) {
+        if context.heard.is_from_disk() {
+            // By this catalog the router knows of rollbacks.
+            context.applied.set_floors(EpochFloors::new());
+        }
+        context.heard.catalog_came();
+    }
+}
+
+/// The newest change of the catalog that the leader knows.
+async fn leaders_cas(context: &RouterContext) -> Result<u64> {
+    let no_leader = || Error::unavailable("no coordinator leads");
+    let leader = context.directory.coordinator().status().await?.leader.ok_or_else(no_leader)?;
+    let status = context.directory.coordinator_member(leader)?.status().await?;
+    if status.leader != Some(leader) {
+        return Err(no_leader());
+    }
+    Ok(status.catalog_cas)
+}
+
+#[cfg(test)]
+#[path = "take_over_tests.rs"]
+mod tests;

@@ -1,0 +1,107 @@
+//! The age of a router's knowledge of the cluster.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::env::Clock;
+use proto::lock::lock;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// The age of a router's knowledge of the cluster, and its origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Knowledge {
+    /// Milliseconds since a coordinator has answered; `None` before the first catalog. A kept catalog is as old as the last answer before.
+    pub age_ms: Option<u64>,
+    /// True if the catalog comes from the router's data directory, since no coordinator has sent one since the start.
+    pub is_from_disk: bool,
+}
+
+/// When the coordinators were heard last.
+#[derive(Clone, Default)]
+pub(crate) struct Heard {
+    /// When the leader answered this process last.
+    answered: watch::Sender<Option<Instant>>,
+    /// While the catalog comes from the disk: the time of day at which its coordinators were heard last.
+    kept_unix_ms: Arc<Mutex<Option<u64>>>,
+}
+
+impl Heard {
+    /// The receiver of each answer of the leader.
+    pub fn answered(&self) -> watch::Sender<Option<Instant>> {
+        self.answered.clone()
+    }
+
+    /// Notes that the catalog comes from the disk.
+    pub fn begin_from_disk(&self, heard_unix_ms: u64) {
+        *lock(&self.kept_unix_ms) = Some(heard_unix_ms);
+    }
+
+    /// Notes that a coordinator has sent a catalog.
+    pub fn catalog_came(&self) {
+        self.answered.send_replace(Some(Instant::now()));
+        *lock(&self.kept_unix_ms) = None;
+    }
+
+    /// True until a coordinator's catalog replaces that of the disk.
+    pub fn is_from_disk(&self) -> bool {
+        lock(&self.kept_unix_ms).is_some()
+    }
+
+    /// When the coordinators were heard last; `None` if this process has not heard them.
+    pub fn last_answer(&self) -> Option<Instant> {
+        *self.answered.borrow()
+    }
+
+    /// The time of day at which the coordinators were heard last; `None` if this process has not heard them.
+    pub fn heard_unix_ms(&self, clock: &dyn Clock) -> Option<u64> {
+        let since = self.last_answer().map(|answered| answered.elapsed());
+        since.map(|since| clock.unix_ms().saturating_sub(whole_ms(since)))
+    }
+
+    /// The age of the knowledge now.
+    pub fn knowledge(&self, clock: &dyn Clock) -> Knowledge {
+        let kept = *lock(&self.kept_unix_ms);
+        // An answer to a heartbeat makes the catalog of the disk no younger.
+        let age_ms = match kept {
+            Some(heard_unix_ms) => Some(clock.unix_ms().saturating_sub(heard_unix_ms)),
+            None => self.last_answer().map(|answered| whole_ms(answered.elapsed())),
+        };
+        Knowledge { age_ms, is_from_disk: kept.is_some() }
+    }
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::env::sim::SimClock;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_age_counts_from_the_last_answer_also_over_a_restart() {
+        let (heard, clock) = (Heard::default(), SimClock::new(60_000));
+        let knowledge = |heard: &Heard| {
+            let known = heard.knowledge(&clock);
+            (known.age_ms, known.is_from_disk)
+        };
+        assert_eq!(knowledge(&heard), (None, false));
+        heard.begin_from_disk(47_000);
+        assert_eq!(knowledge(&heard), (Some(13_000), true));
+        heard.answered().send_replace(Some(Instant::now()));
+        assert_eq!(
+            knowledge(&heard),
+            (Some(13_000), true),
+            "the catalog is that of the disk still"
+        );
+        heard.catalog_came();
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(knowledge(&heard), (Some(2_000), false));
+        assert_eq!(heard.heard_unix_ms(&clock), Some(58_000));
+        clock.set(1_000);
+        assert_eq!(knowledge(&heard), (Some(2_000), false), "the time of day jumps as it likes");
+    }
+}
