@@ -194,10 +194,10 @@ async fn an_interrupted_create_index_goes_on_and_says_so() {
     };
     goes_on(told(done), "by_n", "by_n");
 
-    sql::run(&client, "SET statement_timeout = '500ms'").await;
+    sql::run(&client, "CREATE INDEX deferred ON b (n) WITH (defer_build)").await;
+    sql::run(&client, "SET statement_timeout = '2s'").await;
     let create_odd = "CREATE INDEX \"By N\" ON b (n::int8)";
     goes_on(told(client.batch_execute(create_odd).await), "By N", "\"By N\"");
-    sql::run(&client, "CREATE INDEX deferred ON b (n) WITH (defer_build)").await;
     let built = client.batch_execute("BUILD INDEX ON b (deferred)").await;
     goes_on(told(built), "deferred", "deferred");
     sql::run(&client, "RESET statement_timeout").await;
