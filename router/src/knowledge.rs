@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// The age of a router's knowledge of the cluster, and its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Knowledge {
-    /// Milliseconds since a coordinator answered that knew no newer catalog; `None` before the first catalog.
+    /// Milliseconds since a coordinator has answered; `None` before the first catalog. A kept catalog is as old as the last answer before.
     pub age_ms: Option<u64>,
     /// True if the catalog comes from the router's data directory, since no coordinator has sent one since the start.
     pub is_from_disk: bool,

@@ -22,7 +22,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("bind", Role::Router) => Some(Value("the address in --grpc")),
         ("advertise", Role::Router) => Some(Value("the address in --grpc")),
         ("bind" | "advertise", _) => Some(Value("the address in --peer-listen")),
-        ("data", Role::Router) => Some(Value("none: the router keeps nothing")),
+        ("data", Role::Router) => Some(Value("none")),
         ("peer-listen" | "data", Role::Coordinator | Role::Projector | Role::Indexer) => {
             Some(Nothing)
         }

@@ -24,7 +24,7 @@ pub struct ProcessStatus {
     pub version: &'static str,
     /// The number of its router.
     pub router: NodeId,
-    /// Milliseconds since a coordinator has confirmed the catalog of its router; `None` before the first catalog.
+    /// Milliseconds since a coordinator has answered its router; `None` before the first catalog. A kept catalog is as old as the last answer before.
     pub catalog_age_ms: Option<u64>,
     /// True if that catalog comes from the router's data directory, because no coordinator has answered since its start.
     pub catalog_is_from_disk: bool,

@@ -237,7 +237,7 @@ fn register_knowledge(registry: &mut Registry, process: &ProcessStatus) {
     if let Some(age_ms) = process.catalog_age_ms {
         let age = Gauge::<f64, AtomicU64>::default();
         age.set(age_ms as f64 / 1000.0);
-        let help = "Time since a coordinator has confirmed the catalog of this router";
+        let help = "Time since a coordinator has answered this router";
         registry.register_with_unit("router_catalog_age", help, Unit::Seconds, age);
     }
     let help = "1 while the catalog of this router comes from its disk";
