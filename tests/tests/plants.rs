@@ -66,7 +66,7 @@ const FOUND: [(&str, &str, u64, u64); 67] = [
     ("savepoint-kept", "full", 108, 10),
     ("own-view-behind", "full", 3, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
-    ("copy-grows-early", "full", 355, 10),
+    ("copy-grows-early", "full", 2013, 30),
     ("participant-left-out", "full", 32, 10),
     ("prepared-not-held", "full", 18, 10),
     ("finished-twice", "full", 4, 10),
@@ -77,8 +77,8 @@ const FOUND: [(&str, &str, u64, u64); 67] = [
     ("commit-applied-twice", "full", 3, 10),
     ("pushed-part-left-out", "full", 5, 10),
     ("pushed-settled-early", "full", 5, 10),
-    ("pushed-forgotten", "full", 95, 10),
-    ("pushed-not-handed-over", "full", 29, 10),
+    ("pushed-forgotten", "full", 53, 10),
+    ("pushed-not-handed-over", "full", 2006, 30),
     ("floor-ignored", "full", 15, 10),
 ];
 

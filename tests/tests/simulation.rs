@@ -94,7 +94,8 @@ fn every_scan_shows_its_epoch_under_faults() {
     let seen = |event: &str| total["seen"][event].as_u64().unwrap_or_default();
     for (event, least) in [
         ("documents read", 5 * SEEDS),
-        ("shard scans that went on elsewhere", SEEDS / 20),
+        // Few: slices of a slow node are placed elsewhere before it fails a scan.
+        ("shard scans that went on elsewhere", SEEDS / 30),
         ("scans at a pinned epoch", SEEDS),
         ("scans by text", 5 * SEEDS),
         ("transactions committed", SEEDS / 4),

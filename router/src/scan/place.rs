@@ -1,7 +1,8 @@
-//! The place of an ordered scan.
+//! The place of an ordered scan, and the position of a shard scan.
 
 use bytes::Bytes;
 use proto::rpc::rows::RowBlock;
+use tokio::time::Instant;
 
 /// The place of an ordered scan.
 pub(super) enum Place {
@@ -19,6 +20,29 @@ impl Place {
             Self::BehindBlock(block) => {
                 block.iter().last().map(|row| Bytes::copy_from_slice(row.entry))
             }
+        }
+    }
+}
+
+/// The position of a shard scan.
+pub(super) struct ShardPosition {
+    pub(super) reached: Place,
+    pub(super) rows_left: Option<u64>,
+    /// True if this task has received a row.
+    pub(super) has_rows: bool,
+    /// When the scan gives up.
+    pub(super) deadline: Instant,
+}
+
+impl ShardPosition {
+    /// Goes behind the rows of a block.
+    pub(super) fn advance(&mut self, block: &RowBlock) {
+        if block.rows > 0 {
+            self.reached = Place::BehindBlock(block.clone());
+            self.has_rows = true;
+        }
+        if let Some(left) = &mut self.rows_left {
+            *left = left.saturating_sub(u64::from(block.rows));
         }
     }
 }

@@ -4,6 +4,8 @@
 //! last row, and whichever batch comes first counts. If it is the other copy's, the scan goes on there. That is exact, because the epoch is
 //! the same.
 
+use std::sync::atomic::Ordering;
+
 use futures::StreamExt;
 use proto::flow::ByteReceiver;
 use proto::model::ids::{NodeId, SliceNo};
@@ -12,8 +14,8 @@ use proto::rpc::scan::ShardBatch;
 use proto::{Error, Result};
 use tokio::time::{Instant, timeout_at};
 
+use super::place::ShardPosition;
 use super::plan::ScanPlan;
-use super::shard::ShardPosition;
 use crate::hedging::Batches;
 
 /// The rest of a shard scan.
@@ -83,6 +85,7 @@ impl Rest {
             return timeout_at(silent, self.batches.next()).await.map_err(|_| late());
         };
         plan.context.hedging.note_won();
+        plan.context.resumed.fetch_add(u64::from(place.has_rows), Ordering::Relaxed);
         let rest = futures::stream::unfold((others, task), |(mut others, task)| async move {
             let next = others.recv().await?;
             Some((next, (others, task)))

@@ -9,13 +9,12 @@ use proto::expr::aggregate::Partial;
 use proto::flow::{ByteReceiver, byte_channel};
 use proto::model::ids::{NodeId, SliceNo};
 use proto::rpc::api::ResultStream;
-use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{Output, ShardBatch};
 use proto::{Error, ErrorCode, ErrorKind, Result};
 use tokio::time::{Instant, timeout_at};
 
 use super::gather::Gather;
-use super::place::Place;
+use super::place::{Place, ShardPosition};
 use super::plan::ScanPlan;
 use super::rest::Rest;
 use super::retry_round::RetryRound;
@@ -328,28 +327,6 @@ enum Attempt {
     Ended,
     /// Nothing was read: these slices are on other nodes.
     Moved(Places),
-}
-
-/// The position of a shard scan.
-pub(super) struct ShardPosition {
-    pub(super) reached: Place,
-    pub(super) rows_left: Option<u64>,
-    /// True if this task has received a row.
-    has_rows: bool,
-    /// When the scan gives up.
-    deadline: Instant,
-}
-
-impl ShardPosition {
-    fn advance(&mut self, block: &RowBlock) {
-        if block.rows > 0 {
-            self.reached = Place::BehindBlock(block.clone());
-            self.has_rows = true;
-        }
-        if let Some(left) = &mut self.rows_left {
-            *left = left.saturating_sub(u64::from(block.rows));
-        }
-    }
 }
 
 #[cfg(test)]
