@@ -1,8 +1,8 @@
 //! Parallel requests to another copy when a node is slow (seed 002, "when responding to a request").
 //!
 //! A shard scan asks one node for its first batch. If that does not come within a *stage*, the next copy is asked beside it, and the first good
-//! answer wins. So it is, once, with a batch in the midst of a long scan, which another copy begins behind the last row (`scan/rest.rs`). A stage is three times the
-//! recent 95th percentile of such batches, and at least 10 ms, so at rest hardly any scan comes to its end.
+//! answer wins. The same happens, once, to a batch in the midst of a long scan: the other copy begins behind the last row (`scan/rest.rs`).
+//! A stage is three times the recent 95th percentile of such batches, and at least 10 ms, so at rest hardly any scan comes to its end.
 //!
 //! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and at most some are saved up. So at most
 //!   5 % of such scans are asked for twice, also if all nodes are slow: then more requests would make them slower. Half of what is saved up is

@@ -123,8 +123,8 @@ impl Bodies {
         }
     }
 
-    /// The next message; `None` if there is nothing to send. It is packed here while the expressions of the indexes are cheap, up to
-    /// `inline_cost`, else on a blocking thread.
+    /// The next message; `None` if there is nothing to send. It is packed here while the changes are few and the expressions of the indexes
+    /// cheap, up to `inline_cost`, else as bulk work.
     pub async fn next(
         &mut self,
         receiver: impl FnOnce() -> Receiver,

@@ -85,7 +85,7 @@ pub type GroupEnds = BTreeMap<VbucketId, (Seqno, usize)>;
 /// The ends of a group of mutations.
 pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
     let mut ends = GroupEnds::new();
-    // Those of a large commit are sorted by vbucket.
+    // The mutations of a large commit are sorted by vbucket.
     for of_vbucket in mutations.chunk_by(|one, next| one.vbucket == next.vbucket) {
         let [.., last] = of_vbucket else { continue };
         let end = ends.entry(last.vbucket).or_default();

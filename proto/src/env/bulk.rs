@@ -1,4 +1,4 @@
-//! Threads of low priority for bulk work: the work of large requests, which is a pure loss of time for all others.
+//! Threads of low priority for bulk work: the work of large requests.
 //!
 //! One COPY has work for more threads than a machine has processors. Beside it a small write, which needs several threads one after
 //! another, would wait for its share of a processor at each of them. So bulk work has few threads, and the system gives these what

@@ -27,7 +27,7 @@ const BEFORE_BODY: usize = HEAD.len() + 8 + 4;
 /// A longer file is not one of these: a catalog fits in a message of a few MiB.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// What a router keeps.
+/// The kept knowledge of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Kept {
     /// The time of day at which the coordinators were heard last.

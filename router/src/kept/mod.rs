@@ -22,7 +22,7 @@
 //!   read. Later epochs have greater numbers than all dead ones, so a floor that is dead stands for the first of them. If no
 //!   indexer has heard of the rollback, its epochs are what every other router reads too.
 //!
-//! What ends with the process was never promised beyond it: leases, topologies that tokens name, and the floors of sessions.
+//! Leases, topologies that tokens name and the floors of sessions end with the process, beyond which they were never promised.
 //!
 //! # Why nothing goes back
 //!

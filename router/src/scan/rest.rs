@@ -45,9 +45,8 @@ impl Rest {
     ) -> Result<Option<Result<ShardBatch>>> {
         let began = Instant::now();
         let silent = began + plan.timeout();
-        let late = || Error::unavailable(format!("node {node} did not answer in time"));
         if !self.may_hedge || !plan.may_hedge_rest(node, slices) {
-            return timeout_at(silent, self.batches.next()).await.map_err(|_| late());
+            return timeout_at(silent, self.batches.next()).await.map_err(|_| late(node));
         }
         let hedging = &plan.context.hedging;
         let stage = hedging.stage(Batches::Rest);
@@ -56,7 +55,7 @@ impl Rest {
             Err(_) if hedging.spend_for_rest() => {
                 self.beside(plan, (node, slices), place, silent).await
             }
-            Err(_) => timeout_at(silent, self.batches.next()).await.map_err(|_| late()),
+            Err(_) => timeout_at(silent, self.batches.next()).await.map_err(|_| late(node)),
         };
         if let Ok(Some(Ok(_))) = next {
             hedging.note_batch(Batches::Rest, began.elapsed());
@@ -73,16 +72,15 @@ impl Rest {
         silent: Instant,
     ) -> Result<Option<Result<ShardBatch>>> {
         self.may_hedge = false;
-        let late = || Error::unavailable(format!("node {node} did not answer in time"));
         let (mut others, task) = plan.behind(place).spawn(slices.to_vec(), vec![node]);
         let other = tokio::select! {
             biased;
-            next = timeout_at(silent, self.batches.next()) => return next.map_err(|_| late()),
+            next = timeout_at(silent, self.batches.next()) => return next.map_err(|_| late(node)),
             other = with_rows(&mut others) => other,
         };
         let Some(Ok(other)) = other else {
             // No other copy has answered.
-            return timeout_at(silent, self.batches.next()).await.map_err(|_| late());
+            return timeout_at(silent, self.batches.next()).await.map_err(|_| late(node));
         };
         plan.context.hedging.note_won();
         plan.context.resumed.fetch_add(u64::from(place.has_rows), Ordering::Relaxed);
@@ -93,6 +91,10 @@ impl Rest {
         self.batches = Box::pin(rest);
         Ok(Some(Ok(other)))
     }
+}
+
+fn late(node: NodeId) -> Error {
+    Error::unavailable(format!("node {node} did not answer in time"))
 }
 
 /// The next batch that is more than a sign of life.

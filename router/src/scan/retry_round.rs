@@ -20,7 +20,7 @@ const CAUSES_MAX: usize = 4;
 /// The nodes that failed in this round, and why.
 pub(super) struct RetryRound {
     failed: Vec<NodeId>,
-    /// What each of them said, as far as it was asked in this round.
+    /// The errors of the nodes that were asked in this round.
     causes: Vec<(NodeId, Error)>,
     /// The error that tells the client most, of the round before if nobody was asked in this one.
     last_error: Option<Error>,

@@ -146,7 +146,7 @@ pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
     }
 }
 
-/// What an interrupted CREATE INDEX or BUILD INDEX has left behind, and what to do about it.
+/// The state that an interrupted CREATE INDEX or BUILD INDEX has left behind, and the hint for it.
 pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
     let built: Vec<_> = names.iter().filter(|name| is_built(catalog, name)).collect();
     let serves = |name: &String| {

@@ -94,7 +94,7 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Packs the next frames of the batch: here while the expressions of the indexes are cheap, else on a blocking thread.
+    /// Packs the next frames of the batch: here while they are few and the expressions of the indexes are cheap, else on a blocking thread.
     pub(super) async fn next_frames(&mut self) -> Result<Vec<Frame>> {
         let packing = Packing {
             context: Arc::clone(&self.context),
