@@ -9,7 +9,7 @@ use proto::client::{CatalogFollower, Membership, MembershipConfig, Retry, WhenFo
 use proto::env::{Env, Task};
 use proto::flow::AdmissionStatus;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, Epoch, IndexId, NodeId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::api::{Directory, Heartbeat};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -126,7 +126,7 @@ impl Router {
     /// buckets.
     pub async fn pin(
         &self,
-        index: IndexId,
+        index: LocalIndexId,
         consistency: &Consistency,
         timeout_ms: u64,
     ) -> Result<PinnedEpoch> {
@@ -152,13 +152,18 @@ impl Router {
         open_scan(Arc::clone(&self.context), index, request, token).await
     }
 
-    fn index(&self, index: IndexId) -> Result<Arc<IndexInfo>> {
+    fn index(&self, id: LocalIndexId) -> Result<Arc<IndexInfo>> {
         let catalog = self.context.catalog.load();
-        let index = catalog.indexes.get(&index).ok_or_else(|| {
-            Error::new(ErrorCode::Unknown, format!("index {index} does not exist"))
-        })?;
+        let Some(index) = catalog.local_index(id) else {
+            return Err(match catalog.indexes.get(&id.index) {
+                Some(index) => too_old(index),
+                None => {
+                    Error::new(ErrorCode::Unknown, format!("index {} does not exist", id.index))
+                }
+            });
+        };
         match index.state {
-            IndexState::Maintenance => Ok(Arc::clone(index)),
+            IndexState::Maintenance | IndexState::Retired => Ok(Arc::clone(index)),
             IndexState::Pending => {
                 Err(Error::unavailable(format!("index {} is not built", index.spec.name))
                     .with_hint(format!(
@@ -172,6 +177,15 @@ impl Router {
             }
         }
     }
+}
+
+/// The error of a scan or a transaction that goes on in a generation that is gone.
+fn too_old(index: &IndexInfo) -> Error {
+    let what = format!(
+        "index \"{}\" has a newer generation, and the one in which this began is gone",
+        index.spec.name
+    );
+    Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the scan or the transaction anew")
 }
 
 async fn follow_catalog(context: RouterContext, watch: CatalogWatch) -> Infallible {

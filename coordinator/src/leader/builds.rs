@@ -1,4 +1,7 @@
 //! Finds the builds that are complete.
+//!
+//! A new generation must besides be about as far as the one whose place it takes. Otherwise a session that has read the newest epoch of
+//! the old one would wait for the new one to reach it.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +11,10 @@ use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX, readable};
 use crate::state::StateContext;
+
+/// The epochs by which a node may be behind when a new generation begins to serve: those of two seconds of steady writes. Nodes report
+/// once a second.
+const BEHIND_MAX: u64 = 100;
 
 /// Returns a command for each index whose build is complete: each slice is readable on some node, and no live copy is
 /// behind.
@@ -36,10 +43,19 @@ pub(super) fn ready_indexes(
                 && nodes.iter().filter(|node| lives(node)).all(|node| reads(&node))
         })
     };
+    let keeps_up = |index: &IndexInfo| {
+        let Some(newest) = state.bucket(index.bucket).map(|bucket| bucket.epochs.last().epoch)
+        else {
+            return false;
+        };
+        let mut hosts = index.topology.nodes().into_iter().filter(lives);
+        state.serving(index.id).is_none()
+            || hosts.all(|node| heartbeats.applied(node, index.bucket).0 + BEHIND_MAX >= newest.0)
+    };
     state
         .indexes()
         .map(|record| &record.info)
-        .filter(|index| index.state == IndexState::Backfill && is_ready(index))
+        .filter(|index| index.state == IndexState::Backfill && is_ready(index) && keeps_up(index))
         .map(|index| Command::IndexReady { index: index.id, generation: index.generation })
         .collect()
 }

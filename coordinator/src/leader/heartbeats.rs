@@ -85,6 +85,12 @@ impl Heartbeats {
         self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
     }
 
+    /// The newest epoch of a bucket that a node has reported as applied.
+    pub(super) fn applied(&self, node: NodeId, bucket: BucketId) -> Epoch {
+        let of_bucket = self.in_bucket.get(&bucket);
+        of_bucket.and_then(|nodes| nodes.get(&node)).copied().unwrap_or_default()
+    }
+
     /// True if the leader may have to plan after a heartbeat: of a node that has moves, had some, was silent, or has other slices.
     pub(super) fn changes_plans(&self, heartbeat: &Heartbeat, now_ms: u64) -> bool {
         let last = self.nodes.get(&heartbeat.node);

@@ -6,6 +6,7 @@ use proto::model::ids::{BucketId, Epoch};
 use proto::model::moment::Moment;
 
 use super::heartbeats::Heartbeats;
+use super::horizon::LEASE_MS;
 use crate::state::StateContext;
 
 /// The log indexes of the leased moments. A moment whose epoch is not known any more counts where its router saw it.
@@ -27,4 +28,18 @@ pub(super) fn in_force(
 ) -> impl Iterator<Item = Epoch> {
     let moments = state.moments(bucket);
     indexes.iter().filter_map(move |at| moments?.newest_until(*at))
+}
+
+/// True if a scan may read this epoch of a bucket, or an older one. A transaction that has not read the bucket yet may do so at its
+/// moment.
+pub(super) fn is_leased(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    (bucket, epoch): (BucketId, Epoch),
+    now_ms: u64,
+) -> bool {
+    let moments = leased_indexes(state, heartbeats, now_ms);
+    let in_force = in_force(state, bucket, &moments);
+    let mut leases = heartbeats.leases(bucket, now_ms).chain(in_force);
+    heartbeats.term_ms(now_ms) < LEASE_MS || leases.any(|leased| leased <= epoch)
 }

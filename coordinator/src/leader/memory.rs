@@ -25,6 +25,7 @@ use super::old_copy::{self, OldCopy};
 use super::plan::Plan;
 use super::promotions::Promotions;
 use super::repair::{self, Repairs};
+use super::retired::Retired;
 use super::sources::{HistoryQuery, Sources};
 use super::stability::Stability;
 use crate::state::StateContext;
@@ -44,6 +45,7 @@ pub struct Leader {
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
+    retired: Retired,
     copies: CopyPlans,
     old_copy: OldCopy,
     /// By projector: the documents that indexes have left out.
@@ -65,6 +67,7 @@ impl Leader {
             active: false,
             moves: Moves::new(settings),
             repairs: Repairs::default(),
+            retired: Retired::default(),
             copies: CopyPlans::default(),
             old_copy: OldCopy::default(),
             left_out: BTreeMap::new(),
@@ -175,6 +178,7 @@ impl Leader {
         }
         self.moves.plan(state, heartbeats, now_ms, &mut plan);
         self.repairs.plan(state, heartbeats, &self.moves, now_ms, &mut plan);
+        self.retired.plan(state, heartbeats, now_ms, &mut plan);
         self.copies.plan(state, heartbeats, now_ms, &mut plan);
         plan
     }

@@ -26,6 +26,7 @@ mod plan;
 mod promotions;
 mod pushed;
 mod repair;
+mod retired;
 mod rollback;
 mod sources;
 pub mod stability;

@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Result;
-use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceId};
+use proto::model::ids::{IndexId, MoveId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::model::topology::TopologyProvider;
@@ -29,8 +29,8 @@ use proto::rpc::command::Command;
 use super::admission::{admitted, source_of};
 use super::check::{Checksum, CopyCheck};
 use super::heartbeats::Heartbeats;
-use super::horizon::{LEASE_AGE_MS_MAX, LEASE_MS};
-use super::leases::{in_force, leased_indexes};
+use super::horizon::LEASE_AGE_MS_MAX;
+use super::leases::is_leased;
 use super::move_settings::MoveSettings;
 use super::plan::Plan;
 use crate::state::StateContext;
@@ -286,20 +286,6 @@ fn check(
             (epoch >= oldest.max(floor).max(target_floor)).then_some(check)
         },
     )
-}
-
-/// True if a scan may read this epoch of a bucket, or an older one. A transaction that has not read the bucket yet may do so at its
-/// moment.
-fn is_leased(
-    state: &StateContext,
-    heartbeats: &Heartbeats,
-    (bucket, epoch): (BucketId, Epoch),
-    now_ms: u64,
-) -> bool {
-    let moments = leased_indexes(state, heartbeats, now_ms);
-    let in_force = in_force(state, bucket, &moments);
-    let mut leases = heartbeats.leases(bucket, now_ms).chain(in_force);
-    heartbeats.term_ms(now_ms) < LEASE_MS || leases.any(|leased| leased <= epoch)
 }
 
 impl TrackedMove {

@@ -1,5 +1,5 @@
 use proto::model::cut::Cut;
-use proto::model::ids::{Generation, LocalIndexId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, Generation, LocalIndexId, SliceNo};
 use proto::model::moment::Moment;
 use proto::model::moves::PlannedMove;
 use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
@@ -7,6 +7,7 @@ use proto::rpc::command::CommandRequest;
 use proto::{Error, ErrorCode};
 
 use super::*;
+use crate::leader::horizon::LEASE_MS;
 use crate::leader::memory::Leader;
 use crate::leader::memory::tests::heartbeat;
 use crate::state::tests::{advance, apply, copies, done, planned, promotion, serving, start};

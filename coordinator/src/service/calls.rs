@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::model::copies::CopiesChange;
 use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{BucketId, Epoch, IndexId, TopologyNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, TopologyNo};
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
@@ -116,7 +116,10 @@ fn check_join(member: &Member, node: &NodeInfo) -> Result<()> {
 fn with_random_id(member: &Member, command: Command) -> Command {
     let creates = matches!(
         command,
-        Command::CreateBucket { .. } | Command::CreateIndex { .. } | Command::CreateCopied { .. }
+        Command::CreateBucket { .. }
+            | Command::CreateIndex { .. }
+            | Command::CreateCopied { .. }
+            | Command::BuildGeneration { .. }
     );
     match creates {
         true => Command::Create { unique: member.random_id(), command: Box::new(command) },
@@ -230,7 +233,11 @@ impl CoordinatorApi for Coordinator {
         }
     }
 
-    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+    async fn topology(
+        &self,
+        index: LocalIndexId,
+        number: TopologyNo,
+    ) -> Result<Arc<IndexTopology>> {
         self.member.replica.view().state.topology(index, number)
     }
 
@@ -278,6 +285,7 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::PromoteJoined { .. }
             | Command::Rollback { .. }
             | Command::Create { .. }
+            | Command::DropGeneration(_)
             | Command::ChangeCopies { change: CopiesChange::Join(_), .. }
     )
 }

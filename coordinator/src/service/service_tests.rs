@@ -244,8 +244,9 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
     };
     let catalog = beat_until(&follower, moved).await;
     let now = catalog.index("i").unwrap().topology.clone();
-    assert_eq!(follower.topology(IndexId(1), now.number).await.unwrap(), now);
-    let first = follower.topology(IndexId(1), TopologyNo(1)).await.unwrap();
+    let id = catalog.index("i").unwrap().local_id();
+    assert_eq!(follower.topology(id, now.number).await.unwrap(), now);
+    let first = follower.topology(id, TopologyNo(1)).await.unwrap();
     assert!(first.slices_on(NodeId(22)).is_empty(), "scans that began before go by it");
     let unknown = RebalanceRequest { index: Some("none".into()), dry_run: true };
     assert_eq!(follower.rebalance(unknown).await.unwrap_err().code, ErrorCode::Unknown);

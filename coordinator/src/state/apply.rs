@@ -60,7 +60,8 @@ impl StateContext {
         match command {
             Command::CreateBucket { .. }
             | Command::CreateIndex { .. }
-            | Command::CreateCopied { .. } => self.create(command, None),
+            | Command::CreateCopied { .. }
+            | Command::BuildGeneration { .. } => self.create(command, None),
             Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
             Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
             Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
@@ -70,6 +71,8 @@ impl StateContext {
             Command::BuildIndexes { bucket, names } => self.build_indexes(bucket, names),
             Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
             Command::CancelBuild { name } => self.cancel_build(name),
+            Command::DropGeneration(id) => self.drop_generation(*id),
+            Command::RenameIndex { name, to, sql } => self.rename_index(name, to, sql),
             Command::RegisterNode(node) => self.register_unproven(node),
             Command::Join(request) => self.join(request),
             Command::IndexReady { index, generation } => self.index_ready(*index, *generation),
@@ -103,7 +106,7 @@ impl StateContext {
 }
 
 impl StateContext {
-    /// Creates a bucket or an index, with its random id unless the command is of an earlier build.
+    /// Creates a bucket, an index or a generation, with its random id unless the command is of an earlier build.
     fn create(&mut self, command: &Command, unique: Option<UniqueId>) -> Change {
         match command {
             Command::CreateBucket { name, vbuckets, source, projectors, if_not_exists } => {
@@ -128,6 +131,9 @@ impl StateContext {
             Command::CreateIndex { spec, defer_build, if_not_exists } => {
                 let generation = unique.map_or(Generation(1), UniqueId::first_generation);
                 self.create_index(spec, generation, *defer_build, *if_not_exists)
+            }
+            Command::BuildGeneration { from, before, spec } => {
+                self.build_generation(*from, (before, spec), unique)
             }
             _ => Err(Error::internal("only a bucket or an index is created")),
         }

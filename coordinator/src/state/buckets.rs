@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::model::assignment::VbucketAssignment;
 use proto::model::bucket::{BucketInfo, SourceKind, VBUCKETS_MAX};
-use proto::model::ids::{BucketId, NodeId};
+use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
@@ -65,7 +65,9 @@ impl StateContext {
         self.moments.remove(&id);
         self.bucket_ids.remove(&id);
         self.copies.remove(&id);
-        self.indexes.retain(|_, index| index.info.bucket != id);
+        let of_bucket = self.indexes.values().filter(|record| record.info.bucket == id);
+        let indexes: Vec<IndexId> = of_bucket.map(|record| record.info.id).collect();
+        indexes.into_iter().for_each(|index| self.remove_index(index));
         Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::BucketDropped(id)]))
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::identity::{ClusterId, NodeProof, UniqueId};
-use proto::model::ids::{BucketId, IndexId, NodeId, TopologyNo};
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
+use proto::model::index::IndexState;
 use proto::model::moves::EndedMove;
 use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
@@ -64,6 +65,10 @@ pub struct StateContext {
     pub(super) copies: BTreeMap<BucketId, Copies>,
     /// When the epochs of each bucket were published. Snapshots before version 11 end before this field.
     pub(super) moments: BTreeMap<BucketId, EpochMoments>,
+    /// The generations beside those in `indexes` ([`super::generations`]). Snapshots before version 12 end before this field.
+    pub(super) generations: BTreeMap<LocalIndexId, IndexRecord>,
+    /// The newest generation that was begun of an index, for each index that had more than one.
+    pub(super) newest_generations: BTreeMap<IndexId, Generation>,
 }
 
 impl StateContext {
@@ -117,9 +122,15 @@ impl StateContext {
         self.buckets.iter().map(|(id, bucket)| (*id, bucket))
     }
 
-    /// All indexes, by id.
+    /// All generations of all indexes: first those that serve or are the first of their index, by id, then the others.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
-        self.indexes.values()
+        self.indexes.values().chain(self.generations.values())
+    }
+
+    /// The generation of an index that serves scans.
+    pub fn serving(&self, index: IndexId) -> Option<&IndexRecord> {
+        let serves = |record: &&IndexRecord| record.info.state == IndexState::Maintenance;
+        self.indexes.get(&index).filter(serves)
     }
 
     /// Returns a registered node.
@@ -164,27 +175,37 @@ impl StateContext {
             removed: self.removed.clone(),
             ended_moves: self.ended_moves.clone(),
             copies: self.copies.clone(),
+            generations: self
+                .generations
+                .iter()
+                .map(|(id, record)| (*id, Arc::clone(&record.info)))
+                .collect(),
+            newest_generations: self.newest_generations.clone(),
         }
     }
 
-    /// Returns a topology of an index by its number. A member that is behind may not have the newest ones yet.
-    pub fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
-        let Some(record) = self.indexes.get(&index) else {
-            let what = format!("index {index} does not exist");
-            return Err(match index.0 > self.last_index {
-                true => Error::unavailable(what).with_hint("this coordinator member is behind"),
-                false => Error::new(ErrorCode::Unknown, what),
+    /// Returns a topology of a generation by its number. A member that is behind may not have the newest ones yet.
+    pub fn topology(&self, id: LocalIndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+        let Some(record) = self.record(id) else {
+            let newest = self.newest_generation(id.index);
+            let is_behind =
+                newest.map_or(id.index.0 > self.last_index, |newest| newest < id.generation);
+            return Err(match is_behind {
+                true => Error::unavailable(format!("index {id} does not exist"))
+                    .with_hint("this coordinator member is behind"),
+                false => Error::new(ErrorCode::Unknown, format!("index {id} no longer exists"))
+                    .with_hint("begin the scan anew"),
             });
         };
         let newest = record.info.topology.number;
         record.topology(number).cloned().ok_or_else(|| match number > newest {
             true => Error::unavailable(format!(
-                "topology {number} of index {index} is not known here yet; the newest is {newest}"
+                "topology {number} of index {id} is not known here yet; the newest is {newest}"
             ))
             .with_hint("this coordinator member is behind"),
             false => Error::new(
                 ErrorCode::SnapshotTooOld,
-                format!("topology {number} of index {index} is no longer remembered"),
+                format!("topology {number} of index {id} is no longer remembered"),
             )
             .with_hint("begin the scan anew"),
         })

@@ -1,7 +1,7 @@
 //! The kept topologies of an index.
 
 use proto::ErrorCode;
-use proto::model::ids::{IndexId, NodeId, SliceNo};
+use proto::model::ids::{Generation, IndexId, LocalIndexId, NodeId, SliceNo};
 
 use super::*;
 use crate::state::placement::{change_copies, change_placement};
@@ -51,10 +51,16 @@ fn the_history_of_a_large_index_is_bounded() {
 fn a_topology_is_found_by_its_number_or_the_error_says_why_not() {
     let mut state = with_bucket();
     apply(&mut state, create_index(spec("i")));
-    let code = |index, number| state.topology(index, TopologyNo(number)).unwrap_err().code;
-    assert_eq!(state.topology(IndexId(1), TopologyNo(1)).unwrap().placement.len(), 4);
-    assert_eq!(code(IndexId(1), 0), ErrorCode::SnapshotTooOld);
-    assert_eq!(code(IndexId(1), 2), ErrorCode::Unavailable, "this member may be behind");
-    assert_eq!(code(IndexId(2), 1), ErrorCode::Unavailable);
-    assert_eq!(code(IndexId(0), 1), ErrorCode::Unknown);
+    let id = |index, generation| LocalIndexId {
+        index: IndexId(index),
+        generation: Generation(generation),
+    };
+    let code = |id, number| state.topology(id, TopologyNo(number)).unwrap_err().code;
+    assert_eq!(state.topology(id(1, 1), TopologyNo(1)).unwrap().placement.len(), 4);
+    assert_eq!(code(id(1, 1), 0), ErrorCode::SnapshotTooOld);
+    assert_eq!(code(id(1, 1), 2), ErrorCode::Unavailable, "this member may be behind");
+    assert_eq!(code(id(2, 1), 1), ErrorCode::Unavailable);
+    assert_eq!(code(id(1, 2), 1), ErrorCode::Unavailable, "of a generation too");
+    assert_eq!(code(id(0, 1), 1), ErrorCode::Unknown);
+    assert_eq!(code(id(1, 0), 1), ErrorCode::Unknown);
 }

@@ -6,7 +6,6 @@ use proto::model::ids::{Generation, IndexId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::Outcome;
-use proto::{Error, ErrorCode};
 
 use super::checks::{check_name, check_range, check_spec};
 use super::context::StateContext;
@@ -64,7 +63,8 @@ impl StateContext {
         // An index that is being built or is ready stays as it is.
         ids.retain(|id| self.indexes[id].info.state == IndexState::Pending);
         for id in &ids {
-            self.set_index_state(*id, IndexState::Backfill);
+            let id = self.indexes[id].info.local_id();
+            self.change_index(id, |info| info.state = IndexState::Backfill);
         }
         let effects = if ids.is_empty() { Vec::new() } else { vec![Effect::CatalogChanged] };
         Ok((Outcome::Building(ids), effects))
@@ -73,7 +73,7 @@ impl StateContext {
     pub(super) fn drop_index(&mut self, name: &str, if_exists: bool) -> Change {
         match self.index_named(name) {
             Some(id) => {
-                self.indexes.remove(&id);
+                self.remove_index(id);
                 Ok((Outcome::Done, vec![Effect::CatalogChanged]))
             }
             None if if_exists => Ok((Outcome::Done, Vec::new())),
@@ -81,51 +81,13 @@ impl StateContext {
         }
     }
 
-    /// Removes an index that is being built. The nodes drop what they have of it, as after DROP INDEX.
-    pub(super) fn cancel_build(&mut self, name: &str) -> Change {
-        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
-        let (what, hint) = match self.indexes[&id].info.state {
-            IndexState::Backfill => return self.drop_index(name, false),
-            IndexState::Pending => ("its build was not begun", "BUILD INDEX begins it"),
-            IndexState::Maintenance => {
-                ("it is complete and serves scans", "SHOW INDEXES shows the builds under way")
-            }
-        };
-        let message = format!("no build of index \"{name}\" is running: {what}");
-        Err(Error::new(ErrorCode::WrongState, message)
-            .with_hint(format!("{hint}; DROP INDEX removes the index")))
-    }
-
-    pub(super) fn index_ready(&mut self, index: IndexId, generation: Generation) -> Change {
-        // The index may have been dropped, rebuilt or made ready since the leader looked.
-        let building = self.indexes.get(&index).is_some_and(|record| {
-            record.info.generation == generation && record.info.state == IndexState::Backfill
-        });
-        if !building {
-            return Ok((Outcome::Done, Vec::new()));
-        }
-        self.set_index_state(index, IndexState::Maintenance);
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
-    }
-
-    fn set_index_state(&mut self, id: IndexId, state: IndexState) {
-        let revision = self.revision();
-        if let Some(record) = self.indexes.get_mut(&id) {
-            record.change(revision, self.unix_ms, |info| info.state = state);
-        }
-    }
-
     /// Keeps the included columns of an index in fragments of their own, or no longer.
     pub(super) fn set_separate_included_columns(&mut self, name: &str, separate: bool) -> Change {
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;
-        let revision = self.revision();
-        let Some(record) = self.indexes.get_mut(&id) else { return Err(no_index(name)) };
-        if record.info.spec.separate_included_columns == separate {
+        if self.indexes[&id].info.spec.separate_included_columns == separate {
             return Ok((Outcome::Done, Vec::new()));
         }
-        record.change(revision, self.unix_ms, |info| {
-            Arc::make_mut(&mut info.spec).separate_included_columns = separate;
-        });
+        self.change_spec(id, |spec| spec.separate_included_columns = separate);
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
@@ -143,12 +105,18 @@ impl StateContext {
             self.check_places(usize::from(slices) * usize::from(replicas - now))?;
             planner::check_enough(replicas, &indexers)?;
         }
-        let revision = self.revision();
-        if let Some(record) = self.indexes.get_mut(&id) {
-            record.change(revision, self.unix_ms, |info| {
-                Arc::make_mut(&mut info.spec).replicas = replicas;
+        self.change_spec(id, |spec| spec.replicas = replicas);
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    /// Changes a setting of an index, also in the generation that is to take its place.
+    fn change_spec(&mut self, index: IndexId, change: impl Fn(&mut IndexSpec)) {
+        for id in self.generations_of(index) {
+            self.change_index(id, |info| {
+                if info.state != IndexState::Retired {
+                    change(Arc::make_mut(&mut info.spec));
+                }
             });
         }
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 }

@@ -17,11 +17,12 @@
 //! - An id (of a bucket, an index or a move) above the last id that was given.
 //! - A bucket that is remembered as dropped. Copies of a pushed bucket, or of none.
 //! - Two buckets or indexes with the same name.
-//! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is not in maintenance; an
+//! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is not read; an
 //!   unfinished move in a bucket that is rolled back.
 //! - An unfinished move whose source has no copy, whose target has one already, or whose target is not an indexer
 //!   that may receive slices.
 //! - A copy on a node that a finished move has just left.
+//! - A generation that is not retired and older than the one that its index's name means, or the only newer one and being built.
 //! - A dead epoch among the retained epochs.
 //! - A draining node that is not a registered indexer.
 
@@ -29,7 +30,7 @@ use std::collections::BTreeSet;
 
 use proto::model::assignment::VbucketAssignment;
 use proto::model::identity::UniqueId;
-use proto::model::ids::{BucketId, Epoch, NodeId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::Role;
@@ -64,7 +65,8 @@ impl StateContext {
             no_dead_epoch_is_kept(bucket)?;
             rollback_is_prepared(bucket)?;
         }
-        for record in self.indexes.values() {
+        self.generations_fit()?;
+        for record in self.indexes() {
             self.copies_are_on_distinct_indexers(&record.info)?;
             topologies_grow(record)?;
             self.moves_fit(&record.info)?;
@@ -73,9 +75,9 @@ impl StateContext {
     }
 
     fn records_are_bounded(&self) -> Checked {
-        let moves = self.indexes.values().map(|record| record.info.moves.len()).sum::<usize>();
+        let moves = self.indexes().map(|record| record.info.moves.len()).sum::<usize>();
         let counts = [
-            (self.indexes.len(), INDEXES_MAX),
+            (self.indexes().count(), INDEXES_MAX),
             (self.nodes.len(), NODES_MAX),
             (moves, MOVES_IN_ALL_MAX),
             (self.dropped_buckets.len(), DROPPED_BUCKETS_MAX),
@@ -95,7 +97,8 @@ impl StateContext {
         require(bucket <= self.last_bucket, || format!("bucket {bucket} was never made"))?;
         let index = self.indexes.keys().next_back().map_or(0, |id| id.0);
         require(index <= self.last_index, || format!("index {index} was never made"))?;
-        for (id, record) in &self.indexes {
+        for record in self.indexes() {
+            let id = record.info.local_id();
             let has_bucket = self.buckets.contains_key(&record.info.bucket);
             require(has_bucket, || format!("index {id} belongs to an unknown bucket"))?;
             let newest = record.info.moves.iter().map(|m| m.id.0).max().unwrap_or(0);
@@ -103,6 +106,38 @@ impl StateContext {
         }
         let of_none = self.moments.keys().find(|id| !self.buckets.contains_key(id));
         require(of_none.is_none(), || format!("moments of {of_none:?}, which is no bucket"))
+    }
+
+    /// Beside the generation that a name means there are older ones, which are retired, and at most one newer, which is being built.
+    fn generations_fit(&self) -> Checked {
+        for (id, record) in &self.generations {
+            let info = &record.info;
+            require(info.local_id() == *id, || format!("generation {id} is kept as another"))?;
+            let Some(shown) = self.indexes.get(&id.index).map(|record| &record.info) else {
+                return require(false, || format!("generation {id} is of no index"));
+            };
+            let expected = match id.generation < shown.generation {
+                true => IndexState::Retired,
+                false => IndexState::Backfill,
+            };
+            let is_other = id.generation != shown.generation;
+            require(is_other && info.state == expected, || {
+                format!("generation {id} is {:?} beside {}", info.state, shown.generation)
+            })?;
+            let same = (&info.spec.name, info.bucket) == (&shown.spec.name, shown.bucket);
+            require(same, || format!("generation {id} has another name or bucket than its index"))?;
+        }
+        for (id, newest) in &self.newest_generations {
+            let of_index = self.generations_of(*id);
+            let fit = !of_index.is_empty() && of_index.iter().all(|of| of.generation <= *newest);
+            let beside =
+                self.generations.range(LocalIndexId::all_of(*id)).map(|(_, record)| record);
+            let built = beside.filter(|record| record.info.state == IndexState::Backfill).count();
+            require(fit && built <= 1, || {
+                format!("generations {of_index:?} of index {id}, the newest is {newest}")
+            })?;
+        }
+        Ok(())
     }
 
     fn names_are_unique(&self) -> Checked {
@@ -193,7 +228,7 @@ impl StateContext {
             return Ok(());
         }
         let name = &info.spec.name;
-        require(info.state == IndexState::Maintenance, || {
+        require(info.state.is_read(), || {
             format!("index {name:?} has moves and is not in maintenance")
         })?;
         let rolls_back =

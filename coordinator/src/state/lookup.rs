@@ -20,7 +20,7 @@ impl StateContext {
     /// The indexers that may receive slices, and their load once all moves are done.
     pub(super) fn indexer_loads(&self) -> Vec<Load> {
         let placements: Vec<Vec<NodeId>> =
-            self.indexes.values().flat_map(|index| settled(&index.info)).collect();
+            self.indexes().flat_map(|index| settled(&index.info)).collect();
         self.receiving_indexers()
             .map(|id| Load {
                 node: id,

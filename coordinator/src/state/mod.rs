@@ -40,6 +40,7 @@ pub mod effect;
 pub mod epoch_history;
 pub mod epoch_moments;
 mod epochs;
+mod generations;
 pub mod index_record;
 mod indexes;
 mod invariants;

@@ -10,7 +10,7 @@
 //!   replacement only where another copy stays.
 //! - Removing a node removes its part of all moves (see `nodes`).
 
-use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, MoveId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{EndedMove, MoveStage, PlannedMove, SliceMove};
 use proto::model::node::Role;
@@ -20,6 +20,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
 use super::effect::{Change, Effect};
+use super::index_record::IndexRecord;
 use super::limits::{ENDED_MOVES_MAX, REASON_BYTES_MAX, beginning};
 use super::lookup::no_index;
 use super::placement::change_copies;
@@ -45,6 +46,7 @@ impl StateContext {
     fn check_move(&self, planned: &PlannedMove) -> Result<()> {
         self.check_room_for_move()?;
         let index = planned.index;
+        // Only the generation that serves moves.
         let Some(info) = self.indexes.get(&index).map(|record| &record.info) else {
             return Err(Error::new(ErrorCode::Unknown, format!("index {index} does not exist")));
         };
@@ -146,16 +148,19 @@ impl StateContext {
             MoveStage::Done => Some(MoveStage::Catchup),
             MoveStage::Start => None,
         };
-        let (epoch, revision) = (self.newest_epoch_of(index), self.revision());
+        let (epoch, revision, unix_ms) =
+            (self.newest_epoch_of(index), self.revision(), self.unix_ms);
         // The move may have been dropped, ended or advanced since the leader looked.
         let stands = |m: &&SliceMove| m.id == id && Some(m.stage) == before;
-        let (Some(record), Some(epoch)) = (self.indexes.get_mut(&index), epoch) else {
+        let generation = self.generation_with(index, id);
+        let record = generation.and_then(|id| self.record_mut(id));
+        let (Some(record), Some(epoch)) = (record, epoch) else {
             return Ok((Outcome::Done, Vec::new()));
         };
         let Some(&SliceMove { slice, from, to, .. }) = record.info.moves.iter().find(stands) else {
             return Ok((Outcome::Done, Vec::new()));
         };
-        record.change(revision, self.unix_ms, |info| {
+        record.change(revision, unix_ms, |info| {
             info.moves.iter_mut().filter(|m| m.id == id).for_each(|m| {
                 (m.stage, m.epoch) = (stage, epoch);
             });
@@ -173,40 +178,54 @@ impl StateContext {
 
     pub(super) fn end_move(&mut self, index: IndexId, id: MoveId, undone: Option<&str>) -> Change {
         let ends = |m: &SliceMove| m.id == id && (m.stage == MoveStage::Done) == undone.is_none();
-        let ended = self.end_moves(index, undone, ends);
+        let ended = match self.generation_with(index, id) {
+            Some(generation) => self.end_moves(generation, undone, ends),
+            None => Vec::new(),
+        };
         Ok((Outcome::Done, catalog_changed(!ended.is_empty())))
     }
 
+    /// The generation of an index that has a move.
+    fn generation_with(&self, index: IndexId, id: MoveId) -> Option<LocalIndexId> {
+        let has_it = |record: &&IndexRecord| record.info.moves.iter().any(|m| m.id == id);
+        let generations = self.generations_of(index).into_iter();
+        generations
+            .filter_map(|id| self.record(id))
+            .find(has_it)
+            .map(|record| record.info.local_id())
+    }
+
     pub(super) fn cancel_moves(&mut self, name: Option<&str>) -> Change {
-        let indexes: Vec<IndexId> = match name {
-            Some(name) => vec![self.index_named(name).ok_or_else(|| no_index(name))?],
-            None => self.indexes.keys().copied().collect(),
+        let generations = match name {
+            Some(name) => {
+                self.generations_of(self.index_named(name).ok_or_else(|| no_index(name))?)
+            }
+            None => self.local_ids(),
         };
         let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;
-        let cancel = |index| self.end_moves(index, Some("cancelled"), unfinished);
-        let ended: Vec<MoveId> = indexes.into_iter().flat_map(cancel).collect();
+        let cancel = |id| self.end_moves(id, Some("cancelled"), unfinished);
+        let ended: Vec<MoveId> = generations.into_iter().flat_map(cancel).collect();
         let effects = catalog_changed(!ended.is_empty());
         Ok((Outcome::Moves(ended), effects))
     }
 
-    /// Ends the moves of an index that `meant` selects, and records how they ended.
+    /// Ends the moves of a generation that `meant` selects, and records how they ended.
     pub(super) fn end_moves(
         &mut self,
-        index: IndexId,
+        id: LocalIndexId,
         undone: Option<&str>,
         meant: impl Fn(&SliceMove) -> bool,
     ) -> Vec<MoveId> {
-        let revision = self.revision();
-        let Some(record) = self.indexes.get_mut(&index) else { return Vec::new() };
+        let (revision, unix_ms) = (self.revision(), self.unix_ms);
+        let Some(record) = self.record_mut(id) else { return Vec::new() };
         if !record.info.moves.iter().any(&meant) {
             return Vec::new();
         }
-        let ended: Vec<SliceMove> = record.change(revision, self.unix_ms, |info| {
-            info.moves.extract_if(.., |m| meant(m)).collect()
-        });
+        let ended: Vec<SliceMove> = record
+            .change(revision, unix_ms, |info| info.moves.extract_if(.., |m| meant(m)).collect());
         let ids = ended.iter().map(|m| m.id).collect();
         let undone = undone.map(|why| beginning(why, REASON_BYTES_MAX).to_owned());
-        let end = |was| EndedMove { index, was, undone: undone.clone() };
+        let end = |was| EndedMove { index: id.index, was, undone: undone.clone() };
         self.ended_moves.extend(ended.into_iter().map(end));
         let surplus = self.ended_moves.len().saturating_sub(ENDED_MOVES_MAX);
         self.ended_moves.drain(..surplus);

@@ -46,7 +46,7 @@ fn a_move_passes_its_stages_and_changes_the_topology_once() {
     assert_eq!((fed(&state, 0), moves(&state).len()), (vec![21, 22], 0));
     let ended = &state.catalog().ended_moves[0];
     assert_eq!((ended.was.id, ended.was.stage, &ended.undone), (ids[0], MoveStage::Done, &None));
-    let before = state.topology(INDEX, TopologyNo(1)).unwrap();
+    let before = state.topology(state.indexes[&INDEX].info.local_id(), TopologyNo(1)).unwrap();
     assert_eq!(before.placement[0], [NodeId(20), NodeId(21)], "scans that began before know it");
 }
 

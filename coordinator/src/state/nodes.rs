@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proto::client::of_another_cluster;
 use proto::model::identity::JoinRequest;
-use proto::model::ids::{IndexId, NodeId};
+use proto::model::ids::{LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
@@ -125,8 +125,7 @@ impl StateContext {
         }
         let has_copies =
             |info: &IndexInfo| info.topology.placement.iter().any(|nodes| nodes.contains(&node));
-        for info in self.indexes.values().map(|record| &record.info).filter(|info| has_copies(info))
-        {
+        for info in self.indexes().map(|record| &record.info).filter(|info| has_copies(info)) {
             planner::check_enough(info.spec.replicas, &left).map_err(|error| {
                 Error { code: ErrorCode::InvalidParameter, ..error }
                     .context(format!("drain node {node}: index \"{}\"", info.spec.name))
@@ -179,20 +178,20 @@ impl StateContext {
     /// Removes a node from all topologies and moves, or changes nothing.
     fn remove_copies(&mut self, node: NodeId) -> Result<()> {
         let mut loads = self.loads_without(node);
-        let mut placements: Vec<(IndexId, Placement)> = Vec::new();
-        for (id, record) in &self.indexes {
-            placements.extend(placement_without(&record.info, node, &mut loads)?.map(|p| (*id, p)));
+        let mut placements: Vec<(LocalIndexId, Placement)> = Vec::new();
+        for info in self.indexes().map(|record| &record.info) {
+            let placement = placement_without(info, node, &mut loads)?;
+            placements.extend(placement.map(|placement| (info.local_id(), placement)));
         }
         self.undo_moves_to(node, "was removed");
-        let ids: Vec<IndexId> = self.indexes.keys().copied().collect();
         let left = |m: &SliceMove| m.stage == MoveStage::Done && m.from == Some(node);
-        for id in ids {
+        let leaves = |m: &SliceMove| m.from == Some(node);
+        for id in self.local_ids() {
             self.end_moves(id, None, left);
-            if self.indexes[&id].info.moves.iter().any(|m| m.from == Some(node)) {
+            if self.record(id).is_some_and(|record| record.info.moves.iter().any(leaves)) {
                 self.change_index(id, |info| {
                     // The target's copy then comes as an additional one, copied from another source.
-                    let leaves = |m: &&mut SliceMove| m.from == Some(node);
-                    info.moves.iter_mut().filter(leaves).for_each(|m| m.from = None);
+                    info.moves.iter_mut().filter(|m| leaves(m)).for_each(|m| m.from = None);
                 });
             }
         }
@@ -204,9 +203,8 @@ impl StateContext {
 
     fn undo_moves_to(&mut self, node: NodeId, why: &str) {
         let why = format!("target node {node} {why}");
-        let ids: Vec<IndexId> = self.indexes.keys().copied().collect();
         let goes_there = |m: &SliceMove| m.stage < MoveStage::Done && m.to == Some(node);
-        for id in ids {
+        for id in self.local_ids() {
             self.end_moves(id, Some(&why), goes_there);
         }
     }
@@ -214,9 +212,8 @@ impl StateContext {
     /// Assigns the node's slices of unbuilt indexes to other nodes.
     fn place_unbuilt_elsewhere(&mut self, node: NodeId) {
         let mut loads = self.loads_without(node);
-        let ids: Vec<IndexId> = self.indexes.keys().copied().collect();
-        for id in ids {
-            let info = &self.indexes[&id].info;
+        for id in self.local_ids() {
+            let Some(info) = self.record(id).map(|record| &record.info) else { continue };
             let unbuilt = info.state == IndexState::Pending;
             // A slice stays if no other node can take it.
             let placement = Some(info)
@@ -230,13 +227,6 @@ impl StateContext {
 
     fn loads_without(&self, node: NodeId) -> Vec<Load> {
         self.indexer_loads().into_iter().filter(|load| load.node != node).collect()
-    }
-
-    fn change_index(&mut self, id: IndexId, change: impl FnOnce(&mut IndexInfo)) {
-        let revision = self.revision();
-        if let Some(record) = self.indexes.get_mut(&id) {
-            record.change(revision, self.unix_ms, change);
-        }
     }
 }
 

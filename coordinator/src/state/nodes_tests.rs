@@ -1,5 +1,5 @@
 use proto::model::identity::{ClusterId, NodeProof};
-use proto::model::ids::SliceNo;
+use proto::model::ids::{IndexId, SliceNo};
 use proto::model::index::IndexSpec;
 use proto::rpc::command::Command;
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::SourceHistory;
-use proto::model::ids::{BucketId, Epoch, IndexId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::rollback::{DEAD_MAX, DeadEpochs, Rollback, RollbackStage, RollbackStep};
 use proto::rpc::command::Outcome;
@@ -114,8 +114,8 @@ impl StateContext {
             restart: None,
             resumes: None,
         }));
-        let of_bucket = self.indexes.values().filter(|record| record.info.bucket == bucket);
-        let indexes: Vec<IndexId> = of_bucket.map(|record| record.info.id).collect();
+        let of_bucket = self.indexes().filter(|record| record.info.bucket == bucket);
+        let indexes: Vec<LocalIndexId> = of_bucket.map(|record| record.info.local_id()).collect();
         let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;
         for index in indexes {
             self.end_moves(index, Some("the bucket is being rolled back"), unfinished);

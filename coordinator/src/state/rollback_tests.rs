@@ -1,7 +1,7 @@
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Position;
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{MoveId, Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{IndexId, MoveId, Seqno, VbucketId, Vbuuid};
 use proto::rpc::command::{Command, CommandRequest, Promotion};
 
 use super::*;

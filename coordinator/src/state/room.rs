@@ -1,6 +1,6 @@
 //! Refusals of commands whose result would not fit in the state ([`super::limits`]). Each one proposes objects to drop.
 
-use proto::model::ids::IndexId;
+use proto::model::ids::LocalIndexId;
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::model::topology::IndexTopology;
 use proto::{Error, ErrorCode, Result};
@@ -19,7 +19,7 @@ const PROPOSED: usize = 3;
 impl StateContext {
     /// Checks that there is room for another index.
     pub(super) fn check_room_for_index(&self, spec: &IndexSpec) -> Result<()> {
-        if self.indexes.len() >= INDEXES_MAX {
+        if self.indexes().count() >= INDEXES_MAX {
             return Err(over(format!(
                 "there are {INDEXES_MAX} indexes, the most that are possible"
             ))
@@ -60,7 +60,7 @@ impl StateContext {
 
     /// Checks that there is room for more copies of slices.
     pub(super) fn check_places(&self, more: usize) -> Result<()> {
-        let all = more + self.indexes.values().map(|record| places_of(&record.info)).sum::<usize>();
+        let all = more + self.indexes().map(|record| places_of(&record.info)).sum::<usize>();
         if all <= PLACES_IN_ALL_MAX {
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl StateContext {
 
     /// Checks that there is room for another move.
     pub(super) fn check_room_for_move(&self) -> Result<()> {
-        let all: usize = self.indexes.values().map(|record| record.info.moves.len()).sum();
+        let all: usize = self.indexes().map(|record| record.info.moves.len()).sum();
         if all < MOVES_IN_ALL_MAX {
             return Ok(());
         }
@@ -96,22 +96,24 @@ impl StateContext {
             let newest = record.topologies.len().saturating_sub(1);
             record.topologies[..newest].iter().map(|t| topology_bytes(&t.topology)).sum::<usize>()
         };
-        let mut bytes: usize = self.indexes.values().map(past).sum();
+        let mut bytes: usize = self.indexes().map(past).sum();
         while bytes > PAST_TOPOLOGY_BYTES_IN_ALL_MAX {
-            let with_past = self.indexes.iter().filter(|(_, record)| record.topologies.len() > 1);
-            let oldest = with_past.min_by_key(|(id, record)| (record.topologies[0].position, **id));
-            let Some(id) = oldest.map(|(id, _)| *id) else { return };
+            let with_past = self.indexes().filter(|record| record.topologies.len() > 1);
+            let by_age =
+                |record: &&IndexRecord| (record.topologies[0].position, record.info.local_id());
+            let oldest = with_past.min_by_key(by_age);
+            let Some(id) = oldest.map(|record| record.info.local_id()) else { return };
             bytes -= self.forget_oldest_topology(id);
         }
     }
 
-    fn forget_oldest_topology(&mut self, id: IndexId) -> usize {
-        let record = self.indexes.get_mut(&id);
-        record.map_or(0, |record| topology_bytes(&record.topologies.remove(0).topology))
+    fn forget_oldest_topology(&mut self, id: LocalIndexId) -> usize {
+        self.record_mut(id)
+            .map_or(0, |record| topology_bytes(&record.topologies.remove(0).topology))
     }
 
     fn definition_bytes(&self) -> usize {
-        let indexes = self.indexes.values().map(|record| definition_bytes(&record.info.spec));
+        let indexes = self.indexes().map(|record| definition_bytes(&record.info.spec));
         let buckets = self.buckets.values().map(|b| b.info.name.len() + RECORD_BYTES_MAX);
         indexes.chain(buckets).sum()
     }

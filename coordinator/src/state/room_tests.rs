@@ -1,6 +1,7 @@
 //! A command whose result does not fit in a snapshot is refused with a proposal. Dropping objects makes room again.
 
 use proto::expr::Expr;
+use proto::model::ids::IndexId;
 use proto::model::node::Role;
 use proto::rpc::command::{Command, Outcome};
 use proto::value::Value;

@@ -29,7 +29,7 @@ impl StateContext {
         (self.last_bucket, self.last_index, self.last_move) = (to, to, to);
         (self.cas, self.skips.above) = (to, to);
         let revision = self.revision();
-        for record in self.indexes.values_mut() {
+        for record in self.indexes.values_mut().chain(self.generations.values_mut()) {
             record.change(revision, self.unix_ms, |info| {
                 Arc::make_mut(&mut info.topology).number = TopologyNo(to);
             });

@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 
 use proto::model::copies::Copies;
 use proto::model::identity::UniqueId;
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId};
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 
 use super::context::StateContext;
 use super::epoch_moments::EpochMoments;
+use super::index_record::IndexRecord;
 use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 11;
-/// The version before: it lacks the last field.
+const SNAPSHOT_VERSION: u8 = 12;
+/// The version before: it lacks the last two fields.
+const BEFORE_GENERATIONS: u8 = 11;
+/// The version before that: it lacks one more field.
 const BEFORE_MOMENTS: u8 = 10;
 /// The version before that: it lacks one more field.
 const BEFORE_COPIES: u8 = 9;
@@ -26,9 +29,16 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
 }
 
-/// The field that a snapshot of version 10 lacks.
+/// The fields that a snapshot of version 11 lacks.
+fn no_generations() -> Result<Vec<u8>> {
+    let beside = BTreeMap::<LocalIndexId, IndexRecord>::new();
+    encoded(&(beside, BTreeMap::<IndexId, Generation>::new()))
+}
+
+/// The fields that a snapshot of version 10 lacks.
 fn no_moments() -> Result<Vec<u8>> {
-    encoded(&BTreeMap::<BucketId, EpochMoments>::new())
+    let moments = encoded(&BTreeMap::<BucketId, EpochMoments>::new())?;
+    Ok([moments, no_generations()?].concat())
 }
 
 /// The fields that a snapshot of version 9 lacks.
@@ -72,6 +82,7 @@ impl StateContext {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => decoded(body),
+            Some((&BEFORE_GENERATIONS, body)) => decoded(&[body, &no_generations()?].concat()),
             Some((&BEFORE_MOMENTS, body)) => {
                 decoded(&[body, &no_moments()?].concat()).map(with_moments)
             }
@@ -97,18 +108,31 @@ impl StateContext {
 impl StateContext {
     /// The state as version 8 encodes it.
     pub(crate) fn to_bytes_before_skips(&self) -> Vec<u8> {
-        let Self { bucket_ids, dropped_buckets, skips, copies, moments, .. } = self;
-        self.without(&(bucket_ids, dropped_buckets, skips, copies, moments), BEFORE_SKIPS)
+        let Self { bucket_ids, dropped_buckets, skips, .. } = self;
+        self.without(&((bucket_ids, dropped_buckets, skips), self.since_copies()), BEFORE_SKIPS)
     }
 
     /// The state as version 9 encodes it.
     pub(crate) fn to_bytes_before_copies(&self) -> Vec<u8> {
-        self.without(&(&self.copies, &self.moments), BEFORE_COPIES)
+        self.without(&self.since_copies(), BEFORE_COPIES)
     }
 
     /// The state as version 10 encodes it.
     pub(crate) fn to_bytes_before_moments(&self) -> Vec<u8> {
-        self.without(&self.moments, BEFORE_MOMENTS)
+        self.without(&self.since_moments(), BEFORE_MOMENTS)
+    }
+
+    /// The state as version 11 encodes it.
+    pub(crate) fn to_bytes_before_generations(&self) -> Vec<u8> {
+        self.without(&(&self.generations, &self.newest_generations), BEFORE_GENERATIONS)
+    }
+
+    fn since_copies(&self) -> impl Serialize {
+        (&self.copies, self.since_moments())
+    }
+
+    fn since_moments(&self) -> impl Serialize {
+        (&self.moments, &self.generations, &self.newest_generations)
     }
 
     fn without(&self, last_fields: &impl Serialize, version: u8) -> Vec<u8> {
@@ -129,10 +153,11 @@ mod tests {
     use crate::state::tests::{serving, with_bucket_of};
 
     #[test]
-    fn snapshots_of_three_versions_before_are_read_and_others_are_refused_by_name() {
+    fn snapshots_of_four_versions_before_are_read_and_others_are_refused_by_name() {
         let state = serving(1);
-        let bytes = state.to_bytes().unwrap();
-        assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
+        for bytes in [state.to_bytes().unwrap(), state.to_bytes_before_generations()] {
+            assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
+        }
         // Of the moments it is known only that the newest epochs are published.
         let mut known = state.clone();
         known.begin_moments();

@@ -480,6 +480,6 @@ fn the_state_survives_its_bytes_and_time_never_goes_back() {
     let bytes = state.to_bytes().unwrap();
     assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
     assert!(StateContext::from_bytes(&bytes[..bytes.len() - 1]).is_err());
-    let other = [&[12], &bytes[1..]].concat();
+    let other = [&[u8::MAX], &bytes[1..]].concat();
     assert_eq!(StateContext::from_bytes(&other).unwrap_err().code, ErrorCode::Version);
 }

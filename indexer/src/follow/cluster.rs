@@ -11,7 +11,7 @@ use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::{SourceHistory, SourcePlace};
-use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TopologyNo};
+use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, NodeId, TopologyNo};
 use proto::model::index::IndexInfo;
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -140,7 +140,7 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
     async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
         no()
     }
-    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+    async fn topology(&self, _: LocalIndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
         no()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::{Error, Result};
 use storage::{Grouping, StoredIndex};
@@ -45,7 +45,7 @@ pub(super) struct Follower {
     /// The indexes for which the stream's frames are evaluated.
     pub(super) fed: BTreeMap<LocalIndexId, Fed>,
     /// The newest revision of each index that a stream has named; the generations of an index share its record.
-    pub(super) revisions: BTreeMap<IndexId, u64>,
+    pub(super) revisions: BTreeMap<LocalIndexId, u64>,
     pub(super) builds: BTreeMap<LocalIndexId, Build>,
     /// The number of builds begun so far.
     pub(super) builds_begun: u64,

@@ -26,8 +26,7 @@ impl Follower {
     pub(super) async fn leave(&self, stored: &StoredIndex) -> Result<()> {
         let id = stored.id();
         let catalog = self.context.catalog.load_full();
-        let index = catalog.indexes.get(&id.index);
-        let is_older = index.is_some_and(|index| index.revision < stored.info.revision);
+        let is_older = policy::is_older(&catalog, id, stored.info.revision);
         if is_older || !policy::is_past(&catalog, id, self.context.config.node.id) {
             return Err(self.is_behind(id));
         }
@@ -47,13 +46,13 @@ impl Follower {
     /// epoch is applied without it.
     async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
         let (node, id) = (self.context.config.node.id, index.local_id());
-        let known = self.revisions.get(&index.id).copied().unwrap_or(0);
+        let known = self.revisions.get(&id).copied().unwrap_or(0);
         let stored = self.stored_as(index);
         let kept = stored.as_ref().map_or(0, |stored| stored.info.revision);
         if index.revision < known.max(kept) {
             return Err(self.is_behind(id));
         }
-        self.revisions.insert(index.id, index.revision);
+        self.revisions.insert(id, index.revision);
         for (slice, _) in stored.iter().flat_map(|stored| &stored.slices) {
             if !index.feeds(node, *slice) && !plant::is(Plant::StaleOwnerAnswers) {
                 self.context.store.drop_slice(id.slice(*slice)).await?;
@@ -112,7 +111,7 @@ impl Follower {
         }
         let readable = stored.as_ref().filter(|stored| stored.floor.is_some());
         let had = readable.is_some() || build.is_some() || incoming.is_restoring(id);
-        if !had && index.state != IndexState::Maintenance {
+        if !had && index.state == IndexState::Backfill {
             store.begin_build(Arc::clone(&index), grouping(&index)).await?;
             self.spawn_build(&index, at.clone());
             self.context.slices_changed();

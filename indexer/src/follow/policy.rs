@@ -13,14 +13,20 @@ use proto::model::rollback::DeadEpochs;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
-/// True if a catalog no longer places a generation of an index on a node: the index was dropped, has a newer generation, or
-/// has left the node. A generation that the catalog does not know yet is not past.
+/// True if a catalog no longer places a generation of an index on a node: it is gone, or has left the node. A generation that the
+/// catalog does not know yet is not past.
 pub fn is_past(catalog: &Catalog, id: LocalIndexId, node: NodeId) -> bool {
-    match catalog.indexes.get(&id.index) {
-        Some(index) if index.generation == id.generation => !index.feeds_any(node),
-        Some(index) => index.generation > id.generation,
-        None => id.index <= catalog.newest_index,
+    match catalog.local_index(id) {
+        Some(index) => !index.feeds_any(node),
+        None => catalog.is_gone(id),
     }
+}
+
+/// True if a catalog has an older record of a generation than this revision of it. Of a generation that it does not list, the record of
+/// the index tells: it changes when a generation goes.
+pub fn is_older(catalog: &Catalog, id: LocalIndexId, revision: u64) -> bool {
+    let record = catalog.local_index(id).or_else(|| catalog.indexes.get(&id.index));
+    record.is_some_and(|index| index.revision < revision)
 }
 
 /// Returns the first range of dead epochs of a bucket that contains any of these epochs.

@@ -41,7 +41,7 @@ impl Incoming {
         let node = context.config.node.id;
         let mut moves = lock(&self.moves);
         let mut wanted = BTreeMap::new();
-        for index in catalog.indexes.values() {
+        for index in catalog.local_indexes() {
             let mine = index.moves.iter().filter(|m| m.to == Some(node));
             for mv in mine.filter(|m| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup)) {
                 wanted.insert((index.local_id(), mv.id), (index, mv));

@@ -69,12 +69,12 @@ async fn take_catalog(
         let is_copied = |m: &SliceMove| matches!(m.stage, MoveStage::Pending | MoveStage::Catchup);
         index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))
     };
-    let given = catalog.indexes.values().filter(is_given).map(|index| index.local_id()).collect();
+    let given = catalog.local_indexes().filter(is_given).map(|index| index.local_id()).collect();
     context.fragments.keep_files_of(&given);
     incoming.take_catalog(context, catalog);
     let mut followers = lock(followers);
     let concerns = |bucket: &BucketId| {
-        catalog.indexes.values().any(|index| {
+        catalog.local_indexes().any(|index| {
             index.bucket == *bucket && index.state != IndexState::Pending && index.feeds_any(node)
         })
     };
@@ -95,14 +95,13 @@ async fn bring_in_step(
     stored: &StoredIndex,
 ) -> Result<()> {
     let (id, node) = (stored.id(), context.config.node.id);
-    let index = catalog.indexes.get(&id.index);
     // This coordinator member may lag behind the one that reported the slices' arrival.
-    if index.is_some_and(|index| index.revision < stored.info.revision) {
+    if policy::is_older(catalog, id, stored.info.revision) {
         return Ok(());
     }
-    let is_other = index.is_some_and(|index| index.generation != id.generation);
-    let Some(index) = index.filter(|index| index.local_id() == id) else {
-        // A record that is as new and has another generation: this one is older, or of another index with the same number.
+    let Some(index) = catalog.local_index(id) else {
+        // A record of the index that is as new and lacks this generation: it is gone, or of another index with the same number.
+        let is_other = catalog.indexes.contains_key(&id.index);
         if is_other || policy::is_past(catalog, id, node) {
             context.store.drop_index(id).await?;
             context.slices_changed();

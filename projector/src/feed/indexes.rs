@@ -59,10 +59,10 @@ impl StreamIndexes {
         self.catalog_cas = catalog.cas;
         let is_wanted = |index: &&Arc<IndexInfo>| {
             index.bucket == self.bucket
-                && matches!(index.state, IndexState::Backfill | IndexState::Maintenance)
+                && index.state != IndexState::Pending
                 && self.router.concerns(self.node, index)
         };
-        let wanted = catalog.indexes.values().filter(is_wanted);
+        let wanted = catalog.local_indexes().filter(is_wanted);
         let wanted: BTreeMap<_, _> =
             wanted.map(|index| (index.local_id(), Arc::clone(index))).collect();
         let left = self.indexes.keys().filter(|index| !wanted.contains_key(index));

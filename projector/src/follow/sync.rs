@@ -139,7 +139,7 @@ impl Reporter for Projector {
         let counters = &self.streams.left_out;
         if let Some(catalog) = self.catalog.borrow().as_ref() {
             let known: BTreeSet<_> =
-                catalog.indexes.values().map(|index| index.local_id()).collect();
+                catalog.local_indexes().map(|index| index.local_id()).collect();
             counters.retain(|index| known.contains(&index));
         }
         counters.all()

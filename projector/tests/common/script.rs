@@ -246,7 +246,7 @@ impl CoordinatorApi for Script {
     async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
         Err(Error::unavailable("not here"))
     }
-    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+    async fn topology(&self, _: LocalIndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
         Err(Error::unavailable("not here"))
     }
     async fn moment(&self, _: BucketId, _: Epoch, _: u64) -> Result<FixedMoment> {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::bucket::BucketInfo;
 use crate::model::copies::Copies;
 use crate::model::identity::{ClusterId, UniqueId};
-use crate::model::ids::{BucketId, IndexId, LocalIndexId, NodeId};
-use crate::model::index::IndexInfo;
+use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
+use crate::model::index::{IndexInfo, IndexState};
 use crate::model::moves::EndedMove;
 use crate::model::node::NodeInfo;
 
@@ -44,6 +44,11 @@ pub struct Catalog {
     pub ended_moves: Vec<EndedMove>,
     /// The copies of the embedded buckets. The leader owns all vbuckets of its bucket.
     pub copies: BTreeMap<BucketId, Copies>,
+    /// The generations beside those in `indexes`: at most one of an index is newer and being built, to take its place; the others are
+    /// older and [retired](crate::model::index::IndexState::Retired).
+    pub generations: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
+    /// The newest generation that was ever begun of an index, for each index that had more than one.
+    pub newest_generations: BTreeMap<IndexId, Generation>,
 }
 
 impl Catalog {
@@ -64,9 +69,37 @@ impl Catalog {
         !self.buckets.contains_key(&bucket) && newest.is_some_and(|newest| bucket <= newest)
     }
 
-    /// The index, if the catalog has it in this generation.
+    /// A generation of an index, if the catalog has it.
     pub fn local_index(&self, id: LocalIndexId) -> Option<&Arc<IndexInfo>> {
-        self.indexes.get(&id.index).filter(|index| index.local_id() == id)
+        let shown = self.indexes.get(&id.index).filter(|index| index.local_id() == id);
+        shown.or_else(|| self.generations.get(&id))
+    }
+
+    /// All generations of all indexes: nodes keep each like an index of its own.
+    pub fn local_indexes(&self) -> impl Iterator<Item = &Arc<IndexInfo>> {
+        self.indexes.values().chain(self.generations.values())
+    }
+
+    /// The generation that is being built to take the place of an index.
+    pub fn next_generation(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
+        let of_index = LocalIndexId::all_of(index);
+        self.generations
+            .range(of_index)
+            .map(|(_, info)| info)
+            .find(|info| info.state == IndexState::Backfill)
+    }
+
+    /// True if a generation is gone: its index was dropped, or has a record that is newer and does not have it. A generation that the
+    /// catalog does not know yet is not gone.
+    pub fn is_gone(&self, id: LocalIndexId) -> bool {
+        match self.indexes.get(&id.index) {
+            Some(shown) => {
+                let newest = self.newest_generations.get(&id.index);
+                self.local_index(id).is_none()
+                    && id.generation <= *newest.unwrap_or(&shown.generation)
+            }
+            None => id.index <= self.newest_index,
+        }
     }
 
     /// Finds an index by name.

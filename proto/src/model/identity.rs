@@ -63,6 +63,12 @@ impl UniqueId {
     pub fn first_generation(self) -> Generation {
         Generation((self.0 as u32 >> 1) + 1)
     }
+
+    /// A generation behind another: 1 to 2^16 further. A coordinator that was restored from an older copy does not give the number again
+    /// that nodes know with other contents. `None` if there is none left.
+    pub fn generation_behind(self, newest: Generation) -> Option<Generation> {
+        newest.0.checked_add(u32::from(self.0 as u16) + 1).map(Generation)
+    }
 }
 
 impl fmt::Display for UniqueId {

@@ -2,6 +2,7 @@
 //! can key an ordered map.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +64,12 @@ pub struct LocalIndexId {
 }
 
 impl LocalIndexId {
+    /// All generations of an index, as a range.
+    pub fn all_of(index: IndexId) -> RangeInclusive<Self> {
+        let at = |generation| Self { index, generation: Generation(generation) };
+        at(0)..=at(u32::MAX)
+    }
+
     /// A slice of this generation.
     pub const fn slice(self, slice: SliceNo) -> SliceId {
         SliceId { index: self.index, generation: self.generation, slice }

@@ -32,6 +32,9 @@ pub enum IndexState {
     Backfill,
     /// Serves scans and follows the maintenance stream.
     Maintenance,
+    /// Has given way to a newer generation. It follows the maintenance stream, and answers only the scans, transactions and tokens that
+    /// began on it, until none is left.
+    Retired,
 }
 
 impl IndexState {
@@ -41,7 +44,13 @@ impl IndexState {
             Self::Pending => "pending",
             Self::Backfill => "backfill",
             Self::Maintenance => "maintenance",
+            Self::Retired => "retired",
         }
+    }
+
+    /// True if scans may read a generation in this state.
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Maintenance | Self::Retired)
     }
 }
 

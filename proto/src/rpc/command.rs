@@ -10,7 +10,9 @@ use crate::model::copies::{Copies, CopiesChange};
 use crate::model::cut::Position;
 use crate::model::history::SourceHistory;
 use crate::model::identity::{ClusterId, JoinRequest, UniqueId};
-use crate::model::ids::{BucketId, Epoch, Generation, IndexId, MoveId, NodeId, VbucketId};
+use crate::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, VbucketId,
+};
 use crate::model::index::IndexSpec;
 use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::node::NodeInfo;
@@ -252,11 +254,33 @@ pub enum Command {
         /// Sets of buckets: either each bucket of a set gets its timestamp, or none.
         joined: Vec<Vec<BucketId>>,
     },
-    /// CANCEL BUILD: removes an index that is being built. Refused (`WrongState`) if it is not: an index that serves is never
-    /// removed by it.
+    /// CANCEL BUILD: removes an index that is being built, or the generation that is being built to take its place. Refused (`WrongState`)
+    /// if there is neither: what serves is never removed by it.
     CancelBuild {
         /// The index's name.
         name: String,
+    },
+    /// ALTER INDEX, REINDEX: begins a new generation of an index beside the one that serves, with another definition or the same. When it
+    /// is complete, [`Command::IndexReady`] puts it in its place. In a [`Command::Create`], which gives it its number. Refused
+    /// (`WrongState`) while another one is being built.
+    BuildGeneration {
+        /// The generation that the new definition was derived from. Refused (`WrongState`) if another one serves by now.
+        from: LocalIndexId,
+        /// The definition that it had then.
+        before: Box<IndexSpec>,
+        /// The new definition, of the same name and bucket.
+        spec: Box<IndexSpec>,
+    },
+    /// A retired generation is no longer read. From the leader.
+    DropGeneration(LocalIndexId),
+    /// ALTER INDEX … RENAME TO: nothing is built.
+    RenameIndex {
+        /// The index's name.
+        name: String,
+        /// Its new name.
+        to: String,
+        /// The statement that declares it under its new name, for SHOW INDEXES.
+        sql: String,
     },
 }
 
@@ -299,4 +323,6 @@ pub enum Outcome {
     Opened(Copies),
     /// The copies of a bucket as they are now.
     Copies(Copies),
+    /// This generation of an index is being built, and will take the place of the one that serves.
+    Generation(LocalIndexId),
 }

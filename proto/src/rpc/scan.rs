@@ -11,8 +11,7 @@ use crate::expr::Expr;
 use crate::expr::aggregate::{AggregateFunction, Partial};
 use crate::model::cut::Position;
 use crate::model::ids::{
-    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceNo, TransactionId, TransactionPlace,
-    VbucketId,
+    BucketId, Epoch, LocalIndexId, NodeId, SliceNo, TransactionId, TransactionPlace, VbucketId,
 };
 use crate::model::index::{IndexInfo, PartitionBy};
 use crate::model::topology::{PartitionKey, TopologyProvider};
@@ -88,8 +87,8 @@ pub struct AggregateCall {
 /// A scan of one index, as a front end requests it from a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScanRequest {
-    /// The index.
-    pub index: IndexId,
+    /// The index, in the generation that the request was planned for.
+    pub index: LocalIndexId,
     /// The ranges to read, ascending and disjoint; an empty list gives an empty result.
     pub ranges: Vec<KeyRange>,
     /// All partition keys that matching entries can have: the values of the partition expressions as ascending key parts, or the ids of

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
-use proto::model::ids::{IndexId, NodeId, SliceId, TopologyNo, Vbuuid};
+use proto::model::ids::{IndexId, LocalIndexId, NodeId, SliceId, TopologyNo, Vbuuid};
 use proto::model::index::{IndexSpec, IndexState};
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -70,7 +70,7 @@ impl CoordinatorApi for Script {
     async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
         Err(Error::unavailable("not here"))
     }
-    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+    async fn topology(&self, _: LocalIndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
         Err(Error::unavailable("not here"))
     }
     async fn moment(&self, _: BucketId, at_least: Epoch, _: u64) -> Result<FixedMoment> {

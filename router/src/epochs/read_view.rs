@@ -79,7 +79,7 @@ impl ReadViews {
         }
         let view = Arc::new(ReadView::new(index, applied, &catalog, reports));
         // The view of an older topology, by which a token goes on, gives way to that of the present one.
-        if catalog.indexes.contains_key(&index.id) {
+        if catalog.local_index(index.local_id()).is_some() {
             self.0.insert(index.local_id(), Arc::clone(&view));
         }
         view

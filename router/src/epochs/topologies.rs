@@ -5,31 +5,31 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{IndexId, TopologyNo};
+use proto::model::ids::{LocalIndexId, TopologyNo};
 use proto::model::topology::IndexTopology;
 
-/// Maximum of remembered topologies of one index; the coordinator remembers about as many.
+/// Maximum of remembered topologies of one generation; the coordinator remembers about as many.
 const TOPOLOGIES_MAX: usize = 64;
 
 type ByNumber = BTreeMap<TopologyNo, Arc<IndexTopology>>;
 
-/// The topologies of each index, by number.
+/// The topologies of each generation of an index, by number.
 #[derive(Clone, Default)]
-pub struct Topologies(Arc<Mutex<BTreeMap<IndexId, ByNumber>>>);
+pub struct Topologies(Arc<Mutex<BTreeMap<LocalIndexId, ByNumber>>>);
 
 impl Topologies {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<IndexId, ByNumber>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<LocalIndexId, ByNumber>> {
         lock(&self.0)
     }
 
-    /// Remembers the topologies of a catalog, and forgets indexes that are not in it.
+    /// Remembers the topologies of a catalog, and forgets generations that are not in it.
     pub fn take_catalog(&self, catalog: &Catalog) {
-        self.lock().retain(|index, _| catalog.indexes.contains_key(index));
-        catalog.indexes.values().for_each(|index| self.keep(index.id, &index.topology));
+        self.lock().retain(|id, _| catalog.local_index(*id).is_some());
+        catalog.local_indexes().for_each(|index| self.keep(index.local_id(), &index.topology));
     }
 
     /// Remembers one topology.
-    pub fn keep(&self, index: IndexId, topology: &Arc<IndexTopology>) {
+    pub fn keep(&self, index: LocalIndexId, topology: &Arc<IndexTopology>) {
         let mut all = self.lock();
         let known = all.entry(index).or_default();
         known.entry(topology.number).or_insert_with(|| Arc::clone(topology));
@@ -39,7 +39,7 @@ impl Topologies {
     }
 
     /// Returns the topology with a number.
-    pub fn get(&self, index: IndexId, number: TopologyNo) -> Option<Arc<IndexTopology>> {
+    pub fn get(&self, index: LocalIndexId, number: TopologyNo) -> Option<Arc<IndexTopology>> {
         self.lock().get(&index)?.get(&number).cloned()
     }
 }

@@ -48,6 +48,8 @@ pub(in crate::kept) fn catalog(cas: u64) -> Catalog {
         removed: vec![node(203, Role::Indexer).1],
         ended_moves: vec![EndedMove { index: IndexId(3), was, undone: Some("why".to_owned()) }],
         copies: [(BucketId(1), Copies::single(NodeId(101)))].into(),
+        generations: Default::default(),
+        newest_generations: Default::default(),
     }
 }
 

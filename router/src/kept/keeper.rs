@@ -11,7 +11,6 @@ use proto::env::Env;
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
 use proto::model::identity::ClusterId;
-use proto::model::index::IndexState;
 use proto::model::node::NodeInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{sleep, timeout};
@@ -81,7 +80,7 @@ impl RouterData {
     fn note_shown(&self, context: &RouterContext, catalog: &Catalog) -> EpochFloors {
         let mut shown = lock(&self.shown);
         shown.retain(|index, _| catalog.local_index(*index).is_some());
-        let online = catalog.indexes.values().filter(|i| i.state == IndexState::Maintenance);
+        let online = catalog.local_indexes().filter(|index| index.state.is_read());
         for index in online {
             let newest = context.view(index).epoch.unwrap_or_default();
             let known = shown.entry(index.local_id()).or_default();

@@ -9,7 +9,9 @@ use proto::client::CatalogSink;
 use proto::env::sim::world;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::identity::ClusterId;
-use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, SliceId, SliceNo, TopologyNo};
+use proto::model::ids::{
+    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo,
+};
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
@@ -74,7 +76,7 @@ impl CoordinatorApi for Leader {
     async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
         not_here()
     }
-    async fn topology(&self, _: IndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
+    async fn topology(&self, _: LocalIndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
         not_here()
     }
     async fn moment(&self, _: BucketId, _: Epoch, _: u64) -> Result<FixedMoment> {

@@ -50,11 +50,11 @@ pub(super) async fn with_base(
     if index.topology.number == number {
         return Ok(index);
     }
-    let topology = match context.topologies.get(index.id, number) {
+    let topology = match context.topologies.get(index.local_id(), number) {
         Some(topology) => topology,
         None => fetch(context, &index, number, deadline).await?,
     };
-    // The number of slices of an index never changes, so a forged or damaged token is refused here.
+    // The number of slices of a generation never changes, so a forged or damaged token is refused here.
     if topology.placement.len() != index.topology.placement.len() {
         return Err(Error::new(
             ErrorCode::InvalidParameter,
@@ -72,13 +72,13 @@ async fn fetch(
     deadline: Instant,
 ) -> Result<Arc<IndexTopology>> {
     let coordinator = context.directory.coordinator();
-    let asked = timeout_at(deadline, coordinator.topology(index.id, number)).await;
+    let asked = timeout_at(deadline, coordinator.topology(index.local_id(), number)).await;
     let topology = asked.map_err(|_| {
         let name = &index.spec.name;
         let text =
             format!("index \"{name}\": no coordinator sent topology {number} within the time-out");
         Error::unavailable(text)
     })??;
-    context.topologies.keep(index.id, &topology);
+    context.topologies.keep(index.local_id(), &topology);
     Ok(topology)
 }

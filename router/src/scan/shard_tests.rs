@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use proto::model::ids::{BucketId, Epoch, IndexId, SliceId};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, LocalIndexId, SliceId};
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
@@ -150,7 +150,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
     let spec = IndexSpec { slices: placement.len() as u16, ..IndexSpec::new("i", "b") };
     let placement = placement.into_iter().map(|nodes| nodes.into_iter().map(NodeId).collect());
     let request = ScanRequest {
-        index: IndexId(1),
+        index: LocalIndexId { index: IndexId(1), generation: Generation(0) },
         ranges: Vec::new(),
         partitions: None,
         filter: None,

@@ -8,7 +8,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use proto::model::ids::{Epoch, Generation, IndexId, NodeId, SliceNo, TopologyNo};
+use proto::model::ids::{Epoch, Generation, IndexId, LocalIndexId, NodeId, SliceNo, TopologyNo};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -57,6 +57,11 @@ pub struct VirtualScan {
 }
 
 impl Token {
+    /// The generation of the index.
+    pub fn local_index(&self) -> LocalIndexId {
+        LocalIndexId { index: self.index, generation: self.generation }
+    }
+
     /// The token as text.
     pub fn encode(&self) -> Result<String> {
         let mut bytes = vec![VERSION];

@@ -1,22 +1,36 @@
 //! Waits for the end of a build.
 
+use std::sync::Arc;
+
 use proto::model::catalog::Catalog;
-use proto::model::ids::IndexId;
-use proto::model::index::{IndexInfo, IndexState};
+use proto::model::ids::{Generation, IndexId, LocalIndexId};
+use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 
-/// Waits until an index serves scans. An error if its build has ended otherwise.
-pub(super) async fn wait_ready(router: &Router, index: IndexId) -> Result<()> {
-    let decided = |catalog: &Catalog| match catalog.indexes.get(&index) {
-        Some(info) => info.state == IndexState::Maintenance,
-        None => index <= catalog.newest_index,
+/// Waits until an index serves scans, or a generation of it does. An error if its build has ended otherwise.
+pub(super) async fn wait_ready(
+    router: &Router,
+    index: IndexId,
+    generation: Option<Generation>,
+) -> Result<()> {
+    let id = generation.map(|generation| LocalIndexId { index, generation });
+    let decided = |catalog: &Catalog| match find(catalog, index, id) {
+        Some(info) => info.state.is_read(),
+        None => id.map_or(index <= catalog.newest_index, |id| catalog.is_gone(id)),
     };
-    let before = router.catalog().indexes.get(&index).cloned();
+    let before = find(&router.catalog(), index, id).cloned();
     let catalog = router.wait_catalog(decided).await;
-    match catalog.indexes.get(&index) {
+    match find(&catalog, index, id) {
         Some(_) => Ok(()),
         None => Err(ended(&catalog, index, before.as_deref())),
+    }
+}
+
+fn find(catalog: &Catalog, index: IndexId, id: Option<LocalIndexId>) -> Option<&Arc<IndexInfo>> {
+    match id {
+        Some(id) => catalog.local_index(id),
+        None => catalog.indexes.get(&index),
     }
 }
 
@@ -31,6 +45,12 @@ fn ended(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error
         let message = format!("bucket \"{bucket}\" was dropped while index \"{name}\" was built");
         return Error::new(ErrorCode::Unknown, message);
     }
+    if let Some(serving) = catalog.indexes.get(&index) {
+        let name = &serving.spec.name;
+        let message = format!("the build for index \"{name}\" was cancelled");
+        return Error::new(ErrorCode::BuildCancelled, message)
+            .with_hint("another session has used CANCEL BUILD; the index serves as it did before");
+    }
     let message = format!("the build of index \"{name}\" was cancelled, and the index was removed");
     Error::new(ErrorCode::BuildCancelled, message).with_hint(
         "another session has used CANCEL BUILD or DROP INDEX; nothing of the index is left",
@@ -39,8 +59,6 @@ fn ended(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proto::model::bucket::{BucketInfo, SourceKind};
     use proto::model::ids::{BucketId, NodeId};
     use proto::model::index::IndexSpec;

@@ -11,7 +11,9 @@ use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
-use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TransactionId};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, TransactionId,
+};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, DocumentsRequest, ProjectorApi,
@@ -202,8 +204,8 @@ impl Backend for ClusterBackend {
         Ok(outcome)
     }
 
-    async fn wait_ready(&self, index: IndexId) -> Result<()> {
-        built::wait_ready(&self.calls.router, index).await
+    async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
+        built::wait_ready(&self.calls.router, index, generation).await
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
@@ -262,7 +264,7 @@ impl Backend for ClusterBackend {
 
     async fn pin(
         &self,
-        index: IndexId,
+        index: LocalIndexId,
         consistency: &Consistency,
         timeout_ms: u64,
     ) -> Result<Box<dyn EpochPin>> {
@@ -338,7 +340,7 @@ impl Backend for ClusterBackend {
     }
 
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
-        let (index, began) = (request.index, Instant::now());
+        let (index, began) = (request.index.index, Instant::now());
         let scan = self.calls.router.scan(request, None).await?;
         self.calls.counters.scan_begun(index, began);
         Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.calls.counters) }))

@@ -17,8 +17,15 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
             .is_none_or(|known| known.move_to.unwrap_or(known.leader) == *to),
         Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
         Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
-        Command::DropIndex { name, .. } | Command::CancelBuild { name } => {
-            catalog.index(name).is_none()
+        Command::DropIndex { name, .. } => catalog.index(name).is_none(),
+        Command::RenameIndex { name, .. } => catalog.index(name).is_none(),
+        Command::CancelBuild { name } => catalog.index(name).is_none_or(|index| {
+            index.state != IndexState::Backfill && catalog.next_generation(index.id).is_none()
+        }),
+        Command::BuildGeneration { from, .. } => {
+            let newest = catalog.newest_generations.get(&from.index);
+            newest.is_some_and(|newest| *newest > from.generation)
+                || !catalog.indexes.contains_key(&from.index)
         }
         Command::HandOver { bucket, vbuckets, to } => catalog.bucket(bucket).is_none_or(|bucket| {
             vbuckets.iter().all(|vbucket| {

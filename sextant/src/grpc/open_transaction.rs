@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use proto::lock::lock;
 use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, TransactionId};
+use proto::model::index::IndexInfo;
 use proto::rpc::api::{CheckedWrites, WriteReply};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
@@ -99,6 +101,15 @@ impl OpenTransaction {
         let epoch = state.open(self.number)?.buckets.pin(backend, self.bucket.id).await?;
         self.touch();
         Ok(epoch)
+    }
+
+    /// The generation of an index in which it goes on.
+    pub(super) async fn goes_on_in(
+        &self,
+        shown: &Arc<IndexInfo>,
+        now: &Catalog,
+    ) -> Result<Arc<IndexInfo>> {
+        self.enter().await.open(self.number)?.buckets.goes_on_in(shown, now)
     }
 
     /// Its view of a bucket now.

@@ -12,7 +12,7 @@ use proto::model::ids::TransactionId;
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{Consistency, Output};
 use proto::{Error, ErrorCode, Result};
-use router::{ScanBatch, ScanStream};
+use router::{ScanBatch, ScanStream, Token};
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
@@ -28,7 +28,7 @@ use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
 use crate::sql::backend::{Backend, TransactionView};
 use crate::sql::parse::parse;
-use crate::sql::plan::{IndexPlan, Plan, resolve};
+use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
 
 /// How long a scan waits for an epoch or a node.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
@@ -75,7 +75,7 @@ impl QueryService {
         if only.parameters > 0 {
             return Err(refuse("a scan over gRPC takes no parameters"));
         }
-        let relation = backend.relation(&request.index).await?;
+        let relation = self.relation(backend, request).await?;
         match resolve(select, Some(&relation))?.plan(&[])? {
             Plan::Index(plan) if matches!(plan.request.output, Output::Rows { .. }) => Ok(*plan),
             Plan::Index(_) => {
@@ -84,6 +84,34 @@ impl QueryService {
             }
             _ => Err(refuse(format!("{:?} is a bucket, not an index", request.index))),
         }
+    }
+
+    /// The index of a request, in the generation in which its scan or its transaction goes on.
+    async fn relation(&self, backend: &ClusterBackend, request: &ScanRequest) -> Result<Relation> {
+        let relation = backend.relation(&request.index).await?;
+        let Relation::Index(shown) = &relation else { return Ok(relation) };
+        if request.transaction > 0 {
+            let number = TransactionId(request.transaction);
+            let transaction = self.transactions.find(number, backend.principal())?;
+            return transaction.goes_on_in(shown, &backend.catalog()).await.map(Relation::Index);
+        }
+        if request.token.is_empty() {
+            return Ok(relation);
+        }
+        let began = Token::decode(&request.token)?.local_index();
+        let catalog = backend.catalog();
+        let other =
+            Some(began).filter(|began| began.index == shown.id && *began != shown.local_id());
+        let Some(other) = other else { return Ok(relation) };
+        let found = catalog.local_index(other).cloned().map(Relation::Index);
+        found.ok_or_else(|| {
+            let what = format!(
+                "the generation of index {:?} in which the scan began is gone",
+                request.index
+            );
+            Error::new(ErrorCode::SnapshotTooOld, what)
+                .with_hint("begin the scan anew without a token")
+        })
     }
 
     async fn begin(&self, principal: Principal, request: ScanRequest) -> Result<ScanReplies> {

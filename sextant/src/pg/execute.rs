@@ -94,7 +94,9 @@ impl SessionState {
             | Statement::CreateIndex(_)
             | Statement::BuildIndex { .. }
             | Statement::DropIndex { .. }
-            | Statement::CancelBuild(_) => {
+            | Statement::CancelBuild(_)
+            | Statement::AlterIndex { .. }
+            | Statement::RenameIndex { .. } => {
                 let tag = ddl::run(&*self.backend, statement, &self.remarks).await?;
                 done(tag.unwrap_or_default())
             }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
+use proto::model::index::IndexInfo;
 
 use crate::sql::plan::{Relation, Resolved};
 
@@ -19,13 +20,19 @@ struct Resolution {
 
 impl Kept {
     /// The resolved names, unless a catalog shows another relation.
-    pub(super) fn present(&self, catalog: &Catalog) -> Option<Arc<Resolved>> {
+    /// `goes_on` tells the generation of an index that the session reads.
+    pub(super) fn present(
+        &self,
+        catalog: &Catalog,
+        goes_on: impl FnOnce(&Arc<IndexInfo>) -> Option<Arc<IndexInfo>>,
+    ) -> Option<Arc<Resolved>> {
         let kept = lock(&self.0);
         let Resolution { relation, resolved } = kept.as_ref()?;
         let is_present = match relation {
             None => true,
             Some(Relation::Index(index)) => {
-                catalog.indexes.get(&index.id).is_some_and(|now| Arc::ptr_eq(now, index))
+                let read = catalog.indexes.get(&index.id).and_then(goes_on);
+                read.is_some_and(|now| Arc::ptr_eq(&now, index))
             }
             Some(Relation::Bucket(bucket)) => {
                 catalog.buckets.get(&bucket.id).is_some_and(|now| Arc::ptr_eq(now, bucket))

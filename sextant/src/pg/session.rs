@@ -238,6 +238,7 @@ fn after_interrupt(
     let names = match statement {
         Statement::CreateIndex(create) => std::slice::from_ref(&create.name),
         Statement::BuildIndex { indexes, .. } => indexes,
+        Statement::AlterIndex { name, .. } => std::slice::from_ref(name),
         _ => return error,
     };
     let (left, hint) = left_behind(&catalog(), names);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use proto::Result;
 use proto::env::Env;
 use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::index::IndexInfo;
 use proto::value::Value;
 
 use super::error::Notice;
@@ -42,7 +44,9 @@ pub(super) struct SessionState {
 impl SessionState {
     /// Resolves the names of a SELECT, unless that was done and is kept.
     pub(super) async fn resolve(&self, select: &Select, kept: &Kept) -> Result<Arc<Resolved>> {
-        if let Some(resolved) = kept.present(&self.backend.catalog()) {
+        let catalog = self.backend.catalog();
+        let goes_on = |shown: &Arc<IndexInfo>| self.goes_on_in(shown, &catalog).ok();
+        if let Some(resolved) = kept.present(&catalog, goes_on) {
             return Ok(resolved);
         }
         let relation = self.relation(select).await?;
@@ -72,9 +76,20 @@ impl SessionState {
     }
 
     async fn relation(&self, select: &Select) -> Result<Option<Relation>> {
-        match &select.from {
-            Some(name) => self.backend.relation(name).await.map(Some),
-            None => Ok(None),
+        let Some(name) = &select.from else { return Ok(None) };
+        Ok(Some(match self.backend.relation(name).await? {
+            Relation::Index(shown) => {
+                Relation::Index(self.goes_on_in(&shown, &self.backend.catalog())?)
+            }
+            bucket => bucket,
+        }))
+    }
+
+    /// The generation of an index that the session reads: the one that serves, or that in which its transaction has begun.
+    fn goes_on_in(&self, shown: &Arc<IndexInfo>, catalog: &Catalog) -> Result<Arc<IndexInfo>> {
+        match &self.transaction {
+            Transaction::Open(open) => open.buckets.goes_on_in(shown, catalog),
+            _ => Ok(Arc::clone(shown)),
         }
     }
 
@@ -90,10 +105,13 @@ impl SessionState {
     }
 }
 
-/// True if the outcome of an interrupted statement is worth waiting for: it changes something, and ends soon. CREATE INDEX
-/// and BUILD INDEX wait for a build.
+/// True if the outcome of an interrupted statement is worth waiting for: it changes something, and ends soon. CREATE INDEX,
+/// BUILD INDEX, ALTER INDEX and REINDEX wait for a build.
 pub(super) fn changes_at_once(statement: &Statement) -> bool {
-    let builds = matches!(statement, Statement::CreateIndex(_) | Statement::BuildIndex { .. });
+    let builds = matches!(
+        statement,
+        Statement::CreateIndex(_) | Statement::BuildIndex { .. } | Statement::AlterIndex { .. }
+    );
     (writes(statement) && !builds) || *statement == Statement::Commit
 }
 
@@ -124,6 +142,8 @@ pub(super) fn writes(statement: &Statement) -> bool {
                 | Statement::BuildIndex { .. }
                 | Statement::DropIndex { .. }
                 | Statement::CancelBuild(_)
+                | Statement::AlterIndex { .. }
+                | Statement::RenameIndex { .. }
                 | Statement::Admin(_)
         )
 }

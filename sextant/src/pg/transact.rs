@@ -254,8 +254,9 @@ impl SessionState {
             && self.settings.is_read_only()
             && let Some(consistency) = self.settings.consistency_at_first(bucket)
         {
-            let pin = self.backend.pin(plan.index.id, &consistency, SERVE_TIMEOUT_MS).await?;
-            open.buckets.fix(bucket, pin);
+            let (catalog, index) = (self.backend.catalog(), plan.index.local_id());
+            let pin = self.backend.pin(index, &consistency, SERVE_TIMEOUT_MS).await?;
+            open.buckets.fix(bucket, pin, catalog);
         }
         self.view(bucket).await
     }

@@ -65,6 +65,20 @@ pub enum Statement {
     },
     /// `CANCEL BUILD i`.
     CancelBuild(String),
+    /// `ALTER INDEX i …` with another definition, or `REINDEX i`.
+    AlterIndex {
+        /// The index.
+        name: String,
+        /// The changes.
+        change: IndexChange,
+    },
+    /// `ALTER INDEX i RENAME TO j`.
+    RenameIndex {
+        /// The index.
+        name: String,
+        /// Its new name.
+        to: String,
+    },
     /// A statement about the placement of slices and vbuckets.
     Admin(Admin),
     /// `EXPLAIN REBALANCE` of one index, or of all.
@@ -250,6 +264,40 @@ pub struct CreateIndex {
     pub defer_build: bool,
     /// The statement, as written.
     pub sql: String,
+}
+
+/// A change of an index that needs a new generation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexChange {
+    /// `REINDEX`: none.
+    Nothing,
+    /// `SET (option = …, …)`.
+    Options(IndexOptions),
+    /// `SET KEYS (…)`.
+    Keys(Vec<KeyItem>),
+    /// `ADD INCLUDE (…)`.
+    AddInclude(Vec<TextExpr>),
+    /// `DROP INCLUDE (…)`.
+    DropInclude(Vec<TextExpr>),
+    /// `SET WHERE …`; `None` for `DROP WHERE`.
+    Predicate(Option<Expr>),
+    /// `PARTITION BY HASH (…)`; `None` for the document's id.
+    Partition(Option<Vec<Expr>>),
+}
+
+/// Options of an index; `None` leaves one as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IndexOptions {
+    /// `slices`.
+    pub slices: Option<u16>,
+    /// `replicas`.
+    pub replicas: Option<u8>,
+    /// `separate_included_columns`.
+    pub separate_included_columns: Option<bool>,
+    /// `included_kb_max`.
+    pub included_kb_max: Option<u16>,
+    /// `compression`.
+    pub compression: Option<Compression>,
 }
 
 /// An expression with its text, which may become a column's name.

@@ -8,7 +8,9 @@ use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::WritePosition;
-use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TransactionId, TransactionPlace};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, TransactionId, TransactionPlace,
+};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorStatus, Decision, TransactionStatus, Write, WriteReply,
@@ -48,8 +50,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Counts an error that a client gets.
     fn note_error(&self, _sqlstate: &'static str) {}
 
-    /// Waits until an index serves scans; an error if it is dropped.
-    async fn wait_ready(&self, index: IndexId) -> Result<()>;
+    /// Waits until an index serves scans, or a generation of it does; an error if that is gone.
+    async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()>;
 
     /// Plans a rebalance, and starts it unless it is a dry run.
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
@@ -79,7 +81,7 @@ pub trait Backend: Send + Sync + 'static {
     /// that may read what is a moment old.
     async fn pin(
         &self,
-        index: IndexId,
+        index: LocalIndexId,
         consistency: &Consistency,
         timeout_ms: u64,
     ) -> Result<Box<dyn EpochPin>>;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::expr::Expr;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::ids::IndexId;
+use proto::model::ids::{Generation, IndexId};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState, PartitionBy};
 use proto::rpc::api::{BuildStatus, SILENT_MS_MAX};
 use proto::value::Value;
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::backend::Backend;
 use super::remarks::Remarks;
+use super::written;
 
 /// How long the answer to a remark's question may take; without an answer there is no remark.
 const ASK_WAIT: Duration = Duration::from_secs(2);
@@ -89,15 +90,21 @@ fn missing_paths(spec: &IndexSpec, documents: &[Value]) -> Vec<String> {
     missing.into_iter().take(PATHS_NAMED_MAX).collect()
 }
 
-/// Waits until an index serves scans, and tells at intervals how far the build is.
-pub async fn wait_built(backend: &dyn Backend, index: IndexId, remarks: &Remarks) -> Result<()> {
-    let mut ready = backend.wait_ready(index);
+/// Waits until an index serves scans, or a generation of it does, and tells at intervals how far the build is.
+pub async fn wait_built(
+    backend: &dyn Backend,
+    index: IndexId,
+    generation: Option<Generation>,
+    remarks: &Remarks,
+) -> Result<()> {
+    let mut ready = backend.wait_ready(index, generation);
     loop {
         if let Ok(done) = timeout(PROGRESS_EVERY, &mut ready).await {
             return done;
         }
         let catalog = backend.catalog();
-        let Some(info) = catalog.indexes.get(&index) else { continue };
+        let next = catalog.next_generation(index).filter(|_| generation.is_some());
+        let Some(info) = next.or_else(|| catalog.indexes.get(&index)) else { continue };
         if let Ok(Some((message, hint))) = timeout(ASK_WAIT, progress(backend, info)).await {
             remarks.tell(message, hint);
         }
@@ -146,7 +153,7 @@ pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
     }
 }
 
-/// The state that an interrupted CREATE INDEX or BUILD INDEX has left behind, and the hint for it.
+/// The state that an interrupted CREATE INDEX, BUILD INDEX, ALTER INDEX or REINDEX has left behind, and the hint for it.
 pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
     let built: Vec<_> = names.iter().filter(|name| is_built(catalog, name)).collect();
     let serves = |name: &String| {
@@ -169,23 +176,15 @@ pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
     (left, names.first().map_or_else(String::new, |name| how_to_end(name)))
 }
 
-/// True if the index with a name is being built.
+/// True if the index with a name is being built, or a new generation of it.
 fn is_built(catalog: &Catalog, name: &str) -> bool {
-    catalog.index(name).is_some_and(|index| index.state == IndexState::Backfill)
+    catalog.index(name).is_some_and(|index| {
+        index.state == IndexState::Backfill || catalog.next_generation(index.id).is_some()
+    })
 }
 
 fn how_to_end(name: &str) -> String {
-    format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", as_written(name))
-}
-
-/// A name as a statement has it: in quotes, unless it is folded to itself without.
-fn as_written(name: &str) -> String {
-    let is_word = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    match is_word {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
-    }
+    format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", written::name(name))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use proto::model::bucket::VBUCKETS_DEFAULT;
 use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode, Result};
 
+use super::alter::{alter_index, rename_index};
 use super::ast::{CreateBucket, CreateIndex, Statement};
 use super::backend::Backend;
 use super::building::{look_at_documents, tell_of_build, wait_built, with_build};
@@ -28,6 +29,10 @@ pub async fn run(
             build(backend, bucket, indexes, remarks).await?
         }
         Statement::DropIndex { name, if_exists } => drop_index(backend, name, *if_exists).await?,
+        Statement::AlterIndex { name, change } => {
+            alter_index(backend, name, change, remarks).await?
+        }
+        Statement::RenameIndex { name, to } => rename_index(backend, name, to).await?,
         Statement::CancelBuild(name) => {
             backend.command(Command::CancelBuild { name: name.clone() }).await?;
             "CANCEL BUILD"
@@ -105,7 +110,7 @@ async fn create_index(
     }
     look_at_documents(backend, &spec, remarks).await;
     if !create.defer_build {
-        wait_built(backend, index, remarks).await?;
+        wait_built(backend, index, None, remarks).await?;
     }
     Ok("CREATE INDEX")
 }
@@ -121,7 +126,7 @@ async fn build(
         // A build that was cancelled does not end the others.
         let mut done = Ok(());
         for index in indexes {
-            done = done.and(wait_built(backend, index, remarks).await);
+            done = done.and(wait_built(backend, index, None, remarks).await);
         }
         done?;
     }

@@ -9,6 +9,7 @@
 //! the session in [`crate::pg`] connects the three.
 
 pub mod admin;
+pub mod alter;
 pub mod ast;
 pub mod backend;
 pub mod building;
@@ -24,6 +25,7 @@ pub mod plan;
 pub mod remarks;
 pub mod transaction_buckets;
 pub(crate) mod walk;
+pub mod written;
 
 pub use error::{SqlError, SqlResult};
 pub use parse::{Parsed, parse};

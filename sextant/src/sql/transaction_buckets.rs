@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, TransactionPlace};
+use proto::model::index::{IndexInfo, IndexState};
 use proto::{Error, ErrorCode, Result};
 
 use super::backend::{Backend, BucketTransaction, EpochPin, TransactionView};
@@ -22,12 +24,14 @@ pub struct TransactionBuckets {
     pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
     /// Its changes in each bucket, after the first one there.
     changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
+    /// The catalog before its first read: it has the generations of indexes that the transaction reads to its end.
+    catalog: Option<Arc<Catalog>>,
 }
 
 impl TransactionBuckets {
     /// A transaction that has begun its changes in one bucket.
     pub fn begun(bucket: BucketId, changes: Arc<dyn BucketTransaction>) -> Self {
-        Self { pins: BTreeMap::new(), changes: BTreeMap::from([(bucket, changes)]) }
+        Self { changes: BTreeMap::from([(bucket, changes)]), ..Self::default() }
     }
 
     /// True once the first read has fixed the moment.
@@ -40,9 +44,27 @@ impl TransactionBuckets {
         self.pins.get(&bucket).map(|pin| pin.epoch())
     }
 
-    /// Takes the epoch of its first read, which fixes the moment.
-    pub fn fix(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>) {
+    /// Takes the epoch of its first read, which fixes the moment, and the catalog from before it.
+    pub fn fix(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>, catalog: Arc<Catalog>) {
         self.pins.insert(bucket, pin);
+        self.catalog = Some(catalog);
+    }
+
+    /// The generation of an index in which it goes on: the one that served at its first read. The lease of its epoch keeps that
+    /// generation. `SnapshotTooOld` if it is gone all the same.
+    pub fn goes_on_in(&self, shown: &Arc<IndexInfo>, now: &Catalog) -> Result<Arc<IndexInfo>> {
+        let began = self.catalog.as_ref().and_then(|catalog| catalog.indexes.get(&shown.id));
+        let began = began.filter(|began| began.state == IndexState::Maintenance);
+        let Some(began) = began.filter(|began| began.local_id() != shown.local_id()) else {
+            return Ok(Arc::clone(shown));
+        };
+        now.local_index(began.local_id()).cloned().ok_or_else(|| {
+            let name = &shown.spec.name;
+            let what = format!(
+                "the generation of index \"{name}\" in which the transaction began is gone"
+            );
+            Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the transaction again")
+        })
     }
 
     /// The epoch that it reads in a bucket. The first one fixes a moment that covers everything acknowledged before.
@@ -50,12 +72,16 @@ impl TransactionBuckets {
         if let Some(epoch) = self.snapshot(bucket) {
             return Ok(epoch);
         }
-        let pin = match self.pins.values().next() {
-            Some(first) => first.pin_at(bucket, EPOCH_WAIT_MS).await?,
-            None => backend.pin_bucket(bucket, EPOCH_WAIT_MS).await?,
-        };
+        if let Some(first) = self.pins.values().next() {
+            let pin = first.pin_at(bucket, EPOCH_WAIT_MS).await?;
+            let epoch = pin.epoch();
+            self.pins.insert(bucket, pin);
+            return Ok(epoch);
+        }
+        let catalog = backend.catalog();
+        let pin = backend.pin_bucket(bucket, EPOCH_WAIT_MS).await?;
         let epoch = pin.epoch();
-        self.pins.insert(bucket, pin);
+        self.fix(bucket, pin, catalog);
         Ok(epoch)
     }
 

@@ -41,8 +41,10 @@ impl ClusterStatus {
         let entries = entries(reports);
         let index = |info: &Arc<IndexInfo>| {
             let id = info.local_id();
-            let building = reports.filter(|_| info.state == IndexState::Backfill);
-            let build = building.and_then(|reports| reports.build_of(info));
+            // The build of the index, or of the generation that is to take its place.
+            let first = Some(info).filter(|info| info.state == IndexState::Backfill);
+            let built = catalog.next_generation(info.id).or(first);
+            let build = reports.zip(built).and_then(|(reports, built)| reports.build_of(built));
             let built_percent = build.map(|build| build.percent.into());
             let entries = entries.get(&id).copied();
             IndexStatus {

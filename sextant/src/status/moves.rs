@@ -11,7 +11,7 @@ use super::cluster_status::MoveStatus;
 /// copy is unknown.
 pub(super) fn moves(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<MoveStatus> {
     let mut moves = Vec::new();
-    for index in catalog.indexes.values() {
+    for index in catalog.local_indexes() {
         for mv in &index.moves {
             moves.push(status(catalog, index.id, mv, progress(reports, index.local_id(), mv)));
         }

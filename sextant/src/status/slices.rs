@@ -2,13 +2,14 @@
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::api::{CoordinatorStatus, NodeStatus, SILENT_MS_MAX, SliceProgress};
 
 use super::cluster_status::SliceStatus;
 
 pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<SliceStatus> {
     let mut slices = Vec::new();
-    for index in catalog.indexes.values() {
+    for index in catalog.local_indexes() {
         for (number, nodes) in (0..).map(SliceNo).zip(&index.topology.placement) {
             let id = SliceId { index: index.id, generation: index.generation, slice: number };
             for (replica, node) in nodes.iter().enumerate() {
@@ -24,12 +25,23 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
                     entries: progress.map(|progress| progress.entries),
                     bytes: progress.map(|progress| progress.bytes),
                     floor_epoch: progress.and_then(|progress| progress.floor),
-                    note: silent.or_else(|| progress.and_then(note)),
+                    note: silent
+                        .or_else(|| progress.and_then(note))
+                        .or_else(|| beside(catalog, index)),
                 });
             }
         }
     }
     slices
+}
+
+/// Says that a generation is not the one that serves its index.
+fn beside(catalog: &Catalog, index: &IndexInfo) -> Option<String> {
+    let is_beside = catalog.generations.contains_key(&index.local_id());
+    is_beside.then(|| match index.state {
+        IndexState::Retired => "of an older generation, which scans may still read".to_owned(),
+        _ => "of the next generation of the index".to_owned(),
+    })
 }
 
 pub(super) fn report(reports: Option<&CoordinatorStatus>, node: NodeId) -> Option<&NodeStatus> {

@@ -106,6 +106,8 @@ fn catalog() -> Catalog {
         removed: vec![node(203, Role::Indexer, "zone-3").1],
         ended_moves: vec![EndedMove { index: IndexId(3), was, undone }],
         copies: [(BucketId(1), copies)].into(),
+        generations: Default::default(),
+        newest_generations: Default::default(),
     }
 }
 

@@ -15,8 +15,8 @@ pub(super) use bytes::Bytes;
 pub(super) use proto::model::cut::{Cut, EpochMark};
 pub(super) use proto::model::history::{SourceHistory, SourcePlace};
 pub(super) use proto::model::ids::{
-    BucketId, Epoch, IndexId, NodeId, ProducerTransactionId, SliceId, TopologyNo, TransactionId,
-    TransactionPlace, VbucketId,
+    BucketId, Epoch, LocalIndexId, NodeId, ProducerTransactionId, SliceId, TopologyNo,
+    TransactionId, TransactionPlace, VbucketId,
 };
 pub(super) use proto::model::moment::Moment;
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -55,7 +55,7 @@ macro_rules! coordinator_methods {
                 4 status() -> CoordinatorStatus, via any_member;
                 5 raft(messages: Vec<Bytes>) -> (), via own refuse_raft;
                 13 rebalance(request: RebalanceRequest) -> RebalancePlan, via any_member;
-                14 topology(index: IndexId, number: TopologyNo) -> Arc<IndexTopology>, via any_member;
+                14 topology(index: LocalIndexId, number: TopologyNo) -> Arc<IndexTopology>, via any_member;
                 25 epoch_mark(bucket: BucketId, epoch: Epoch) -> Option<EpochMark>, via any_member;
                 30 moment(bucket: BucketId, at_least: Epoch, timeout_ms: u64) -> FixedMoment, via any_member;
                 31 epoch_at(bucket: BucketId, moment: Moment) -> Epoch, via any_member;

@@ -12,7 +12,7 @@ use proto::grpc::peer_client::PeerClient;
 use proto::grpc::peer_server::{Peer, PeerServer};
 use proto::grpc::{PeerAnswer, PeerQuestion, PeerReply, PeerRequest};
 use proto::lock::lock;
-use proto::model::ids::{Generation, LocalIndexId};
+use proto::model::ids::{Generation, IndexId, LocalIndexId};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
 use proto::rpc::rows::RowBlock;

@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use proto::env::{Env, Task};
-use proto::model::ids::Generation;
-use proto::model::ids::SliceNo;
+use proto::model::ids::{Generation, IndexId, SliceNo};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
 use proto::{Error, Result};

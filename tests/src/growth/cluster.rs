@@ -10,7 +10,7 @@ use proto::env::{Env, Task};
 use proto::lock::lock;
 use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{IndexId, NodeId};
+use proto::model::ids::{LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{CoordinatorApi, Directory, WatchMessage, Watched};
@@ -254,7 +254,9 @@ impl Cluster {
         let (counts, router) = (Arc::new(Mutex::default()), Arc::clone(&self.router));
         let asked: Arc<Mutex<(u64, u64)>> = Arc::clone(&counts);
         let asking = async move {
-            let indexes: Vec<IndexId> = router.catalog().indexes.keys().copied().collect();
+            let catalog = router.catalog();
+            let indexes: Vec<LocalIndexId> =
+                catalog.indexes.values().map(|index| index.local_id()).collect();
             for index in indexes.iter().cycle() {
                 sleep(ASK_EVERY).await;
                 let pinned = router.pin(*index, &Consistency::RequestPlus, ASK_TIMEOUT_MS).await;

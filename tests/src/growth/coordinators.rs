@@ -10,7 +10,7 @@ use coordinator::{Config, Coordinator};
 use futures::StreamExt;
 use proto::Result;
 use proto::model::cut::{Cut, EpochMark};
-use proto::model::ids::{BucketId, Epoch, IndexId, NodeId, TopologyNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, TopologyNo};
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::Role;
@@ -143,7 +143,11 @@ impl CoordinatorApi for RemoteCoordinator {
         self.call(REQUEST, bytes, |member| async move { member.rebalance(request).await }).await
     }
 
-    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+    async fn topology(
+        &self,
+        index: LocalIndexId,
+        number: TopologyNo,
+    ) -> Result<Arc<IndexTopology>> {
         let bytes = size(&(index, number));
         let run = |member: Arc<Coordinator>| async move { member.topology(index, number).await };
         self.call(REQUEST, bytes, run).await

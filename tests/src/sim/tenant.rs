@@ -104,7 +104,7 @@ impl Tenant {
 
     async fn scan_dropped(&mut self, session: &Session, index: &Arc<IndexInfo>) {
         let query = Query::all(&mut self.0.random);
-        let request = query.request(&INDEX, index.id, Consistency::Any);
+        let request = query.request(&INDEX, index.local_id(), Consistency::Any);
         let scanned = timeout(STATEMENT, session.router.scan(request, None)).await;
         match scanned {
             Ok(Ok(scan)) => {

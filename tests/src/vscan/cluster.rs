@@ -108,7 +108,7 @@ impl Cluster {
 
     fn any_request(&self) -> ScanRequest {
         ScanRequest {
-            index: self.index.id,
+            index: self.index.local_id(),
             ranges: vec![KeyRange::all()],
             partitions: None,
             filter: None,
@@ -299,7 +299,7 @@ async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo
     let Outcome::Index(index) = backend.command(command).await? else {
         return Err("no index".into());
     };
-    timeout(PATIENCE, backend.wait_ready(index)).await??;
+    timeout(PATIENCE, backend.wait_ready(index, None)).await??;
     let catalog = backend.catalog();
     Ok(Arc::clone(catalog.indexes.get(&index).ok_or("the index is gone")?))
 }

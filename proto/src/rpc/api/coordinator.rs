@@ -14,7 +14,7 @@ use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark};
 use crate::model::identity::NodeProof;
 use crate::model::ids::{
-    BucketId, Epoch, IndexId, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo, TransactionId,
+    BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo, TransactionId,
 };
 use crate::model::index::IndexInfo;
 use crate::model::joint::{HalvedCommit, JointMark};
@@ -67,7 +67,8 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
 
     /// Returns a past or present state of an index's topology; `SnapshotTooOld` if it is no longer remembered.
-    async fn topology(&self, index: IndexId, number: TopologyNo) -> Result<Arc<IndexTopology>>;
+    async fn topology(&self, index: LocalIndexId, number: TopologyNo)
+    -> Result<Arc<IndexTopology>>;
 
     /// Returns the stability timestamp of an epoch that is retained: a lease protects it, or it is not older than the horizon. `None` if
     /// it is not, or was undone by a rollback.

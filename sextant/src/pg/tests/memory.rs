@@ -17,8 +17,8 @@ use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::cut::{Position, WritePosition};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, NodeId, Seqno, SliceNo, TopologyNo, TransactionId,
-    TransactionPlace, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, TopologyNo,
+    TransactionId, TransactionPlace, VbucketId, Vbuuid,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -294,7 +294,7 @@ impl Backend for Memory {
     }
 
     /// The build of an index called `unfinished` never ends.
-    async fn wait_ready(&self, index: IndexId) -> Result<()> {
+    async fn wait_ready(&self, index: IndexId, _: Option<Generation>) -> Result<()> {
         let catalog = self.catalog();
         match catalog.indexes.get(&index).is_some_and(|index| index.spec.name == "unfinished") {
             true => std::future::pending().await,
@@ -392,7 +392,7 @@ impl Backend for Memory {
         Ok(ids.iter().map(|id| documents?.get(id).cloned()).collect())
     }
 
-    async fn pin(&self, _: IndexId, _: &Consistency, _: u64) -> Result<Box<dyn EpochPin>> {
+    async fn pin(&self, _: LocalIndexId, _: &Consistency, _: u64) -> Result<Box<dyn EpochPin>> {
         let epoch = self.inner.lock().unwrap().pin();
         Ok(Box::new(Pin(Arc::clone(&self.inner), epoch)))
     }
@@ -445,7 +445,7 @@ impl Backend for Memory {
     async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
         *self.consistency.lock().unwrap() = Some(request.consistency.clone());
         let inner = self.inner.lock().unwrap();
-        let index = inner.catalog.indexes.get(&request.index);
+        let index = inner.catalog.local_index(request.index);
         let index = index.ok_or_else(|| Error::new(ErrorCode::Unknown, "no such index"))?;
         if let name @ ("endless" | "stuck") = index.spec.name.as_str() {
             let [batches, parked] = [&self.batches, &self.parked].map(Arc::clone);

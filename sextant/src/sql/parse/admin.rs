@@ -1,10 +1,8 @@
-//! Statements about the placement of slices, vbuckets and copies of buckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER INDEX`,
-//! `ALTER BUCKET`.
+//! Statements about the placement of slices, vbuckets and copies of buckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER BUCKET`.
 
 use proto::model::bucket::VBUCKETS_MAX;
 use proto::model::copies::COPIES_MAX;
-use proto::model::ids::{SliceNo, TransactionId, VbucketId};
-use proto::model::index::{REPLICAS_MAX, SLICES_MAX};
+use proto::model::ids::{TransactionId, VbucketId};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
@@ -63,14 +61,14 @@ impl Cursor<'_> {
     }
 
     /// A node, by its number or its address.
-    fn node(&mut self) -> SqlResult<String> {
+    pub(super) fn node(&mut self) -> SqlResult<String> {
         match self.eat_string() {
             Some(node) => Ok(node),
             None => Ok(self.integer("a node: its number, or its address in quotes")?.to_string()),
         }
     }
 
-    /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`, `ALTER INDEX i SET (option = …)`, and `ALTER BUCKET`.
+    /// `ALTER INDEX` and `ALTER BUCKET`.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         self.expect_word("ALTER")?;
         if self.eat_word("BUCKET") {
@@ -79,14 +77,7 @@ impl Cursor<'_> {
         if !self.eat_word("INDEX") {
             return Err(self.expected("INDEX or BUCKET"));
         }
-        let index = self.object_name("the name of an index")?;
-        if self.eat_words(&["MOVE", "SLICE"]) {
-            return self.move_slice(index);
-        }
-        if self.eat_word("SET") {
-            return self.set_options(index);
-        }
-        Err(self.expected("MOVE SLICE or SET (…)"))
+        self.alter_index()
     }
 
     /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b MOVE TO 'n'`, `ALTER BUCKET b SET (copies = n)`,
@@ -139,41 +130,5 @@ impl Cursor<'_> {
                 Err(crate::sql::error::SqlError { error, position: place.position })
             }
         }
-    }
-
-    fn move_slice(&mut self, index: String) -> SqlResult<Statement> {
-        let place = self.expected("a slice");
-        let slice = self.integer("the number of a slice")?;
-        let Some(slice) = u16::try_from(slice).ok().filter(|slice| *slice < SLICES_MAX) else {
-            let message = format!("there is no slice {slice}: an index has at most {SLICES_MAX}");
-            let error = Error::new(ErrorCode::InvalidParameter, message);
-            return Err(crate::sql::error::SqlError { error, position: place.position });
-        };
-        let from = match self.eat_word("FROM") {
-            true => Some(self.node()?),
-            false => None,
-        };
-        self.expect_word("TO")?;
-        let to = self.node()?;
-        Ok(Statement::Admin(Admin::MoveSlice { index, slice: SliceNo(slice), from, to }))
-    }
-
-    /// `(option = value)`, with one option.
-    fn set_options(&mut self, index: String) -> SqlResult<Statement> {
-        self.expect(&Token::LParen)?;
-        let option = self.with_option()?;
-        let admin = match option.name.as_str() {
-            "replicas" => {
-                let replicas = option.integer(0, REPLICAS_MAX.into())? as u8;
-                Admin::SetReplicas { index, replicas }
-            }
-            "separate_included_columns" => {
-                Admin::SeparateIncludedColumns { index, separate: option.boolean()? }
-            }
-            "include_apart" => return Err(option.renamed("separate_included_columns")),
-            _ => return Err(option.unknown("replicas and separate_included_columns")),
-        };
-        self.expect(&Token::RParen)?;
-        Ok(Statement::Admin(admin))
     }
 }

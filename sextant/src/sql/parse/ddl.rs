@@ -188,17 +188,10 @@ impl Cursor<'_> {
     /// `WHERE`, `PARTITION BY HASH` and `WITH` in this order, each at most once.
     fn index_clauses(&mut self, index: &mut CreateIndex) -> SqlResult<()> {
         if self.eat_word("WHERE") {
-            let place = self.expected("a condition");
-            let predicate = self.expr()?;
-            refuse_inside(&predicate, &place)?;
-            index.predicate = Some(predicate);
+            index.predicate = Some(self.index_condition()?);
         }
         if self.eat_words(&["PARTITION", "BY"]) {
-            self.expect_word("HASH")?;
-            let place = self.expected("an expression");
-            let exprs = self.list(Self::expr)?;
-            exprs.iter().try_for_each(|expr| refuse_inside(expr, &place))?;
-            index.partition = Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]);
+            index.partition = self.hash_partition()?;
         }
         for option in self.with_options()? {
             match option.name.as_str() {
@@ -224,7 +217,24 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    fn key_item(&mut self) -> SqlResult<KeyItem> {
+    /// The condition of `WHERE`.
+    pub(super) fn index_condition(&mut self) -> SqlResult<Expr> {
+        let place = self.expected("a condition");
+        let predicate = self.expr()?;
+        refuse_inside(&predicate, &place)?;
+        Ok(predicate)
+    }
+
+    /// `HASH (…)` behind `PARTITION BY`; `None` for the document's id.
+    pub(super) fn hash_partition(&mut self) -> SqlResult<Option<Vec<Expr>>> {
+        self.expect_word("HASH")?;
+        let place = self.expected("an expression");
+        let exprs = self.list(Self::expr)?;
+        exprs.iter().try_for_each(|expr| refuse_inside(expr, &place))?;
+        Ok(Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]))
+    }
+
+    pub(super) fn key_item(&mut self) -> SqlResult<KeyItem> {
         let place = self.expected("an expression");
         let key = self.raw_text_expr()?;
         match &key.expr {
@@ -243,7 +253,7 @@ impl Cursor<'_> {
         Ok(KeyItem { key, descending, include_missing })
     }
 
-    fn text_expr(&mut self) -> SqlResult<TextExpr> {
+    pub(super) fn text_expr(&mut self) -> SqlResult<TextExpr> {
         let place = self.expected("an expression");
         let item = self.raw_text_expr()?;
         refuse_inside(&item.expr, &place)?;
@@ -272,9 +282,14 @@ impl Cursor<'_> {
     }
 
     fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
-        if !self.eat_word("WITH") {
-            return Ok(Vec::new());
+        match self.eat_word("WITH") {
+            true => self.distinct_options(),
+            false => Ok(Vec::new()),
         }
+    }
+
+    /// `(name = value, …)`, no name twice.
+    pub(super) fn distinct_options(&mut self) -> SqlResult<Vec<WithOption>> {
         let mut names = BTreeSet::new();
         self.list(|cursor| {
             let option = cursor.with_option()?;

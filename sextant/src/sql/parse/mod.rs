@@ -4,6 +4,7 @@
 //! syntax error. Every statement must be followed by `;` or the end of the text.
 
 mod admin;
+mod alter;
 mod catalogue;
 mod cursor;
 mod ddl;

@@ -71,6 +71,7 @@ impl Cursor<'_> {
             "DROP" => self.drop_object(),
             "BUILD" => self.build(),
             "ALTER" => self.alter(),
+            "REINDEX" => self.reindex(),
             "REBALANCE" => self.rebalance(),
             "CANCEL" => self.cancel(),
             "DRAIN" => self.drain(true),

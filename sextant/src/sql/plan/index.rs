@@ -154,7 +154,7 @@ impl IndexSelect {
             false => None,
         };
         let request = ScanRequest {
-            index: self.index.id,
+            index: self.index.local_id(),
             ranges: access.ranges,
             partitions: access.partitions,
             filter: match access.filter.len() {

@@ -168,7 +168,7 @@ impl Reader {
         let index = &INDEXES[self.random.usize(..INDEXES.len())];
         let Some(info) = session.router.catalog().index(index.name).cloned() else { return };
         let first = self.draw_scan(session, index, Arc::clone(&info), false, false);
-        let pinning = session.backend.pin(info.id, &first.consistency, 5_000);
+        let pinning = session.backend.pin(info.local_id(), &first.consistency, 5_000);
         let Ok(Ok(pin)) = timeout(STATEMENT, pinning).await else { return };
         for _ in 0..self.random.usize(1..4) {
             let drawn = self.draw_scan(session, index, Arc::clone(&info), false, false);
@@ -220,7 +220,8 @@ impl Reader {
         // A transaction may go on with what it began to read before a rollback.
         let from = bucket.and_then(|bucket| bucket.readable_from());
         let from = from.filter(|_| asked.pinned.is_none());
-        let mut request = asked.query.request(index, asked.info.id, asked.consistency.clone());
+        let mut request =
+            asked.query.request(index, asked.info.local_id(), asked.consistency.clone());
         request.own = asked.own.view;
         // The others keep the request that the query builds itself.
         if asked.consistency != Consistency::RequestPlus {

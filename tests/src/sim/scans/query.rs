@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use proto::expr::aggregate::{AggregateFunction, Partial};
 use proto::expr::{CompareOp, Expr};
-use proto::model::ids::IndexId;
+use proto::model::ids::LocalIndexId;
 use proto::rpc::scan::{AggregateCall, Consistency, KeyRange, Output, ScanRequest};
 use proto::value::Value;
 use proto::value::key;
@@ -109,7 +109,12 @@ impl Query {
     }
 
     /// The product's request.
-    pub fn request(&self, index: &SimIndex, id: IndexId, consistency: Consistency) -> ScanRequest {
+    pub fn request(
+        &self,
+        index: &SimIndex,
+        id: LocalIndexId,
+        consistency: Consistency,
+    ) -> ScanRequest {
         let calls = || {
             let argument = |n: usize| match n {
                 0 => None,

@@ -85,7 +85,7 @@ pub(super) async fn look_at(
     let (backend, bucket) = (&session.backend, session.bucket.id);
     let index = session.router.catalog().index(work.indexes[0].name).cloned();
     let pin = match index.filter(|_| is_any) {
-        Some(index) => backend.pin(index.id, &Consistency::Any, PIN_MS).await?,
+        Some(index) => backend.pin(index.local_id(), &Consistency::Any, PIN_MS).await?,
         None => backend.pin_bucket(bucket, PIN_MS).await?,
     };
     let other = &lanes[1 - first].session;

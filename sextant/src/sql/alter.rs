@@ -1,0 +1,144 @@
+//! ALTER INDEX and REINDEX: a new definition is derived from the present one, and built as a new generation beside it.
+
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::rpc::command::{Command, Outcome};
+use proto::{Error, ErrorCode, Result};
+
+use super::ast::{CreateIndex, IndexChange, IndexOptions, Statement, TextExpr};
+use super::backend::Backend;
+use super::building::{look_at_documents, wait_built};
+use super::define::definition;
+use super::parse::parse;
+use super::remarks::Remarks;
+use super::written;
+
+/// Builds a new generation of an index, and returns after it has begun to serve.
+pub async fn alter_index(
+    backend: &dyn Backend,
+    name: &str,
+    change: &IndexChange,
+    remarks: &Remarks,
+) -> Result<&'static str> {
+    let tag = if *change == IndexChange::Nothing { "REINDEX" } else { "ALTER INDEX" };
+    let info = find(backend, name)?;
+    let mut create = declared(&info.spec)?;
+    apply(&mut create, change)?;
+    let spec = defined(create)?;
+    let command = Command::BuildGeneration {
+        from: info.local_id(),
+        before: Box::new((*info.spec).clone()),
+        spec: Box::new(spec.clone()),
+    };
+    let Outcome::Generation(id) = backend.command(command).await? else { return Ok(tag) };
+    look_at_documents(backend, &spec, remarks).await;
+    if info.state != IndexState::Pending {
+        wait_built(backend, id.index, Some(id.generation), remarks).await?;
+    }
+    Ok(tag)
+}
+
+/// Gives an index another name.
+pub async fn rename_index(backend: &dyn Backend, name: &str, to: &str) -> Result<&'static str> {
+    let info = find(backend, name)?;
+    let create = CreateIndex { name: to.to_owned(), ..declared(&info.spec)? };
+    let sql = written::create_index(&create);
+    let command = Command::RenameIndex { name: name.to_owned(), to: to.to_owned(), sql };
+    backend.command(command).await?;
+    Ok("ALTER INDEX")
+}
+
+fn find(backend: &dyn Backend, name: &str) -> Result<std::sync::Arc<IndexInfo>> {
+    backend.catalog().index(name).cloned().ok_or_else(|| {
+        Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist"))
+            .with_hint("SHOW INDEXES lists the indexes")
+    })
+}
+
+/// The declaration of an index as it is now: its statement, with the settings that were changed in place.
+fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
+    let unreadable = || {
+        let what = format!("index \"{}\": its declaration cannot be read: {}", spec.name, spec.sql);
+        Error::new(ErrorCode::WrongState, what).with_hint("create another index, and drop this one")
+    };
+    let parsed = parse(&spec.sql).map_err(|_| unreadable())?;
+    let [only] = &parsed[..] else { return Err(unreadable()) };
+    let Statement::CreateIndex(create) = &only.statement else { return Err(unreadable()) };
+    let create = CreateIndex {
+        name: spec.name.clone(),
+        bucket: spec.bucket.clone(),
+        if_not_exists: false,
+        defer_build: false,
+        replicas: Some(spec.replicas),
+        separate_included_columns: spec.separate_included_columns,
+        ..create.clone()
+    };
+    // A text that declares something else must not replace what is there.
+    let read = definition(&create)?;
+    let is_same = read == IndexSpec { sql: read.sql.clone(), ..spec.clone() };
+    if is_same { Ok(create) } else { Err(unreadable()) }
+}
+
+/// The definition that a declaration means, with its text.
+fn defined(create: CreateIndex) -> Result<IndexSpec> {
+    let sql = written::create_index(&create);
+    definition(&CreateIndex { sql, ..create })
+}
+
+fn apply(create: &mut CreateIndex, change: &IndexChange) -> Result<()> {
+    match change {
+        IndexChange::Nothing => {}
+        IndexChange::Options(options) => set(create, options),
+        IndexChange::Keys(_) if create.primary => {
+            let what = format!("index \"{}\" is PRIMARY: it has no keys", create.name);
+            return Err(Error::new(ErrorCode::WrongState, what)
+                .with_hint("CREATE INDEX declares an index with keys"));
+        }
+        IndexChange::Keys(keys) => create.keys = keys.clone(),
+        IndexChange::AddInclude(columns) => add(create, columns)?,
+        IndexChange::DropInclude(columns) => drop_columns(create, columns)?,
+        IndexChange::Predicate(predicate) => create.predicate = predicate.clone(),
+        IndexChange::Partition(exprs) => create.partition = exprs.clone(),
+    }
+    Ok(())
+}
+
+fn set(create: &mut CreateIndex, options: &IndexOptions) {
+    create.slices = options.slices.or(create.slices);
+    create.replicas = options.replicas.or(create.replicas);
+    create.included_kb_max = options.included_kb_max.or(create.included_kb_max);
+    create.compression = options.compression.unwrap_or(create.compression);
+    let separate = options.separate_included_columns;
+    create.separate_included_columns = separate.unwrap_or(create.separate_included_columns);
+}
+
+fn add(create: &mut CreateIndex, columns: &[TextExpr]) -> Result<()> {
+    for column in columns {
+        if create.include.iter().any(|known| known.expr == column.expr) {
+            let what = format!("index \"{}\" includes {} already", create.name, column.text);
+            return Err(Error::new(ErrorCode::Exists, what));
+        }
+        create.include.push(column.clone());
+    }
+    Ok(())
+}
+
+fn drop_columns(create: &mut CreateIndex, columns: &[TextExpr]) -> Result<()> {
+    for column in columns {
+        let place = create.include.iter().position(|known| known.expr == column.expr);
+        let Some(place) = place else {
+            let known: Vec<&str> = create.include.iter().map(|known| &*known.text).collect();
+            let there_are = match known.is_empty() {
+                true => "it includes no columns".to_owned(),
+                false => format!("it includes {}", known.join(", ")),
+            };
+            let what = format!("index \"{}\" does not include {}", create.name, column.text);
+            return Err(Error::new(ErrorCode::Unknown, what).with_hint(there_are));
+        };
+        create.include.remove(place);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "alter_tests.rs"]
+mod tests;
