@@ -131,13 +131,15 @@ impl Router {
         timeout_ms: u64,
     ) -> Result<PinnedEpoch> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        let catalog = self.catalog();
         let index = self.index(index)?;
         if self.context.moment.load(Ordering::Relaxed) == 0 {
             // Before the first answer to a heartbeat the router can name no moment.
             return PinnedEpoch::of_now(&self.context, index.bucket, deadline).await;
         }
-        let chooser = EpochChooser::new(&self.context, &index, deadline);
-        Ok(PinnedEpoch::of_lease(&self.context, chooser.choose(consistency).await?))
+        let chooser = EpochChooser::new(&self.context, &index, &catalog, deadline);
+        let lease = chooser.choose(consistency).await?;
+        Ok(PinnedEpoch::of_lease(&self.context, lease, catalog))
     }
 
     /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one at it.
@@ -224,6 +226,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
             moves: Vec::new(),
             leases: context.leases.for_heartbeat(now),
             moments: context.leases.moments_for_heartbeat(now),
+            reads_since: context.leases.oldest_catalog(now).unwrap_or(catalog_cas).min(catalog_cas),
             scans: Some(context.admission.status()),
             proof: None,
             catalog_cas,

@@ -37,6 +37,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         moves: vec![],
         leases: vec![],
         moments: Vec::new(),
+        reads_since: 0,
         scans: None,
         proof: None,
         catalog_cas: 0,

@@ -168,6 +168,7 @@ impl World {
             moves: info.moves.iter().filter(|m| m.to == Some(node)).map(progress).collect(),
             leases: vec![],
             moments: Vec::new(),
+            reads_since: 0,
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -39,6 +39,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
         moves: vec![],
         leases: vec![],
         moments: Vec::new(),
+        reads_since: 0,
         scans: None,
         proof: None,
         catalog_cas: 0,

@@ -1,14 +1,14 @@
 //! Finds the retired generations that nobody reads any more.
 //!
-//! A router that has the catalog of a switch begins nothing more on the old generation. Once all routers have that catalog, the bucket's
-//! newest epoch is noted: whatever still reads the old generation, a scan, a transaction or a token, leases that epoch or an older one.
-//! When no such lease is left, the generation goes. A router that is silent has no leases, and is not waited for. No lease counts for longer
-//! than [`LEASE_AGE_MS_MAX`], so no generation stays for much longer. A new leader begins anew.
+//! A router's heartbeat tells the oldest catalog by which a scan, a transaction or a token has chosen the generations that it reads
+//! (`Heartbeat::reads_since`). When all routers tell one that shows the switch, nothing reads the old generation any more, and nothing
+//! begins to: it goes. A router that is silent has no leases, and is not waited for. No lease counts for longer than [`LEASE_AGE_MS_MAX`],
+//! so no generation stays for much longer. A new leader begins anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use proto::model::ids::{Epoch, LocalIndexId};
-use proto::model::index::{IndexInfo, IndexState};
+use proto::model::ids::LocalIndexId;
+use proto::model::index::IndexState;
 use proto::model::node::Role;
 use proto::plant::{self, Plant};
 use proto::rpc::api::LEASE_AGE_MS_MAX;
@@ -16,7 +16,6 @@ use proto::rpc::command::Command;
 
 use super::heartbeats::Heartbeats;
 use super::horizon::{KEEP_WHOLE_MS, LEASE_MS};
-use super::leases::is_leased;
 use super::plan::Plan;
 use crate::state::StateContext;
 
@@ -32,8 +31,6 @@ struct Seen {
     since_ms: u64,
     /// A catalog that shows the generation as retired.
     catalog_cas: u64,
-    /// The newest epoch of the bucket when all routers had that catalog.
-    read_until: Option<Epoch>,
 }
 
 impl Retired {
@@ -44,21 +41,21 @@ impl Retired {
         now_ms: u64,
         plan: &mut Plan,
     ) {
-        let records = state.indexes().map(|record| &*record.info);
-        let retired: BTreeMap<LocalIndexId, &IndexInfo> = records
+        let records = state.indexes().map(|record| &record.info);
+        let retired: BTreeSet<LocalIndexId> = records
             .filter(|info| info.state == IndexState::Retired)
-            .map(|info| (info.local_id(), info))
+            .map(|info| info.local_id())
             .collect();
-        self.0.retain(|id, _| retired.contains_key(id));
+        self.0.retain(|id, _| retired.contains(id));
         if retired.is_empty() {
             return;
         }
         plan.look_at(now_ms + LOOK_EVERY_MS);
-        for (id, info) in retired {
+        for id in retired {
             let catalog_cas = state.catalog_cas();
-            let fresh = Seen { since_ms: now_ms, catalog_cas, read_until: None };
+            let fresh = Seen { since_ms: now_ms, catalog_cas };
             let seen = self.0.entry(id).or_insert(fresh);
-            if is_over(seen, state, heartbeats, info, now_ms) {
+            if plant::is(Plant::RetiredDropped) || is_over(seen, state, heartbeats, now_ms) {
                 plan.commands.push(Command::DropGeneration(id));
             }
         }
@@ -66,38 +63,19 @@ impl Retired {
 }
 
 /// True if nobody reads a retired generation any more.
-fn is_over(
-    seen: &mut Seen,
-    state: &StateContext,
-    heartbeats: &Heartbeats,
-    info: &IndexInfo,
-    now_ms: u64,
-) -> bool {
+fn is_over(seen: &Seen, state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> bool {
     let age_ms = now_ms.saturating_sub(seen.since_ms);
-    if plant::is(Plant::RetiredDropped) {
-        return true;
-    }
     if age_ms >= LEASE_AGE_MS_MAX + LEASE_MS {
         return true;
     }
-    let Some(bucket) = state.bucket(info.bucket) else { return false };
-    if seen.read_until.is_none() && all_have(state, heartbeats, seen.catalog_cas, now_ms) {
-        seen.read_until = Some(bucket.epochs.last().epoch);
-    }
-    let Some(epoch) = seen.read_until else { return false };
-    let is_leased = || is_leased(state, heartbeats, (info.bucket, epoch), now_ms);
-    // A scan has this long to get its lease, and a lease has to be reported.
-    age_ms >= KEEP_WHOLE_MS && (bucket.epochs.last().horizon > epoch || !is_leased())
-}
-
-/// True if each router that lives has a catalog.
-fn all_have(state: &StateContext, heartbeats: &Heartbeats, catalog_cas: u64, now_ms: u64) -> bool {
     let mut routers = state.nodes().filter(|node| node.role == Role::Router);
-    routers.all(|router| {
-        let last = heartbeats.nodes.get(&router.id);
-        let has = last.is_some_and(|last| last.heartbeat.catalog_cas >= catalog_cas);
-        has || heartbeats.silent_ms(router.id, now_ms) >= LEASE_MS
-    })
+    // A statement that has chosen the generation has this long to take its lease.
+    age_ms >= KEEP_WHOLE_MS
+        && routers.all(|router| {
+            let last = heartbeats.nodes.get(&router.id);
+            let is_past = last.is_some_and(|last| last.heartbeat.reads_since >= seen.catalog_cas);
+            is_past || heartbeats.silent_ms(router.id, now_ms) >= LEASE_MS
+        })
 }
 
 #[cfg(test)]

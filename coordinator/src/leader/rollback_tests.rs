@@ -106,6 +106,7 @@ impl World {
             moves: vec![],
             leases: vec![],
             moments: Vec::new(),
+            reads_since: 0,
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -23,6 +23,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {
             moves: vec![],
             leases: vec![],
             moments: vec![],
+            reads_since: 0,
             scans: None,
             proof: None,
             catalog_cas: 0,

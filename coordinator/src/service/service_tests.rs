@@ -164,6 +164,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
         moves: vec![],
         leases: vec![],
         moments: Vec::new(),
+        reads_since: 0,
         scans: None,
         proof: None,
         catalog_cas: 0,

@@ -260,6 +260,7 @@ pub(super) fn indexer_says(
         moves,
         leases: vec![],
         moments: Vec::new(),
+        reads_since: 0,
         scans: None,
         proof: None,
         catalog_cas: 0,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use proto::model::identity::UniqueId;
 use proto::model::ids::{Generation, IndexId, LocalIndexId, TopologyNo};
-use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::Outcome;
@@ -27,7 +27,6 @@ use super::checks::{check_name, check_spec};
 use super::context::StateContext;
 use super::effect::{Change, Effect, catalog_changed, nothing};
 use super::index_record::IndexRecord;
-use super::limits::GENERATIONS_MAX;
 use super::lookup::no_index;
 use crate::planner;
 
@@ -159,7 +158,7 @@ impl StateContext {
             );
             return wrong(
                 what,
-                "wait until they have ended: none is kept for longer than about ten minutes",
+                "SHOW SLICES shows them; each goes when the scans and transactions that began on it have ended",
             );
         }
         Ok(Arc::clone(info))

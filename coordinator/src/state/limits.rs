@@ -32,8 +32,6 @@ const COPIES_BYTES_MAX: usize = 112;
 
 /// The limit of indexes.
 pub(super) const INDEXES_MAX: usize = 2048;
-/// The limit of the generations of one index: the one that serves, one that is being built, and retired ones.
-pub(super) const GENERATIONS_MAX: usize = 4;
 /// The limit of the encoded definitions of all indexes, and of the names of buckets. Every process keeps them, and a
 /// new watcher of the catalog receives all of them at once.
 pub(super) const DEFINITION_BYTES_IN_ALL_MAX: usize = 4 << 20;

@@ -74,6 +74,7 @@ pub(super) async fn report(
         moves: incoming.progress(),
         leases: Vec::new(),
         moments: Vec::new(),
+        reads_since: 0,
         scans: Some(scans.status()),
         proof: None,
         catalog_cas: context.catalog.load().cas,

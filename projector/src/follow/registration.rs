@@ -35,6 +35,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         moves: Vec::new(),
         leases: Vec::new(),
         moments: Vec::new(),
+        reads_since: 0,
         scans: None,
         proof: None,
         catalog_cas: reporter.newest_catalog(),

@@ -11,6 +11,9 @@ use crate::model::topology::IndexTopology;
 
 /// Default number of slices of an index.
 pub const SLICES_DEFAULT: u16 = 8;
+/// Maximum number of generations of an index that are kept at once: the one that serves, one that is being built, and older ones that
+/// are still read.
+pub const GENERATIONS_MAX: usize = 4;
 /// Maximum number of slices of an index: a scan opens a cursor for each.
 pub const SLICES_MAX: u16 = 1024;
 /// Maximum number of replicas of an index besides the first copy.

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{BucketId, Epoch, SliceNo, VbucketId};
 use proto::model::index::IndexInfo;
@@ -33,12 +34,23 @@ pub(crate) struct EpochChooser<'a> {
     index: &'a Arc<IndexInfo>,
     source: BucketSource<'a>,
     deadline: Instant,
+    /// The catalog whose generations the lease keeps.
+    catalog_cas: u64,
 }
 
 impl<'a> EpochChooser<'a> {
-    pub fn new(context: &'a RouterContext, index: &'a Arc<IndexInfo>, deadline: Instant) -> Self {
+    /// `catalog` is the one by which the generation of the index was chosen, or a newer one.
+    pub fn new(
+        context: &'a RouterContext,
+        index: &'a Arc<IndexInfo>,
+        catalog: &Catalog,
+        deadline: Instant,
+    ) -> Self {
         let source = BucketSource::new(context, index.bucket);
-        Self { context, index, source, deadline }
+        let shown = catalog.indexes.get(&index.id);
+        let serves = shown.is_some_and(|shown| shown.generation == index.generation);
+        let catalog_cas = if serves { catalog.cas } else { 0 };
+        Self { context, index, source, deadline, catalog_cas }
     }
 
     /// Chooses and leases the epoch: the newest that all slices have applied, or one that covers given positions,
@@ -53,7 +65,7 @@ impl<'a> EpochChooser<'a> {
         if let (Some(floor), Some(newest)) = (floor, self.context.view(self.index).epoch)
             && newest >= floor
         {
-            return Ok(self.context.leases.take(self.index.bucket, newest));
+            return Ok(self.context.leases.take(self.index.bucket, newest, self.catalog_cas));
         }
         let choice = async {
             match consistency {
@@ -71,7 +83,7 @@ impl<'a> EpochChooser<'a> {
             ))
             .with_hint("SHOW NODES and SHOW SLICES show which node is missing")
         })??;
-        Ok(self.context.leases.take(self.index.bucket, epoch))
+        Ok(self.context.leases.take(self.index.bucket, epoch, self.catalog_cas))
     }
 
     /// Waits for the newest epoch that all slices can answer, from a floor on.

@@ -164,7 +164,8 @@ impl World {
 
     async fn choose_for(&self, consistency: &Consistency) -> Result<u64> {
         let deadline = Instant::now() + Duration::from_secs(10);
-        let chooser = EpochChooser::new(&self.context, &self.index, deadline);
+        let catalog = self.context.catalog.load_full();
+        let chooser = EpochChooser::new(&self.context, &self.index, &catalog, deadline);
         chooser.choose(consistency).await.map(|lease| lease.epoch().0)
     }
 
@@ -257,8 +258,8 @@ async fn a_moment_is_asked_for_again_while_nobody_leads_and_is_leased_with_the_p
 async fn an_epoch_that_the_router_has_chosen_names_its_moment_without_the_coordinator() {
     let world = World::new(&[]);
     world.context.moment.store(30, std::sync::atomic::Ordering::Relaxed);
-    let lease = world.context.leases.take(BUCKET, Epoch(7));
-    let pin = PinnedEpoch::of_lease(&Arc::new(world.context.clone()), lease);
+    let lease = world.context.leases.take(BUCKET, Epoch(7), 1);
+    let pin = PinnedEpoch::of_lease(&Arc::new(world.context.clone()), lease, Arc::default());
     let moment = Moment { at: 30, of: Some((BUCKET, Epoch(7))) };
     assert_eq!(world.context.leases.moments_for_heartbeat(Instant::now()), [moment]);
     world.coordinator.in_force.lock().unwrap().push_back(Ok(Epoch(3)));

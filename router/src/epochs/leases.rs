@@ -11,6 +11,10 @@
 //! nothing that the leader still counts. A new leader counts the age from its election. It would hold such an old
 //! lease a little longer, but the heartbeats no longer name it. The lease of a moment ends for the leader when the router has told it for
 //! that time, since nobody but the leader knows when the epochs of all buckets were superseded.
+//!
+//! A lease also keeps the generations of indexes in which its holder began: it has the number of the catalog that named them. The heartbeat
+//! tells the oldest of these numbers, and a generation that has given way to a newer one goes when all routers tell a catalog that shows
+//! so.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -47,6 +51,10 @@ struct LeaseTable {
     tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
     /// The moments that transactions read: how many hold each, and since when it is leased.
     moments: BTreeMap<Moment, (usize, Instant)>,
+    /// The catalogs of the running scans and transactions: how many hold each.
+    catalogs: BTreeMap<u64, usize>,
+    /// The catalogs of the scans that tokens continue, and when the tokens expire.
+    token_catalogs: BTreeMap<u64, Instant>,
     /// The published epochs of each bucket that has leases.
     published: BTreeMap<BucketId, PublishedEpochs>,
 }
@@ -79,6 +87,7 @@ pub struct EpochLease {
     leases: Leases,
     bucket: BucketId,
     epoch: Epoch,
+    catalog_cas: u64,
 }
 
 /// The lease of a moment: keeps the epochs in force at it readable until it is dropped.
@@ -92,10 +101,20 @@ impl Leases {
         lock(&self.0)
     }
 
-    /// Leases an epoch.
-    pub fn take(&self, bucket: BucketId, epoch: Epoch) -> EpochLease {
-        *self.lock().running.entry((bucket, epoch)).or_default() += 1;
-        EpochLease { leases: self.clone(), bucket, epoch }
+    /// Leases an epoch, and the generations of indexes that serve in a catalog. Zero stands for generations that gave way before.
+    pub fn take(&self, bucket: BucketId, epoch: Epoch, catalog_cas: u64) -> EpochLease {
+        let mut held = self.lock();
+        *held.running.entry((bucket, epoch)).or_default() += 1;
+        *held.catalogs.entry(catalog_cas).or_default() += 1;
+        EpochLease { leases: self.clone(), bucket, epoch, catalog_cas }
+    }
+
+    /// The oldest catalog in which the holder of a lease began; `None` if there is no lease. Removes expired tokens.
+    pub fn oldest_catalog(&self, now: Instant) -> Option<u64> {
+        let mut held = self.lock();
+        held.token_catalogs.retain(|_, until| now < *until);
+        let oldest = [held.catalogs.keys().next(), held.token_catalogs.keys().next()];
+        oldest.into_iter().flatten().min().copied()
     }
 
     /// Leases a moment.
@@ -167,6 +186,7 @@ impl EpochLease {
         if epochs.len() > TOKEN_EPOCHS_MAX {
             epochs.pop_first();
         }
+        held.token_catalogs.insert(self.catalog_cas, now + TOKEN_KEPT);
     }
 
     /// The leased epoch.
@@ -187,6 +207,12 @@ impl Drop for EpochLease {
             *holders -= 1;
             if *holders == 0 {
                 held.running.remove(&(self.bucket, self.epoch));
+            }
+        }
+        if let Some(holders) = held.catalogs.get_mut(&self.catalog_cas) {
+            *holders -= 1;
+            if *holders == 0 {
+                held.catalogs.remove(&self.catalog_cas);
             }
         }
     }
@@ -246,9 +272,9 @@ mod tests {
     #[test]
     fn an_epoch_is_held_until_its_last_holder_goes() {
         let leases = Leases::default();
-        let first = leases.take(BucketId(1), Epoch(5));
-        let second = leases.take(BucketId(1), Epoch(5));
-        let newer = leases.take(BucketId(1), Epoch(9));
+        let first = leases.take(BucketId(1), Epoch(5), 1);
+        let second = leases.take(BucketId(1), Epoch(5), 1);
+        let newer = leases.take(BucketId(1), Epoch(9), 1);
         drop(first);
         let told = || leases.for_heartbeat(Instant::now());
         assert_eq!(told(), [(BucketId(1), Epoch(5)), (BucketId(1), Epoch(9))]);
@@ -262,12 +288,12 @@ mod tests {
     fn a_token_holds_its_epoch_for_a_while_after_it_was_handed_out() {
         let leases = Leases::default();
         let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
-        let scan = leases.take(bucket, Epoch(5));
+        let scan = leases.take(bucket, Epoch(5), 1);
         scan.keep_for_token(start);
         scan.keep_for_token(start + second);
         drop(scan);
-        let _newer = leases.take(bucket, Epoch(9));
-        let _other = leases.take(BucketId(2), Epoch(1));
+        let _newer = leases.take(bucket, Epoch(9), 1);
+        let _other = leases.take(BucketId(2), Epoch(1), 1);
         let (newer, other) = ((bucket, Epoch(9)), (BucketId(2), Epoch(1)));
         let before = leases.for_heartbeat(start + TOKEN_KEPT);
         assert_eq!(before, [(bucket, Epoch(5)), newer, other], "from the last one on");
@@ -280,7 +306,7 @@ mod tests {
         let leases = Leases::default();
         let now = Instant::now();
         let epochs = 1..=TOKEN_EPOCHS_MAX as u64 + 1;
-        epochs.for_each(|n| leases.take(BucketId(1), Epoch(n)).keep_for_token(now));
+        epochs.for_each(|n| leases.take(BucketId(1), Epoch(n), 1).keep_for_token(now));
         let told = leases.for_heartbeat(now);
         assert_eq!((told[0], told.len()), ((BucketId(1), Epoch(2)), HEARTBEAT_LEASES_MAX));
     }
@@ -290,10 +316,10 @@ mod tests {
         let leases = Leases::default();
         let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
         let old = 1..=HEARTBEAT_LEASES_MAX as u64 + 1;
-        let _old: Vec<_> = old.map(|n| leases.take(bucket, Epoch(n))).collect();
+        let _old: Vec<_> = old.map(|n| leases.take(bucket, Epoch(n), 1)).collect();
         let see = |epoch, now| leases.note_published([(bucket, Epoch(epoch))], now);
         see(300, start);
-        let live = leases.take(bucket, Epoch(301));
+        let live = leases.take(bucket, Epoch(301), 1);
         see(301, start + second);
         let last = start + Duration::from_millis(LEASE_AGE_MS_MAX);
         see(400, last);
@@ -309,12 +335,28 @@ mod tests {
     fn the_newest_epoch_of_a_bucket_that_rests_counts_however_long_it_is_leased() {
         let leases = Leases::default();
         let (bucket, start) = (BucketId(1), Instant::now());
-        let _scan = leases.take(bucket, Epoch(5));
+        let _scan = leases.take(bucket, Epoch(5), 1);
         let later = start + Duration::from_millis(3 * LEASE_AGE_MS_MAX);
         leases.note_published([(bucket, Epoch(5))], start);
         leases.note_published([(bucket, Epoch(5))], later);
         assert_eq!(leases.for_heartbeat(later), [(bucket, Epoch(5))]);
         leases.note_published([(bucket, Epoch(6))], later);
         assert_eq!(leases.for_heartbeat(later), [(bucket, Epoch(5))], "it was superseded just now");
+    }
+
+    #[test]
+    fn the_oldest_catalog_is_that_of_a_running_scan_or_of_a_token_that_has_not_expired() {
+        let (leases, start) = (Leases::default(), Instant::now());
+        assert_eq!(leases.oldest_catalog(start), None);
+        let newer = leases.take(BucketId(1), Epoch(9), 70);
+        let older = leases.take(BucketId(2), Epoch(9), 50);
+        assert_eq!(leases.oldest_catalog(start), Some(50));
+        older.keep_for_token(start);
+        drop(older);
+        let last = start + TOKEN_KEPT;
+        assert_eq!(leases.oldest_catalog(last - Duration::from_secs(1)), Some(50));
+        assert_eq!(leases.oldest_catalog(last), Some(70));
+        drop(newer);
+        assert_eq!(leases.oldest_catalog(last), None);
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch};
 use proto::model::moment::Moment;
 use proto::rpc::api::FixedMoment;
@@ -28,6 +29,7 @@ pub struct PinnedEpoch {
     context: Arc<RouterContext>,
     lease: EpochLease,
     moment: Arc<MomentLease>,
+    catalog: Arc<Catalog>,
 }
 
 impl PinnedEpoch {
@@ -36,12 +38,21 @@ impl PinnedEpoch {
         self.lease.epoch()
     }
 
-    /// Pins an epoch that this router has chosen by itself.
-    pub(crate) fn of_lease(context: &Arc<RouterContext>, lease: EpochLease) -> Self {
+    /// The catalog from before it was chosen: the generations that serve in it are kept as well.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Pins an epoch that this router has chosen by itself, by a catalog.
+    pub(crate) fn of_lease(
+        context: &Arc<RouterContext>,
+        lease: EpochLease,
+        catalog: Arc<Catalog>,
+    ) -> Self {
         let at = context.moment.load(Ordering::Relaxed);
         let moment = Moment { at, of: Some((lease.bucket(), lease.epoch())) };
         let moment = Arc::new(context.leases.take_moment(moment, Instant::now()));
-        Self { context: Arc::clone(context), lease, moment }
+        Self { context: Arc::clone(context), lease, moment, catalog }
     }
 
     /// Fixes a moment that covers everything acknowledged before, and pins a bucket at it.
@@ -50,11 +61,12 @@ impl PinnedEpoch {
         bucket: BucketId,
         deadline: Instant,
     ) -> Result<Self> {
+        let catalog = context.catalog.load_full();
         let fixed = timeout_at(deadline, moment_of_now(context, bucket, deadline)).await;
         let FixedMoment { at, epoch } = fixed.map_err(|_| no_epoch(bucket))??;
         let moment = Arc::new(context.leases.take_moment(Moment::at(at), Instant::now()));
-        let lease = context.leases.take(bucket, epoch);
-        Ok(Self { context: Arc::clone(context), lease, moment })
+        let lease = context.leases.take(bucket, epoch, catalog.cas);
+        Ok(Self { context: Arc::clone(context), lease, moment, catalog })
     }
 
     /// Pins another bucket at the same moment. `SnapshotTooOld` if the epoch in force there is not readable any more, or the bucket is
@@ -74,9 +86,10 @@ impl PinnedEpoch {
             }
         };
         check_readable(&self.context, bucket, epoch)?;
-        let lease = self.context.leases.take(bucket, epoch);
+        let catalog = Arc::clone(&self.catalog);
+        let lease = self.context.leases.take(bucket, epoch, catalog.cas);
         let (context, moment) = (Arc::clone(&self.context), Arc::clone(&self.moment));
-        Ok(Self { context, lease, moment })
+        Ok(Self { context, lease, moment, catalog })
     }
 
     async fn pause(&self, deadline: Instant, error: Error) -> Result<()> {

@@ -43,7 +43,9 @@ pub(crate) async fn open_scan(
             progress = Some(resumed);
         }
     }
-    let lease = EpochChooser::new(&context, &index, deadline).choose(&request.consistency).await?;
+    let catalog = context.catalog.load_full();
+    let chooser = EpochChooser::new(&context, &index, &catalog, deadline);
+    let lease = chooser.choose(&request.consistency).await?;
     let plan = ScanPlan {
         context,
         index,

@@ -256,7 +256,7 @@ mod tests {
     async fn stream(leases: &Leases, plan: ScanPlan, source: RowSource) -> ScanStream {
         let permit = plan.context.admission.admit(0, Instant::now()).await.expect("room");
         let left = RowsLeft { offset: plan.request.offset, limit: plan.request.limit };
-        ScanStream::new(plan, leases.take(BucketId(1), Epoch(5)), source, permit, left)
+        ScanStream::new(plan, leases.take(BucketId(1), Epoch(5), 1), source, permit, left)
     }
 
     /// An ordered scan of the rows a to f in two blocks.

@@ -355,6 +355,10 @@ impl EpochPin for Pin {
         self.0.epoch()
     }
 
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(self.0.catalog())
+    }
+
     async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
         Ok(Box::new(Pin(self.0.pin_at(bucket, timeout_ms).await?)))
     }

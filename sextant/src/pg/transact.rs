@@ -254,9 +254,9 @@ impl SessionState {
             && self.settings.is_read_only()
             && let Some(consistency) = self.settings.consistency_at_first(bucket)
         {
-            let (catalog, index) = (self.backend.catalog(), plan.index.local_id());
+            let index = plan.index.local_id();
             let pin = self.backend.pin(index, &consistency, SERVE_TIMEOUT_MS).await?;
-            open.buckets.fix(bucket, pin, catalog);
+            open.buckets.fix(bucket, pin);
         }
         self.view(bucket).await
     }

@@ -1,8 +1,13 @@
 //! ALTER INDEX and REINDEX: a new definition is derived from the present one, and built as a new generation beside it.
 
-use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::ids::LocalIndexId;
+use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState};
 use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode, Result};
+use tokio::time::sleep;
 
 use super::ast::{CreateIndex, IndexChange, IndexOptions, Statement, TextExpr};
 use super::backend::Backend;
@@ -12,6 +17,9 @@ use super::parse::parse;
 use super::remarks::Remarks;
 use super::written;
 
+/// The time between two looks whether an older generation is gone.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// Builds a new generation of an index, and returns after it has begun to serve.
 pub async fn alter_index(
     backend: &dyn Backend,
@@ -20,6 +28,7 @@ pub async fn alter_index(
     remarks: &Remarks,
 ) -> Result<&'static str> {
     let tag = if *change == IndexChange::Nothing { "REINDEX" } else { "ALTER INDEX" };
+    wait_for_room(backend, name, remarks).await?;
     let info = find(backend, name)?;
     let mut create = declared(&info.spec)?;
     apply(&mut create, change)?;
@@ -37,6 +46,26 @@ pub async fn alter_index(
     Ok(tag)
 }
 
+/// Waits until an index may have another generation: older ones go when nothing reads them any more.
+async fn wait_for_room(backend: &dyn Backend, name: &str, remarks: &Remarks) -> Result<()> {
+    let mut is_told = false;
+    loop {
+        let (catalog, info) = (backend.catalog(), find(backend, name)?);
+        let beside = catalog.generations.range(LocalIndexId::all_of(info.id)).count();
+        if beside + 1 < GENERATIONS_MAX || catalog.next_generation(info.id).is_some() {
+            return Ok(());
+        }
+        if !is_told {
+            let message = format!(
+                "index \"{name}\" has {beside} older generations; this one begins when one of them is gone"
+            );
+            remarks.tell(message, Some("SHOW SLICES shows them; each goes when the scans and transactions that began on it have ended"));
+            is_told = true;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
 /// Gives an index another name.
 pub async fn rename_index(backend: &dyn Backend, name: &str, to: &str) -> Result<&'static str> {
     let info = find(backend, name)?;
@@ -47,7 +76,7 @@ pub async fn rename_index(backend: &dyn Backend, name: &str, to: &str) -> Result
     Ok("ALTER INDEX")
 }
 
-fn find(backend: &dyn Backend, name: &str) -> Result<std::sync::Arc<IndexInfo>> {
+fn find(backend: &dyn Backend, name: &str) -> Result<Arc<IndexInfo>> {
     backend.catalog().index(name).cloned().ok_or_else(|| {
         Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist"))
             .with_hint("SHOW INDEXES lists the indexes")

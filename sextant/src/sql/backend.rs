@@ -182,6 +182,9 @@ pub trait EpochPin: Send + Sync {
     /// The epoch.
     fn epoch(&self) -> Epoch;
 
+    /// The catalog from before the lease: the generations of indexes that serve in it stay readable as well.
+    fn catalog(&self) -> Arc<Catalog>;
+
     /// Leases the epoch of another bucket at the same moment.
     async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>>;
 }

@@ -24,7 +24,7 @@ pub struct TransactionBuckets {
     pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
     /// Its changes in each bucket, after the first one there.
     changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
-    /// The catalog before its first read: it has the generations of indexes that the transaction reads to its end.
+    /// The catalog of its first read: it has the generations of indexes that the transaction reads to its end.
     catalog: Option<Arc<Catalog>>,
 }
 
@@ -44,10 +44,10 @@ impl TransactionBuckets {
         self.pins.get(&bucket).map(|pin| pin.epoch())
     }
 
-    /// Takes the epoch of its first read, which fixes the moment, and the catalog from before it.
-    pub fn fix(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>, catalog: Arc<Catalog>) {
+    /// Takes the epoch of its first read, which fixes the moment and the generations of indexes.
+    pub fn fix(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>) {
+        self.catalog = Some(pin.catalog());
         self.pins.insert(bucket, pin);
-        self.catalog = Some(catalog);
     }
 
     /// The generation of an index in which it goes on: the one that served at its first read. The lease of its epoch keeps that
@@ -78,10 +78,9 @@ impl TransactionBuckets {
             self.pins.insert(bucket, pin);
             return Ok(epoch);
         }
-        let catalog = backend.catalog();
         let pin = backend.pin_bucket(bucket, EPOCH_WAIT_MS).await?;
         let epoch = pin.epoch();
-        self.fix(bucket, pin, catalog);
+        self.fix(bucket, pin);
         Ok(epoch)
     }
 

@@ -190,6 +190,7 @@ impl Indexer {
             moves: self.incoming.iter().map(of_move).collect(),
             leases: Vec::new(),
             moments: Vec::new(),
+            reads_since: 0,
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -71,6 +71,7 @@ impl RouterModel {
             moves: Vec::new(),
             leases,
             moments: Vec::new(),
+            reads_since: 0,
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -162,6 +162,7 @@ impl LightIndexer {
             moves: Vec::new(),
             leases: Vec::new(),
             moments: Vec::new(),
+            reads_since: 0,
             scans: Some(AdmissionStatus::default()),
             proof: None,
             catalog_cas: catalog.cas,

@@ -125,6 +125,7 @@ impl LightProjector {
                 moves: Vec::new(),
                 leases: Vec::new(),
                 moments: Vec::new(),
+                reads_since: 0,
                 scans: None,
                 proof: None,
                 catalog_cas: self.catalog_cas.load(Ordering::Relaxed),

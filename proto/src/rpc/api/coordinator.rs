@@ -182,6 +182,9 @@ pub struct Heartbeat {
     /// The moments that a router's transactions read, the oldest first; a bounded number of them. Each holds the epoch that is in force at
     /// it in every bucket, and none is told for longer than [`LEASE_AGE_MS_MAX`].
     pub moments: Vec<Moment>,
+    /// Of a router: the oldest catalog (`Catalog::cas`) by which a running scan, a transaction or a token has chosen the generations that it
+    /// reads, or its newest catalog without any. Zero if a scan has begun on a generation that had given way before.
+    pub reads_since: u64,
     /// Scans of a router, shard scans of an indexer.
     pub scans: Option<AdmissionStatus>,
     /// Proves that the process is the one that joined as this node; `None` for a process without a data directory.

@@ -125,6 +125,10 @@ impl EpochPin for Pin {
         self.1
     }
 
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::default()
+    }
+
     /// The epochs of this cluster count for all buckets.
     async fn pin_at(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
         self.0.lock().unwrap().pins += 1;
