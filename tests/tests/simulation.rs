@@ -111,6 +111,8 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("rollbacks to savepoints", SEEDS / 20),
         ("own views passed by their transaction", SEEDS / 20),
         ("nodes removed", SEEDS / 20),
+        ("generations that began to serve", SEEDS / 4),
+        ("scans of retired generations", SEEDS / 20),
         ("buckets dropped", SEEDS),
         ("changes of copies asked for", SEEDS / 2),
         ("answers of single copies", 10 * SEEDS),

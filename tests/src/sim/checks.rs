@@ -91,7 +91,8 @@ fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
             let has_replica = declared.is_some_and(|index| index.sql.contains("replicas = 1"));
             let asked = 1 + usize::from(has_replica);
             // ALTER INDEX and moves may add and remove copies.
-            let is_new = index.topology.number == TopologyNo(1);
+            let is_first = !catalog.newest_generations.contains_key(&index.id);
+            let is_new = is_first && index.topology.number == TopologyNo(1);
             let fits = nodes.len() == copies.len() && known.count() == copies.len();
             let fits = fits && !copies.is_empty() && (!is_new || copies.len() == asked);
             let is_zoned = index.id < zoned_from || zones.len() == copies.len().min(ZONES);

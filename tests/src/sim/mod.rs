@@ -25,6 +25,7 @@ mod disks;
 mod documents;
 pub mod effects;
 mod faults;
+mod generations;
 mod hand_overs;
 pub mod hosts;
 mod marks;

@@ -101,6 +101,12 @@ pub struct Summary {
     /// Scans whose request was planned from the text of a statement.
     #[serde(default)]
     pub scans_by_text: u64,
+    /// Generations of indexes that took the place of others.
+    #[serde(default)]
+    pub generations: u64,
+    /// Scans that read a generation which had given way to a newer one.
+    #[serde(default)]
+    pub scans_of_retired: u64,
     /// Indexers that were removed.
     #[serde(default)]
     pub nodes_removed: u64,
@@ -195,6 +201,8 @@ impl Summary {
             ("own views passed by their transaction", self.views_passed),
             ("scans by text", self.scans_by_text),
             ("nodes removed", self.nodes_removed),
+            ("generations that began to serve", self.generations),
+            ("scans of retired generations", self.scans_of_retired),
             ("changes of copies asked for", self.copies_asked),
             ("buckets moved", self.buckets_moved),
             ("answers of single copies", self.copies_read),

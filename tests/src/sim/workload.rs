@@ -22,6 +22,7 @@ use super::checks::{Acknowledged, check_writes, is_lossy, watch_members};
 use super::client::Client;
 use super::copied::Copied;
 use super::ddl::{self, History};
+use super::generations;
 use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
@@ -177,6 +178,10 @@ impl Workload {
             let removing = removals.run(random, session.clone(), Arc::clone(&self.summary));
             env.spawn_request("removals", removing)
         });
+        let generations = generations::are_chosen(self.seed).then(|| {
+            let beginning = generations::run(self.seed, session.clone(), Arc::clone(&self.summary));
+            env.spawn_request("generations", beginning)
+        });
         let copies = BucketCopies::of(&self.truth, self.seed, &self.summary);
         let copying = copies.clone().map(|copies| copies.spawn(&env, &session));
         let mut pair = Pair::create(&self, &session).await;
@@ -192,7 +197,7 @@ impl Workload {
             }
         };
         futures::join!(steps, beside_steps);
-        drop((readers, beside, tenant, removals, copying));
+        drop((readers, beside, tenant, removals, generations, copying));
         self.heal(&mut session, copies).await;
         if let Some(pair) = pair {
             pair.settle().await;
@@ -349,6 +354,7 @@ impl Workload {
             producer.go_on(&session.backend, &session.bucket).await;
         }
         self.serve_all(session).await;
+        generations::settle(session, &self.summary).await;
         super::moves::settle(session, &self.summary).await;
         if let Some(producer) = self.producer.clone() {
             super::hand_overs::settle(&producer, session, &self.summary).await;

@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use proto::model::catalog::Catalog;
 use proto::model::cut::{Position, WritePosition};
 use proto::model::ids::{Epoch, VbucketId};
-use proto::model::index::IndexInfo;
+use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode};
 use sextant::sql::backend::Backend;
@@ -193,11 +194,18 @@ impl Reader {
         &mut self,
         session: &Session,
         index: &SimIndex,
-        epoch: Epoch,
+        (epoch, began): (Epoch, &Catalog),
         own: Own,
         pause_ms_max: Option<u64>,
     ) -> Result<(), Option<Error>> {
-        let Some(info) = session.router.catalog().index(index.name).cloned() else { return Ok(()) };
+        let Some(shown) = session.router.catalog().index(index.name).cloned() else {
+            return Ok(());
+        };
+        // It goes on in the generation that served when it fixed its moment.
+        let info = match began.indexes.get(&shown.id) {
+            Some(info) if info.state == IndexState::Maintenance => Arc::clone(info),
+            _ => shown,
+        };
         let drawn = self.draw_scan(session, index, info, false, pause_ms_max.is_some());
         let pauses = pause_ms_max.into_iter().flat_map(|most| [most; VIEW_PAUSES]);
         let pauses = pauses.map(|most| Duration::from_millis(self.random.u64(..most)));
@@ -254,6 +262,9 @@ impl Reader {
             let (pinned, read) = (asked.pinned, read.epoch);
             let what = format!("a transaction of {pinned:?} read {read:?} of {}", index.name);
             violation(&self.summary, what);
+        }
+        if session.router.catalog().generations.contains_key(&asked.info.local_id()) {
+            self.count(|summary| summary.scans_of_retired += u64::from(read.error.is_none()));
         }
         self.judge(session, &asked, &read).await;
         match read.error {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proto::Result;
+use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{BucketId, Epoch, TransactionPlace};
 use proto::rpc::scan::OwnView;
@@ -89,6 +90,11 @@ impl Snapshot {
 
     pub fn epoch(&self) -> Epoch {
         self.pin.epoch()
+    }
+
+    /// The catalog of its first read.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.pin.catalog()
     }
 
     /// Leases the epoch of another bucket at the same moment.

@@ -164,12 +164,13 @@ impl Workload {
         index: Option<&'static SimIndex>,
     ) -> Result<()> {
         self.pin(session, running).await?;
-        let Some(epoch) = running.epoch() else { return Ok(()) };
+        let Some(seen) = &running.snapshot else { return Ok(()) };
+        let (epoch, began) = (seen.epoch(), seen.catalog());
         let mut reader = self.reader();
         reader.random = self.random.fork();
         let any = |random: &mut fastrand::Rng| &self.indexes[random.usize(..self.indexes.len())];
         let index = index.unwrap_or_else(|| any(&mut self.random));
-        match reader.scan_in(session, index, epoch, running.own(), None).await {
+        match reader.scan_in(session, index, (epoch, &began), running.own(), None).await {
             Ok(()) => Ok(()),
             // The scan was refused for a reason that the reader has judged: the transaction has failed.
             Err(refusal) => Err(refusal.unwrap_or_else(|| Error::unavailable("no answer"))),
@@ -179,13 +180,15 @@ impl Workload {
     /// Begins a scan that goes on beside the next steps, also behind the end of the transaction.
     async fn view_in(&mut self, session: &Session, running: &mut Running) -> Result<View> {
         self.pin(session, running).await?;
-        let epoch = running.epoch().unwrap_or_default();
+        let seen = running.snapshot.as_ref();
+        let (epoch, began) = seen.map(|seen| (seen.epoch(), seen.catalog())).unwrap_or_default();
         let (mut reader, session, own) = (self.reader(), session.clone(), running.own());
         reader.random = self.random.fork();
         let index = &self.indexes[self.random.usize(..self.indexes.len())];
         let pause_ms_max = [20, 100, 700][self.random.usize(..3)];
         Ok(Box::pin(async move {
-            let scan = reader.scan_in(&session, index, epoch, own.clone(), Some(pause_ms_max));
+            let scan =
+                reader.scan_in(&session, index, (epoch, &began), own.clone(), Some(pause_ms_max));
             if scan.await.is_ok() && own.is_passed() {
                 let mut summary = reader.summary.lock().expect("not poisoned");
                 summary.views_passed += 1;

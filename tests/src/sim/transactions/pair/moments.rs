@@ -110,7 +110,8 @@ async fn read_at(
     let mut reader = work.reader();
     reader.random = random.fork();
     // A refusal is judged by the reader.
-    drop(reader.scan_in(session, &work.indexes[0], pin.epoch(), Own::default(), None).await);
+    let at = (pin.epoch(), &*pin.catalog());
+    drop(reader.scan_in(session, &work.indexes[0], at, Own::default(), None).await);
     let ids: Vec<String> = (0..4).map(|_| format!("k{}", random.u64(..IDS))).collect();
     let view = TransactionView { snapshot: Some(pin.epoch()), own: None };
     let found = session.backend.get_in(&session.bucket, ids.clone(), view).await.ok()?;
