@@ -145,10 +145,16 @@ pub enum Plant {
     FloorIgnored,
     /// A retired generation goes while a scan still reads it.
     RetiredDropped,
+    /// A scan that goes on in a retired generation asks nodes for the slices of the one that serves.
+    GenerationsMixed,
+    /// The slices of a build are readable before an epoch covers the snapshot.
+    BuildUncovered,
+    /// The first batch of a node that was asked beside a slow one is taken twice.
+    HedgeCountedTwice,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 68] = [
+pub const PLANTS: [(Plant, &str, &str); 71] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -360,6 +366,17 @@ pub const PLANTS: [(Plant, &str, &str); 68] = [
         Plant::RetiredDropped,
         "retired-dropped",
         "a scan cannot go on, since the generation in which it began is gone",
+    ),
+    (Plant::GenerationsMixed, "generations-mixed", "a scan reads slices of two generations"),
+    (
+        Plant::BuildUncovered,
+        "build-uncovered",
+        "an index that was built lacks what was written meanwhile",
+    ),
+    (
+        Plant::HedgeCountedTwice,
+        "hedge-counted-twice",
+        "a scan has rows of a slow node and of the one beside it",
     ),
 ];
 

@@ -9,6 +9,7 @@ use proto::Result;
 use proto::model::cut::Cut;
 use proto::model::ids::{LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
+use proto::plant::{self, Plant};
 
 use super::backfill::{Build, Built, build};
 use super::follower::{Follower, grouping};
@@ -80,7 +81,9 @@ impl Follower {
         self.begin_lost_builds_anew();
         let history = self.history.as_deref();
         let covered = |build: &Build| {
-            build.snapshot.as_ref().is_some_and(|cut| policy::covers(history, &mark.cut, cut))
+            build.snapshot.as_ref().is_some_and(|cut| {
+                policy::covers(history, &mark.cut, cut) || plant::is(Plant::BuildUncovered)
+            })
         };
         let ready: Vec<_> = self
             .builds

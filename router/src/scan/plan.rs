@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::model::ids::{Epoch, NodeId, SliceNo};
+use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
+use proto::plant::{self, Plant};
 use proto::rpc::scan::{ScanRequest, ShardScan};
 use tokio::time::Instant;
 
@@ -150,6 +151,16 @@ impl ScanPlan {
         slices.iter().all(|slice| self.common_candidate(&[*slice], failed).is_some())
     }
 
+    /// The generation that the scan reads from its beginning to its end.
+    fn read_generation(&self) -> LocalIndexId {
+        if plant::is(Plant::GenerationsMixed)
+            && let Some(serving) = self.context.catalog.load().indexes.get(&self.index.id)
+        {
+            return serving.local_id();
+        }
+        self.index.local_id()
+    }
+
     /// The request to one node.
     pub fn shard_scan(
         &self,
@@ -160,7 +171,7 @@ impl ScanPlan {
         let request = &self.request;
         ShardScan {
             bucket: self.index.bucket,
-            index: self.index.local_id(),
+            index: self.read_generation(),
             slices: slices.to_vec(),
             epoch: self.epoch,
             own: request.own,

@@ -15,6 +15,7 @@ use proto::env::{BoxFuture, Task};
 use proto::flow::byte_channel;
 use proto::flow::{ByteReceiver, ByteSender, ReceiverGone};
 use proto::model::ids::NodeId;
+use proto::plant::{self, Plant};
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{FirstBatch, Output, ShardBatch};
 use proto::{Error, Result};
@@ -102,7 +103,12 @@ impl ShardStream {
             },
             Ok(First::Nothing { failed }) => shard.into_task(failed),
             Ok(First::Beside(batch, (batches, task))) => {
-                State::Beside(batch, Box::new(State::Task { batches, _task: task }))
+                let twice = plant::is(Plant::HedgeCountedTwice).then(|| batch.clone());
+                let rest = State::Beside(batch, Box::new(State::Task { batches, _task: task }));
+                match twice {
+                    Some(batch) => State::Beside(batch, Box::new(rest)),
+                    None => rest,
+                }
             }
             Err(error) => State::First(Err(error), None),
         };

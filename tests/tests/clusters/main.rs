@@ -7,6 +7,7 @@ mod commit_outcomes;
 mod docs;
 mod drivers;
 mod failover;
+mod generations;
 mod grpc_transactions;
 mod ingest;
 mod joint_commits;

@@ -5,6 +5,7 @@
 
 mod chaos;
 mod copies;
+mod generations;
 mod golden_directory;
 mod hand_over;
 mod held_epochs;
