@@ -12,10 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tests::harness::on_all_processors;
 
 /// Seeds of every run, from 1 on, and the simulated seconds of faults of each.
-const SEEDS: u64 = 180;
+const SEEDS: u64 = 130;
 const SECONDS: &str = "6";
 /// Seeds that are run twice, from 500 on: of these, 504 to 511 run their blocking work in steps.
-const TWICE: u64 = 20;
+const TWICE: u64 = 16;
 
 /// Seeds that once found a bug, with their seconds. A change of the simulation gives a seed another history; then only the
 /// test beside the cause proves that the bug is gone. 16: a slice that returned to a node which it had not left yet never

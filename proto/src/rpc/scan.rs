@@ -114,6 +114,20 @@ pub struct ScanRequest {
     pub own: Option<OwnView>,
     /// Time limit for starting to serve the scan, in milliseconds.
     pub timeout_ms: u64,
+    /// When another copy is asked beside a slow node.
+    pub hedge_after: HedgeAfter,
+}
+
+/// When a scan asks another copy beside a node that does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HedgeAfter {
+    /// After three times the usual time, and 10 ms at least.
+    #[default]
+    Usual,
+    /// After so many milliseconds.
+    Millis(u32),
+    /// Never: a slow node is waited for until it fails.
+    Never,
 }
 
 impl ScanRequest {

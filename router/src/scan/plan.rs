@@ -8,12 +8,13 @@ use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
 use proto::plant::{self, Plant};
-use proto::rpc::scan::{ScanRequest, ShardScan};
+use proto::rpc::scan::{HedgeAfter, ScanRequest, ShardScan};
 use tokio::time::Instant;
 
 use super::retry_round::FIRST_BATCH_TIMEOUT;
 use crate::context::RouterContext;
 use crate::epochs::read_view::{Avoided, Placed, place};
+use crate::hedging::Batches;
 
 /// The common part of all shard scans of one scan.
 #[derive(Clone)]
@@ -68,7 +69,7 @@ impl ScanPlan {
 
     /// The nodes that are asked last, and those of them that this scan probes.
     fn slow_nodes(&self) -> SlowNodes {
-        if !self.context.config.hedges {
+        if !self.hedges() {
             return SlowNodes::default();
         }
         // A scan of a transaction's own changes waits for these, so its time says little.
@@ -149,6 +150,19 @@ impl ScanPlan {
     /// True if each slice has a node that has not failed; not necessarily the same node.
     pub fn can_split(&self, slices: &[SliceNo], failed: &[NodeId]) -> bool {
         slices.iter().all(|slice| self.common_candidate(&[*slice], failed).is_some())
+    }
+
+    /// True if another copy may be asked beside a slow node.
+    pub fn hedges(&self) -> bool {
+        self.context.config.hedges && self.request.hedge_after != HedgeAfter::Never
+    }
+
+    /// How long a node is waited for before another one is asked beside it.
+    pub fn stage(&self, of: Batches) -> Duration {
+        match self.request.hedge_after {
+            HedgeAfter::Millis(ms) => Duration::from_millis(ms.into()),
+            HedgeAfter::Usual | HedgeAfter::Never => self.context.hedging.stage(of),
+        }
     }
 
     /// The generation that the scan reads from its beginning to its end.

@@ -49,7 +49,7 @@ impl Rest {
             return timeout_at(silent, self.batches.next()).await.map_err(|_| late(node));
         }
         let hedging = &plan.context.hedging;
-        let stage = hedging.stage(Batches::Rest);
+        let stage = plan.stage(Batches::Rest);
         let next = match timeout_at(began + stage, self.batches.next()).await {
             Ok(next) => Ok(next),
             Err(_) if hedging.spend_for_rest() => {
@@ -110,7 +110,7 @@ async fn with_rows(batches: &mut ByteReceiver<Result<ShardBatch>>) -> Option<Res
 impl ScanPlan {
     /// True if another copy may be asked for the rest of a shard scan.
     fn may_hedge_rest(&self, node: NodeId, slices: &[SliceNo]) -> bool {
-        self.context.config.hedges
+        self.hedges()
             && self.request.own.is_none()
             && !self.is_beside
             && self.is_ready(node, slices)

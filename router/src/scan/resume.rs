@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::model::ids::TopologyNo;
 use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
-use proto::rpc::scan::{Consistency, ScanRequest};
+use proto::rpc::scan::{Consistency, HedgeAfter, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 use xxhash_rust::xxh3::xxh3_64;
@@ -30,11 +30,12 @@ pub(super) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Re
     Ok(token)
 }
 
-/// A hash of a request without its consistency and time-out: a token continues only the same request.
+/// A hash of a request without its consistency, time-out and pace: a token continues only the same request.
 pub(super) fn fingerprint(request: &ScanRequest) -> Result<u64> {
     let mut question = request.clone();
     question.consistency = Consistency::Any;
     question.timeout_ms = 0;
+    question.hedge_after = HedgeAfter::Usual;
     let bytes = postcard::to_stdvec(&question).map_err(|e| Error::internal(e.to_string()))?;
     Ok(xxh3_64(&bytes))
 }

@@ -234,9 +234,8 @@ impl Shard {
 
     /// True if a node is to answer soon: it has applied the epoch, and waits for no transaction.
     fn may_hedge(&self, node: NodeId) -> bool {
-        let ScanPlan { context, request, .. } = &self.plan;
         let is_ready = || self.plan.is_ready(node, &self.placed.slices);
-        context.config.hedges && request.own.is_none() && is_ready()
+        self.plan.hedges() && self.plan.request.own.is_none() && is_ready()
     }
 
     /// The answer of a node beside which no other one is asked. If it is soon, the node is slow no longer.
@@ -259,7 +258,7 @@ impl Shard {
     ) -> Either<Answer<T>, First> {
         let (hedging, kind) = (&self.plan.context.hedging, self.first_kind());
         hedging.earn();
-        let stage = hedging.stage(kind).min(timeout / 2);
+        let stage = self.plan.stage(kind).min(timeout / 2);
         let answer = timeout_at(began + stage, asked.as_mut()).await.ok();
         // A reader that waits is woken at the end of the stage: later, it has read another shard meanwhile, and knows nothing.
         let is_watching = |now: Instant| now <= began + stage + STAGE_MIN;

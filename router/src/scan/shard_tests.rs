@@ -9,7 +9,7 @@ use proto::model::index::{IndexInfo, IndexSpec};
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
 use proto::rpc::export::{ExportMessage, ExportRequest};
-use proto::rpc::scan::{AppliedReport, Consistency, Output, ScanRequest, ShardScan};
+use proto::rpc::scan::{AppliedReport, Consistency, HedgeAfter, Output, ScanRequest, ShardScan};
 
 use super::super::retry_round::FIRST_BATCH_TIMEOUT;
 use super::*;
@@ -163,6 +163,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
         consistency: Consistency::Any,
         own: None,
         timeout_ms: TIMEOUT_MS,
+        hedge_after: HedgeAfter::Usual,
     };
     ScanPlan {
         context: Arc::new(context(indexers)),

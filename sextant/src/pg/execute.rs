@@ -189,6 +189,7 @@ impl SessionState {
 
     async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
+        plan.request.hedge_after = self.settings.hedge_after();
         let mut rollbacks = 0;
         let batches = loop {
             let view = self.scan_view(&plan).await?;

@@ -3,6 +3,7 @@
 //! A setting is accepted with a value only if the value holds: either Sextant acts on it, or everything that Sextant does
 //! satisfies it already (`lock_timeout`: there are no locks). Other values are refused by name.
 
+use proto::rpc::scan::HedgeAfter;
 use proto::{Error, ErrorCode, Result};
 
 use crate::sql::error::unsupported;
@@ -181,6 +182,20 @@ pub(super) fn parse_ms(value: &str) -> Result<u64> {
     // PostgreSQL has the same bound: a signed 32-bit number of milliseconds.
     parsed.filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
         let text = format!("{value:?} is not a duration such as 500 or 30s");
+        Error::new(ErrorCode::InvalidParameter, text)
+    })
+}
+
+/// `auto`, `off`, or a duration from a millisecond on.
+pub(super) fn parse_hedge_after(value: &str) -> Result<HedgeAfter> {
+    match value.trim().to_lowercase().as_str() {
+        "auto" => return Ok(HedgeAfter::Usual),
+        "off" => return Ok(HedgeAfter::Never),
+        _ => {}
+    }
+    let ms = parse_ms(value).ok().and_then(|ms| u32::try_from(ms).ok()).filter(|ms| *ms > 0);
+    ms.map(HedgeAfter::Millis).ok_or_else(|| {
+        let text = format!("{value:?} is not auto, off or a duration such as 20ms");
         Error::new(ErrorCode::InvalidParameter, text)
     })
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, TransactionId};
-use proto::rpc::scan::Consistency;
+use proto::rpc::scan::{Consistency, HedgeAfter};
 use proto::{Error, ErrorCode, Result};
 
 use super::floors::{Floors, at_least};
 use super::known_settings::{
-    ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, check, no_setting, parse_consistency, parse_ms,
+    ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, check, no_setting, parse_consistency,
+    parse_hedge_after, parse_ms,
 };
 
 /// Maximum length of all settings with their names.
@@ -44,6 +45,7 @@ struct Values {
     reads: Reads,
     at_plus: Positions,
     statement_timeout_ms: u64,
+    hedge_after: HedgeAfter,
     others: BTreeMap<String, String>,
 }
 
@@ -97,6 +99,7 @@ impl Values {
             "consistency" => self.reads = parse_consistency(value.unwrap_or("any"))?,
             "at_plus" => self.at_plus = Positions::parse(value.unwrap_or(""))?,
             "statement_timeout" => self.statement_timeout_ms = parse_ms(value.unwrap_or("0"))?,
+            "hedge_after" => self.hedge_after = parse_hedge_after(value.unwrap_or("auto"))?,
             "client_encoding" => drop(check(name, value.unwrap_or("UTF8"))?),
             _ if name.contains('.') || ACCEPTED.iter().any(|(known, _)| *known == name) => {
                 match value {
@@ -238,6 +241,11 @@ impl Settings {
             "consistency" => self.now.reads.name().to_owned(),
             "at_plus" => self.now.at_plus.text(),
             "statement_timeout" => self.now.statement_timeout_ms.to_string(),
+            "hedge_after" => match self.now.hedge_after {
+                HedgeAfter::Usual => "auto".to_owned(),
+                HedgeAfter::Never => "off".to_owned(),
+                HedgeAfter::Millis(ms) => ms.to_string(),
+            },
             "write_position" => self.written.text(),
             "transaction_id" => self.transaction.map(|id| id.to_string()).unwrap_or_default(),
             _ => {
@@ -255,7 +263,9 @@ impl Settings {
 
     /// Returns all settings by name.
     pub(super) fn all(&self) -> Vec<(String, String)> {
-        let ours = ["at_plus", "consistency", "statement_timeout"].into_iter().chain(SHOWN_ONLY);
+        let ours = ["at_plus", "consistency", "hedge_after", "statement_timeout"]
+            .into_iter()
+            .chain(SHOWN_ONLY);
         let mut names: Vec<String> = ACCEPTED
             .iter()
             .chain(&FIXED)
@@ -303,6 +313,11 @@ impl Settings {
         self.written.add(position);
     }
 
+    /// When scans ask another copy beside a slow node.
+    pub(super) fn hedge_after(&self) -> HedgeAfter {
+        self.now.hedge_after
+    }
+
     /// Returns the time-out of statements, if there is one.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         match self.now.statement_timeout_ms {
@@ -322,6 +337,8 @@ mod tests {
         for (name, value, shown) in [
             ("consistency", "REQUEST_PLUS", "request_plus"),
             ("statement_timeout", "2s", "2000"),
+            ("hedge_after", "Off", "off"),
+            ("hedge_after", "30ms", "30"),
             ("client_encoding", "utf-8", "UTF8"),
             ("application_name", "psql", "psql"),
             ("my.own", "x", "x"),
@@ -337,6 +354,8 @@ mod tests {
         for (name, value, state) in [
             ("consistency", "strong", "22023"),
             ("statement_timeout", "-1", "22023"),
+            ("hedge_after", "0", "22023"),
+            ("hedge_after", "soon", "22023"),
             ("statement_timeout", "5 days", "22023"),
             ("client_encoding", "LATIN1", "0A000"),
             ("server_version", "17", "22023"),

@@ -13,7 +13,7 @@ use proto::model::node::Role;
 use proto::model::topology::{IndexTopology, PartitionKey, TopologyProvider};
 use proto::rpc::api::{Write, WriteKind};
 use proto::rpc::command::{Command, Outcome};
-use proto::rpc::scan::{Consistency, KeyRange, Output, ScanRequest};
+use proto::rpc::scan::{Consistency, HedgeAfter, KeyRange, Output, ScanRequest};
 use proto::value::Value;
 use proto::value::key;
 use router::{Router, ScanBatch};
@@ -121,6 +121,7 @@ impl Cluster {
             consistency: Consistency::Any,
             own: None,
             timeout_ms: PATIENCE.as_millis() as u64,
+            hedge_after: HedgeAfter::Usual,
         }
     }
 

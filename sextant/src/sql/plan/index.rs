@@ -7,7 +7,7 @@ use proto::expr::aggregate::AggregateFunction;
 use proto::expr::cost::CostMeter;
 use proto::expr::{ColumnType, Expr};
 use proto::model::index::IndexInfo;
-use proto::rpc::scan::{AggregateCall, Consistency, Output, ScanRequest};
+use proto::rpc::scan::{AggregateCall, Consistency, HedgeAfter, Output, ScanRequest};
 use proto::value::Value;
 use proto::value::path::Step;
 
@@ -175,6 +175,7 @@ impl IndexSelect {
             consistency: Consistency::Any,
             own: None,
             timeout_ms: 0,
+            hedge_after: HedgeAfter::Usual,
         };
         let skip_aggregates = aggregated && (limit == Some(0) || offset > 0);
         let used = access.used;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use proto::expr::aggregate::{AggregateFunction, Partial};
 use proto::expr::{CompareOp, Expr};
 use proto::model::ids::LocalIndexId;
-use proto::rpc::scan::{AggregateCall, Consistency, KeyRange, Output, ScanRequest};
+use proto::rpc::scan::{AggregateCall, Consistency, HedgeAfter, KeyRange, Output, ScanRequest};
 use proto::value::Value;
 use proto::value::key;
 use serde_json::json;
@@ -143,6 +143,7 @@ impl Query {
             consistency,
             own: None,
             timeout_ms: 5_000,
+            hedge_after: HedgeAfter::Usual,
         }
     }
 
