@@ -154,6 +154,7 @@ impl World {
             node: INDEXER,
             applied: vec![(BUCKET, Epoch(newest))],
             readable: Some(vec![(slice, Epoch(floor))]),
+            rebuilt: Vec::new(),
         });
     }
 

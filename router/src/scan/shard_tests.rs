@@ -257,6 +257,7 @@ async fn a_scan_from_before_a_move_finds_the_slice_on_its_new_node() {
         node: NodeId(2),
         applied: vec![(bucket, Epoch(1))],
         readable: Some(vec![(slice, Epoch(1))]),
+        rebuilt: Vec::new(),
     });
     let rows = read(&plan, 1).await.expect("node 2 reports the slice");
     assert_eq!(rows, ["0 of 0", "1 of 0", "2 of 0"]);
@@ -275,7 +276,12 @@ async fn a_slice_whose_nodes_are_silent_fails_at_once_and_is_named() {
     let plan = plan_over(vec![vec![1, 2], vec![2]], nodes(vec![Node::Refuses, Node::Refuses]));
     let connected = |node| {
         let (node, applied) = (NodeId(node), Vec::new());
-        plan.context.applied.report(AppliedReport { node, applied, readable: None });
+        plan.context.applied.report(AppliedReport {
+            node,
+            applied,
+            readable: None,
+            rebuilt: Vec::new(),
+        });
     };
     let fails = async |slices| {
         let began = Instant::now();

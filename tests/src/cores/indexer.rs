@@ -204,6 +204,7 @@ impl Indexer {
             node: self.id,
             applied: vec![(self.bucket, self.applied_epoch())],
             readable: Some(readable.collect()),
+            rebuilt: Vec::new(),
         }
     }
 
