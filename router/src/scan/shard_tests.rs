@@ -301,3 +301,20 @@ async fn a_slice_whose_nodes_are_silent_fails_at_once_and_is_named() {
     let (text, waited) = fails(2).await;
     assert!(!waited && text.contains("slice 0 and 1 more"), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_is_rebuilt_fails_a_scan_that_needs_it_now() {
+    let plan =
+        plan_over(vec![vec![1], vec![2]], nodes(vec![Node::After(Duration::ZERO), Node::Refuses]));
+    let rebuilds = |rebuilt| {
+        let (node, applied, readable) = (NodeId(2), Vec::new(), Some(Vec::new()));
+        plan.context.applied.report(AppliedReport { node, applied, readable, rebuilt });
+    };
+    rebuilds(vec![plan.index.local_id().slice(SliceNo(1))]);
+    let began = Instant::now();
+    let error = read(&plan, 2).await.expect_err("slice 1 is not there");
+    assert!(began.elapsed() < Duration::from_millis(TIMEOUT_MS));
+    let text = "index \"i\": slice 1 cannot be read: node 2 () rebuilds it from the documents";
+    assert!(error.code == ErrorCode::Unavailable && error.message.starts_with(text), "{error}");
+    assert!(error.hint.is_some_and(|hint| hint.contains("SHOW SLICES")));
+}
