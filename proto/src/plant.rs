@@ -143,10 +143,12 @@ pub enum Plant {
     PushedNotHandedOver,
     /// A scan of a session reads an older epoch than an earlier one.
     FloorIgnored,
+    /// A rebuilt slice answers epochs from before its snapshot.
+    RebuiltBelowFloor,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 67] = [
+pub const PLANTS: [(Plant, &str, &str); 68] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -353,6 +355,11 @@ pub const PLANTS: [(Plant, &str, &str); 67] = [
         Plant::FloorIgnored,
         "floor-ignored",
         "a scan of a session reads an older epoch than an earlier one",
+    ),
+    (
+        Plant::RebuiltBelowFloor,
+        "rebuilt-below-floor",
+        "a rebuilt slice answers epochs from before its snapshot",
     ),
 ];
 
