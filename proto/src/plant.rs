@@ -151,10 +151,12 @@ pub enum Plant {
     BuildUncovered,
     /// The first batch of a node that was asked beside a slow one is taken twice.
     HedgeCountedTwice,
+    /// A rebuilt slice answers epochs from before its snapshot.
+    RebuiltBelowFloor,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 71] = [
+pub const PLANTS: [(Plant, &str, &str); 72] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -377,6 +379,11 @@ pub const PLANTS: [(Plant, &str, &str); 71] = [
         Plant::HedgeCountedTwice,
         "hedge-counted-twice",
         "a scan has rows of a slow node and of the one beside it",
+    ),
+    (
+        Plant::RebuiltBelowFloor,
+        "rebuilt-below-floor",
+        "a rebuilt slice answers epochs from before its snapshot",
     ),
 ];
 

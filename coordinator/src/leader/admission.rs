@@ -50,7 +50,7 @@ pub(super) fn admitted(
     admitted
 }
 
-/// A live copy that the topology names. The copy that will be removed comes first.
+/// A live copy that the topology names, and that its node does not build itself. The copy that will be removed comes first.
 pub(super) fn source_of(
     info: &IndexInfo,
     m: &SliceMove,
@@ -59,7 +59,10 @@ pub(super) fn source_of(
 ) -> Option<NodeId> {
     let copies = info.topology.replicas(m.slice);
     let goes = copies.iter().filter(|node| Some(**node) == m.from);
-    goes.chain(copies).copied().find(|node| heartbeats.is_alive(*node, now_ms))
+    let slice = info.local_id().slice(m.slice);
+    goes.chain(copies)
+        .copied()
+        .find(|node| heartbeats.is_alive(*node, now_ms) && !heartbeats.is_building(*node, slice))
 }
 
 impl Busy {

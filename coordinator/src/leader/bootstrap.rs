@@ -34,7 +34,9 @@ pub fn changes_membership(state: &StateContext, command: &Command) -> bool {
         // A known node that returns under another address does not wait: the leader waits for its report.
         Command::RegisterNode(node) => state.node(node.id).is_none(),
         Command::Join(request) => state.node(request.node.id).is_none(),
-        Command::RemoveNode { .. } | Command::DrainNode { .. } => true,
+        Command::RemoveNode { .. }
+        | Command::RemoveNodeForced { .. }
+        | Command::DrainNode { .. } => true,
         // It goes on above all numbers that the nodes report.
         Command::SkipEpochs(_) => true,
         _ => false,

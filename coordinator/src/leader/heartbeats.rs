@@ -180,6 +180,12 @@ impl Heartbeats {
         last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
     }
 
+    /// True if the node reports that it is fetching or building a slice, so that nobody can copy it from there.
+    pub(super) fn is_building(&self, node: NodeId, slice: SliceId) -> bool {
+        let slices = self.nodes.get(&node).map_or(&[][..], |last| &last.heartbeat.slices);
+        slices.iter().any(|progress| progress.slice == slice && progress.floor.is_none())
+    }
+
     /// The time since the node's last report, or since the term began.
     pub(super) fn silent_ms(&self, node: NodeId, now_ms: u64) -> u64 {
         let last_ms = self.nodes.get(&node).map_or(0, |last| last.at_ms);

@@ -11,6 +11,7 @@ use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::rollback::NewestKnown;
 use proto::rpc::api::{BucketReport, EpochHold, Heartbeat, NodeStatus};
+use proto::rpc::command::Command;
 
 use super::bootstrap;
 use super::builds::ready_indexes;
@@ -19,6 +20,7 @@ use super::copies::CopyPlans;
 use super::durability::durable_epoch;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::holds::holds;
+use super::lost::{self, LostSlices};
 use super::move_settings::MoveSettings;
 use super::moves::Moves;
 use super::old_copy::{self, OldCopy};
@@ -46,6 +48,7 @@ pub struct Leader {
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
     retired: Retired,
+    lost: LostSlices,
     copies: CopyPlans,
     old_copy: OldCopy,
     /// By projector: the documents that indexes have left out.
@@ -68,6 +71,7 @@ impl Leader {
             moves: Moves::new(settings),
             repairs: Repairs::default(),
             retired: Retired::default(),
+            lost: LostSlices::default(),
             copies: CopyPlans::default(),
             old_copy: OldCopy::default(),
             left_out: BTreeMap::new(),
@@ -112,6 +116,16 @@ impl Leader {
         }
         tracing::warn!(%node, silent_ms, "another process takes the number of a silent node over");
         Ok(Some(holder))
+    }
+
+    /// Judges the removal of a node that an operator forces: an indexer that is alive keeps slices that no other node has.
+    pub fn judge_forced(&self, state: &StateContext, node: NodeId, now_ms: u64) -> Result<()> {
+        lost::judge_forced(state, &self.heartbeats, node, now_ms)
+    }
+
+    /// Adds the silent indexers to a command that places slices.
+    pub fn avoiding_silent(&self, state: &StateContext, command: Command, now_ms: u64) -> Command {
+        lost::avoiding_silent(state, &self.heartbeats, command, now_ms)
     }
 
     /// The status of each registered node. `members` has the silence of the members of the coordinator.
@@ -177,6 +191,7 @@ impl Leader {
             plan.commands.extend(ready_indexes(state, heartbeats, now_ms));
         }
         self.moves.plan(state, heartbeats, now_ms, &mut plan);
+        self.lost.plan(state, heartbeats, &self.moves.settings, now_ms, &mut plan);
         self.repairs.plan(state, heartbeats, &self.moves, now_ms, &mut plan);
         self.retired.plan(state, heartbeats, now_ms, &mut plan);
         self.copies.plan(state, heartbeats, now_ms, &mut plan);

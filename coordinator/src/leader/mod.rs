@@ -17,6 +17,7 @@ mod holds;
 pub mod horizon;
 mod joint;
 mod leases;
+mod lost;
 mod memory;
 pub mod moment_round;
 mod move_settings;

@@ -1,4 +1,4 @@
-//! The settings for moves of slices.
+//! The settings for moves of slices, and for slices that are lost.
 
 /// Limits on concurrent moves, and timeouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,11 @@ pub struct MoveSettings {
     pub keep_sources: bool,
     /// The copies of a node that is silent for longer than this count as lost and are made elsewhere.
     pub node_gone_ms: u64,
+    /// A slice whose nodes are all silent for longer than this counts as lost for good, and another node rebuilds it from the
+    /// source; `None` waits for ever. The data of a node that comes back later is worth nothing, so this is longer than the
+    /// restart or repair of a machine takes as a rule. An index that is being built waits for `target_silent_ms`, since such a
+    /// node would begin anew.
+    pub lost_after_ms: Option<u64>,
 }
 
 impl Default for MoveSettings {
@@ -30,6 +35,7 @@ impl Default for MoveSettings {
             stuck_ms: 60_000,
             keep_sources: true,
             node_gone_ms: 10 * 60_000,
+            lost_after_ms: Some(60 * 60_000),
         }
     }
 }

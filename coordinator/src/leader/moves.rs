@@ -14,7 +14,7 @@
 //!   names is readable, so that the old copy is not missed.
 //!
 //! A move is undone when its target is silent for long, makes no progress, or has another checksum. A dead source is
-//! replaced by another copy. Without another copy the move waits for the source.
+//! replaced by another copy. Without another copy the move waits for the source, until the node counts as gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -177,6 +177,9 @@ impl Moves {
             let s = silent_ms / 1_000;
             return NextStep::Undo(format!("target node {target} has been silent for {s} s"));
         }
+        if let Some(why) = self.without_source(heartbeats, info, m, now_ms) {
+            return NextStep::Undo(why);
+        }
         let progress = heartbeats.progress_of(target, info.local_id(), m.id);
         if let Some(trouble) = progress.and_then(|p| self.stuck(p, tracked, now_ms))
             && source_of(info, m, heartbeats, now_ms).is_some()
@@ -200,6 +203,21 @@ impl Moves {
             },
             _ => NextStep::Wait,
         }
+    }
+
+    /// Returns why a move is abandoned whose slice is on nodes that are gone.
+    fn without_source(
+        &self,
+        heartbeats: &Heartbeats,
+        info: &IndexInfo,
+        m: &SliceMove,
+        now_ms: u64,
+    ) -> Option<String> {
+        let copies = info.topology.replicas(m.slice).iter();
+        let silent_ms = copies.map(|node| heartbeats.silent_ms(*node, now_ms)).min()?;
+        let s = silent_ms / 1_000;
+        let is_gone = silent_ms >= self.settings.node_gone_ms;
+        is_gone.then(|| format!("each node with the slice has been silent for {s} s"))
     }
 
     fn step_done(

@@ -277,6 +277,38 @@ fn a_move_waits_for_a_source_with_the_only_copy() {
 }
 
 #[test]
+fn a_move_ends_when_each_node_with_the_slice_is_gone() {
+    for stage in [MoveStage::Start, MoveStage::Pending, MoveStage::Catchup] {
+        let mut world = World::new(0);
+        world.pass(0);
+        world.alive.remove(&NodeId(20));
+        let id = world.start(&[planned(0, 20, 22)])[0];
+        advance(&mut world.state, id, stage);
+        (0..599).for_each(|_| drop(world.pass(SECOND)));
+        assert_eq!(world.stages(), [stage], "it may come back");
+        world.pass(SECOND);
+        assert_eq!(world.stages(), []);
+        assert_eq!(world.undone(), ["each node with the slice has been silent for 600 s"]);
+    }
+}
+
+#[test]
+fn a_slice_that_its_node_builds_is_not_copied_from_there() {
+    let mut world = World::new(1);
+    let slices = &mut world.alive.get_mut(&NodeId(20)).unwrap().slices;
+    slices.clear();
+    world.reads(20, 0, 1);
+    world.alive.get_mut(&NodeId(20)).unwrap().slices[0].floor = None;
+    let id = world.start(&[planned(0, 20, 22)])[0];
+    world.pass(SECOND);
+    assert_eq!(world.stages(), [MoveStage::Pending], "another node has it");
+    done(&mut world.state, Command::RemoveNode { node: NodeId(21) });
+    world.says(22, id, MovePhase::Copying, Some("node 20 does not have the slice"));
+    (0..120).for_each(|_| drop(world.pass(SECOND)));
+    assert_eq!(world.stages(), [MoveStage::Pending], "it waits for the end of the build");
+}
+
+#[test]
 fn copies_that_differ_undo_the_move_with_a_reason() {
     let undone = |source: Checksum, target: Checksum| {
         let mut world = World::new(0);

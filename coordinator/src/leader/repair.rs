@@ -1,6 +1,6 @@
 //! Builds the planner's input, and plans repairs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::ids::{IndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
@@ -22,6 +22,9 @@ const REPAIR_EVERY_MS: u64 = 3_000;
 
 /// The largest size and the largest number of entries that any node reports for a slice.
 type Sizes = BTreeMap<SliceId, (u64, u64)>;
+
+/// The slices that some node is fetching or building, and those nodes.
+type Built = BTreeSet<(SliceId, NodeId)>;
 
 /// The leader's memory of its repairs.
 #[derive(Debug, Default)]
@@ -92,7 +95,7 @@ fn view(
     only: Option<IndexId>,
     now_ms: u64,
 ) -> ClusterView {
-    let sizes = sizes(heartbeats);
+    let (sizes, built) = (sizes(heartbeats), built(heartbeats));
     let node = |id, zone: &str| NodeView {
         node: id,
         zone: zone.to_owned(),
@@ -107,7 +110,7 @@ fn view(
             .indexes()
             .map(|record| &*record.info)
             .filter(wanted)
-            .map(|info| index(info, &sizes))
+            .map(|info| index(info, &sizes, &built))
             .collect(),
     }
 }
@@ -132,8 +135,15 @@ fn sizes(heartbeats: &Heartbeats) -> Sizes {
     sizes
 }
 
-fn index(info: &IndexInfo, sizes: &Sizes) -> IndexView {
-    let slice = |(no, copies)| {
+fn built(heartbeats: &Heartbeats) -> Built {
+    let reports = heartbeats.nodes.iter();
+    let slices = reports.flat_map(|(node, last)| last.heartbeat.slices.iter().map(|s| (*node, s)));
+    let built = slices.filter(|(_, progress)| progress.floor.is_none());
+    built.map(|(node, progress)| (progress.slice, node)).collect()
+}
+
+fn index(info: &IndexInfo, sizes: &Sizes, built: &Built) -> IndexView {
+    let slice = |(no, copies): (usize, Vec<NodeId>)| {
         let no = SliceNo(no as u16);
         let id = SliceId { index: info.id, generation: info.generation, slice: no };
         let (bytes, load) = sizes.get(&id).copied().unwrap_or_default();
@@ -141,7 +151,9 @@ fn index(info: &IndexInfo, sizes: &Sizes) -> IndexView {
         let (under_way, done): (Vec<_>, Vec<_>) =
             info.moves.iter().filter(|m| m.slice == no).partition(unfinished);
         let leaving = done.iter().filter_map(|m| m.from).collect();
-        SliceView { copies, busy: !under_way.is_empty(), leaving, bytes, load }
+        // A slice that is rebuilt moves when it is there.
+        let is_built = copies.iter().all(|node| built.contains(&(id, *node)));
+        SliceView { copies, busy: !under_way.is_empty() || is_built, leaving, bytes, load }
     };
     IndexView {
         index: info.id,

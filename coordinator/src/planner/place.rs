@@ -1,7 +1,7 @@
 //! Places the slices of a new index: a pure choice from the current load of the nodes.
 //!
-//! Slice by slice and copy by copy, the next copy goes to the node with the fewest copies. Copies of one slice never
-//! share a node, and share a zone only if there are too few zones. First copies, which normally answer scans, are
+//! Slice by slice and copy by copy, the next copy goes to the node with the fewest copies; to a silent node only if every other node
+//! has a copy. Copies of one slice never share a node, and share a zone only if there are too few zones. First copies, which normally answer scans, are
 //! spread by their own count, so that scans of a cluster with replicas do not all hit the same few nodes.
 
 use std::collections::BTreeSet;
@@ -20,6 +20,8 @@ pub struct Load {
     pub copies: usize,
     /// The number of first copies on the node.
     pub first_copies: usize,
+    /// True if the leader has heard nothing of the node for some seconds.
+    pub is_silent: bool,
 }
 
 /// Chooses the nodes of each slice. The first node of each is read first.
@@ -62,7 +64,7 @@ pub fn choose(copies: &[NodeId], loads: &mut [Load]) -> Option<NodeId> {
     let first = copies.is_empty();
     let best = loads.iter_mut().filter(|load| !copies.contains(&load.node)).min_by_key(|load| {
         let spread = if first { load.first_copies } else { 0 };
-        (zones.contains(&load.zone), spread, load.copies, load.node)
+        (load.is_silent, zones.contains(&load.zone), spread, load.copies, load.node)
     })?;
     best.copies += 1;
     best.first_copies += usize::from(first);
@@ -90,7 +92,8 @@ mod tests {
     use super::*;
 
     fn node(id: u64, zone: &str) -> Load {
-        Load { node: NodeId(id), zone: zone.to_owned(), copies: 0, first_copies: 0 }
+        let zone = zone.to_owned();
+        Load { node: NodeId(id), zone, copies: 0, first_copies: 0, is_silent: false }
     }
 
     fn counts(placement: &[Vec<NodeId>]) -> BTreeMap<NodeId, (usize, usize)> {
@@ -132,6 +135,18 @@ mod tests {
         (nodes[0].copies, nodes[0].first_copies) = (6, 6);
         let placement = place(4, 0, &nodes).unwrap();
         assert_eq!(counts(&placement).get(&NodeId(1)), None);
+    }
+
+    #[test]
+    fn silent_nodes_receive_only_what_no_other_node_can_take() {
+        let mut nodes: Vec<Load> = (1..=4).map(|id| node(id, "")).collect();
+        (nodes[0].is_silent, nodes[1].is_silent) = (true, true);
+        let placement = place(8, 1, &nodes).unwrap();
+        assert!(placement.iter().flatten().all(|node| node.0 >= 3), "{placement:?}");
+        nodes[2].is_silent = true;
+        for copies in place(8, 1, &nodes).unwrap() {
+            assert!(copies.contains(&NodeId(4)), "each slice can be built: {copies:?}");
+        }
     }
 
     #[test]

@@ -261,6 +261,7 @@ fn random_view(random: &mut fastrand::Rng, copies_max: usize) -> ClusterView {
     let nodes: Vec<NodeView> = (1..=all).map(|id| node(id, zone(random, zoned))).collect();
     let old = random.usize(copies_max..=nodes.len());
     let load = |node: &NodeView| Load {
+        is_silent: false,
         node: node.node,
         zone: node.zone.clone(),
         copies: 0,

@@ -57,7 +57,7 @@ pub struct IndexView {
 pub struct SliceView {
     /// The nodes with a copy. The first node is read first.
     pub copies: Vec<NodeId>,
-    /// True if the slice has an unfinished move and gets no other one.
+    /// True if the slice has an unfinished move, or nothing to copy from yet, and gets no other move.
     pub busy: bool,
     /// Nodes whose removed copy may still be read. They cannot receive a copy yet.
     pub leaving: Vec<NodeId>,

@@ -60,8 +60,8 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// Adds the leader's judgement to a request to join, and its knowledge to `--skip-epochs`; the inner error is a refusal. An
-/// older copy of the coordinator changes no definition.
+/// Adds the leader's judgement to a request to join or to remove a node by force, and its knowledge to `--skip-epochs` and to
+/// commands that place slices; the inner error is a refusal. An older copy of the coordinator changes no definition.
 fn judged(
     member: &Member,
     request: CommandRequest,
@@ -83,11 +83,19 @@ fn judged(
             return Ok(Ok(CommandRequest { request: id, command }));
         }
         command => {
-            member.as_leader(|leader| leader.check_newest(&member.replica.view().state))?;
-            return Ok(Ok(CommandRequest {
-                request: id,
-                command: with_random_id(member, command),
-            }));
+            let (command, now_ms) = (with_random_id(member, command), member.now_ms());
+            let judged = member.as_leader(|leader| {
+                let view = member.replica.view();
+                leader.check_newest(&view.state)?;
+                let judged = match &command {
+                    Command::RemoveNodeForced { node } => {
+                        leader.judge_forced(&view.state, *node, now_ms)
+                    }
+                    _ => Ok(()),
+                };
+                Ok(judged.map(|()| leader.avoiding_silent(&view.state, command, now_ms)))
+            })?;
+            return Ok(judged.map(|command| CommandRequest { request: id, command }));
         }
     };
     check_join(member, &join.node)?;
@@ -286,6 +294,8 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::Rollback { .. }
             | Command::Create { .. }
             | Command::DropGeneration(_)
+            | Command::PlaceLost { .. }
+            | Command::Avoiding { .. }
             | Command::ChangeCopies { change: CopiesChange::Join(_), .. }
     )
 }

@@ -2,7 +2,7 @@
 
 use proto::Error;
 use proto::model::identity::UniqueId;
-use proto::model::ids::{BucketId, Generation};
+use proto::model::ids::{BucketId, Generation, NodeId};
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 
@@ -10,6 +10,7 @@ use super::context::StateContext;
 use super::copies::check_copied;
 use super::effect::{Change, Effect};
 use super::limits::beginning;
+use super::nodes::Removal;
 
 /// The length limit of a kept refusal and of its hint. A refusal may quote a name of any length.
 const REFUSAL_BYTES_MAX: usize = 1 << 10;
@@ -36,7 +37,7 @@ impl StateContext {
         {
             return (answer, Vec::new());
         }
-        let (outcome, effects) = match self.run(&request.command) {
+        let (outcome, effects) = match self.run(&request.command, &[]) {
             Ok((outcome, effects)) => (outcome, effects),
             Err(error) => (Outcome::Refused(shortened(error)), Vec::new()),
         };
@@ -55,20 +56,21 @@ impl StateContext {
         (outcome, effects)
     }
 
-    /// Runs a command. It either changes the state and returns an effect, or leaves the state as it was.
-    fn run(&mut self, command: &Command) -> Change {
+    /// Runs a command. It either changes the state and returns an effect, or leaves the state as it was. Of the `silent` indexers
+    /// the leader has heard nothing for some seconds.
+    fn run(&mut self, command: &Command, silent: &[NodeId]) -> Change {
         match command {
             Command::CreateBucket { .. }
             | Command::CreateIndex { .. }
             | Command::CreateCopied { .. }
-            | Command::BuildGeneration { .. } => self.create(command, None),
+            | Command::BuildGeneration { .. } => self.create(command, None, silent),
             Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
             Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
             Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
             Command::DropBucket { name, if_exists, restrict } => {
                 self.drop_bucket(name, *if_exists, *restrict)
             }
-            Command::BuildIndexes { bucket, names } => self.build_indexes(bucket, names),
+            Command::BuildIndexes { bucket, names } => self.build_on(bucket, names, silent),
             Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
             Command::CancelBuild { name } => self.cancel_build(name),
             Command::DropGeneration(id) => self.drop_generation(*id),
@@ -80,8 +82,18 @@ impl StateContext {
             Command::AdvanceMove { index, id, stage } => self.advance_move(*index, *id, *stage),
             Command::EndMove { index, id, undone } => self.end_move(*index, *id, undone.as_deref()),
             Command::CancelMoves { index } => self.cancel_moves(index.as_deref()),
-            Command::DrainNode { node, drain } => self.drain_node(*node, *drain),
-            Command::RemoveNode { node } => self.remove_node(*node),
+            Command::DrainNode { node, drain } => self.drain_node(*node, *drain, silent),
+            Command::RemoveNode { node } => self.remove_node(*node, Removal::Kept, silent),
+            Command::RemoveNodeForced { node } => self.remove_node(*node, Removal::Forced, silent),
+            Command::PlaceLost { lost, lost_to_builds } => {
+                self.place_lost(lost, lost_to_builds, silent)
+            }
+            Command::Avoiding { silent, command } => match **command {
+                Command::Avoiding { .. } => {
+                    Err(Error::internal("a command names the silent nodes twice"))
+                }
+                _ => self.run(command, silent),
+            },
             Command::SetSeparateIncludedColumns { index, separate } => {
                 self.set_separate_included_columns(index, *separate)
             }
@@ -92,7 +104,7 @@ impl StateContext {
             }
             Command::Rollback { bucket, step } => self.rollback(*bucket, step),
             Command::SkipEpochs(known) => self.skip_epochs(known),
-            Command::Create { unique, command } => self.create(command, Some(*unique)),
+            Command::Create { unique, command } => self.create(command, Some(*unique), silent),
             Command::OpenSource { bucket, projector, history, accepted } => {
                 self.open_source((*bucket, *projector), history, *accepted)
             }
@@ -107,7 +119,7 @@ impl StateContext {
 
 impl StateContext {
     /// Creates a bucket, an index or a generation, with its random id unless the command is of an earlier build.
-    fn create(&mut self, command: &Command, unique: Option<UniqueId>) -> Change {
+    fn create(&mut self, command: &Command, unique: Option<UniqueId>, silent: &[NodeId]) -> Change {
         match command {
             Command::CreateBucket { name, vbuckets, source, projectors, if_not_exists } => {
                 let newest = self.last_bucket;
@@ -122,7 +134,7 @@ impl StateContext {
             Command::CreateCopied { copies, command } => {
                 check_copied(*copies, command)?;
                 let newest = self.last_bucket;
-                let made = self.create(command, unique)?;
+                let made = self.create(command, unique, silent)?;
                 if self.last_bucket > newest {
                     self.wants_copies(BucketId(self.last_bucket), *copies);
                 }
@@ -130,10 +142,10 @@ impl StateContext {
             }
             Command::CreateIndex { spec, defer_build, if_not_exists } => {
                 let generation = unique.map_or(Generation(1), UniqueId::first_generation);
-                self.create_index(spec, generation, *defer_build, *if_not_exists)
+                self.create_index(spec, generation, (*defer_build, *if_not_exists), silent)
             }
             Command::BuildGeneration { from, before, spec } => {
-                self.build_generation(*from, (before, spec), unique)
+                self.build_generation(*from, (before, spec), unique, silent)
             }
             _ => Err(Error::internal("only a bucket or an index is created")),
         }

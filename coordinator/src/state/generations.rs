@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use proto::model::identity::UniqueId;
-use proto::model::ids::{Generation, IndexId, LocalIndexId, TopologyNo};
+use proto::model::ids::{Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
 use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::topology::IndexTopology;
@@ -90,6 +90,7 @@ impl StateContext {
         from: LocalIndexId,
         (before, spec): (&IndexSpec, &IndexSpec),
         unique: Option<UniqueId>,
+        silent: &[NodeId],
     ) -> Change {
         let info = self.check_change(from, before, spec)?;
         check_spec(spec)?;
@@ -103,7 +104,7 @@ impl StateContext {
             )
             .with_hint("create it under another name, and drop it under this one")
         })?;
-        let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads())?;
+        let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads(silent))?;
         let state = match info.state {
             IndexState::Pending => IndexState::Pending,
             _ => IndexState::Backfill,

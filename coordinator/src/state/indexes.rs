@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::model::ids::{Generation, IndexId, TopologyNo};
+use proto::model::ids::{Generation, IndexId, NodeId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::Outcome;
@@ -19,8 +19,8 @@ impl StateContext {
         &mut self,
         spec: &IndexSpec,
         generation: Generation,
-        defer_build: bool,
-        if_not_exists: bool,
+        (defer_build, if_not_exists): (bool, bool),
+        silent: &[NodeId],
     ) -> Change {
         check_name(&spec.name)?;
         let bucket = self.bucket_named(&spec.bucket).ok_or_else(|| no_bucket(&spec.bucket))?;
@@ -30,7 +30,7 @@ impl StateContext {
         self.check_free(&spec.name)?;
         check_spec(spec)?;
         self.check_room_for_index(spec)?;
-        let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads())?;
+        let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads(silent))?;
         self.last_index += 1;
         let id = IndexId(self.last_index);
         let state = if defer_build { IndexState::Pending } else { IndexState::Backfill };

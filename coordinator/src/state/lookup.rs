@@ -18,7 +18,7 @@ impl StateContext {
     }
 
     /// The indexers that may receive slices, and their load once all moves are done.
-    pub(super) fn indexer_loads(&self) -> Vec<Load> {
+    pub(super) fn indexer_loads(&self, silent: &[NodeId]) -> Vec<Load> {
         let placements: Vec<Vec<NodeId>> =
             self.indexes().flat_map(|index| settled(&index.info)).collect();
         self.receiving_indexers()
@@ -27,6 +27,7 @@ impl StateContext {
                 zone: self.nodes[&id].zone.clone(),
                 copies: placements.iter().filter(|nodes| nodes.contains(&id)).count(),
                 first_copies: placements.iter().filter(|nodes| nodes.first() == Some(&id)).count(),
+                is_silent: silent.contains(&id),
             })
             .collect()
     }

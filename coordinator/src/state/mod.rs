@@ -19,6 +19,7 @@
 //! | `copies` | the copies of an embedded bucket |
 //! | `epochs` | stability timestamps |
 //! | `nodes` | registration, draining, removal |
+//! | `lost` | slices without a copy that is left, and indexers that are silent |
 //! | `moves` | moves of slices |
 //! | `open_source` | projectors that begin to serve an embedded bucket |
 //! | `rollback` | the response to a source that has lost part of its history |
@@ -46,6 +47,7 @@ mod indexes;
 mod invariants;
 pub(crate) mod limits;
 mod lookup;
+mod lost;
 mod moments;
 mod moves;
 pub(crate) mod nodes;

@@ -1,14 +1,15 @@
 //! The nodes of the cluster: registration, draining of indexers, and removal.
 //!
 //! A draining node receives no more slices, and the leader moves its slices away. A removed node loses its copies at
-//! once, without moves, so it must not have the only copy of any slice. Indexes that are not being built yet have
-//! nothing to move: their slices are simply assigned to other nodes.
+//! once, without moves, so it must not have the only copy of any slice, unless the removal is forced: then another node
+//! rebuilds the slice (see `lost`). Indexes that are not being built yet have nothing to move: their slices are simply assigned to
+//! other nodes.
 
 use std::sync::Arc;
 
 use proto::client::of_another_cluster;
 use proto::model::identity::JoinRequest;
-use proto::model::ids::{LocalIndexId, NodeId};
+use proto::model::ids::{LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
@@ -18,8 +19,9 @@ use proto::{Error, ErrorCode, Result};
 use super::context::StateContext;
 use super::effect::{Change, Effect};
 use super::limits::REMOVED_NODES_MAX;
+use super::lost::{Heirs, no_heir};
 use super::placement::change_placement;
-use crate::planner::{self, Load, replace_copy};
+use crate::planner::{self, replace_copy};
 
 /// The error of a second process under the number of a node.
 pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
@@ -35,7 +37,16 @@ pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
 const NAME_BYTES_MAX: usize = 255;
 
 /// The nodes of each slice of an index.
-type Placement = Vec<Vec<NodeId>>;
+pub(super) type Placement = Vec<Vec<NodeId>>;
+
+/// What becomes of slices that are on a removed indexer alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// The indexer is not removed.
+    Kept,
+    /// Other indexers rebuild them.
+    Forced,
+}
 
 impl StateContext {
     /// Registers a process without a data directory.
@@ -95,7 +106,7 @@ impl StateContext {
         }
     }
 
-    pub(super) fn drain_node(&mut self, node: NodeId, drain: bool) -> Change {
+    pub(super) fn drain_node(&mut self, node: NodeId, drain: bool, silent: &[NodeId]) -> Change {
         let role = self.role_of(node)?;
         if role != Role::Indexer {
             let what = format!("node {node} is a {}; only indexers are drained", role.name());
@@ -108,7 +119,7 @@ impl StateContext {
             self.check_drain(node)?;
             self.draining.insert(node);
             self.undo_moves_to(node, "is being drained");
-            self.place_unbuilt_elsewhere(node);
+            self.place_unbuilt_elsewhere(node, silent);
         } else {
             self.draining.remove(&node);
         }
@@ -134,7 +145,12 @@ impl StateContext {
         Ok(())
     }
 
-    pub(super) fn remove_node(&mut self, node: NodeId) -> Change {
+    pub(super) fn remove_node(
+        &mut self,
+        node: NodeId,
+        removal: Removal,
+        silent: &[NodeId],
+    ) -> Change {
         let role = self.role_of(node)?;
         let refuse = |what: String, hint: &str| {
             Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint))
@@ -147,8 +163,11 @@ impl StateContext {
                     "coordinators are named in their settings and cannot be removed",
                 );
             }
-            Role::Projector => self.remove_projector(node)?,
-            Role::Indexer => self.remove_copies(node)?,
+            Role::Projector => self.remove_projector(node).map_err(|error| match removal {
+                Removal::Kept => error,
+                Removal::Forced => documents_stay(error),
+            })?,
+            Role::Indexer => self.remove_copies(node, removal, silent)?,
             Role::Router => {}
         }
         if let Some(info) = self.nodes.remove(&node) {
@@ -176,12 +195,17 @@ impl StateContext {
     }
 
     /// Removes a node from all topologies and moves, or changes nothing.
-    fn remove_copies(&mut self, node: NodeId) -> Result<()> {
-        let mut loads = self.loads_without(node);
+    fn remove_copies(&mut self, node: NodeId, removal: Removal, silent: &[NodeId]) -> Result<()> {
+        let mut heirs = self.heirs(&[node], silent);
         let mut placements: Vec<(LocalIndexId, Placement)> = Vec::new();
         for info in self.indexes().map(|record| &record.info) {
-            let placement = placement_without(info, node, &mut loads)?;
-            placements.extend(placement.map(|placement| (info.local_id(), placement)));
+            let without = placement_without(info, node, removal, &mut heirs)?;
+            placements.extend(without.map(|placement| (info.local_id(), placement)));
+        }
+        for id in placements.iter().map(|(id, _)| *id) {
+            // Another node begins with nothing, so no move of the slice can go on.
+            let lost = self.alone_on(id, &[node]);
+            self.end_moves_of_lost(id, &lost);
         }
         self.undo_moves_to(node, "was removed");
         let left = |m: &SliceMove| m.stage == MoveStage::Done && m.from == Some(node);
@@ -210,32 +234,30 @@ impl StateContext {
     }
 
     /// Assigns the node's slices of unbuilt indexes to other nodes.
-    fn place_unbuilt_elsewhere(&mut self, node: NodeId) {
-        let mut loads = self.loads_without(node);
+    fn place_unbuilt_elsewhere(&mut self, node: NodeId, silent: &[NodeId]) {
+        let mut heirs = self.heirs(&[node], silent);
         for id in self.local_ids() {
             let Some(info) = self.record(id).map(|record| &record.info) else { continue };
             let unbuilt = info.state == IndexState::Pending;
             // A slice stays if no other node can take it.
             let placement = Some(info)
                 .filter(|_| unbuilt)
-                .and_then(|info| placement_without(info, node, &mut loads).ok().flatten());
+                .and_then(|info| placement_without(info, node, Removal::Kept, &mut heirs).ok())
+                .flatten();
             if let Some(placement) = placement {
                 self.change_index(id, |info| change_placement(info, placement));
             }
         }
     }
-
-    fn loads_without(&self, node: NodeId) -> Vec<Load> {
-        self.indexer_loads().into_iter().filter(|load| load.node != node).collect()
-    }
 }
 
 /// The placement of an index without a node; `None` if the node has no slice of it. Only slices that are not being
-/// built can change their node at once.
+/// built, and those that are lost with the node, can change their node at once.
 fn placement_without(
     info: &IndexInfo,
     node: NodeId,
-    loads: &mut [Load],
+    removal: Removal,
+    heirs: &mut Heirs,
 ) -> Result<Option<Placement>> {
     if !info.topology.placement.iter().any(|copies| copies.contains(&node)) {
         return Ok(None);
@@ -245,21 +267,38 @@ fn placement_without(
         if !copies.contains(&node) {
             continue;
         }
-        let unbuilt = info.state == IndexState::Pending;
+        let slice = SliceNo(slice as u16);
         let others: Vec<NodeId> = copies.iter().copied().filter(|copy| *copy != node).collect();
-        let to = if unbuilt { planner::choose(&others, loads) } else { None };
+        let to = match (info.state, removal) {
+            (IndexState::Pending, _) => heirs.host(&others),
+            (_, Removal::Forced) if others.is_empty() => heirs.heir(info, slice),
+            _ => None,
+        };
         if to.is_none() && others.is_empty() {
-            let what = format!(
-                "node {node} has the only copy of slice {slice} of index \"{}\"",
-                info.spec.name
-            );
-            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
-                "use DRAIN NODE first; if the node is gone for good, use DROP INDEX and create the index again",
-            ));
+            return Err(match removal {
+                Removal::Kept => only_copy(info, slice, node),
+                Removal::Forced => no_heir(info, slice, node),
+            });
         }
         replace_copy(copies, Some(node), to);
     }
     Ok(Some(placement))
+}
+
+fn only_copy(info: &IndexInfo, slice: SliceNo, node: NodeId) -> Error {
+    let name = &info.spec.name;
+    let what = format!("node {node} has the only copy of slice {slice} of index \"{name}\"");
+    Error::new(ErrorCode::InvalidParameter, what).with_hint(format!(
+        "use DRAIN NODE first; if its data is lost for good, REMOVE NODE '{node}' FORCE lets other indexers rebuild its \
+         slices from the documents"
+    ))
+}
+
+/// The refusal to remove a projector, when the removal was to be forced.
+fn documents_stay(error: Error) -> Error {
+    let hint = "FORCE gives up slices, which are rebuilt from the documents, and never documents";
+    let before = error.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
+    error.with_hint(format!("{hint}{before}"))
 }
 
 #[cfg(test)]

@@ -105,10 +105,21 @@ impl Follower {
         let stored = self.stored_as(&index);
         let id = index.local_id();
         let rebuilt = fragments.rebuilt_slices(id);
-        let build = self.builds.get(&id);
-        if missing.is_empty() || (build.is_some() && rebuilt.is_empty()) {
+        let whole = self.builds.get(&id).filter(|_| rebuilt.is_empty());
+        let is_built = |slice: &SliceNo| {
+            whole.is_some_and(|build| build.info.topology.hosts(config.node.id, *slice))
+        };
+        if missing.iter().all(is_built) {
             return Ok(());
         }
+        let begins_anew = whole.is_some();
+        if begins_anew {
+            // The node has been given further slices meanwhile, and the snapshot is read for those of the beginning.
+            self.builds.remove(&id);
+            store.drop_index(id).await?;
+        }
+        let build = self.builds.get(&id);
+        let stored = stored.filter(|_| !begins_anew);
         let readable = stored.as_ref().filter(|stored| stored.floor.is_some());
         let had = readable.is_some() || build.is_some() || incoming.is_restoring(id);
         if !had && index.state == IndexState::Backfill {

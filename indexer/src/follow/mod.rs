@@ -39,6 +39,8 @@ mod commit_marker_tests;
 #[cfg(test)]
 mod failing_store_tests;
 #[cfg(test)]
+mod lost_tests;
+#[cfg(test)]
 mod played;
 #[cfg(test)]
 mod restore_tests;

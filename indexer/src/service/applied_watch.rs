@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, Epoch, NodeId, SliceId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceId};
 use proto::rpc::scan::AppliedReport;
-use storage::{SliceStore, StoredIndex};
+use storage::{SliceStore, StorageEngine, StoredIndex};
 use tokio::sync::watch;
 
 /// The reports of one router: everything first, then the changes.
 pub(super) struct AppliedWatch {
     pub(super) store: Arc<dyn SliceStore>,
+    pub(super) engine: Arc<StorageEngine>,
     pub(super) catalog: Arc<ArcSwap<Catalog>>,
     pub(super) node: NodeId,
     pub(super) changed: watch::Receiver<u64>,
@@ -42,8 +43,18 @@ impl AppliedWatch {
             }
         }
         let readable = slices_changed.then(|| readable_slices(&*self.store));
-        Some(AppliedReport { node: self.node, applied, readable })
+        let rebuilt = if slices_changed { rebuilt_slices(&self.engine) } else { Vec::new() };
+        Some(AppliedReport { node: self.node, applied, readable, rebuilt })
     }
+}
+
+/// The slices that a node rebuilds from the source.
+fn rebuilt_slices(engine: &StorageEngine) -> Vec<SliceId> {
+    let slices = |(index, _): &(LocalIndexId, BucketId)| {
+        let slices = engine.rebuilt_slices(*index).into_iter();
+        slices.map(|slice| index.slice(slice)).collect::<Vec<_>>()
+    };
+    engine.rebuilds().iter().flat_map(slices).collect()
 }
 
 /// The readable slices of a node, each with its floor.

@@ -222,6 +222,7 @@ impl IndexerApi for Indexer {
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
         let watch = AppliedWatch {
             store: Arc::clone(&self.context.store),
+            engine: Arc::clone(&self.context.fragments),
             catalog: Arc::clone(&self.context.catalog),
             node: self.context.config.node.id,
             changed: self.context.applied.subscribe(),

@@ -23,9 +23,9 @@ use tokio::runtime::Handle;
 
 use crate::lock::lock;
 
-/// The `nice` value of the threads. Each has about a seventieth of the weight of a usual thread, and a COPY has some ten of them. So they go
+/// The `nice` value of the threads. Each has about a thirtieth of the weight of a usual thread, and a COPY has some ten of them. So they go
 /// on, slowly, where others take all that there is, and do not keep a lock for ever that these wait for.
-const NICE: i32 = 19;
+const NICE: i32 = 15;
 /// The time that a thread waits for work before it ends. The end of a runtime may have to wait for it.
 const IDLE: Duration = Duration::from_millis(20);
 

@@ -157,7 +157,7 @@ pub enum Command {
         drain: bool,
     },
     /// REMOVE NODE: the process is no longer of the cluster. An indexer that is the only one with a slice
-    /// is refused; its other copies are given up.
+    /// is refused, see [`Command::RemoveNodeForced`]; its other copies are given up.
     RemoveNode {
         /// The node.
         node: NodeId,
@@ -281,6 +281,28 @@ pub enum Command {
         to: String,
         /// The statement that declares it under its new name, for SHOW INDEXES.
         sql: String,
+    },
+    /// REMOVE NODE … FORCE: an indexer is removed although it is the only one with some slices. Each of them is given to another
+    /// indexer, which rebuilds it from the source. The leader refuses it (`WrongState`) for an indexer that is alive. Of any other
+    /// role it is [`Command::RemoveNode`].
+    RemoveNodeForced {
+        /// The node.
+        node: NodeId,
+    },
+    /// Gives each slice that is on silent indexers alone to another one, which rebuilds it from the source. The silent indexers stay
+    /// nodes of the cluster; one that comes back drops what the catalog no longer gives it. From the leader.
+    PlaceLost {
+        /// Indexers that have been silent for so long that their copies count as lost for good.
+        lost: Vec<NodeId>,
+        /// Indexers that are silent for longer than a build waits for them. They may be among `lost`.
+        lost_to_builds: Vec<NodeId>,
+    },
+    /// A command that places slices, with what the state cannot know. The leader makes it of the client's command.
+    Avoiding {
+        /// Indexers that have been silent for some seconds, ascending. They get slices only if there are too few others.
+        silent: Vec<NodeId>,
+        /// The command.
+        command: Box<Command>,
     },
 }
 

@@ -222,4 +222,6 @@ pub struct AppliedReport {
     pub applied: Vec<(BucketId, Epoch)>,
     /// The oldest epoch that each readable slice can answer; all slices if any changed, else `None`.
     pub readable: Option<Vec<(crate::model::ids::SliceId, Epoch)>>,
+    /// The slices that the node rebuilds from the source, since no node has them any more; all of them, with `readable`.
+    pub rebuilt: Vec<crate::model::ids::SliceId>,
 }

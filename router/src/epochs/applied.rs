@@ -2,7 +2,7 @@
 //! directly, so that scans go on when no coordinator answers. A node whose stream broke does not count until it is
 //! connected again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -39,6 +39,7 @@ pub struct AppliedEpochs {
 struct NodeApplied {
     applied: BTreeMap<BucketId, Epoch>,
     readable: BTreeMap<SliceId, Epoch>,
+    rebuilt: BTreeSet<SliceId>,
 }
 
 impl Default for AppliedEpochs {
@@ -54,6 +55,7 @@ impl AppliedEpochs {
         node.applied.extend(report.applied);
         if let Some(readable) = report.readable {
             node.readable = readable.into_iter().collect();
+            node.rebuilt = report.rebuilt.into_iter().collect();
         }
         drop(node);
         self.changed.send_modify(|count| *count += 1);
@@ -131,6 +133,16 @@ impl AppliedEpochs {
     /// True if a node's watch is open.
     pub fn is_connected(&self, node: NodeId) -> bool {
         self.nodes.contains_key(&node)
+    }
+
+    /// True if any node rebuilds a slice from the source.
+    pub fn has_rebuilt(&self) -> bool {
+        self.nodes.iter().any(|node| !node.rebuilt.is_empty())
+    }
+
+    /// True if a node rebuilds a slice from the source, and cannot read it yet.
+    pub fn is_rebuilt(&self, node: NodeId, index: &IndexInfo, slice: SliceNo) -> bool {
+        self.nodes.get(&node).is_some_and(|node| node.rebuilt.contains(&slice_id(index, slice)))
     }
 
     /// Returns the nodes that may have a slice: first those of the topology, then further nodes that report the slice
@@ -221,6 +233,7 @@ mod tests {
             node: NodeId(node),
             applied: vec![(BucketId(1), Epoch(newest))],
             readable: Some(vec![(slice, Epoch(floor))]),
+            rebuilt: Vec::new(),
         });
     }
 
@@ -264,6 +277,7 @@ mod tests {
                 node: NodeId(3),
                 applied: vec![(BucketId(1), Epoch(8))],
                 readable: Some(vec![(slice_id(&index, SliceNo(slice)), Epoch(5))]),
+                rebuilt: Vec::new(),
             });
         };
         let candidates = |slice, epoch| applied.candidates(&index, SliceNo(slice), Epoch(epoch));
@@ -275,6 +289,7 @@ mod tests {
             node: NodeId(1),
             applied: vec![(BucketId(1), Epoch(9))],
             readable: Some(Vec::new()),
+            rebuilt: Vec::new(),
         });
         assert_eq!(candidates(0, 8), [NodeId(3), NodeId(1)], "node 1 has given the slice up");
         assert_eq!(applied.newest_common(&index), Some(Epoch(8)), "of the new node");

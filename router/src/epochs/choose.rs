@@ -22,11 +22,14 @@ use tokio::time::{Instant, timeout_at};
 use super::applied::{AppliedEpochs, readable_from};
 use super::bucket_source::BucketSource;
 use super::leases::EpochLease;
-use super::reachable::check_reachable;
+use super::reachable::{Unreachable, unreachable};
 use crate::context::RouterContext;
 
 /// How long a scan waits for an epoch that its session has seen before.
 const FLOOR_WAIT: Duration = Duration::from_secs(1);
+
+/// How long a scan waits for a slice that is rebuilt from the documents. A small one is there by then.
+const REBUILD_WAIT: Duration = Duration::from_secs(2);
 
 /// Chooses the epoch of one scan of an index, until a deadline.
 pub(crate) struct EpochChooser<'a> {
@@ -36,6 +39,8 @@ pub(crate) struct EpochChooser<'a> {
     deadline: Instant,
     /// The catalog whose generations the lease keeps.
     catalog_cas: u64,
+    /// Until then the scan waits for slices that are rebuilt.
+    rebuilt_until: Instant,
 }
 
 impl<'a> EpochChooser<'a> {
@@ -50,7 +55,8 @@ impl<'a> EpochChooser<'a> {
         let shown = catalog.indexes.get(&index.id);
         let serves = shown.is_some_and(|shown| shown.generation == index.generation);
         let catalog_cas = if serves { catalog.cas } else { 0 };
-        Self { context, index, source, deadline, catalog_cas }
+        let rebuilt_until = Instant::now() + REBUILD_WAIT;
+        Self { context, index, source, deadline, catalog_cas, rebuilt_until }
     }
 
     /// Chooses and leases the epoch: the newest that all slices have applied, or one that covers given positions,
@@ -144,12 +150,21 @@ impl<'a> EpochChooser<'a> {
             if let Some(chosen) = from.and_then(|from| choose(&self.context.applied, from)) {
                 return Ok(chosen);
             }
-            check_reachable(self.context, self.index, &slices)?;
+            let waits = match unreachable(self.context, self.index, &slices) {
+                Some(Unreachable { is_rebuilt: true, .. })
+                    if Instant::now() < self.rebuilt_until =>
+                {
+                    true
+                }
+                Some(Unreachable { error, .. }) => return Err(error),
+                None => false,
+            };
             tokio::select! {
                 biased;
                 changed = changes.changed() => changed.map_err(stopped)?,
                 changed = catalogs.changed() => changed.map_err(stopped)?,
                 changed = silent.changed() => changed.map_err(stopped)?,
+                () = tokio::time::sleep_until(self.rebuilt_until), if waits => {}
             }
         }
     }

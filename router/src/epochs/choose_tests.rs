@@ -154,6 +154,7 @@ impl World {
             node: INDEXER,
             applied: vec![(BUCKET, Epoch(newest))],
             readable: Some(vec![(slice, Epoch(floor))]),
+            rebuilt: Vec::new(),
         });
     }
 
@@ -315,4 +316,37 @@ async fn a_floor_that_a_rollback_has_removed_stands_for_the_first_epoch_behind_i
     assert!(world.choose_for(&floor).await.is_err(), "the survivors alone are older");
     world.applied(1, 131);
     assert_eq!(world.choose_for(&floor).await.unwrap(), 131);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_waits_a_moment_for_a_slice_that_is_rebuilt_and_then_names_it() {
+    for consistency in
+        [Consistency::Any, Consistency::AtLeast(Epoch(3)), Consistency::AtPlus(Vec::new())]
+    {
+        let world = World::new(&[(8, 12)]);
+        let rebuilt = vec![world.index.local_id().slice(SliceNo(0))];
+        let report = |rebuilt| AppliedReport {
+            node: INDEXER,
+            applied: vec![(BUCKET, Epoch(9))],
+            readable: Some(Vec::new()),
+            rebuilt,
+        };
+        world.context.applied.report(report(rebuilt.clone()));
+        let began = Instant::now();
+        let error = world.choose_for(&consistency).await.expect_err("nobody can read the slice");
+        assert_eq!((error.code, began.elapsed()), (ErrorCode::Unavailable, REBUILD_WAIT));
+        let text = "index \"i\": slice 0 cannot be read: node 1";
+        assert!(error.message.starts_with(text) && error.message.contains("rebuilds"), "{error}");
+    }
+    let world = World::new(&[]);
+    let rebuilt = vec![world.index.local_id().slice(SliceNo(0))];
+    let (node, applied) = (INDEXER, vec![(BUCKET, Epoch(9))]);
+    let readable = Some(Vec::new());
+    world.context.applied.report(AppliedReport { node, applied, readable, rebuilt });
+    let scan = world.choose_for(&Consistency::Any);
+    let built = async {
+        tokio::time::sleep(REBUILD_WAIT / 2).await;
+        world.applied(9, 9);
+    };
+    assert_eq!(tokio::join!(scan, built).0, Ok(9), "a small slice is there in time");
 }

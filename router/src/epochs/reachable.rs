@@ -1,6 +1,8 @@
 //! Slices that no node can answer. A node is given up only if two parties have lost it: the coordinator's leader hears no
-//! heartbeat, and the router's own connection to it is broken. A node that only one of them reaches may still serve.
+//! heartbeat, and the router's own connection to it is broken. A node that only one of them reaches may still serve. A slice that
+//! its node rebuilds from the documents, because no node had it any more, can be read when that is done.
 
+use proto::model::catalog::Catalog;
 use proto::model::ids::{NodeId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
@@ -11,35 +13,78 @@ use crate::context::RouterContext;
 /// The number of nodes that an error names.
 const NODES_NAMED_MAX: usize = 4;
 
+/// Slices that no node can answer now.
+pub(crate) struct Unreachable {
+    /// What a scan of them fails with.
+    pub error: Error,
+    /// True if each of them is being rebuilt, so they may be there soon.
+    pub is_rebuilt: bool,
+}
+
 /// Checks that each of some slices has a copy on a node that may answer. The error names index, slice and nodes.
 pub(crate) fn check_reachable(
     context: &RouterContext,
     index: &IndexInfo,
     slices: &[SliceNo],
 ) -> Result<()> {
-    // Almost always nobody is silent, and the check costs nothing.
-    if context.silent.borrow().is_empty() {
-        return Ok(());
+    unreachable(context, index, slices).map_or(Ok(()), |unreachable| Err(unreachable.error))
+}
+
+/// Finds slices without a copy on a node that may answer.
+pub(crate) fn unreachable(
+    context: &RouterContext,
+    index: &IndexInfo,
+    slices: &[SliceNo],
+) -> Option<Unreachable> {
+    // Almost always nobody is silent and nothing is rebuilt, and the check costs little.
+    if context.silent.borrow().is_empty() && !context.applied.has_rebuilt() {
+        return None;
     }
     let silent = context.silent.borrow().clone();
     let catalog = context.catalog.load();
+    let is_silent = |node: &NodeId| silent.contains(node) && !context.applied.is_connected(*node);
+    let mut lost: Vec<LostSlice> = Vec::new();
+    for slice in slices {
+        let nodes = copies(context, &catalog, index, *slice);
+        let rebuilds = |node: &&NodeId| context.applied.is_rebuilt(**node, index, *slice);
+        let rebuilt_on = nodes.iter().find(rebuilds).copied();
+        if !nodes.is_empty() && nodes.iter().all(|node| is_silent(node) || rebuilds(&node)) {
+            lost.push(LostSlice { slice: *slice, nodes, rebuilt_on });
+        }
+    }
+    // A slice that nobody rebuilds is named first, since it does not come back by itself.
+    let worst = lost.iter().min_by_key(|lost| lost.rebuilt_on.is_some())?;
+    Some(described(&catalog, index, worst, lost.len() - 1))
+}
+
+/// A slice without a copy that can be read.
+struct LostSlice {
+    slice: SliceNo,
+    nodes: Vec<NodeId>,
+    rebuilt_on: Option<NodeId>,
+}
+
+/// The nodes that may have a slice.
+fn copies(
+    context: &RouterContext,
+    catalog: &Catalog,
+    index: &IndexInfo,
+    slice: SliceNo,
+) -> Vec<NodeId> {
+    let mut nodes = context.applied.known_copies(index, slice);
     // A scan may have begun before its slices moved.
     let newest = catalog.local_index(index.local_id());
-    let copies = |slice: SliceNo| {
-        let mut nodes = context.applied.known_copies(index, slice);
-        nodes.extend(newest.iter().flat_map(|newest| newest.topology.replicas(slice)));
-        nodes.sort_unstable();
-        nodes.dedup();
-        nodes
-    };
-    let is_lost = |node: &NodeId| silent.contains(node) && !context.applied.is_connected(*node);
-    let lost = |slice: &SliceNo| {
-        let nodes = copies(*slice);
-        (!nodes.is_empty() && nodes.iter().all(is_lost)).then_some((*slice, nodes))
-    };
-    let lost: Vec<_> = slices.iter().filter_map(lost).collect();
-    let Some((slice, nodes)) = lost.first() else { return Ok(()) };
-    let more = match lost.len() - 1 {
+    nodes.extend(newest.iter().flat_map(|newest| newest.topology.replicas(slice)));
+    // A node that was removed does not come back with the slice.
+    nodes.retain(|node| catalog.nodes.contains_key(node) || context.applied.is_connected(*node));
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+fn described(catalog: &Catalog, index: &IndexInfo, lost: &LostSlice, more: usize) -> Unreachable {
+    let LostSlice { slice, nodes, rebuilt_on } = lost;
+    let more = match more {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -47,14 +92,18 @@ pub(crate) fn check_reachable(
         Some(node) => format!("node {id} ({})", node.address),
         None => format!("node {id}"),
     };
+    let what = format!("index \"{}\": slice {slice}{more} cannot be read", index.spec.name);
+    if let Some(node) = rebuilt_on {
+        let why = format!("{} rebuilds it from the documents, since no node has it", named(node));
+        let error = Error::unavailable(format!("{what}: {why}"))
+            .with_hint("try again later; SHOW SLICES shows how far the rebuild is");
+        return Unreachable { error, is_rebuilt: true };
+    }
     let names: Vec<String> = nodes.iter().take(NODES_NAMED_MAX).map(named).collect();
     let are = if nodes.len() == 1 { "is" } else { "are" };
-    let what = format!(
-        "index \"{}\": slice {slice}{more} cannot be read: {} {are} silent",
-        index.spec.name,
-        names.join(", ")
+    let error = Error::unavailable(format!("{what}: {} {are} silent", names.join(", "))).with_hint(
+        "start the node again, or REMOVE NODE … FORCE if its data is lost for good; SHOW NODES and SHOW SLICES show which \
+         nodes are missing and what they have",
     );
-    Err(Error::unavailable(what).with_hint(
-        "start the node again; SHOW NODES and SHOW SLICES show which nodes are missing and what they have",
-    ))
+    Unreachable { error, is_rebuilt: false }
 }

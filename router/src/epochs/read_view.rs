@@ -186,6 +186,7 @@ mod tests {
             node: NodeId(node),
             applied: vec![(BucketId(1), Epoch(newest))],
             readable: Some(slices.iter().map(id).collect()),
+            rebuilt: Vec::new(),
         });
     }
 

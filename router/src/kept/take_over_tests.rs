@@ -182,6 +182,7 @@ impl World {
                 node: NodeId(node),
                 applied: vec![(BucketId(1), Epoch(newest))],
                 readable: Some(slices.into()),
+                rebuilt: Vec::new(),
             });
         }
     }

@@ -55,7 +55,8 @@ fn applied(plan: &ScanPlan, epoch: u64) {
         let is_there = |n: &u16| plan.index.topology.hosts(*node, SliceNo(*n));
         let readable = slices.clone().filter(is_there).map(|n| (slice(n), Epoch(0))).collect();
         let applied = vec![(plan.index.bucket, Epoch(epoch))];
-        let report = AppliedReport { node: *node, applied, readable: Some(readable) };
+        let report =
+            AppliedReport { node: *node, applied, readable: Some(readable), rebuilt: Vec::new() };
         plan.context.applied.report(report);
     }
 }
@@ -197,6 +198,7 @@ async fn a_copy_that_has_not_applied_the_epoch_is_no_better_than_a_slow_node() {
         node: NodeId(2),
         applied: vec![(plan.index.bucket, Epoch(0))],
         readable: Some(vec![(plan.index.local_id().slice(SliceNo(0)), Epoch(0))]),
+        rebuilt: Vec::new(),
     };
     plan.context.applied.report(late);
     (0..3).for_each(|_| plan.context.hedging.note_missed(NodeId(1), Instant::now()));

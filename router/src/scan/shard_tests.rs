@@ -258,6 +258,7 @@ async fn a_scan_from_before_a_move_finds_the_slice_on_its_new_node() {
         node: NodeId(2),
         applied: vec![(bucket, Epoch(1))],
         readable: Some(vec![(slice, Epoch(1))]),
+        rebuilt: Vec::new(),
     });
     let rows = read(&plan, 1).await.expect("node 2 reports the slice");
     assert_eq!(rows, ["0 of 0", "1 of 0", "2 of 0"]);
@@ -276,7 +277,12 @@ async fn a_slice_whose_nodes_are_silent_fails_at_once_and_is_named() {
     let plan = plan_over(vec![vec![1, 2], vec![2]], nodes(vec![Node::Refuses, Node::Refuses]));
     let connected = |node| {
         let (node, applied) = (NodeId(node), Vec::new());
-        plan.context.applied.report(AppliedReport { node, applied, readable: None });
+        plan.context.applied.report(AppliedReport {
+            node,
+            applied,
+            readable: None,
+            rebuilt: Vec::new(),
+        });
     };
     let fails = async |slices| {
         let began = Instant::now();
@@ -295,4 +301,21 @@ async fn a_slice_whose_nodes_are_silent_fails_at_once_and_is_named() {
     plan.context.silent.send_replace([NodeId(1), NodeId(2)].into());
     let (text, waited) = fails(2).await;
     assert!(!waited && text.contains("slice 0 and 1 more"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_is_rebuilt_fails_a_scan_that_needs_it_now() {
+    let plan =
+        plan_over(vec![vec![1], vec![2]], nodes(vec![Node::After(Duration::ZERO), Node::Refuses]));
+    let rebuilds = |rebuilt| {
+        let (node, applied, readable) = (NodeId(2), Vec::new(), Some(Vec::new()));
+        plan.context.applied.report(AppliedReport { node, applied, readable, rebuilt });
+    };
+    rebuilds(vec![plan.index.local_id().slice(SliceNo(1))]);
+    let began = Instant::now();
+    let error = read(&plan, 2).await.expect_err("slice 1 is not there");
+    assert!(began.elapsed() < Duration::from_millis(TIMEOUT_MS));
+    let text = "index \"i\": slice 1 cannot be read: node 2 () rebuilds it from the documents";
+    assert!(error.code == ErrorCode::Unavailable && error.message.starts_with(text), "{error}");
+    assert!(error.hint.is_some_and(|hint| hint.contains("SHOW SLICES")));
 }

@@ -64,6 +64,7 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
         recovery: RecoveryFlags {
             force_new_cluster: args.force_new_cluster,
             skip_epochs: args.skip_epochs,
+            lost_after_s: None,
         },
     };
     let ports = Ports {

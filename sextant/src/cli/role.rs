@@ -52,6 +52,9 @@ pub struct Args {
     #[arg(long)]
     #[serde(skip)]
     skip_epochs: bool,
+    /// Silence of an indexer, in seconds, after which others rebuild the slices that it alone has; 0 stands for never
+    #[arg(long, env = "SEXTANT_LOST_AFTER_S", value_name = "S")]
+    lost_after_s: Option<u64>,
     /// Memory limit of the slices, in MiB
     #[arg(long, env = "SEXTANT_MEMORY_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
     memory_mb: Option<u64>,
@@ -134,6 +137,7 @@ impl Args {
             ("data", self.data.is_some()),
             ("force-new-cluster", self.force_new_cluster),
             ("skip-epochs", self.skip_epochs),
+            ("lost-after-s", self.lost_after_s.is_some()),
             ("memory-mb", self.memory_mb.is_some()),
             ("scans-max", self.scans_max.is_some()),
             ("scan-memory-total-mb", self.scan_memory_total_mb.is_some()),
@@ -203,6 +207,7 @@ impl Args {
             recovery: RecoveryFlags {
                 force_new_cluster: self.force_new_cluster,
                 skip_epochs: self.skip_epochs,
+                lost_after_s: self.lost_after_s.or(file.lost_after_s),
             },
             coordinators,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),

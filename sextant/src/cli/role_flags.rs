@@ -27,6 +27,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
             Some(Nothing)
         }
         ("force-new-cluster" | "skip-epochs", Role::Coordinator) => Some(Nothing),
+        ("lost-after-s", Role::Coordinator) => Some(Value("3600")),
         ("change-log-mb", Role::Projector) => Some(Value("1024")),
         ("transactions-mb", Role::Projector) => Some(Value("256")),
         ("memory-mb", Role::Indexer) => Some(Value("512")),

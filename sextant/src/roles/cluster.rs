@@ -235,7 +235,7 @@ async fn start_coordinator(
     // One member is enough to ask for it, whichever leads.
     let skip_epochs = config.recovery.skip_epochs && id == NodeId(COORDINATOR);
     // Files of a cluster that is given up are not in the directory any more.
-    let flags = RecoveryFlags { skip_epochs, force_new_cluster: false };
+    let flags = RecoveryFlags { skip_epochs, force_new_cluster: false, ..config.recovery };
     let member =
         services::start_coordinator(id, members(config), dir, flags, env, directory(peers)).await?;
     peers.add_coordinator(id, Arc::clone(&member) as _);

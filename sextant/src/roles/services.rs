@@ -14,13 +14,16 @@ use router::RouterData;
 
 use crate::descriptors::Shares;
 
-/// The recovery flags of a coordinator, which an operator gives after a loss.
+/// What an operator has a coordinator do about losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryFlags {
     /// Begin a new cluster though the log of the directory is lost.
     pub force_new_cluster: bool,
     /// Let all numbers go on above the known ones, because the directory is an older copy.
     pub skip_epochs: bool,
+    /// The silence in seconds after which slices without another copy are rebuilt elsewhere; 0 stands for never, and `None` for the
+    /// usual time.
+    pub lost_after_s: Option<u64>,
 }
 
 /// Starts a coordinator member.
@@ -35,6 +38,9 @@ pub async fn start_coordinator(
     let mut config = coordinator::Config::new(node, members, data_dir);
     config.force_new_cluster = flags.force_new_cluster;
     config.skip_epochs = flags.skip_epochs;
+    if let Some(s) = flags.lost_after_s {
+        config.moves.lost_after_ms = (s > 0).then(|| s.saturating_mul(1_000));
+    }
     coordinator::Coordinator::start(config, env.clone(), directory).await
 }
 

@@ -39,8 +39,13 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
             let tag = if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" };
             (Command::DrainNode { node, drain: *drain }, tag)
         }
-        Admin::RemoveNode { node } => {
-            (Command::RemoveNode { node: find_node(&catalog, node, None)? }, "REMOVE NODE")
+        Admin::RemoveNode { node, force } => {
+            let node = find_node(&catalog, node, None)?;
+            let command = match force {
+                true => Command::RemoveNodeForced { node },
+                false => Command::RemoveNode { node },
+            };
+            (command, "REMOVE NODE")
         }
         Admin::MoveSlice { .. } => (move_slice(&catalog, statement)?, "ALTER INDEX"),
         Admin::MoveVbuckets { bucket, vbuckets, to } => {

@@ -342,10 +342,12 @@ pub enum Admin {
         /// True begins to drain, false stops it.
         drain: bool,
     },
-    /// `REMOVE NODE 'n'`.
+    /// `REMOVE NODE 'n' [FORCE]`.
     RemoveNode {
         /// The node.
         node: String,
+        /// FORCE: other indexers rebuild the slices that it alone has.
+        force: bool,
     },
     /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`.
     MoveSlice {

@@ -27,7 +27,8 @@ impl IndexerApi for Answers {
         Err(Error::unavailable("not here"))
     }
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        let report = AppliedReport { node: NODE, applied: Vec::new(), readable: None };
+        let report =
+            AppliedReport { node: NODE, applied: Vec::new(), readable: None, rebuilt: Vec::new() };
         Ok(Box::pin(stream::iter([Ok(report)])))
     }
     async fn checksum(&self, _: SliceId, epoch: Epoch) -> Result<(u64, u64)> {

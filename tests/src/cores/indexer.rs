@@ -205,6 +205,7 @@ impl Indexer {
             node: self.id,
             applied: vec![(self.bucket, self.applied_epoch())],
             readable: Some(readable.collect()),
+            rebuilt: Vec::new(),
         }
     }
 

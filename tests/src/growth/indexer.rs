@@ -186,7 +186,8 @@ impl LightIndexer {
         let slices = *self.slices.borrow();
         let is_news = slices_told.replace(slices) != Some(slices);
         let readable = || state.readable.iter().map(|(slice, floor)| (*slice, *floor)).collect();
-        AppliedReport { node: self.node.id, applied, readable: is_news.then(readable) }
+        let readable = is_news.then(readable);
+        AppliedReport { node: self.node.id, applied, readable, rebuilt: Vec::new() }
     }
 }
 

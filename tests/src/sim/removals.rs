@@ -1,5 +1,6 @@
 //! Indexers that an operator removes with REMOVE NODE, and starts again later: with their data, which nobody fed in the
-//! meantime, or on an empty disk. Some are drained first, since the removal of a slice's only copy is refused.
+//! meantime, or on an empty disk. Some are drained first, since the removal of a slice's only copy is refused. In half of these
+//! seeds some die for long, and are removed with FORCE: others rebuild the slices that they alone had.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,9 +18,18 @@ use super::{Shared, violation};
 /// Time limit for all indexers to be there again.
 const ALL_BACK: Duration = Duration::from_secs(30);
 
+/// How long an indexer is down that is lost.
+pub const LOST_FOR: Duration = Duration::from_secs(9);
+/// The coordinators take an indexer for dead after five seconds, and its last heartbeat is a second old at most when it dies.
+const DEAD_BY_THEN: Duration = Duration::from_millis(4_500);
+
 /// The removed indexers that wait for their next start.
 #[derive(Default)]
-pub struct Removals(Mutex<Vec<NodeId>>);
+pub struct Removals {
+    waiting: Mutex<Vec<NodeId>>,
+    /// Those that the faults shall end for long.
+    lost: Mutex<Vec<NodeId>>,
+}
 
 impl Removals {
     /// True if nodes are removed in the run of this seed.
@@ -32,16 +42,48 @@ impl Removals {
         std::mem::take(&mut *self.waiting())
     }
 
+    /// True if some of these nodes are lost first, and removed with FORCE.
+    fn are_lost(seed: u64) -> bool {
+        seed % 16 == 12
+    }
+
+    /// Takes the nodes that shall die for long.
+    pub fn take_lost(&self) -> Vec<NodeId> {
+        std::mem::take(&mut *self.lost.lock().expect("not poisoned"))
+    }
+
+    /// Lets a node die, and removes it with FORCE while it is down. A node that has come back is refused.
+    async fn lose(&self, node: NodeId, session: &Session, summary: &Shared) {
+        self.lost.lock().expect("not poisoned").push(node);
+        let until = Instant::now() + LOST_FOR;
+        sleep(DEAD_BY_THEN).await;
+        while Instant::now() < until {
+            if send(session, Command::RemoveNodeForced { node }).await {
+                let mut summary = summary.lock().expect("not poisoned");
+                summary.nodes_removed += 1;
+                summary.nodes_forced += 1;
+                drop(summary);
+                return self.waiting().push(node);
+            }
+            sleep(Duration::from_millis(300)).await;
+        }
+    }
+
     /// Removes one node after the other until it is dropped.
     pub(super) async fn run(
         self: Arc<Self>,
-        mut random: fastrand::Rng,
+        (mut random, seed): (fastrand::Rng, u64),
         session: Session,
         summary: Shared,
     ) {
         loop {
             sleep(Duration::from_millis(random.u64(200..2_000))).await;
             let node = NodeId(INDEXERS[random.usize(..INDEXERS.len())]);
+            if Self::are_lost(seed) && random.u8(..3) == 0 {
+                self.lose(node, &session, &summary).await;
+                self.add_missing(&session);
+                continue;
+            }
             // A removal leaves fewer nodes to place copies on, as a drain does.
             summary.lock().expect("not poisoned").drains_asked += 1;
             if random.bool() {
@@ -88,7 +130,7 @@ impl Removals {
     }
 
     fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<NodeId>> {
-        self.0.lock().expect("not poisoned")
+        self.waiting.lock().expect("not poisoned")
     }
 }
 

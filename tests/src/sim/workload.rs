@@ -175,7 +175,8 @@ impl Workload {
         });
         let removals = Removals::are_chosen(self.seed).then(|| {
             let (random, removals) = (self.random.fork(), Arc::clone(&self.removals));
-            let removing = removals.run(random, session.clone(), Arc::clone(&self.summary));
+            let summary = Arc::clone(&self.summary);
+            let removing = removals.run((random, self.seed), session.clone(), summary);
             env.spawn_request("removals", removing)
         });
         let generations = generations::are_chosen(self.seed).then(|| {

@@ -12,6 +12,7 @@ mod held_epochs;
 mod identity;
 mod kill;
 mod large_commits;
+mod lost;
 mod moves;
 mod older_copy;
 mod pushed_transactions;

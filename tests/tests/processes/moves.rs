@@ -392,6 +392,8 @@ async fn refusals(client: &Client) {
     refused(client, &to_itself, "22023", &["by_amount", "has a copy already"], "").await;
     let only = format!("REMOVE NODE '{here}'");
     refused(client, &only, "22023", &["has the only copy of slice"], "DRAIN NODE").await;
+    let alive = format!("REMOVE NODE '{here}' FORCE");
+    refused(client, &alive, "55000", &["is alive", "only copy of slice"], "stop its process").await;
     for unknown in
         ["DRAIN NODE '77'", "REMOVE NODE 'nowhere:1'", "ALTER INDEX by_amount MOVE SLICE 0 TO '77'"]
     {

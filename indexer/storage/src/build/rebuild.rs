@@ -17,6 +17,7 @@ use proto::Result;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
+use proto::plant::{self, Plant};
 
 use crate::build::backfill::{end_backfill, gathered_bytes_max};
 use crate::build::finish::{JoinedBuild, join_backfill};
@@ -93,8 +94,9 @@ fn arrive(
         let _writer = index.writer();
         index.version.store(Arc::default());
     }
+    let horizon = if plant::is(Plant::RebuiltBelowFloor) { Epoch(1) } else { epoch };
     let slices = manifest.slices.into_iter().map(|(slice, lists)| {
-        let reach = RetainedEpochs { horizon: epoch, points: Vec::new() };
+        let reach = RetainedEpochs { horizon, points: Vec::new() };
         let entries = manifest.entries.get(&slice).copied().unwrap_or_default();
         (slice, ArrivingSlice { lists, reach, entries: EntryCount::Counted(entries) })
     });

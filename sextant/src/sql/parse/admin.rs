@@ -53,11 +53,12 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::DrainNode { node, drain }))
     }
 
-    /// `REMOVE NODE 'n'`.
+    /// `REMOVE NODE 'n' [FORCE]`.
     pub(super) fn remove(&mut self) -> SqlResult<Statement> {
         self.expect_words(&["REMOVE", "NODE"])?;
         let node = self.node()?;
-        Ok(Statement::Admin(Admin::RemoveNode { node }))
+        let force = self.eat_word("FORCE");
+        Ok(Statement::Admin(Admin::RemoveNode { node, force }))
     }
 
     /// A node, by its number or its address.

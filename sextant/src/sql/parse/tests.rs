@@ -409,7 +409,8 @@ fn statements_about_placement_are_parsed() {
         ("DRAIN NODE 7", Admin::DrainNode { node: node(), drain: true }),
         ("DRAIN NODE '7'", Admin::DrainNode { node: node(), drain: true }),
         ("CANCEL DRAIN NODE 7", Admin::DrainNode { node: node(), drain: false }),
-        ("REMOVE NODE 'host:1'", Admin::RemoveNode { node: "host:1".into() }),
+        ("REMOVE NODE 'host:1'", Admin::RemoveNode { node: "host:1".into(), force: false }),
+        ("remove node 7 force", Admin::RemoveNode { node: node(), force: true }),
         (
             "ALTER INDEX i MOVE SLICE 3 FROM 7 TO 'host:1'",
             Admin::MoveSlice {

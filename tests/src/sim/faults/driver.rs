@@ -152,6 +152,7 @@ impl Faults {
         self.notice_losses(now, hosts);
         self.note_broken_disks(now, hosts);
         self.start_removed(now, sim, hosts, summary);
+        self.lose_indexers(now, sim, hosts, summary);
         if now >= self.next_copy {
             self.copy_disks(now, hosts);
         }

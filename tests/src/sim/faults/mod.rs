@@ -25,6 +25,7 @@
 //! | `crash_at_growth` | the leading copy ends in the moment in which a joining copy has grown into the set over a slow connection ([`growth`]): in a seventh of the seeds with copies |
 //! | `purge_while_away` | a copy is down, and the logs are purged before it returns |
 //! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::removals`]): in an eighth of the seeds |
+//! | `lost_node` | an indexer is down for longer than the coordinators need to take it for dead, and an operator removes it with FORCE: in a sixteenth of the seeds, if they have faults for longer than that |
 
 mod commits;
 mod damage;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use turmoil::Sim;
 
 use super::driver::{BROKEN_MS_MAX, Broken, Faults, RESTART, is_projector, note};
-use crate::sim::Shared;
 use crate::sim::disks::wipe;
 use crate::sim::hosts::Hosts;
+use crate::sim::removals::LOST_FOR;
+use crate::sim::{CALM, Shared};
 
 /// Maximum time until an operator accepts a loss.
 const ACCEPTED_MS_MAX: u64 = 12_000;
@@ -67,6 +68,23 @@ impl Faults {
                 wipe(&hosts.all[&name]);
             }
             note(summary, "removed_node", now, end);
+        }
+    }
+
+    /// Ends indexers for as long as the coordinators need to take them for dead.
+    pub(super) fn lose_indexers(
+        &mut self,
+        now: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+        summary: &Shared,
+    ) {
+        for node in hosts.removals.take_lost() {
+            let (name, end) = (format!("indexer-{node}"), now + LOST_FOR);
+            if now >= CALM && end <= self.until && !self.is_down(&name) {
+                self.crash(&name, end, sim, hosts);
+                note(summary, "lost_node", now, end);
+            }
         }
     }
 
