@@ -104,7 +104,7 @@ pub struct Summary {
     /// Indexers that were removed.
     #[serde(default)]
     pub nodes_removed: u64,
-    /// Of these, the dead ones that were removed with FORCE.
+    /// Of these, those that were removed with FORCE.
     #[serde(default)]
     pub nodes_forced: u64,
     /// Logs of coordinators that begin with a snapshot at the end.
@@ -198,7 +198,7 @@ impl Summary {
             ("own views passed by their transaction", self.views_passed),
             ("scans by text", self.scans_by_text),
             ("nodes removed", self.nodes_removed),
-            ("dead nodes removed by force", self.nodes_forced),
+            ("nodes removed by force", self.nodes_forced),
             ("changes of copies asked for", self.copies_asked),
             ("buckets moved", self.buckets_moved),
             ("answers of single copies", self.copies_read),
