@@ -69,6 +69,25 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// In these seeds indexers die for long, are removed with FORCE, and start again later; the others rebuild their slices meanwhile.
+#[test]
+fn slices_of_lost_indexers_are_rebuilt_under_faults() {
+    let _alone = alone();
+    let wrong = Mutex::new(Vec::new());
+    on_all_processors(&[28, 236, 300], |seed| {
+        let output = simulate(&["--seed", &seed.to_string(), "--seconds", "25"]);
+        let printed = text(&output.stdout);
+        let summary: serde_json::Value = serde_json::from_str(&printed).unwrap_or_default();
+        let forced = summary["nodes_forced"].as_u64().unwrap_or_default();
+        let lost = summary["faults"]["lost_node"].as_u64().unwrap_or_default();
+        if !output.status.success() || forced == 0 || lost == 0 {
+            wrong.lock().expect("not poisoned").push(printed);
+        }
+    });
+    let wrong = wrong.into_inner().expect("not poisoned");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn every_scan_shows_its_epoch_under_faults() {
     let _alone = alone();

@@ -110,7 +110,7 @@ pub struct Summary {
     /// Indexers that were removed.
     #[serde(default)]
     pub nodes_removed: u64,
-    /// Of these, the dead ones that were removed with FORCE.
+    /// Of these, those that were removed with FORCE.
     #[serde(default)]
     pub nodes_forced: u64,
     /// Logs of coordinators that begin with a snapshot at the end.
@@ -206,7 +206,7 @@ impl Summary {
             ("nodes removed", self.nodes_removed),
             ("generations that began to serve", self.generations),
             ("scans of retired generations", self.scans_of_retired),
-            ("dead nodes removed by force", self.nodes_forced),
+            ("nodes removed by force", self.nodes_forced),
             ("changes of copies asked for", self.copies_asked),
             ("buckets moved", self.buckets_moved),
             ("answers of single copies", self.copies_read),
