@@ -23,8 +23,7 @@ use proto::{Error, ErrorCode};
 use super::context::StateContext;
 use super::effect::Change;
 use super::moves::catalog_changed;
-use super::nodes::Placement;
-use super::placement::change_placement;
+use super::placement::{Placement, change_placement};
 use crate::planner::{self, Load};
 
 /// The indexers that may get slices, with their loads.

@@ -20,7 +20,7 @@ use super::context::StateContext;
 use super::effect::{Change, Effect};
 use super::limits::REMOVED_NODES_MAX;
 use super::lost::{Heirs, no_heir};
-use super::placement::change_placement;
+use super::placement::{Placement, change_placement};
 use crate::planner::{self, replace_copy};
 
 /// The error of a second process under the number of a node.
@@ -35,9 +35,6 @@ pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
 
 /// The length limit of an address and of a zone.
 const NAME_BYTES_MAX: usize = 255;
-
-/// The nodes of each slice of an index.
-pub(super) type Placement = Vec<Vec<NodeId>>;
 
 /// What becomes of slices that are on a removed indexer alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,9 @@ use proto::model::topology::IndexTopology;
 
 use crate::planner::replace_copy;
 
+/// The nodes of each slice of an index.
+pub(super) type Placement = Vec<Vec<NodeId>>;
+
 /// The placement of an index once its unfinished moves are done.
 pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
     let mut placement = info.topology.placement.clone();
