@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::catalog_watch::CatalogWatch;
 use crate::config::Config;
 use crate::context::RouterContext;
-use crate::epochs::choose::EpochChooser;
+use crate::epochs::choose::{EpochChooser, catalog_to_keep};
 use crate::epochs::pinned::PinnedEpoch;
 use crate::hedging::HedgingStatus;
 use crate::kept::{RouterData, keep};
@@ -132,7 +132,8 @@ impl Router {
     ) -> Result<PinnedEpoch> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let catalog = self.catalog();
-        let index = self.index(index)?;
+        let index = index_of(&catalog, index)?;
+        let _held = self.context.leases.hold(catalog_to_keep(&catalog, &index));
         if self.context.moment.load(Ordering::Relaxed) == 0 {
             // Before the first answer to a heartbeat the router can name no moment.
             return PinnedEpoch::of_now(&self.context, index.bucket, deadline).await;
@@ -150,33 +151,31 @@ impl Router {
 
     /// Begins a scan, or continues the scan that a token names.
     pub async fn scan(&self, request: ScanRequest, token: Option<&str>) -> Result<ScanStream> {
-        let index = self.index(request.index)?;
+        let catalog = self.catalog();
+        let index = index_of(&catalog, request.index)?;
+        // Until the scan has its lease: it may wait for its permit and for an epoch before.
+        let _held = self.context.leases.hold(catalog_to_keep(&catalog, &index));
         open_scan(Arc::clone(&self.context), index, request, token).await
     }
+}
 
-    fn index(&self, id: LocalIndexId) -> Result<Arc<IndexInfo>> {
-        let catalog = self.context.catalog.load();
-        let Some(index) = catalog.local_index(id) else {
-            return Err(match catalog.indexes.get(&id.index) {
-                Some(index) => too_old(index),
-                None => {
-                    Error::new(ErrorCode::Unknown, format!("index {} does not exist", id.index))
-                }
-            });
-        };
-        match index.state {
-            IndexState::Maintenance | IndexState::Retired => Ok(Arc::clone(index)),
-            IndexState::Pending => {
-                Err(Error::unavailable(format!("index {} is not built", index.spec.name))
-                    .with_hint(format!(
-                        "BUILD INDEX ON {} ({})",
-                        index.spec.bucket, index.spec.name
-                    )))
-            }
-            IndexState::Backfill => {
-                Err(Error::unavailable(format!("index {} is being built", index.spec.name))
-                    .with_hint("the index serves scans when SHOW INDEXES shows it as online"))
-            }
+/// A generation of an index that can be read.
+fn index_of(catalog: &Catalog, id: LocalIndexId) -> Result<Arc<IndexInfo>> {
+    let Some(index) = catalog.local_index(id) else {
+        return Err(match catalog.indexes.get(&id.index) {
+            Some(index) => too_old(index),
+            None => Error::new(ErrorCode::Unknown, format!("index {} does not exist", id.index)),
+        });
+    };
+    match index.state {
+        IndexState::Maintenance | IndexState::Retired => Ok(Arc::clone(index)),
+        IndexState::Pending => {
+            Err(Error::unavailable(format!("index {} is not built", index.spec.name))
+                .with_hint(format!("BUILD INDEX ON {} ({})", index.spec.bucket, index.spec.name)))
+        }
+        IndexState::Backfill => {
+            Err(Error::unavailable(format!("index {} is being built", index.spec.name))
+                .with_hint("the index serves scans when SHOW INDEXES shows it as online"))
         }
     }
 }

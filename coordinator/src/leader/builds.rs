@@ -1,7 +1,8 @@
 //! Finds the builds that are complete.
 //!
-//! A new generation must besides be about as far as the one whose place it takes. Otherwise a session that has read the newest epoch of
-//! the old one would wait for the new one to reach it.
+//! A new generation must besides be able to take the place of the one that serves. Some epoch can be read in all of its slices: the newest
+//! that all have applied is not below a floor. It is as far as what was published a moment before, so that no session waits for long
+//! for an epoch that it has seen. And its bucket is not being rolled back: then what serves may be the better one.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +11,18 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX, readable};
+use super::promotions::Promotions;
 use crate::state::StateContext;
 
-/// The epochs by which a node may be behind when a new generation begins to serve: those of two seconds of steady writes. Nodes report
-/// once a second.
-const BEHIND_MAX: u64 = 100;
+/// A new generation has applied what was published so long ago. Nodes report once a second.
+const BEHIND_MS_MAX: u64 = 1_500;
 
 /// Returns a command for each index whose build is complete: each slice is readable on some node, and no live copy is
 /// behind.
 pub(super) fn ready_indexes(
     state: &StateContext,
     heartbeats: &Heartbeats,
+    promotions: &Promotions,
     now_ms: u64,
 ) -> Vec<Command> {
     // Hundreds of indexers report their slices in each second.
@@ -43,19 +45,20 @@ pub(super) fn ready_indexes(
                 && nodes.iter().filter(|node| lives(node)).all(|node| reads(&node))
         })
     };
-    let keeps_up = |index: &IndexInfo| {
-        let Some(newest) = state.bucket(index.bucket).map(|bucket| bucket.epochs.last().epoch)
-        else {
-            return false;
-        };
-        let mut hosts = index.topology.nodes().into_iter().filter(lives);
-        state.serving(index.id).is_none()
-            || hosts.all(|node| heartbeats.applied(node, index.bucket).0 + BEHIND_MAX >= newest.0)
+    let can_take_over = |index: &IndexInfo| {
+        let floor = heartbeats.common_floor(index);
+        let applied = heartbeats.servable(index);
+        let bucket = state.bucket(index.bucket).map(|bucket| &bucket.info);
+        let published = promotions.published_at(index.bucket, now_ms.saturating_sub(BEHIND_MS_MAX));
+        bucket.is_some_and(|bucket| bucket.rollback.is_none())
+            && floor.is_some_and(|floor| floor <= applied)
+            && published.is_some_and(|published| published <= applied)
     };
+    let may_serve = |index: &IndexInfo| state.serving(index.id).is_none() || can_take_over(index);
     state
         .indexes()
         .map(|record| &record.info)
-        .filter(|index| index.state == IndexState::Backfill && is_ready(index) && keeps_up(index))
+        .filter(|index| index.state == IndexState::Backfill && is_ready(index) && may_serve(index))
         .map(|index| Command::IndexReady { index: index.id, generation: index.generation })
         .collect()
 }

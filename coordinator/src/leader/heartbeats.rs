@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::assignment::VbucketSet;
-use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::moment::Moment;
 use proto::model::moves::MoveProgress;
@@ -83,12 +83,6 @@ impl Heartbeats {
         }
         self.in_bucket.retain(|_, nodes| !nodes.is_empty());
         self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
-    }
-
-    /// The newest epoch of a bucket that a node has reported as applied.
-    pub(super) fn applied(&self, node: NodeId, bucket: BucketId) -> Epoch {
-        let of_bucket = self.in_bucket.get(&bucket);
-        of_bucket.and_then(|nodes| nodes.get(&node)).copied().unwrap_or_default()
     }
 
     /// True if the leader may have to plan after a heartbeat: of a node that has moves, had some, was silent, or has other slices.
@@ -236,6 +230,18 @@ impl Heartbeats {
         };
         let best = |nodes: &Vec<NodeId>| nodes.iter().map(applied).max().unwrap_or_default();
         index.topology.placement.iter().map(best).min().unwrap_or_default()
+    }
+
+    /// The oldest epoch that some copy of each slice of an index can answer; `None` while a slice cannot be read.
+    pub(super) fn common_floor(&self, index: &IndexInfo) -> Option<Epoch> {
+        let floor = |(slice, nodes): (SliceNo, &Vec<NodeId>)| {
+            let id = index.local_id().slice(slice);
+            let ranges =
+                nodes.iter().filter_map(|node| self.readable_range(*node, id, index.bucket));
+            ranges.map(|(_, floor, _)| floor).min()
+        };
+        let slices = (0..).map(SliceNo).zip(&index.topology.placement);
+        slices.map(floor).try_fold(Epoch(0), |oldest, floor| Some(oldest.max(floor?)))
     }
 
     pub(super) fn progress_of(

@@ -36,7 +36,7 @@ impl Published {
     }
 
     /// The newest epoch that was published at a given time.
-    fn at_time(&self, at_ms: u64) -> Option<Epoch> {
+    pub fn at_time(&self, at_ms: u64) -> Option<Epoch> {
         let after = self.0.partition_point(|(_, seen_ms)| *seen_ms <= at_ms);
         after.checked_sub(1).map(|at| self.0[at].0)
     }

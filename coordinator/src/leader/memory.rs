@@ -188,7 +188,7 @@ impl Leader {
         self.sources.plan(state, heartbeats, stability, now_ms, &mut plan);
         self.promotions.plan(state, heartbeats, stability, now_ms, &mut plan);
         if std::mem::take(&mut self.slices_reported) {
-            plan.commands.extend(ready_indexes(state, heartbeats, now_ms));
+            plan.commands.extend(ready_indexes(state, heartbeats, &self.promotions, now_ms));
         }
         self.moves.plan(state, heartbeats, now_ms, &mut plan);
         self.lost.plan(state, heartbeats, &self.moves.settings, now_ms, &mut plan);

@@ -35,6 +35,11 @@ impl Promotions {
         Self { tick_ms, published: BTreeMap::new(), promoted_ms: None, promotion_took_ms: 0 }
     }
 
+    /// The newest epoch of a bucket that was published at a given time; `None` if this leader has not seen it.
+    pub(super) fn published_at(&self, bucket: BucketId, at_ms: u64) -> Option<Epoch> {
+        self.published.get(&bucket)?.at_time(at_ms)
+    }
+
     /// Records that the promotion that began at `begun_ms` was committed or failed. The tick grows with the time that
     /// the log needs.
     pub(super) fn promoted(&mut self, begun_ms: u64, now_ms: u64) {

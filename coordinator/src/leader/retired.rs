@@ -31,6 +31,8 @@ struct Seen {
     since_ms: u64,
     /// A catalog that shows the generation as retired.
     catalog_cas: u64,
+    /// Since when all routers are past that catalog.
+    past_since_ms: Option<u64>,
 }
 
 impl Retired {
@@ -53,7 +55,7 @@ impl Retired {
         plan.look_at(now_ms + LOOK_EVERY_MS);
         for id in retired {
             let catalog_cas = state.catalog_cas();
-            let fresh = Seen { since_ms: now_ms, catalog_cas };
+            let fresh = Seen { since_ms: now_ms, catalog_cas, past_since_ms: None };
             let seen = self.0.entry(id).or_insert(fresh);
             if plant::is(Plant::RetiredDropped) || is_over(seen, state, heartbeats, now_ms) {
                 plan.commands.push(Command::DropGeneration(id));
@@ -63,19 +65,24 @@ impl Retired {
 }
 
 /// True if nobody reads a retired generation any more.
-fn is_over(seen: &Seen, state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> bool {
+fn is_over(seen: &mut Seen, state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> bool {
     let age_ms = now_ms.saturating_sub(seen.since_ms);
     if age_ms >= LEASE_AGE_MS_MAX + LEASE_MS {
         return true;
     }
     let mut routers = state.nodes().filter(|node| node.role == Role::Router);
-    // A statement that has chosen the generation has this long to take its lease.
-    age_ms >= KEEP_WHOLE_MS
-        && routers.all(|router| {
-            let last = heartbeats.nodes.get(&router.id);
-            let is_past = last.is_some_and(|last| last.heartbeat.reads_since >= seen.catalog_cas);
-            is_past || heartbeats.silent_ms(router.id, now_ms) >= LEASE_MS
-        })
+    let are_past = routers.all(|router| {
+        let last = heartbeats.nodes.get(&router.id);
+        let is_past = last.is_some_and(|last| last.heartbeat.reads_since >= seen.catalog_cas);
+        is_past || heartbeats.silent_ms(router.id, now_ms) >= LEASE_MS
+    });
+    if !are_past {
+        seen.past_since_ms = None;
+        return false;
+    }
+    // A statement that has chosen the generation has this long to come to its router.
+    let since_ms = *seen.past_since_ms.get_or_insert(now_ms);
+    now_ms.saturating_sub(since_ms) >= KEEP_WHOLE_MS
 }
 
 #[cfg(test)]

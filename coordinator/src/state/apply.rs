@@ -74,7 +74,9 @@ impl StateContext {
             Command::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
             Command::CancelBuild { name } => self.cancel_build(name),
             Command::DropGeneration(id) => self.drop_generation(*id),
-            Command::RenameIndex { name, to, sql } => self.rename_index(name, to, sql),
+            Command::RenameIndex { from, before, to, sql } => {
+                self.rename_index(*from, before, (to, sql))
+            }
             Command::RegisterNode(node) => self.register_unproven(node),
             Command::Join(request) => self.join(request),
             Command::IndexReady { index, generation } => self.index_ready(*index, *generation),

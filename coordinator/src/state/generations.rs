@@ -157,10 +157,9 @@ impl StateContext {
             let what = format!(
                 "index \"{name}\" has {GENERATIONS_MAX} generations that scans or transactions may still read"
             );
-            return wrong(
-                what,
+            return Err(Error::new(ErrorCode::WrongState, what).with_hint(
                 "SHOW SLICES shows them; each goes when the scans and transactions that began on it have ended",
-            );
+            ));
         }
         Ok(Arc::clone(info))
     }
@@ -170,7 +169,13 @@ impl StateContext {
         let id = LocalIndexId { index, generation };
         // The generation may have been cancelled, dropped or made ready since the leader looked.
         let is_built = |record: &IndexRecord| record.info.state == IndexState::Backfill;
-        if !self.record(id).is_some_and(is_built) {
+        let Some(record) = self.record(id).filter(|record| is_built(record)) else {
+            return nothing();
+        };
+        let is_next = self.generations.contains_key(&id);
+        let bucket = self.buckets.get(&record.info.bucket);
+        if is_next && bucket.is_some_and(|bucket| bucket.info.rollback.is_some()) {
+            // Its slices may have what is lost, and what serves can go back.
             return nothing();
         }
         if let Some(next) = self.generations.remove(&id) {
@@ -232,14 +237,17 @@ impl StateContext {
         self.newest_generations.remove(&index);
     }
 
-    pub(super) fn rename_index(&mut self, name: &str, to: &str, sql: &str) -> Change {
-        let index = self.index_named(name).ok_or_else(|| no_index(name))?;
+    pub(super) fn rename_index(
+        &mut self,
+        from: LocalIndexId,
+        before: &IndexSpec,
+        (to, sql): (&str, &str),
+    ) -> Change {
+        let index = from.index;
+        self.check_present(from, before)?;
         check_name(to)?;
-        if name == to {
-            return nothing();
-        }
         self.check_free(to)?;
-        self.check_not_built(index, name)?;
+        self.check_not_built(index, &before.name)?;
         let renamed = |spec: &IndexSpec| IndexSpec {
             name: to.to_owned(),
             sql: sql.to_owned(),
@@ -250,6 +258,18 @@ impl StateContext {
             self.change_index(id, |info| info.spec = Arc::new(renamed(&info.spec)));
         }
         catalog_changed()
+    }
+
+    /// Checks that an index has the generation and the definition that a statement knows, and returns it.
+    fn check_present(&self, from: LocalIndexId, before: &IndexSpec) -> Result<&Arc<IndexInfo>> {
+        let name = &before.name;
+        let record = self.indexes.get(&from.index).ok_or_else(|| no_index(name))?;
+        if record.info.local_id() == from && *record.info.spec == *before {
+            return Ok(&record.info);
+        }
+        let what = format!("index \"{name}\" was changed by another statement meanwhile");
+        Err(Error::new(ErrorCode::WrongState, what)
+            .with_hint("SHOW INDEXES shows its definition; repeat the statement if it still fits"))
     }
 
     /// Checks that no generation of an index is being built.

@@ -180,18 +180,38 @@ fn an_unfinished_move_ends_with_the_switch_and_a_finished_one_stays_until_its_so
 
 #[test]
 fn a_new_name_is_that_of_all_generations_but_not_during_a_build() {
-    let rename = |to: &str| Command::RenameIndex {
-        name: "i".into(),
-        to: to.into(),
-        sql: "CREATE INDEX …".into(),
+    let rename = |state: &StateContext, to: &str| {
+        let info = &state.indexes[&INDEX].info;
+        Command::RenameIndex {
+            from: info.local_id(),
+            before: Box::new((*info.spec).clone()),
+            to: to.into(),
+            sql: "CREATE INDEX …".into(),
+        }
     };
-    assert_eq!(refused(&mut building(), rename("j")), ErrorCode::WrongState);
-    let mut state = switched();
-    assert_eq!(refused(&mut state, rename("b")), ErrorCode::Exists, "the bucket");
-    done(&mut state, rename("j"));
+    let mut state = building();
+    let during = rename(&state, "j");
+    assert_eq!(refused(&mut state, during.clone()), ErrorCode::WrongState);
+    done(&mut state, ready(2));
+    assert_eq!(refused(&mut state, during), ErrorCode::WrongState, "of a generation before");
+    for taken in ["b", "i"] {
+        let command = rename(&state, taken);
+        assert_eq!(refused(&mut state, command), ErrorCode::Exists, "{taken}");
+    }
+    let again = rename(&state, "k");
+    let command = rename(&state, "j");
+    done(&mut state, command);
     assert!(state.indexes().all(|record| record.info.spec.name == "j"));
     assert_eq!(state.catalog().index("j").unwrap().spec.sql, "CREATE INDEX …");
-    assert_eq!(refused(&mut state, rename("k")), ErrorCode::Unknown);
+    assert_eq!(refused(&mut state, again), ErrorCode::WrongState, "it has another name");
+}
+
+#[test]
+fn nothing_switches_while_the_bucket_is_rolled_back() {
+    let mut state = building();
+    state.begin_rollback(state.indexes[&INDEX].info.bucket);
+    done(&mut state, ready(2));
+    assert_eq!(states(&state), [(1, IndexState::Maintenance), (2, IndexState::Backfill)]);
 }
 
 #[test]

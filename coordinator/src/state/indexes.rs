@@ -96,13 +96,16 @@ impl StateContext {
     pub(super) fn set_replicas(&mut self, name: &str, replicas: u8) -> Change {
         check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;
-        let IndexSpec { replicas: now, slices, .. } = *self.indexes[&id].info.spec;
+        let IndexSpec { replicas: now, .. } = *self.indexes[&id].info.spec;
         if now == replicas {
             return Ok((Outcome::Done, Vec::new()));
         }
         let indexers: Vec<_> = self.receiving_indexers().collect();
         if replicas > now {
-            self.check_places(usize::from(slices) * usize::from(replicas - now))?;
+            let kept = self.generations_of(id).into_iter().filter_map(|id| self.record(id));
+            let kept = kept.filter(|record| record.info.state != IndexState::Retired);
+            let slices: usize = kept.map(|record| usize::from(record.info.spec.slices)).sum();
+            self.check_places(slices * usize::from(replicas - now))?;
             planner::check_enough(replicas, &indexers)?;
         }
         self.change_spec(id, |spec| spec.replicas = replicas);

@@ -39,6 +39,9 @@ pub(super) const DEFINITION_BYTES_IN_ALL_MAX: usize = 4 << 20;
 /// name and its vbuckets: a few numbers.
 pub(super) const RECORD_BYTES_MAX: usize = 128;
 
+/// The encoded size limit of a generation's key, and of the newest generation of an index.
+const GENERATION_BYTES_MAX: usize = 32;
+
 /// The limit of places (a copy of a slice on a node) of all indexes.
 pub(super) const PLACES_IN_ALL_MAX: usize = 64 << 10;
 /// The encoded size limit of a place: a node id, and its share of the lists.
@@ -81,7 +84,7 @@ pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + VBUCKETS_IN_ALL_MAX * (ASSIGNMENT_BYTES_MAX + COPIES_BYTES_MAX)
     + MOMENTS_MAX * MOMENT_BYTES_MAX
     + DEFINITION_BYTES_IN_ALL_MAX
-    + INDEXES_MAX * (RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX)
+    + INDEXES_MAX * (RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX + GENERATION_BYTES_MAX)
     + 2 * PLACES_IN_ALL_MAX * PLACE_BYTES_MAX
     + PAST_TOPOLOGY_BYTES_IN_ALL_MAX
     + MOVES_IN_ALL_MAX * MOVE_BYTES_MAX

@@ -44,7 +44,7 @@ pub(super) struct Follower {
     pub(super) history: Option<Arc<FailoverLogs>>,
     /// The indexes for which the stream's frames are evaluated.
     pub(super) fed: BTreeMap<LocalIndexId, Fed>,
-    /// The newest revision of each index that a stream has named; the generations of an index share its record.
+    /// The newest revision of each generation of an index that a stream has named.
     pub(super) revisions: BTreeMap<LocalIndexId, u64>,
     pub(super) builds: BTreeMap<LocalIndexId, Build>,
     /// The number of builds begun so far.

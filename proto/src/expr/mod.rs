@@ -12,3 +12,4 @@ mod text;
 pub use ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, InList};
 pub use fields::Fields;
 pub use in_list::LookUpList;
+pub use text::RESERVED;

@@ -108,6 +108,12 @@ impl Printer<'_> {
             Expr::And(list) => self.chain(list, " AND ", Binding::Not, "TRUE"),
             Expr::Or(list) => self.chain(list, " OR ", Binding::And, "FALSE"),
             Expr::Not(e) => self.prefixed("NOT ", e, Binding::Not),
+            // A literal behind the sign would be read as a negative one.
+            Expr::Negate(e) if begins_with_number(e) => {
+                self.push("-(");
+                self.expr(e);
+                self.push(")");
+            }
             Expr::Negate(e) => self.prefixed("-", e, Binding::Cast),
             Expr::Cast(e, to) => {
                 self.operand(e, Binding::Cast);
@@ -224,11 +230,61 @@ impl Printer<'_> {
 }
 
 /// Words that do not name a field unless they are quoted.
-const RESERVED: [&str; 31] = [
-    "all", "and", "as", "asc", "between", "by", "case", "cast", "desc", "distinct", "false",
-    "from", "group", "having", "in", "include", "is", "like", "limit", "meta", "missing", "not",
-    "null", "offset", "on", "or", "order", "select", "true", "unnest", "where",
+pub const RESERVED: [&str; 44] = [
+    "all",
+    "and",
+    "as",
+    "asc",
+    "between",
+    "by",
+    "case",
+    "cast",
+    "collate",
+    "cross",
+    "desc",
+    "distinct",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "from",
+    "group",
+    "having",
+    "in",
+    "include",
+    "intersect",
+    "is",
+    "join",
+    "like",
+    "limit",
+    "meta",
+    "missing",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "or",
+    "order",
+    "partition",
+    "select",
+    "then",
+    "true",
+    "union",
+    "unnest",
+    "where",
+    "with",
 ];
+
+/// True if the text of an expression begins with a literal number.
+fn begins_with_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(Value::Number(_)) => true,
+        Expr::Cast(inner, _) => begins_with_number(inner),
+        _ => false,
+    }
+}
 
 /// True if the name needs no quotes.
 fn is_plain(name: &str) -> bool {

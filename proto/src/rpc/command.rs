@@ -275,8 +275,10 @@ pub enum Command {
     DropGeneration(LocalIndexId),
     /// ALTER INDEX … RENAME TO: nothing is built.
     RenameIndex {
-        /// The index's name.
-        name: String,
+        /// The generation that serves. Refused (`WrongState`) if another one does by now.
+        from: LocalIndexId,
+        /// Its definition.
+        before: Box<IndexSpec>,
         /// Its new name.
         to: String,
         /// The statement that declares it under its new name, for SHOW INDEXES.

@@ -31,6 +31,13 @@ const FLOOR_WAIT: Duration = Duration::from_secs(1);
 /// How long a scan waits for a slice that is rebuilt from the documents. A small one is there by then.
 const REBUILD_WAIT: Duration = Duration::from_secs(2);
 
+/// The catalog whose generations a reader of an index keeps: zero, which stands for all, if the one that it reads has given way.
+pub(crate) fn catalog_to_keep(catalog: &Catalog, index: &IndexInfo) -> u64 {
+    let shown = catalog.indexes.get(&index.id);
+    let serves = shown.is_some_and(|shown| shown.generation == index.generation);
+    if serves { catalog.cas } else { 0 }
+}
+
 /// Chooses the epoch of one scan of an index, until a deadline.
 pub(crate) struct EpochChooser<'a> {
     context: &'a RouterContext,
@@ -52,9 +59,7 @@ impl<'a> EpochChooser<'a> {
         deadline: Instant,
     ) -> Self {
         let source = BucketSource::new(context, index.bucket);
-        let shown = catalog.indexes.get(&index.id);
-        let serves = shown.is_some_and(|shown| shown.generation == index.generation);
-        let catalog_cas = if serves { catalog.cas } else { 0 };
+        let catalog_cas = catalog_to_keep(catalog, index);
         let rebuilt_until = Instant::now() + REBUILD_WAIT;
         Self { context, index, source, deadline, catalog_cas, rebuilt_until }
     }

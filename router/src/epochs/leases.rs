@@ -87,6 +87,12 @@ pub struct EpochLease {
     leases: Leases,
     bucket: BucketId,
     epoch: Epoch,
+    hold: CatalogHold,
+}
+
+/// Keeps the generations of indexes that serve in a catalog, and no epoch, until it is dropped.
+pub(crate) struct CatalogHold {
+    leases: Leases,
     catalog_cas: u64,
 }
 
@@ -103,10 +109,9 @@ impl Leases {
 
     /// Leases an epoch, and the generations of indexes that serve in a catalog. Zero stands for generations that gave way before.
     pub fn take(&self, bucket: BucketId, epoch: Epoch, catalog_cas: u64) -> EpochLease {
-        let mut held = self.lock();
-        *held.running.entry((bucket, epoch)).or_default() += 1;
-        *held.catalogs.entry(catalog_cas).or_default() += 1;
-        EpochLease { leases: self.clone(), bucket, epoch, catalog_cas }
+        let hold = self.hold(catalog_cas);
+        *self.lock().running.entry((bucket, epoch)).or_default() += 1;
+        EpochLease { leases: self.clone(), bucket, epoch, hold }
     }
 
     /// The oldest catalog in which the holder of a lease began; `None` if there is no lease. Removes expired tokens.
@@ -115,6 +120,12 @@ impl Leases {
         held.token_catalogs.retain(|_, until| now < *until);
         let oldest = [held.catalogs.keys().next(), held.token_catalogs.keys().next()];
         oldest.into_iter().flatten().min().copied()
+    }
+
+    /// Keeps the generations that serve in a catalog until a lease is taken.
+    pub(crate) fn hold(&self, catalog_cas: u64) -> CatalogHold {
+        *self.lock().catalogs.entry(catalog_cas).or_default() += 1;
+        CatalogHold { leases: self.clone(), catalog_cas }
     }
 
     /// Leases a moment.
@@ -186,7 +197,7 @@ impl EpochLease {
         if epochs.len() > TOKEN_EPOCHS_MAX {
             epochs.pop_first();
         }
-        held.token_catalogs.insert(self.catalog_cas, now + TOKEN_KEPT);
+        held.token_catalogs.insert(self.hold.catalog_cas, now + TOKEN_KEPT);
     }
 
     /// The leased epoch.
@@ -209,6 +220,12 @@ impl Drop for EpochLease {
                 held.running.remove(&(self.bucket, self.epoch));
             }
         }
+    }
+}
+
+impl Drop for CatalogHold {
+    fn drop(&mut self) {
+        let mut held = self.leases.lock();
         if let Some(holders) = held.catalogs.get_mut(&self.catalog_cas) {
             *holders -= 1;
             if *holders == 0 {

@@ -62,6 +62,7 @@ impl PinnedEpoch {
         deadline: Instant,
     ) -> Result<Self> {
         let catalog = context.catalog.load_full();
+        let _held = context.leases.hold(catalog.cas);
         let fixed = timeout_at(deadline, moment_of_now(context, bucket, deadline)).await;
         let FixedMoment { at, epoch } = fixed.map_err(|_| no_epoch(bucket))??;
         let moment = Arc::new(context.leases.take_moment(Moment::at(at), Instant::now()));

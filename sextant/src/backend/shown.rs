@@ -18,7 +18,9 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
         Command::DropBucket { name, .. } => catalog.bucket(name).is_none(),
         Command::CreateIndex { spec, .. } => catalog.index(&spec.name).is_some(),
         Command::DropIndex { name, .. } => catalog.index(name).is_none(),
-        Command::RenameIndex { name, .. } => catalog.index(name).is_none(),
+        Command::RenameIndex { from, before, .. } => {
+            catalog.index(&before.name).is_none_or(|index| index.id != from.index)
+        }
         Command::CancelBuild { name } => catalog.index(name).is_none_or(|index| {
             index.state != IndexState::Backfill && catalog.next_generation(index.id).is_none()
         }),

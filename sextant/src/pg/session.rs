@@ -24,7 +24,7 @@ use super::transaction::Transaction;
 use crate::sql::Parsed;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
-use crate::sql::building::left_behind;
+use crate::sql::building::{left_behind, left_changing};
 use crate::sql::places::with_place;
 use crate::sql::remarks::{Remarks, Told};
 
@@ -238,7 +238,10 @@ fn after_interrupt(
     let names = match statement {
         Statement::CreateIndex(create) => std::slice::from_ref(&create.name),
         Statement::BuildIndex { indexes, .. } => indexes,
-        Statement::AlterIndex { name, .. } => std::slice::from_ref(name),
+        Statement::AlterIndex { name, .. } => {
+            let (left, hint) = left_changing(&catalog(), name);
+            return error.leaving(&left, hint);
+        }
         _ => return error,
     };
     let (left, hint) = left_behind(&catalog(), names);

@@ -14,6 +14,7 @@ use super::backend::Backend;
 use super::building::{look_at_documents, wait_built};
 use super::define::definition;
 use super::parse::parse;
+use super::plan::Relation;
 use super::remarks::Remarks;
 use super::written;
 
@@ -29,7 +30,7 @@ pub async fn alter_index(
 ) -> Result<&'static str> {
     let tag = if *change == IndexChange::Nothing { "REINDEX" } else { "ALTER INDEX" };
     wait_for_room(backend, name, remarks).await?;
-    let info = find(backend, name)?;
+    let info = find(backend, name).await?;
     let mut create = declared(&info.spec)?;
     apply(&mut create, change)?;
     let spec = defined(create)?;
@@ -39,7 +40,9 @@ pub async fn alter_index(
         spec: Box::new(spec.clone()),
     };
     let Outcome::Generation(id) = backend.command(command).await? else { return Ok(tag) };
-    look_at_documents(backend, &spec, remarks).await;
+    if *change != IndexChange::Nothing {
+        look_at_documents(backend, &spec, remarks).await;
+    }
     if info.state != IndexState::Pending {
         wait_built(backend, id.index, Some(id.generation), remarks).await?;
     }
@@ -50,7 +53,8 @@ pub async fn alter_index(
 async fn wait_for_room(backend: &dyn Backend, name: &str, remarks: &Remarks) -> Result<()> {
     let mut is_told = false;
     loop {
-        let (catalog, info) = (backend.catalog(), find(backend, name)?);
+        let info = find(backend, name).await?;
+        let catalog = backend.catalog();
         let beside = catalog.generations.range(LocalIndexId::all_of(info.id)).count();
         if beside + 1 < GENERATIONS_MAX || catalog.next_generation(info.id).is_some() {
             return Ok(());
@@ -68,19 +72,27 @@ async fn wait_for_room(backend: &dyn Backend, name: &str, remarks: &Remarks) -> 
 
 /// Gives an index another name.
 pub async fn rename_index(backend: &dyn Backend, name: &str, to: &str) -> Result<&'static str> {
-    let info = find(backend, name)?;
-    let create = CreateIndex { name: to.to_owned(), ..declared(&info.spec)? };
-    let sql = written::create_index(&create);
-    let command = Command::RenameIndex { name: name.to_owned(), to: to.to_owned(), sql };
+    let info = find(backend, name).await?;
+    let spec = defined(CreateIndex { name: to.to_owned(), ..declared(&info.spec)? })?;
+    let command = Command::RenameIndex {
+        from: info.local_id(),
+        before: Box::new((*info.spec).clone()),
+        to: to.to_owned(),
+        sql: spec.sql,
+    };
     backend.command(command).await?;
     Ok("ALTER INDEX")
 }
 
-fn find(backend: &dyn Backend, name: &str) -> Result<Arc<IndexInfo>> {
-    backend.catalog().index(name).cloned().ok_or_else(|| {
-        Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist"))
-            .with_hint("SHOW INDEXES lists the indexes")
-    })
+/// Finds an index by name, also one that another process has made a moment before.
+async fn find(backend: &dyn Backend, name: &str) -> Result<Arc<IndexInfo>> {
+    match backend.relation(name).await? {
+        Relation::Index(index) => Ok(index),
+        Relation::Bucket(_) => {
+            Err(Error::new(ErrorCode::WrongKind, format!("\"{name}\" is a bucket, not an index"))
+                .with_hint("SHOW INDEXES lists the indexes"))
+        }
+    }
 }
 
 /// The declaration of an index as it is now: its statement, with the settings that were changed in place.
@@ -89,7 +101,10 @@ fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
         let what = format!("index \"{}\": its declaration cannot be read: {}", spec.name, spec.sql);
         Error::new(ErrorCode::WrongState, what).with_hint("create another index, and drop this one")
     };
-    let parsed = parse(&spec.sql).map_err(|_| unreadable())?;
+    // Earlier builds had another name for an option.
+    let parsed = parse(&spec.sql)
+        .or_else(|_| parse(&spec.sql.replace("include_apart", "separate_included_columns")))
+        .map_err(|_| unreadable())?;
     let [only] = &parsed[..] else { return Err(unreadable()) };
     let Statement::CreateIndex(create) = &only.statement else { return Err(unreadable()) };
     let create = CreateIndex {
@@ -107,10 +122,12 @@ fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
     if is_same { Ok(create) } else { Err(unreadable()) }
 }
 
-/// The definition that a declaration means, with its text.
+/// The definition that a declaration means, with its text. A text that cannot be read again would be the last change of its index.
 fn defined(create: CreateIndex) -> Result<IndexSpec> {
     let sql = written::create_index(&create);
-    definition(&CreateIndex { sql, ..create })
+    let spec = definition(&CreateIndex { sql, ..create })?;
+    declared(&spec)?;
+    Ok(spec)
 }
 
 fn apply(create: &mut CreateIndex, change: &IndexChange) -> Result<()> {

@@ -153,7 +153,7 @@ pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
     }
 }
 
-/// The state that an interrupted CREATE INDEX, BUILD INDEX, ALTER INDEX or REINDEX has left behind, and the hint for it.
+/// The state that an interrupted CREATE INDEX or BUILD INDEX has left behind, and the hint for it.
 pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
     let built: Vec<_> = names.iter().filter(|name| is_built(catalog, name)).collect();
     let serves = |name: &String| {
@@ -174,6 +174,17 @@ pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
     let left =
         format!("the build of index {} goes on in the background if it had begun", list(&all));
     (left, names.first().map_or_else(String::new, |name| how_to_end(name)))
+}
+
+/// The state that an interrupted ALTER INDEX or REINDEX has left behind, and the hint for it.
+pub fn left_changing(catalog: &Catalog, name: &str) -> (String, String) {
+    if is_built(catalog, name) {
+        let left =
+            format!("the build for index \"{name}\" goes on in the background, and switches to it");
+        return (left, how_to_end(name));
+    }
+    let left = format!("index \"{name}\" is not being changed now");
+    (left, "SHOW INDEXES shows its definition".to_owned())
 }
 
 /// True if the index with a name is being built, or a new generation of it.

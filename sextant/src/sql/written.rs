@@ -2,14 +2,19 @@
 
 use std::fmt::Display;
 
-use proto::expr::Expr;
+use proto::expr::{Expr, RESERVED};
 use proto::model::index::Compression;
 
 use super::ast::{CreateIndex, KeyItem, TextExpr};
 
+/// Words that mean something else at the place of a name of an index.
+const NO_NAMES: [&str; 2] = ["concurrently", "if"];
+
 /// A name as a statement has it: in quotes, unless it is folded to itself without.
 pub fn name(name: &str) -> String {
-    let is_word = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+    let is_free = RESERVED.binary_search(&name).is_err() && !NO_NAMES.contains(&name);
+    let is_word = is_free
+        && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     match is_word {
         true => name.to_owned(),
@@ -50,9 +55,10 @@ fn key(item: &KeyItem) -> String {
     format!("{}{descending}{include_missing}", text(&item.key))
 }
 
-/// An expression as it was written, because its text may be the name of its column.
-fn text(item: &TextExpr) -> &str {
-    &item.text
+/// An expression as it was written, because its text may be the name of its column. A comment at its end needs a line for itself.
+fn text(item: &TextExpr) -> String {
+    let end = if item.text.contains("--") { "\n" } else { "" };
+    format!("{}{end}", item.text)
 }
 
 fn options(create: &CreateIndex) -> Vec<String> {
