@@ -66,7 +66,7 @@ const FOUND: [(&str, &str, u64, u64); 72] = [
     ("savepoint-kept", "full", 108, 10),
     ("own-view-behind", "full", 3, 10),
     ("copy-purge-unnoticed", "full", 1, 10),
-    ("copy-grows-early", "full", 2013, 30),
+    ("copy-grows-early", "full", 4012, 20),
     ("participant-left-out", "full", 32, 10),
     ("prepared-not-held", "full", 18, 10),
     ("finished-twice", "full", 4, 10),

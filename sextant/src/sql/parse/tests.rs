@@ -462,7 +462,7 @@ fn statements_about_placement_are_parsed() {
         ("ALTER INDEX i SET (defer_build)", 20),
         ("ALTER INDEX i SET (slices = 2, slices = 3)", 32),
         ("ALTER INDEX i SET KEYS", 23),
-        ("ALTER INDEX i ADD (x)", 19),
+        ("ALTER INDEX i ADD (x)", 15),
         ("ALTER INDEX i SET WHERE a = $1", 25),
         ("REINDEX", 8),
         ("ALTER INDEX i SET (replicas = 99)", 20),
