@@ -56,7 +56,12 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
             // An index that began before may have found fewer nodes.
             zoned_from = Some(catalog.newest_index.0 + 1);
         }
-        let is_drained = summary.lock().expect("not poisoned").drains_asked > 0;
+        let is_drained = {
+            let summary = summary.lock().expect("not poisoned");
+            // Slices are not placed on silent nodes, which may be all those of a zone.
+            let silences = |kind: &&str| summary.faults.contains_key(*kind);
+            summary.drains_asked > 0 || SILENCING.iter().any(silences)
+        };
         let zoned_from = zoned_from.filter(|_| !is_drained).map_or(IndexId(u64::MAX), IndexId);
         if let Some(what) = misplaced(&catalog, zoned_from) {
             violation(&summary, what);
@@ -75,6 +80,20 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
         sleep(ASK_EVERY).await;
     }
 }
+
+/// Faults that may leave an indexer without a heartbeat for some seconds.
+const SILENCING: [&str; 10] = [
+    "crash",
+    "crash_at_commit",
+    "crash_at_stage",
+    "crash_in_io",
+    "crash_in_scan",
+    "cut",
+    "cut_one_way",
+    "lost_node",
+    "pause",
+    "removed_node",
+];
 
 /// Describes a slice whose copies are not where they must be: on nodes that exist, no two on one node. A new index has as
 /// many copies as it asks for, and from the index `zoned_from` on they are in different zones.
