@@ -54,6 +54,10 @@ const FOUND: &[(u64, &str)] = &[
     (1795770190, "8"),
 ];
 
+/// The same for the layer of all decisions without I/O. 1795749783: the model of an indexer did not build a further slice that the leader
+/// gave it during a build, because another node had been silent for long.
+const FOUND_IN_CORES: &[(u64, &str)] = &[(1795749783, "30")];
+
 /// One test at a time, each on all processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -197,6 +201,11 @@ fn seeds_of_fixed_bugs_find_no_violation() {
         let line = text(&output.stdout);
         assert!(output.status.success(), "seed {seed}, {seconds} s: {line}");
     });
+    for (seed, seconds) in FOUND_IN_CORES {
+        let seed = seed.to_string();
+        let output = simulate(&["--layer", "cores", "--seed", &seed, "--seconds", seconds]);
+        assert!(output.status.success(), "seed {seed} of the cores: {}", text(&output.stdout));
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The leases of moments: for each bucket, a leased moment is a lease of the epoch in force there at it.
+//! The leases of epochs and of moments. For each bucket, a leased moment is a lease of the epoch in force there at it.
 
 use std::collections::BTreeSet;
 

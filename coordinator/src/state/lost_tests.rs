@@ -20,7 +20,7 @@ fn avoiding(silent: &[u64], command: Command) -> Command {
     Command::Avoiding { silent, command: Box::new(command) }
 }
 
-/// What the leader sends when some nodes have been silent for very long, and others for a while.
+/// The leader's command when some nodes have been silent for very long, and others for a while.
 fn place_lost(lost: &[u64], lost_to_builds: &[u64]) -> Command {
     let nodes = |ids: &[u64]| ids.iter().copied().map(NodeId).collect::<Vec<_>>();
     let command = Command::PlaceLost { lost: nodes(lost), lost_to_builds: nodes(lost_to_builds) };

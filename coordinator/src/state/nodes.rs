@@ -36,7 +36,7 @@ pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
 /// The length limit of an address and of a zone.
 const NAME_BYTES_MAX: usize = 255;
 
-/// What becomes of slices that are on a removed indexer alone.
+/// The fate of slices that are on a removed indexer alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removal {
     /// The indexer is not removed.

@@ -15,7 +15,7 @@ const NODES_NAMED_MAX: usize = 4;
 
 /// Slices that no node can answer now.
 pub(crate) struct Unreachable {
-    /// What a scan of them fails with.
+    /// The error of a scan that needs them.
     pub error: Error,
     /// True if each of them is being rebuilt, so they may be there soon.
     pub is_rebuilt: bool,

@@ -14,7 +14,7 @@ use router::RouterData;
 
 use crate::descriptors::Shares;
 
-/// What an operator has a coordinator do about losses.
+/// An operator's orders for a coordinator whose data, or whose nodes, are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryFlags {
     /// Begin a new cluster though the log of the directory is lost.

@@ -27,7 +27,7 @@ const DEAD_BY_THEN: Duration = Duration::from_millis(4_500);
 #[derive(Default)]
 pub struct Removals {
     waiting: Mutex<Vec<NodeId>>,
-    /// Those that the faults shall end for long.
+    /// Indexers that a fault is to end for a long time.
     lost: Mutex<Vec<NodeId>>,
 }
 

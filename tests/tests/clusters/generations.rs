@@ -1,4 +1,4 @@
-//! What goes on in the generation in which it began, and builds of generations that are cancelled.
+//! Transactions and scans that go on in the generation in which they began, and builds of generations that are cancelled.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -31,7 +31,7 @@ const CHANGES: [&str; 10] = [
     "REINDEX i",
 ];
 
-/// What a client has seen.
+/// The scans of a client.
 #[derive(Default)]
 struct Seen {
     scans: u64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use indexer::follow::policy;
 use proto::model::cut::Cut;
-use proto::model::ids::LocalIndexId;
+use proto::model::ids::{LocalIndexId, SliceId};
 use proto::model::index::IndexInfo;
 
 use super::super::history::slice_of;
@@ -15,6 +15,8 @@ use super::{Copy, Indexer};
 /// A build, with its snapshot once it has arrived.
 pub struct Build {
     info: Arc<IndexInfo>,
+    /// The slices that it builds.
+    slices: Vec<SliceId>,
     number: u64,
     /// The cut from which the stream carries the index's mutations.
     pub joined: Cut,
@@ -22,20 +24,28 @@ pub struct Build {
 }
 
 impl Indexer {
+    /// Builds the slices of an index that the node lacks. A build that is given further slices begins anew; slices that can be read
+    /// stay.
     pub(super) fn build_if_missing(&mut self, index: Arc<IndexInfo>, joined: Cut) {
-        let (id, mine) = (index.local_id(), index.topology.slices_on(self.id));
-        let mut copies = self.copies.iter().filter(|(slice, _)| slice.local_index() == id);
-        let readable = copies.any(|(_, copy)| copy.floor.is_some());
-        if mine.is_empty() || readable || self.builds.contains_key(&id) {
+        let id = index.local_id();
+        let mine = index.topology.slices_on(self.id).into_iter().map(|slice| id.slice(slice));
+        let is_readable =
+            |slice: &SliceId| self.copies.get(slice).is_some_and(|copy| copy.floor.is_some());
+        let missing: Vec<SliceId> = mine.filter(|slice| !is_readable(slice)).collect();
+        let is_built = |slice: &SliceId| {
+            self.builds.get(&id).is_some_and(|build| build.slices.contains(slice))
+        };
+        if missing.iter().all(is_built) {
             return;
         }
-        for slice in mine {
-            self.copies.insert(id.slice(slice), Rc::new(Copy::new(Arc::clone(&index))));
+        for slice in &missing {
+            self.copies.insert(*slice, Rc::new(Copy::new(Arc::clone(&index))));
         }
         self.last_build += 1;
         let number = self.last_build;
         self.to_fetch.push((id, number));
-        self.builds.insert(id, Build { info: index, number, joined, snapshot: None });
+        let build = Build { info: index, slices: missing, number, joined, snapshot: None };
+        self.builds.insert(id, build);
         self.save();
     }
 
@@ -67,14 +77,14 @@ impl Indexer {
         let ready: Vec<LocalIndexId> =
             self.builds.iter().filter(|(_, b)| covered(b)).map(|(index, _)| *index).collect();
         for index in ready {
-            let Some(Build { info, snapshot: Some((_, documents)), .. }) =
+            let Some(Build { info, slices: built, snapshot: Some((_, documents)), .. }) =
                 self.builds.remove(&index)
             else {
                 continue;
             };
             let slices = info.topology.placement.len();
             let copies = self.copies.iter_mut();
-            for (slice, copy) in copies.filter(|(slice, _)| slice.local_index() == index) {
+            for (slice, copy) in copies.filter(|(slice, _)| built.contains(slice)) {
                 let of_slice = |doc: u16| slice_of(doc, slices);
                 let mut mine = documents.clone();
                 mine.retain(|(doc, _)| of_slice(*doc) == usize::from(slice.slice.0));
