@@ -121,7 +121,12 @@ impl WrittenPart {
 
 impl Drop for WrittenPart {
     fn drop(&mut self) {
+        if self.fragments.is_empty() {
+            return;
+        }
         self.context.files.discard(std::mem::take(&mut self.fragments));
+        // A node that has nothing else to do would keep the files until its next start.
+        self.context.files.delete_retired();
     }
 }
 

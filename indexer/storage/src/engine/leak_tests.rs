@@ -146,3 +146,24 @@ async fn a_build_that_is_cancelled_midway_leaves_no_file() {
     store.drop_index(INDEX).await.unwrap();
     assert_eq!(leaked(&store), BTreeSet::new());
 }
+
+/// An index that is dropped while its build writes a fragment leaves no file, also on a node that has nothing else to do: no later work
+/// looks for files there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_is_dropped_while_it_writes_leaves_no_file_for_later() {
+    let ids: Vec<String> = (0..2000).map(|n| format!("k{n:04}")).collect();
+    let documents: Vec<State<'_>> = ids.iter().map(|id| (1, &id[..], &[("a", 1)][..])).collect();
+    for attempt in 0..40 {
+        let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+        let store = StorageEngine::open(&env, NODE, dir.path(), StoreOptions::default()).unwrap();
+        store.begin_build(info(), Grouping::Together).await.unwrap();
+        store.begin_backfill(INDEX).await.unwrap();
+        store.backfill(INDEX, body(&documents)).await.unwrap();
+        let mark = mark(1, 100);
+        let end = store.finish_build(INDEX, &mark);
+        let _ended = tokio::time::timeout(Duration::from_micros(attempt * 100), end).await;
+        store.drop_index(INDEX).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(store.context.files.list().unwrap(), [], "attempt {attempt}");
+    }
+}
