@@ -128,6 +128,8 @@ fn with_random_id(member: &Member, command: Command) -> Command {
             | Command::CreateIndex { .. }
             | Command::CreateCopied { .. }
             | Command::BuildGeneration { .. }
+            | Command::CreateDataSet { .. }
+            | Command::LoadVersion { .. }
     );
     match creates {
         true => Command::Create { unique: member.random_id(), command: Box::new(command) },
@@ -294,6 +296,10 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::Rollback { .. }
             | Command::Create { .. }
             | Command::DropGeneration(_)
+            | Command::OwnPartitions { .. }
+            | Command::BuildVersion { .. }
+            | Command::SwitchVersion { .. }
+            | Command::DropVersion { .. }
             | Command::PlaceLost { .. }
             | Command::Avoiding { .. }
             | Command::ChangeCopies { change: CopiesChange::Join(_), .. }

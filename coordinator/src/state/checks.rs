@@ -15,7 +15,7 @@ const SQL_BYTES_MAX: usize = 64 << 10;
 
 impl StateContext {
     pub(super) fn check_free(&self, name: &str) -> Result<()> {
-        let kind = match (self.bucket_named(name), self.index_named(name)) {
+        let kind = match (self.any_bucket_named(name), self.index_named(name)) {
             (Some(_), _) => "a bucket",
             (_, Some(_)) => "an index",
             (None, None) => return Ok(()),

@@ -17,6 +17,7 @@
 //! | `buckets`, `indexes`, `checks` | DDL |
 //! | `vbucket_owners` | the projectors of a bucket, and hand-overs of vbuckets |
 //! | `copies` | the copies of an embedded bucket |
+//! | `data_sets`, `partitions` | versioned data sets, and the projectors that load their versions |
 //! | `epochs` | stability timestamps |
 //! | `nodes` | registration, draining, removal |
 //! | `lost` | slices without a copy that is left, and indexers that are silent |
@@ -37,6 +38,7 @@ mod buckets;
 mod checks;
 pub mod context;
 mod copies;
+pub(crate) mod data_sets;
 pub mod effect;
 pub mod epoch_history;
 pub mod epoch_moments;
@@ -52,6 +54,7 @@ mod moments;
 mod moves;
 pub(crate) mod nodes;
 mod open_source;
+mod partitions;
 pub mod placement;
 mod requests;
 mod rollback;

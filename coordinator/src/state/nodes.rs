@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use proto::client::of_another_cluster;
+use proto::model::bucket::SourceKind;
 use proto::model::identity::JoinRequest;
 use proto::model::ids::{LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
@@ -180,7 +181,11 @@ impl StateContext {
     /// Removes a projector from the copies of embedded buckets, or changes nothing.
     fn remove_projector(&mut self, node: NodeId) -> Result<()> {
         self.check_copies_without(node)?;
-        let kept = self.buckets.values().find(|bucket| bucket.info.assignment.concerns(node));
+        self.check_versions_without(node)?;
+        let last = self.nodes.values().filter(|other| other.role == Role::Projector).count() == 1;
+        let stays = |kind: SourceKind| kind != SourceKind::Files || last;
+        let mut owned = self.buckets.values().filter(|bucket| stays(bucket.info.source));
+        let kept = owned.find(|bucket| bucket.info.assignment.concerns(node));
         if let Some(bucket) = kept {
             let what = format!("node {node} owns vbuckets of bucket \"{}\"", bucket.info.name);
             return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
@@ -188,6 +193,7 @@ impl StateContext {
             ));
         }
         self.leave_copies(node);
+        self.leave_versions(node);
         Ok(())
     }
 

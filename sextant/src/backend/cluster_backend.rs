@@ -127,7 +127,7 @@ impl ClusterBackend {
 
     fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
         let index = catalog.index(name).cloned().map(Relation::Index);
-        index.or_else(|| catalog.bucket(name).cloned().map(Relation::Bucket))
+        index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket))
     }
 
     /// The oldest epoch that covers a write, as a member of the coordinators knows it.
@@ -206,6 +206,10 @@ impl Backend for ClusterBackend {
 
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
         built::wait_ready(&self.calls.router, index, generation).await
+    }
+
+    async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()> {
+        built::wait_version(&self.calls.router, data_set, version).await
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {

@@ -2,6 +2,7 @@
 
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
+use proto::model::data_set::DataSet;
 use proto::model::index::IndexState;
 use proto::rpc::command::Command;
 
@@ -9,6 +10,21 @@ use proto::rpc::command::Command;
 pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
     match command {
         Command::CreateBucket { name, .. } => catalog.bucket(name).is_some(),
+        Command::CreateDataSet { name, .. } => catalog.bucket(name).is_some(),
+        Command::LoadVersion { bucket, version, .. } => {
+            data_set(catalog, bucket).is_none_or(|set| {
+                let mut known = set.versions.values().map(|known| &known.name);
+                let failed = set.failed.as_ref().map(|failed| &failed.name);
+                known.any(|name| name == version) || failed == Some(version)
+            })
+        }
+        Command::CancelVersion { bucket, version } => {
+            let loading = data_set(catalog, bucket).and_then(DataSet::loading);
+            loading.is_none_or(|(_, known)| known.name != *version)
+        }
+        Command::SetVersionIdle { bucket, idle_ms } => {
+            data_set(catalog, bucket).is_none_or(|set| set.idle_ms == *idle_ms)
+        }
         Command::CreateCopied { command, .. } => shows(catalog, command),
         Command::SetCopies { bucket, copies } => {
             copies_of(catalog, bucket).is_none_or(|known| known.wanted == *copies)
@@ -45,6 +61,11 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
             .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),
         _ => true,
     }
+}
+
+/// The versions of a bucket.
+fn data_set<'a>(catalog: &'a Catalog, bucket: &str) -> Option<&'a DataSet> {
+    catalog.data_sets.get(&catalog.bucket(bucket)?.id)
 }
 
 /// The copies of an embedded bucket.

@@ -60,6 +60,14 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
         Admin::SetCopies { bucket, copies } => {
             (Command::SetCopies { bucket: bucket.clone(), copies: *copies }, "ALTER BUCKET")
         }
+        Admin::SetVersionIdle { bucket, idle_ms } => {
+            let (bucket, idle_ms) = (bucket.clone(), *idle_ms);
+            (Command::SetVersionIdle { bucket, idle_ms }, "ALTER BUCKET")
+        }
+        Admin::CancelVersion { bucket, version } => {
+            let (bucket, version) = (bucket.clone(), version.clone());
+            (Command::CancelVersion { bucket, version }, "ALTER BUCKET")
+        }
         Admin::CancelVbuckets { bucket } => {
             (Command::CancelHandOver { bucket: bucket.clone() }, "ALTER BUCKET")
         }

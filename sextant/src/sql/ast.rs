@@ -6,6 +6,7 @@
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
+use proto::model::data_set::Files;
 use proto::model::ids::{SliceNo, TransactionId, VbucketId};
 use proto::model::index::Compression;
 
@@ -78,6 +79,17 @@ pub enum Statement {
         name: String,
         /// Its new name.
         to: String,
+    },
+    /// `CREATE BUCKET b FROM FILES`.
+    CreateDataSet(CreateDataSet),
+    /// `ALTER BUCKET b LOAD VERSION 'v' FROM 'pattern'`.
+    LoadVersion {
+        /// The data set.
+        bucket: String,
+        /// The name of the version.
+        version: String,
+        /// Its files.
+        files: Files,
     },
     /// A statement about the placement of slices and vbuckets.
     Admin(Admin),
@@ -383,6 +395,20 @@ pub enum Admin {
         /// The number of copies.
         copies: u8,
     },
+    /// `ALTER BUCKET b SET (version_idle = …)`.
+    SetVersionIdle {
+        /// The data set.
+        bucket: String,
+        /// The time for which an old version is kept after the last request for it.
+        idle_ms: u64,
+    },
+    /// `ALTER BUCKET b CANCEL VERSION 'v'`.
+    CancelVersion {
+        /// The data set.
+        bucket: String,
+        /// The version, which is loading.
+        version: String,
+    },
     /// `ALTER BUCKET b CANCEL MOVES`.
     CancelVbuckets {
         /// The bucket.
@@ -404,6 +430,21 @@ pub enum Admin {
     },
 }
 
+/// `CREATE BUCKET … FROM FILES`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateDataSet {
+    /// Its name.
+    pub name: String,
+    /// True if it is no error that the bucket is there.
+    pub if_not_exists: bool,
+    /// The number of partitions of each version.
+    pub partitions: Option<u16>,
+    /// The number of projectors that have each partition.
+    pub replication: Option<u16>,
+    /// The time for which an old version is kept after the last request for it.
+    pub idle_ms: Option<u64>,
+}
+
 /// The kinds of `SHOW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
@@ -423,6 +464,8 @@ pub enum Show {
     Rollbacks,
     /// `SHOW HOLDS`.
     Holds,
+    /// `SHOW VERSIONS`.
+    Versions,
     /// `SHOW TRANSACTIONS`.
     Transactions,
     /// `SHOW TRANSACTION n`.

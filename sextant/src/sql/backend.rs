@@ -53,6 +53,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Waits until an index serves scans, or a generation of it does; an error if that is gone.
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()>;
 
+    /// Waits until a version of a data set is current, or was current; an error if it has ended otherwise.
+    async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()>;
+
     /// Plans a rebalance, and starts it unless it is a dry run.
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
 

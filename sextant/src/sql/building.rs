@@ -187,6 +187,23 @@ pub fn left_changing(catalog: &Catalog, name: &str) -> (String, String) {
     (left, "SHOW INDEXES shows its definition".to_owned())
 }
 
+/// The state that an interrupted LOAD VERSION has left behind, and the hint for it.
+pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, String) {
+    let set = catalog.bucket(bucket).and_then(|bucket| catalog.data_sets.get(&bucket.id));
+    let loading = set.and_then(|set| set.loading()).filter(|(_, known)| known.name == version);
+    if loading.is_none() {
+        let left = format!("version '{version}' is not loading now");
+        return (left, "SHOW VERSIONS shows the versions".to_owned());
+    }
+    let left = format!("the loading of version '{version}' goes on in the background");
+    let name = written::name(bucket);
+    let version = version.replace('\'', "''");
+    let hint = format!(
+        "SHOW VERSIONS shows its progress; ALTER BUCKET {name} CANCEL VERSION '{version}' ends it"
+    );
+    (left, hint)
+}
+
 /// True if the index with a name is being built, or a new generation of it.
 fn is_built(catalog: &Catalog, name: &str) -> bool {
     catalog.index(name).is_some_and(|index| {

@@ -17,6 +17,7 @@ pub mod commit;
 pub mod ddl;
 pub mod define;
 pub mod dialect;
+pub mod duration;
 pub mod error;
 pub mod limits;
 pub mod parse;

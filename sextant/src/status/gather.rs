@@ -16,7 +16,7 @@ use super::cluster_status::{
     BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, NodeBucketStatus, NodeStatus,
     ProjectorShare,
 };
-use super::{copies, holds, moves, rollbacks, slices};
+use super::{copies, holds, moves, rollbacks, slices, versions};
 use crate::rows::words::index_state;
 use crate::sql::backend::Backend;
 
@@ -57,12 +57,13 @@ impl ClusterStatus {
         Self {
             cas: catalog.cas,
             nodes: nodes(catalog, reports),
-            buckets: catalog.buckets.values().map(|info| bucket(catalog, reports, info)).collect(),
+            buckets: buckets(catalog).map(|info| bucket(catalog, reports, info)).collect(),
             copies: copies::copies(catalog),
             indexes: catalog.indexes.values().map(index).collect(),
             slices: slices::slices(catalog, reports),
             moves: moves::moves(catalog, reports),
             rollbacks: rollbacks::rollbacks(catalog, reports),
+            versions: versions::versions(catalog, reports),
             holds: holds::holds(catalog, reports),
             coordinator,
         }
@@ -134,6 +135,11 @@ fn remark(knowledge: Knowledge) -> Option<String> {
     (age_ms >= SILENT_MS_MAX).then(|| format!("no coordinator has answered it for {age_s} s"))
 }
 
+/// The buckets that users know: versions are shown elsewhere.
+fn buckets(catalog: &Catalog) -> impl Iterator<Item = &Arc<BucketInfo>> {
+    catalog.buckets.values().filter(|info| catalog.version(info.id).is_none())
+}
+
 fn bucket(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -148,7 +154,11 @@ fn bucket(
         name: info.name.clone(),
         vbuckets: info.vbuckets,
         source: info.source.name(),
-        indexes: catalog.indexes.values().filter(|index| index.bucket == info.id).count(),
+        indexes: catalog
+            .indexes
+            .values()
+            .filter(|index| catalog.user_bucket(index.bucket) == info.id)
+            .count(),
         projectors: assignment.projectors().into_iter().map(share).collect(),
         moving: assignment.transfers().len(),
         copies: in_sync.zip(wanted).map(|(in_sync, wanted)| format!("{in_sync} of {wanted}")),

@@ -21,3 +21,4 @@ mod rollback;
 mod router_data;
 mod starting;
 mod transaction_histories;
+mod versions;

@@ -2,6 +2,7 @@
 
 use proto::model::bucket::VBUCKETS_MAX;
 use proto::model::copies::COPIES_MAX;
+use proto::model::data_set::IDLE_MS_MAX;
 use proto::model::ids::{TransactionId, VbucketId};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
@@ -81,12 +82,18 @@ impl Cursor<'_> {
         self.alter_index()
     }
 
-    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b MOVE TO 'n'`, `ALTER BUCKET b SET (copies = n)`,
-    /// `ALTER BUCKET b CANCEL MOVES`.
+    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b MOVE TO 'n'`, `ALTER BUCKET b SET (…)`, `ALTER BUCKET b CANCEL MOVES`,
+    /// `ALTER BUCKET b LOAD VERSION …`, `ALTER BUCKET b CANCEL VERSION 'v'`.
     fn alter_bucket(&mut self) -> SqlResult<Statement> {
         let bucket = self.object_name("the name of a bucket")?;
         if self.eat_words(&["CANCEL", "MOVES"]) {
             return Ok(Statement::Admin(Admin::CancelVbuckets { bucket }));
+        }
+        if self.eat_word("CANCEL") {
+            return self.cancel_version(bucket);
+        }
+        if self.eat_word("LOAD") {
+            return self.load_version(bucket);
         }
         if self.eat_words(&["MOVE", "TO"]) {
             let to = self.node()?;
@@ -96,7 +103,9 @@ impl Cursor<'_> {
             return self.set_bucket_options(bucket);
         }
         if !self.eat_words(&["MOVE", "VBUCKET"]) {
-            return Err(self.expected("MOVE VBUCKET, MOVE TO, SET (…) or CANCEL MOVES"));
+            let what =
+                "MOVE VBUCKET, MOVE TO, SET (…), LOAD VERSION, CANCEL MOVES or CANCEL VERSION";
+            return Err(self.expected(what));
         }
         let mut vbuckets = vec![self.vbucket()?];
         while self.eat(&Token::Comma) {
@@ -107,16 +116,22 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::MoveVbuckets { bucket, vbuckets, to }))
     }
 
-    /// `(copies = n)`.
+    /// `(copies = n)` or `(version_idle = …)`.
     fn set_bucket_options(&mut self, bucket: String) -> SqlResult<Statement> {
         self.expect(&Token::LParen)?;
         let option = self.with_option()?;
-        if option.name != "copies" {
-            return Err(option.unknown("copies"));
-        }
-        let copies = option.integer(1, COPIES_MAX.into())? as u8;
+        let set = match option.name.as_str() {
+            "copies" => {
+                let copies = option.integer(1, COPIES_MAX.into())? as u8;
+                Admin::SetCopies { bucket, copies }
+            }
+            "version_idle" => {
+                Admin::SetVersionIdle { bucket, idle_ms: option.duration_ms(IDLE_MS_MAX)? }
+            }
+            _ => return Err(option.unknown("copies and version_idle")),
+        };
         self.expect(&Token::RParen)?;
-        Ok(Statement::Admin(Admin::SetCopies { bucket, copies }))
+        Ok(Statement::Admin(set))
     }
 
     fn vbucket(&mut self) -> SqlResult<VbucketId> {

@@ -11,6 +11,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Statement, TextExpr};
+use crate::sql::duration::duration_ms;
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
 /// The value of an option in `WITH (…)`.
@@ -39,6 +40,32 @@ impl WithOption {
             _ => Err(self.error(
                 ErrorCode::InvalidParameter,
                 format!("{} must be a number from {low} to {high}", self.name),
+            )),
+        }
+    }
+
+    /// The value as a duration in milliseconds, up to a limit.
+    pub(super) fn duration_ms(&self, ms_max: u64) -> SqlResult<u64> {
+        let parsed = match &self.value {
+            OptionValue::Integer(ms) => Some(*ms),
+            OptionValue::Text(text) => duration_ms(text),
+            OptionValue::Boolean(_) => None,
+        };
+        parsed.filter(|ms| *ms <= ms_max).ok_or_else(|| {
+            let hours = ms_max / 3_600_000;
+            let what =
+                format!("{} must be a duration such as '10min', of at most {hours} h", self.name);
+            self.error(ErrorCode::InvalidParameter, what)
+        })
+    }
+
+    /// The value as a name.
+    pub(super) fn text(&self) -> SqlResult<String> {
+        match &self.value {
+            OptionValue::Text(text) => Ok(text.clone()),
+            OptionValue::Integer(_) | OptionValue::Boolean(_) => Err(self.error(
+                ErrorCode::InvalidParameter,
+                format!("{} must be a name in quotes", self.name),
             )),
         }
     }
@@ -120,10 +147,9 @@ impl Cursor<'_> {
         let if_not_exists = self.if_not_exists()?;
         let name = self.object_name("the name of a bucket")?;
         let source = match self.eat_word("FROM") {
-            true => {
-                self.expect_word("PUSH")?;
-                SourceKind::Push
-            }
+            true if self.eat_word("FILES") => return self.create_data_set(name, if_not_exists),
+            true if self.eat_word("PUSH") => SourceKind::Push,
+            true => return Err(self.expected("PUSH or FILES")),
             false => SourceKind::Embedded,
         };
         let (mut vbuckets, mut projectors, mut copies) = (None, None, None);
@@ -281,7 +307,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
+    pub(super) fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
         match self.eat_word("WITH") {
             true => self.distinct_options(),
             false => Ok(Vec::new()),

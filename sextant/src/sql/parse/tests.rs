@@ -2,11 +2,14 @@
 
 use proto::expr::Expr;
 use proto::model::bucket::SourceKind;
+use proto::model::data_set::Files;
 use proto::model::ids::TransactionId;
 
 use super::parse;
 use crate::sql::SqlError;
-use crate::sql::ast::{Select, SelectExpr, SelectItem, Show, Statement, TransactionModes};
+use crate::sql::ast::{
+    CreateDataSet, Select, SelectExpr, SelectItem, Show, Statement, TransactionModes,
+};
 
 fn one(sql: &str) -> Statement {
     let mut statements = parse(sql).unwrap_or_else(|e| panic!("{sql}: {}", e.error));
@@ -435,6 +438,14 @@ fn statements_about_placement_are_parsed() {
         ),
         ("alter bucket B move to 7", Admin::MoveBucket { bucket: "b".into(), to: node() }),
         ("ALTER BUCKET b SET (copies = 2)", Admin::SetCopies { bucket: "b".into(), copies: 2 }),
+        (
+            "ALTER BUCKET b SET (version_idle = '5 min')",
+            Admin::SetVersionIdle { bucket: "b".into(), idle_ms: 300_000 },
+        ),
+        (
+            "ALTER BUCKET b CANCEL VERSION 'v''1'",
+            Admin::CancelVersion { bucket: "b".into(), version: "v'1".into() },
+        ),
         ("ALTER BUCKET b CANCEL MOVES", Admin::CancelVbuckets { bucket: "b".into() }),
         ("ALTER INDEX i SET (replicas = 2)", Admin::SetReplicas { index: "i".into(), replicas: 2 }),
     ] {
@@ -447,6 +458,7 @@ fn statements_about_placement_are_parsed() {
     assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));
     assert_eq!(one("SHOW COPIES"), Statement::Show(Show::Copies));
     assert_eq!(one("SHOW ROLLBACKS"), Statement::Show(Show::Rollbacks));
+    assert_eq!(one("show versions"), Statement::Show(Show::Versions));
     assert_eq!(one("SHOW HOLDS"), Statement::Show(Show::Holds));
     assert_eq!(one("SHOW TRANSACTIONS"), Statement::Show(Show::Transactions));
     let shown = Statement::Show(Show::Transaction(TransactionId(77)));
@@ -490,5 +502,43 @@ fn the_old_name_of_an_option_is_refused_with_the_new_one() {
         let error = parse(sql).expect_err("the old name");
         assert!(error.error.message.contains("separate_included_columns"), "{}", error.error);
         assert_eq!(error.position, Some(sql.find("include_apart").unwrap() as u32 + 1), "{sql}");
+    }
+}
+
+#[test]
+fn statements_about_versions_are_parsed_and_refused_with_what_is_expected() {
+    let create = |name: &str, partitions: Option<u16>, replication, idle_ms| {
+        let if_not_exists = partitions.is_some();
+        Statement::CreateDataSet(CreateDataSet {
+            name: name.into(),
+            if_not_exists,
+            partitions,
+            replication,
+            idle_ms,
+        })
+    };
+    let all = "CREATE BUCKET IF NOT EXISTS b FROM FILES WITH (partitions = 16, replication = 2, version_idle = '1h')";
+    assert_eq!(one(all), create("b", Some(16), Some(2), Some(3_600_000)));
+    assert_eq!(one("create bucket b from files"), create("b", None, None, None));
+    let load = |id: &str| Statement::LoadVersion {
+        bucket: "b".into(),
+        version: "v42".into(),
+        files: Files { pattern: "dir/*.csv".into(), id: id.into() },
+    };
+    assert_eq!(one("ALTER BUCKET B LOAD VERSION 'v42' FROM 'dir/*.csv'"), load("id"));
+    let named = "ALTER BUCKET b LOAD VERSION 'v42' FROM 'dir/*.csv' WITH (id = 'Key')";
+    assert_eq!(one(named), load("Key"));
+    for (sql, message) in [
+        ("CREATE BUCKET b FROM SOMEWHERE", "PUSH or FILES"),
+        ("CREATE BUCKET b FROM FILES WITH (copies = 2)", "there is no option copies"),
+        ("CREATE BUCKET b FROM FILES WITH (partitions = 0)", "from 1 to 256"),
+        ("CREATE BUCKET b FROM FILES WITH (version_idle = 'soon')", "must be a duration"),
+        ("ALTER BUCKET b SET (version_idle = '9d')", "at most 168 h"),
+        ("ALTER BUCKET b LOAD VERSION v42 FROM 'x.csv'", "in quotes"),
+        ("ALTER BUCKET b LOAD VERSION 'v42' FROM x.csv", "the files"),
+        ("ALTER BUCKET b LOAD VERSION 'v42' FROM 'x.csv' WITH (id = 7)", "name in quotes"),
+    ] {
+        let error = refused(sql).error.message;
+        assert!(error.contains(message), "{sql}: {error}");
     }
 }
