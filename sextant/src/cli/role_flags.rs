@@ -30,6 +30,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("lost-after-s", Role::Coordinator) => Some(Value("3600")),
         ("change-log-mb", Role::Projector) => Some(Value("1024")),
         ("transactions-mb", Role::Projector) => Some(Value("256")),
+        ("files-dir", Role::Projector) => Some(Value("none")),
         ("memory-mb", Role::Indexer) => Some(Value("512")),
         ("scans-max", Role::Indexer) => Some(Value("64")),
         ("scan-memory-total-mb", Role::Indexer) => Some(Value("an eighth of --memory-mb")),

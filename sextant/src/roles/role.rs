@@ -60,6 +60,8 @@ pub struct RoleSettings {
     pub log_bytes_max: Option<u64>,
     /// The memory of a projector's open transactions.
     pub transactions_bytes_max: Option<usize>,
+    /// The directory of a projector below which the files of versions are.
+    pub files_dir: Option<PathBuf>,
     /// Of a coordinator: what an operator asks for after a loss.
     pub recovery: RecoveryFlags,
     /// The members of the coordinator.
@@ -116,6 +118,7 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             if let Some(bytes) = settings.transactions_bytes_max {
                 config.set_transactions_bytes(bytes);
             }
+            config.files_dir.clone_from(&settings.files_dir);
             let service = services::start_projector(config, data, &env, directory.clone()).await?;
             let projector = service.projector();
             peers.add_projector(id, projector.clone());

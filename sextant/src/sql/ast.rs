@@ -260,8 +260,8 @@ pub struct CreateIndex {
     pub include: Vec<TextExpr>,
     /// `WHERE`.
     pub predicate: Option<Expr>,
-    /// `PARTITION BY HASH`: the expressions; `None` partitions by document id.
-    pub partition: Option<Vec<Expr>>,
+    /// `PARTITION BY`; `None` partitions by document id.
+    pub partition: Option<Partition>,
     /// `slices`, if given.
     pub slices: Option<u16>,
     /// `replicas`, if given.
@@ -294,7 +294,7 @@ pub enum IndexChange {
     /// `SET WHERE …`; `None` for `DROP WHERE`.
     Predicate(Option<Expr>),
     /// `PARTITION BY HASH (…)`; `None` for the document's id.
-    Partition(Option<Vec<Expr>>),
+    Partition(Option<Partition>),
 }
 
 /// Options of an index; `None` leaves one as it is.
@@ -427,6 +427,20 @@ pub enum Admin {
         index: String,
         /// Copies besides the first.
         replicas: u8,
+    },
+}
+
+/// `PARTITION BY` of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Partition {
+    /// `HASH (…)`.
+    Hash(Vec<Expr>),
+    /// `RANGE (expr) SPLIT AT (…)`.
+    Range {
+        /// The expression.
+        expr: Expr,
+        /// The split points, literals; none if they are to be taken from documents.
+        points: Vec<Expr>,
     },
 }
 

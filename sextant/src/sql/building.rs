@@ -8,7 +8,7 @@ use proto::expr::Expr;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{Generation, IndexId};
-use proto::model::index::{IndexInfo, IndexSpec, IndexState, PartitionBy};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::rpc::api::{BuildStatus, SILENT_MS_MAX};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
@@ -84,9 +84,7 @@ fn missing_paths(spec: &IndexSpec, documents: &[Value]) -> Vec<String> {
     spec.keys.iter().for_each(|key| look(&key.expr));
     spec.include.iter().for_each(|column| look(&column.expr));
     spec.predicate.iter().for_each(&mut look);
-    if let PartitionBy::Exprs(exprs) = &spec.partition {
-        exprs.iter().for_each(&mut look);
-    }
+    spec.partition.exprs().iter().for_each(&mut look);
     missing.into_iter().take(PATHS_NAMED_MAX).collect()
 }
 

@@ -12,6 +12,7 @@ use super::building::{look_at_documents, tell_of_build, wait_built, with_build};
 use super::define::definition;
 use super::plan::Relation;
 use super::remarks::Remarks;
+use super::split_points::take_split_points;
 
 /// Runs a DDL statement and returns its command tag; `None` for any other statement. It returns after the command is
 /// committed and the indexes that it builds serve scans.
@@ -126,6 +127,9 @@ async fn create_index(
     remarks: &Remarks,
 ) -> Result<&'static str> {
     let known = backend.catalog().index(&create.name).map(|index| index.id);
+    let mut create = create.clone();
+    take_split_points(backend, &mut create, remarks).await?;
+    let create = &create;
     let spec = definition(create)?;
     let command = Command::CreateIndex {
         spec: spec.clone(),

@@ -24,6 +24,7 @@ pub mod parse;
 pub mod places;
 pub mod plan;
 pub mod remarks;
+pub mod split_points;
 pub mod transaction_buckets;
 pub(crate) mod walk;
 pub mod written;

@@ -4,9 +4,11 @@
 //! there. So the documents come first, and the purge point and the branch behind them, in one step: that makes the partition whole. A
 //! process that finds documents of a partition without a branch removes them, and begins anew.
 
+use std::collections::BTreeMap;
+
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::branch_of_partition;
-use proto::model::ids::{NodeId, Seqno, VbucketId};
+use proto::model::ids::{NodeId, Seqno, VbucketId, vbucket_of};
 use proto::{Error, Result};
 
 use crate::source::StoredDocument;
@@ -35,11 +37,18 @@ impl Writer {
         &self,
         bucket: &Bucket,
         partitions: &VbucketSet,
-        rows: &[StoredDocument],
+        rows: Vec<StoredDocument>,
     ) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
-        self.store.put_documents(bucket.info.id, rows)
+        // The store takes documents of one vbucket at a time.
+        let mut by_partition: BTreeMap<VbucketId, Vec<StoredDocument>> = BTreeMap::new();
+        for row in rows {
+            let partition = vbucket_of(&row.id, bucket.info.vbuckets);
+            by_partition.entry(partition).or_default().push(row);
+        }
+        let mut of_each = by_partition.values();
+        of_each.try_for_each(|rows| self.store.put_documents(bucket.info.id, rows))
     }
 
     /// Makes a partition whole, all rows of which are stored, and serves it if it is assigned to this projector.

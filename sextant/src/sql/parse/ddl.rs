@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Statement, TextExpr};
+use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Partition, Statement, TextExpr};
 use crate::sql::duration::duration_ms;
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
@@ -211,13 +211,13 @@ impl Cursor<'_> {
         Ok(Statement::CreateIndex(index))
     }
 
-    /// `WHERE`, `PARTITION BY HASH` and `WITH` in this order, each at most once.
+    /// `WHERE`, `PARTITION BY` and `WITH` in this order, each at most once.
     fn index_clauses(&mut self, index: &mut CreateIndex) -> SqlResult<()> {
         if self.eat_word("WHERE") {
             index.predicate = Some(self.index_condition()?);
         }
         if self.eat_words(&["PARTITION", "BY"]) {
-            index.partition = self.hash_partition()?;
+            index.partition = self.partition()?;
         }
         for option in self.with_options()? {
             match option.name.as_str() {
@@ -251,13 +251,45 @@ impl Cursor<'_> {
         Ok(predicate)
     }
 
-    /// `HASH (…)` behind `PARTITION BY`; `None` for the document's id.
-    pub(super) fn hash_partition(&mut self) -> SqlResult<Option<Vec<Expr>>> {
-        self.expect_word("HASH")?;
+    /// `HASH (…)` or `RANGE (…)` behind `PARTITION BY`; `None` for the hash of the document's id.
+    pub(super) fn partition(&mut self) -> SqlResult<Option<Partition>> {
+        if self.eat_word("RANGE") {
+            return self.range_partition().map(Some);
+        }
+        if !self.eat_word("HASH") {
+            return Err(self.expected("HASH or RANGE"));
+        }
         let place = self.expected("an expression");
         let exprs = self.list(Self::expr)?;
         exprs.iter().try_for_each(|expr| refuse_inside(expr, &place))?;
-        Ok(Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]))
+        Ok(Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]).map(Partition::Hash))
+    }
+
+    /// `(expr) [SPLIT AT (value, …)]`.
+    fn range_partition(&mut self) -> SqlResult<Partition> {
+        self.expect(&Token::LParen)?;
+        let place = self.expected("an expression");
+        let expr = self.expr()?;
+        refuse_inside(&expr, &place)?;
+        if self.peek() == &Token::Comma {
+            let hint = "an index is divided by the ranges of one expression";
+            return Err(self.here(unsupported("several expressions after RANGE", hint)));
+        }
+        self.expect(&Token::RParen)?;
+        let points = match self.eat_words(&["SPLIT", "AT"]) {
+            true => self.list(Self::split_point)?,
+            false => Vec::new(),
+        };
+        Ok(Partition::Range { expr, points })
+    }
+
+    fn split_point(&mut self) -> SqlResult<Expr> {
+        let place = self.expected("a number, a text, true or false");
+        let point = self.expr()?;
+        let varies = point
+            .any(&mut |expr| matches!(expr, Expr::Path(_) | Expr::Column(_) | Expr::DocumentId));
+        refuse_inside(&point, &place)?;
+        if varies { Err(place) } else { Ok(point) }
     }
 
     pub(super) fn key_item(&mut self) -> SqlResult<KeyItem> {

@@ -8,7 +8,7 @@ use proto::model::ids::TransactionId;
 use super::parse;
 use crate::sql::SqlError;
 use crate::sql::ast::{
-    CreateDataSet, Select, SelectExpr, SelectItem, Show, Statement, TransactionModes,
+    CreateDataSet, Partition, Select, SelectExpr, SelectItem, Show, Statement, TransactionModes,
 };
 
 fn one(sql: &str) -> Statement {
@@ -176,7 +176,7 @@ fn definitions_keep_case_of_paths_and_fold_names() {
     assert!(index.keys[0].descending && index.keys[0].include_missing && !index.keys[1].descending);
     assert_eq!(index.include[0].text, "population::int8");
     assert_eq!((index.slices, index.replicas), (Some(4), Some(1)));
-    assert_eq!(index.partition.as_ref().map(Vec::len), Some(1));
+    assert!(matches!(&index.partition, Some(Partition::Hash(exprs)) if exprs.len() == 1));
     assert!(index.sql.starts_with("CREATE INDEX") && index.sql.ends_with("= true)"));
 
     let Statement::CreateIndex(index) =
@@ -539,6 +539,32 @@ fn statements_about_versions_are_parsed_and_refused_with_what_is_expected() {
         ("ALTER BUCKET b LOAD VERSION 'v42' FROM 'x.csv' WITH (id = 7)", "name in quotes"),
     ] {
         let error = refused(sql).error.message;
+        assert!(error.contains(message), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn ranges_are_parsed_with_and_without_their_split_points() {
+    let partition = |sql: &str| match one(&format!("CREATE INDEX i ON b (k) {sql}")) {
+        Statement::CreateIndex(index) => index.partition,
+        _ => panic!("an index"),
+    };
+    let Some(Partition::Range { points, .. }) =
+        partition("PARTITION BY RANGE (k) SPLIT AT (-5, 10, 'm')")
+    else {
+        panic!("ranges")
+    };
+    assert_eq!(points.iter().map(Expr::to_string).collect::<Vec<_>>(), ["-(5)", "10", "'m'"]);
+    let sampled = partition("PARTITION BY RANGE (lower(k)) WITH (slices = 4)");
+    assert!(matches!(sampled, Some(Partition::Range { points, .. }) if points.is_empty()));
+    assert_eq!(partition("PARTITION BY HASH (META().id)"), None);
+    for (sql, message) in [
+        ("PARTITION BY LIST (k)", "HASH or RANGE"),
+        ("PARTITION BY RANGE (k, j)", "several expressions"),
+        ("PARTITION BY RANGE (k) SPLIT AT (j)", "a number, a text"),
+        ("PARTITION BY RANGE (k) SPLIT AT ($1)", "no parameters"),
+    ] {
+        let error = refused(&format!("CREATE INDEX i ON b (k) {sql}")).error.message;
         assert!(error.contains(message), "{sql}: {error}");
     }
 }
