@@ -29,9 +29,11 @@ pub(super) async fn wait_ready(
 
 /// Waits until a version of a data set is current, or was. An error if its loading has ended otherwise.
 pub(super) async fn wait_version(router: &Router, data_set: BucketId, number: u64) -> Result<()> {
+    // A catalog from before the statement knows nothing of the version.
     let is_decided = |catalog: &Catalog| {
         let set = catalog.data_sets.get(&data_set);
-        set.is_none_or(|set| set.loading().is_none_or(|(loading, _)| loading != number))
+        let loads = |(loading, _)| loading == number;
+        set.is_none_or(|set| set.newest >= number && !set.loading().is_some_and(loads))
     };
     let before = router.catalog();
     let name = before.buckets.get(&data_set).map_or("", |bucket| &bucket.name);

@@ -17,7 +17,7 @@ use tokio_postgres::Client;
 /// Clients that read.
 const CLIENTS: usize = 4;
 /// Projectors that load versions.
-const PROJECTORS: [u64; 3] = [100, 101, 102];
+const PROJECTORS: [u64; 3] = [101, 102, 103];
 
 /// The number of documents of a version: each has another one.
 fn documents(version: u64) -> u64 {
@@ -155,7 +155,7 @@ async fn every_key_is_answered_without_a_projector_and_with_an_empty_one() {
     };
     assert_eq!(found(cluster.sql().await).await, Some(documents(1)));
 
-    cluster.kill(101);
+    cluster.kill(102);
     eventually("the other holders own all partitions", || async {
         let rows = found(cluster.sql().await).await?;
         (rows == documents(1)).then_some(())
@@ -163,13 +163,13 @@ async fn every_key_is_answered_without_a_projector_and_with_an_empty_one() {
     .await;
     // The files are not needed any more, and a new projector takes part in the next version only.
     std::fs::remove_dir_all(files.path().join("v1")).expect("it is removed");
-    cluster.run_with(103, &["--files-dir", files.path().to_str().expect("a path")]);
-    cluster.joined(&client, 103).await;
+    cluster.run_with(104, &["--files-dir", files.path().to_str().expect("a path")]);
+    cluster.joined(&client, 104).await;
     assert_eq!(found(cluster.sql().await).await, Some(documents(1)));
     load(&client, 2).await;
     assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, documents(2).to_string());
-    cluster.remove_data(101);
-    cluster.run_with(101, &["--files-dir", files.path().to_str().expect("a path")]);
+    cluster.remove_data(102);
+    cluster.run_with(102, &["--files-dir", files.path().to_str().expect("a path")]);
     assert_eq!(found(cluster.sql().await).await, Some(documents(1)));
 }
 
