@@ -31,7 +31,7 @@ use proto::env::Random;
 use proto::model::ids::NodeId;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
-use raft::eraftpb::{Entry, EntryType, HardState, Message};
+use raft::eraftpb::{Entry, EntryType, Message};
 use raft::{RawNode, SnapshotStatus, StateRole};
 
 use super::config::RaftConfig;
@@ -192,7 +192,8 @@ impl<M: StateMachine> RaftCore<M> {
                 ),
             )
             .with_hint(
-                "this member lost data that it had acknowledged; restore its data directory",
+                "this member lost data that it had acknowledged: restore its data directory, or remove it with REMOVE \
+                 COORDINATOR and add one with a new --id and an empty directory with ADD COORDINATOR",
             ));
         }
         if let Err(error) = self.node.step(message.into_raft()) {
@@ -213,6 +214,9 @@ impl<M: StateMachine> RaftCore<M> {
                 ErrorCode::OverLimit,
                 format!("a command of {} bytes, the limit is {COMMAND_BYTES_MAX}", command.len()),
             ));
+        }
+        if self.node.raft.lead_transferee.is_some() {
+            return Err(Error::unavailable("the leading coordinator hands over"));
         }
         self.node.propose(context.into(), command.into()).map_err(raft_error)
     }

@@ -168,9 +168,15 @@ impl Storage for MemoryLog {
         Ok(self.last())
     }
 
-    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+    fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
+        // A new member drops a snapshot that does not name it. The next one does.
+        let names = |snapshot: &LogSnapshot| {
+            snapshot.voters.contains(&to) || snapshot.learners.contains(&to)
+        };
         match &self.snapshot {
-            Some(snapshot) if snapshot.index >= request_index => Ok(snapshot.clone().into_raft()),
+            Some(snapshot) if snapshot.index >= request_index && names(snapshot) => {
+                Ok(snapshot.clone().into_raft())
+            }
             _ => Err(StorageError::SnapshotTemporarilyUnavailable.into()),
         }
     }

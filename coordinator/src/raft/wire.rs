@@ -303,11 +303,11 @@ impl LogSnapshot {
     /// A snapshot of a state with these members.
     pub fn new(index: u64, term: u64, members: &Members, state: &[u8]) -> Result<Self> {
         let Members { founders, voters, learners, removed } = members.clone();
-        let mut data = postcard::to_extend(
-            &SnapshotHead { founders, removed },
-            vec![0; HEAD_LEN_BYTES],
-        )
-        .map_err(|error| Error::internal(format!("encode the head of a snapshot: {error}")))?;
+        let mut data =
+            postcard::to_extend(&SnapshotHead { founders, removed }, vec![0; HEAD_LEN_BYTES])
+                .map_err(|error| {
+                    Error::internal(format!("encode the head of a snapshot: {error}"))
+                })?;
         let len = (data.len() - HEAD_LEN_BYTES) as u32;
         data[..HEAD_LEN_BYTES].copy_from_slice(&len.to_le_bytes());
         data.extend_from_slice(state);

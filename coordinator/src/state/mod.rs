@@ -18,7 +18,7 @@
 //! | `vbucket_owners` | the projectors of a bucket, and hand-overs of vbuckets |
 //! | `copies` | the copies of an embedded bucket |
 //! | `epochs` | stability timestamps |
-//! | `nodes` | registration, draining, removal |
+//! | `nodes`, `coordinators` | registration, draining, removal |
 //! | `lost` | slices without a copy that is left, and indexers that are silent |
 //! | `moves` | moves of slices |
 //! | `open_source` | projectors that begin to serve an embedded bucket |
@@ -36,6 +36,7 @@ pub mod bucket;
 mod buckets;
 mod checks;
 pub mod context;
+mod coordinators;
 mod copies;
 pub mod effect;
 pub mod epoch_history;

@@ -11,7 +11,7 @@ use crate::model::identity::{ClusterId, UniqueId};
 use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
 use crate::model::index::{IndexInfo, IndexState};
 use crate::model::moves::EndedMove;
-use crate::model::node::NodeInfo;
+use crate::model::node::{NodeInfo, Role};
 
 /// The cluster as every service sees it: one state of the StateContext, without the coordinator's own
 /// bookkeeping.
@@ -55,6 +55,12 @@ impl Catalog {
     /// Finds a bucket by name.
     pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         self.buckets.values().find(|bucket| bucket.name == name)
+    }
+
+    /// The present members of the coordinator with their addresses.
+    pub fn coordinators(&self) -> Vec<(NodeId, String)> {
+        let members = self.nodes.values().filter(|node| node.role == Role::Coordinator);
+        members.map(|node| (node.id, node.address.clone())).collect()
     }
 
     /// True if this very bucket was dropped lately.

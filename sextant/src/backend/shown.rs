@@ -3,6 +3,7 @@
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::index::IndexState;
+use proto::rpc::api::CoordinatorChange;
 use proto::rpc::command::Command;
 
 /// True if a catalog shows the effect of a command.
@@ -44,6 +45,14 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
             .iter()
             .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),
         _ => true,
+    }
+}
+
+/// True if a catalog shows a change of the coordinators.
+pub(super) fn shows_change(catalog: &Catalog, change: &CoordinatorChange) -> bool {
+    match change {
+        CoordinatorChange::Add { node, .. } => catalog.nodes.contains_key(node),
+        CoordinatorChange::Remove { node } => !catalog.nodes.contains_key(node),
     }
 }
 

@@ -339,6 +339,7 @@ impl Backend for Memory {
             left_out: Vec::new(),
             halved: Vec::new(),
             holds: Vec::new(),
+            members: Default::default(),
         })
     }
 
