@@ -34,7 +34,7 @@ const FOUND: [(&str, &str, u64, u64); 73] = [
     ("page-cut-short", "vscan", 1, 0),
     ("statement-split", "cores", 1, 10),
     ("acknowledged-early", "full", 2, 10),
-    ("two-member-changes", "raft", 0, 0),
+    ("two-member-changes", "raft", 8, 0),
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
     ("done-twice", "cores", 56, 10),

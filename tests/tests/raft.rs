@@ -166,9 +166,12 @@ fn a_member_that_joins_a_short_log_begins_with_a_snapshot() {
     assert_eq!(world.snapshots_installed, 0, "there is no command yet");
     assert_eq!(world.members(3), world.members(leader));
     for at in [3, leader] {
+        assert!(world.propose(world.leader().expect("a leader")));
+        world.run_ticks(5);
         world.crash(at);
         assert!(world.log_on_disk(at).term_of(0).is_none(), "member {} can send the start", at + 1);
         world.start(at);
+        world.run_ticks(60);
     }
     world.run_ticks(60);
     assert_eq!(world.members(3).voters, [1, 2, 3, 4], "also after a restart");

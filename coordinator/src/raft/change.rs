@@ -94,7 +94,7 @@ impl<M: StateMachine> RaftCore<M> {
         let last = raft.raft_log.last_index();
         let is_near = |id: &&u64| {
             raft.prs().get(**id).is_some_and(|progress| {
-                progress.state == ProgressState::Replicate
+                progress.state != ProgressState::Snapshot
                     && progress.recent_active
                     && progress.matched + LEARNER_BEHIND_MAX >= last
             })

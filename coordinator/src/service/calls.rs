@@ -231,7 +231,7 @@ impl CoordinatorApi for Coordinator {
             left_out,
             halved,
             holds,
-            members,
+            members: Box::new(members),
         })
     }
 

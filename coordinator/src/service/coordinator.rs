@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::leader::driver::member::Member;
 use crate::leader::driver::rounds::Rounds;
 use crate::leader::driver::{checks, lead, queries};
-use crate::raft::RaftService;
+use crate::raft::{RaftService, was_removed};
 use crate::replica::{Machine, Replica};
 
 /// Checks that may wait: more than the limit of concurrent moves.
@@ -74,13 +74,9 @@ impl Coordinator {
         });
         let node = member.config.node;
         // The core's state, the leader's memory: after a panic none of these loops may go on.
-        let its_member = Arc::clone(&member);
         let mut tasks = vec![env.spawn_service("coordinator-log", async move {
             if let Err(error) = service.run().await {
                 tracing::error!(%node, %error, "the coordinator member stops");
-                if its_member.members().is_removed(node) {
-                    its_member.removed.send_replace(Some(error));
-                }
             }
             // `stopped` tells the owner of the member that it has ended.
             pending::<Infallible>().await
@@ -115,8 +111,9 @@ impl Coordinator {
         let mut role = self.member.raft.role();
         let ended = async { while role.changed().await.is_ok() {} };
         let mut removed = self.member.removed.subscribe();
+        let node = self.member.config.node;
         tokio::select! {
-            () = ended => self.member.removed.borrow().clone(),
+            () = ended => self.member.members().is_removed(node).then(|| was_removed(node)),
             error = removed.wait_for(Option::is_some) => error.ok().and_then(|error| error.clone()),
         }
     }

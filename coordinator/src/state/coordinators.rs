@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use proto::Result;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
+use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
 use super::effect::Effect;
@@ -18,6 +18,12 @@ impl StateContext {
         node: NodeId,
         address: &str,
     ) -> Result<Vec<Effect>> {
+        if let Some(known) = self.node(node).filter(|known| known.role != Role::Coordinator) {
+            let what = format!("node {node} is registered as a {}", known.role.name());
+            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+                "give the new coordinator a number of its own; SHOW NODES lists those in use",
+            ));
+        }
         let (role, zone) = (Role::Coordinator, String::new());
         let info = NodeInfo { id: node, role, address: address.to_owned(), zone };
         let (_, effects) = self.register_unproven(&info)?;
@@ -57,8 +63,6 @@ impl StateContext {
 
 #[cfg(test)]
 mod tests {
-    use proto::ErrorCode;
-
     use super::*;
     use crate::state::tests::{node, with_bucket};
 

@@ -188,11 +188,11 @@ fn reports() -> CoordinatorStatus {
             waits_for: BucketId(4),
             held_ms: 2_500,
         }],
-        members: CoordinatorMembers {
+        members: Box::new(CoordinatorMembers {
             voters: vec![NodeId(1)],
             learners: vec![NodeId(2)],
             ..CoordinatorMembers::default()
-        },
+        }),
     }
 }
 

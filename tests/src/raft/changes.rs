@@ -40,7 +40,9 @@ impl World {
 
     /// Hands leadership over.
     pub fn hand_over(&mut self, at: usize) {
-        self.with_core(at, |core| drop(core.hand_over()));
+        self.with_core(at, |core| {
+            core.hand_over();
+        });
     }
 
     /// A step of a world in which the members change.

@@ -54,7 +54,7 @@ async fn a_member_that_lost_its_disk_is_replaced_while_the_cluster_serves() {
     sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8); SET consistency = 'request_plus'")
         .await;
     insert(&client, 0..30).await;
-    sql::run(&client, "CREATE INDEX i ON b (n::int8) WITH (slices = 2, replicas = 2)").await;
+    sql::run(&client, "CREATE INDEX i ON b (n::int8) WITH (slices = 2)").await;
 
     processes.kill(2);
     processes.remove_data(2);

@@ -39,7 +39,7 @@ pub(crate) struct Member {
     pub(crate) started: Instant,
     /// When each other member sent its last message, in milliseconds since the start.
     pub(crate) heard_ms: Mutex<BTreeMap<NodeId, u64>>,
-    /// The error with which this member ends because it was removed.
+    /// The error with which this member ends because the others say that it was removed.
     pub(crate) removed: watch::Sender<Option<Error>>,
 }
 

@@ -306,7 +306,7 @@ pub struct CoordinatorStatus {
     /// On the leader: the epochs that commits over several buckets hold, the longest first; at most [`HOLDS_MAX`].
     pub holds: Vec<EpochHold>,
     /// The members.
-    pub members: CoordinatorMembers,
+    pub members: Box<CoordinatorMembers>,
 }
 
 /// The epochs of a bucket end before a commit, since another bucket of that commit does not have it yet.
