@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use coordinator::testing::{LogEntry, MemberChange, MessageKind, RaftMessage};
+use coordinator::testing::{LogEntry, MemberChange, MessageKind, RaftCore, RaftMessage};
 use proto::ErrorCode;
 use proto::model::ids::NodeId;
 use tests::harness::on_all_processors;
@@ -175,6 +175,28 @@ fn a_member_that_joins_a_short_log_begins_with_a_snapshot() {
     }
     world.run_ticks(60);
     assert_eq!(world.members(3).voters, [1, 2, 3, 4], "also after a restart");
+}
+
+/// Its votes would be missing until it has the log.
+#[test]
+fn a_learner_that_answers_but_has_nothing_does_not_vote() {
+    let (mut world, leader) = with_joining(6);
+    assert!(world.propose_next(leader));
+    for _ in 0..40 {
+        for at in 0..4 {
+            world.with_core(at, RaftCore::tick);
+        }
+        for _ in 0..200 {
+            world
+                .network
+                .retain(|sent| sent.to != NodeId(4) || sent.kind == MessageKind::Heartbeat);
+            world.deliver();
+            (0..4).for_each(|at| world.write(at));
+        }
+    }
+    assert_eq!((world.members(leader).learners.len(), world.members(leader).voters.len()), (1, 3));
+    world.run_ticks(60);
+    assert_eq!(world.members(leader).voters.len(), 4, "it votes when it has the log");
 }
 
 #[test]

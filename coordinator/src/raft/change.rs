@@ -94,7 +94,9 @@ impl<M: StateMachine> RaftCore<M> {
         let last = raft.raft_log.last_index();
         let is_near = |id: &&u64| {
             raft.prs().get(**id).is_some_and(|progress| {
+                // A learner that only answers heartbeats has nothing, however short the log is.
                 progress.state != ProgressState::Snapshot
+                    && progress.matched > 0
                     && progress.recent_active
                     && progress.matched + LEARNER_BEHIND_MAX >= last
             })

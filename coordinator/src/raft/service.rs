@@ -243,6 +243,8 @@ impl<M: StateMachine> RaftService<M> {
         if self.writing.is_none() && !self.writes.is_empty() {
             self.write();
         }
+        // Before the answers: a caller that has one looks at the members.
+        let published = self.publish_members();
         for Applied { context, outcome, .. } in output.applied {
             if let Some(Reply::Outcome(reply)) = self.waiter_of(&context) {
                 // The caller may have gone.
@@ -257,7 +259,7 @@ impl<M: StateMachine> RaftService<M> {
         self.progress.committed.store(self.core.committed_index(), Ordering::Relaxed);
         self.progress.applied.store(self.core.applied_index(), Ordering::Relaxed);
         self.publish_role();
-        self.publish_members()
+        published
     }
 
     /// Publishes a change of the members. A member that was removed ends.

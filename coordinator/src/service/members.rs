@@ -23,7 +23,7 @@ use crate::raft::{MemberChange, Members, not_leader, was_removed};
 const VOTES_WITHIN: Duration = Duration::from_secs(20);
 /// How long REMOVE COORDINATOR waits for the answers of members that a new leader has not heard yet.
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
-/// A member that has sent nothing for longer is taken for dead. The leader hears of the others ten times in a second.
+/// A new member that has sent nothing for longer does not answer. The leader hears of the others ten times in a second.
 const DEAD_MS_MIN: u64 = 2_000;
 /// How long a leader waits for the one that it hands over to.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(2);
@@ -143,11 +143,9 @@ fn check_address(address: &str) -> Result<()> {
 async fn change_until(member: &Member, change: &MemberChange, deadline: Instant) -> Result<()> {
     loop {
         match member.raft.change(change.clone()).await {
+            // The same change was under way already: its answer was lost with the member that forwarded it.
+            Err(_) if is_made(&member.members(), change) => return Ok(()),
             Err(error) if error.code == ErrorCode::Unavailable && Instant::now() < deadline => {
-                // The change may be made although its answer was lost.
-                if is_made(&member.members(), change) {
-                    return Ok(());
-                }
                 sleep(LOOK).await;
             }
             done => return done,
@@ -179,12 +177,12 @@ async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
     Ok(CoordinatorChanged::default())
 }
 
-/// Waits until a majority of the voters that stay has been heard, or refuses.
+/// Waits until a majority of the voters that stay is heard, or refuses. What was heard before does not count: a member may have died since.
 async fn wait_majority(member: &Member, node: NodeId, after: &Members) -> Result<()> {
-    let deadline = Instant::now() + HEARD_WITHIN;
+    let (deadline, began_ms) = (Instant::now() + HEARD_WITHIN, member.now_ms());
     loop {
         let now_ms = member.now_ms();
-        let dead = dead_voters(after, &member.members_silent_ms(now_ms));
+        let dead = unheard_voters(after, &member.members_silent_ms(now_ms), now_ms - began_ms);
         if 2 * dead.len() < after.voters.len() {
             return Ok(());
         }
@@ -195,10 +193,14 @@ async fn wait_majority(member: &Member, node: NodeId, after: &Members) -> Result
     }
 }
 
-/// The voters that have not been heard lately.
-fn dead_voters(members: &Members, silent_ms: &BTreeMap<NodeId, u64>) -> Vec<NodeId> {
-    let is_dead = |id: &NodeId| silent_ms.get(id).is_none_or(|ms| *ms >= DEAD_MS_MIN);
-    members.voters.iter().copied().map(NodeId).filter(is_dead).collect()
+/// The voters that have been silent for longer than this.
+fn unheard_voters(
+    members: &Members,
+    silent_ms: &BTreeMap<NodeId, u64>,
+    within_ms: u64,
+) -> Vec<NodeId> {
+    let is_unheard = |id: &NodeId| silent_ms.get(id).is_none_or(|ms| *ms > within_ms);
+    members.voters.iter().copied().map(NodeId).filter(is_unheard).collect()
 }
 
 fn no_majority(node: NodeId, dead: &[NodeId]) -> Error {
@@ -288,12 +290,13 @@ mod tests {
                 .expect("more than one is left")
         };
         let has_majority = |members: &Members, ms| {
-            let dead = dead_voters(members, &silent(ms));
+            let dead = unheard_voters(members, &silent(ms), 250);
             2 * dead.len() < members.voters.len()
         };
         assert!(has_majority(&without(3), [0, 100, 60_000]), "the dead one goes");
         assert!(!has_majority(&without(2), [0, 100, 60_000]), "the dead one would be half of two");
         assert!(has_majority(&without(1), [0, 100, 200]));
+        assert!(!has_majority(&without(2), [0, 100, 300]), "it may have died a moment ago");
         let refusal = no_majority(NodeId(2), &[NodeId(3)]);
         assert!(refusal.hint.is_some_and(|hint| hint.contains("ADD COORDINATOR")));
     }
