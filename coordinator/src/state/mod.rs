@@ -19,7 +19,7 @@
 //! | `copies` | the copies of an embedded bucket |
 //! | `data_sets`, `partitions` | versioned data sets, and the projectors that load their versions |
 //! | `epochs` | stability timestamps |
-//! | `nodes` | registration, draining, removal |
+//! | `nodes`, `coordinators` | registration, draining, removal |
 //! | `lost` | slices without a copy that is left, and indexers that are silent |
 //! | `moves` | moves of slices |
 //! | `open_source` | projectors that begin to serve an embedded bucket |
@@ -37,6 +37,7 @@ pub mod bucket;
 mod buckets;
 mod checks;
 pub mod context;
+mod coordinators;
 mod copies;
 pub(crate) mod data_sets;
 pub mod effect;

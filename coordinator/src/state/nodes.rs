@@ -19,7 +19,6 @@ use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
 use super::effect::{Change, Effect};
-use super::limits::REMOVED_NODES_MAX;
 use super::lost::{Heirs, no_heir};
 use super::placement::{Placement, change_placement};
 use crate::planner::{self, replace_copy};
@@ -156,10 +155,7 @@ impl StateContext {
         match role {
             Role::Coordinator => {
                 let what = format!("node {node} is a coordinator");
-                return refuse(
-                    what,
-                    "coordinators are named in their settings and cannot be removed",
-                );
+                return refuse(what, "use REMOVE COORDINATOR");
             }
             Role::Projector => self.remove_projector(node).map_err(|error| match removal {
                 Removal::Kept => error,
@@ -169,9 +165,7 @@ impl StateContext {
             Role::Router => {}
         }
         if let Some(info) = self.nodes.remove(&node) {
-            self.removed.push(info);
-            let surplus = self.removed.len().saturating_sub(REMOVED_NODES_MAX);
-            self.removed.drain(..surplus);
+            self.note_removed(info);
         }
         self.proofs.remove(&node);
         self.draining.remove(&node);

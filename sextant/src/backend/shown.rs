@@ -4,6 +4,7 @@ use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::data_set::DataSet;
 use proto::model::index::IndexState;
+use proto::rpc::api::CoordinatorChange;
 use proto::rpc::command::Command;
 
 /// True if a catalog shows the effect of a command.
@@ -66,6 +67,14 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
 /// The versions of a bucket.
 fn data_set<'a>(catalog: &'a Catalog, bucket: &str) -> Option<&'a DataSet> {
     catalog.data_sets.get(&catalog.bucket(bucket)?.id)
+}
+
+/// True if a catalog shows a change of the coordinators.
+pub(super) fn shows_change(catalog: &Catalog, change: &CoordinatorChange) -> bool {
+    match change {
+        CoordinatorChange::Add { node, .. } => catalog.nodes.contains_key(node),
+        CoordinatorChange::Remove { node } => !catalog.nodes.contains_key(node),
+    }
 }
 
 /// The copies of an embedded bucket.

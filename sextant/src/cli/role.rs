@@ -41,7 +41,7 @@ pub struct Args {
     /// Zone of this process; replicas of a slice are placed in different zones
     #[arg(long, env = "SEXTANT_ZONE")]
     zone: Option<String>,
-    /// All members of the coordinator
+    /// Members of the coordinator. One that answers is enough: it tells the present ones
     #[arg(long, env = "SEXTANT_COORDINATORS", value_name = "N=HOST:PORT", value_delimiter = ',')]
     coordinators: Vec<String>,
     /// Begin a new cluster, because the log of this one is lost for good. It refuses the data of all other processes

@@ -89,7 +89,9 @@ impl SessionState {
             }
             Statement::Insert(insert) => done(&self.insert(insert, values).await?),
             Statement::Delete { bucket, ids } => done(&self.delete(bucket, ids, values).await?),
-            Statement::Admin(statement) => done(&admin::run(&*self.backend, statement).await?),
+            Statement::Admin(statement) => {
+                done(&admin::run(&*self.backend, statement, &self.remarks).await?)
+            }
             Statement::CreateBucket(_)
             | Statement::CreateDataSet(_)
             | Statement::LoadVersion { .. }

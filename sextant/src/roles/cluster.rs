@@ -135,8 +135,8 @@ impl Cluster {
     pub async fn stopped(&self) -> Error {
         let coordinators = self.coordinators.iter().map(|(id, member)| {
             async move {
-                member.stopped().await;
-                stopped(Role::Coordinator, *id, "log")
+                let removed = member.stopped().await;
+                removed.unwrap_or_else(|| stopped(Role::Coordinator, *id, "log"))
             }
             .boxed()
         });

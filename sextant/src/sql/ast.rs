@@ -9,6 +9,7 @@ use proto::model::bucket::SourceKind;
 use proto::model::data_set::Files;
 use proto::model::ids::{SliceNo, TransactionId, VbucketId};
 use proto::model::index::Compression;
+use proto::rpc::api::CoordinatorChange;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -361,6 +362,8 @@ pub enum Admin {
         /// FORCE: other indexers rebuild the slices that it alone has.
         force: bool,
     },
+    /// `ADD COORDINATOR 'n' AT 'host:port'`, `REMOVE COORDINATOR 'n'`.
+    ChangeCoordinators(CoordinatorChange),
     /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`.
     MoveSlice {
         /// The index.

@@ -97,7 +97,7 @@ pub struct NodeStatus {
     pub scans: Option<AdmissionStatus>,
     /// An indexer's progress in each bucket.
     pub buckets: Vec<NodeBucketStatus>,
-    /// On the router that is asked: the age of its catalog, while no coordinator answers it.
+    /// On a coordinator: whether it votes. On the router that is asked: the age of its catalog, while no coordinator answers it.
     pub note: Option<String>,
 }
 

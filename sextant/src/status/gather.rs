@@ -8,8 +8,8 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::left_out::LeftOut;
-use proto::model::node::NodeInfo;
-use proto::rpc::api::{BucketProgress, CoordinatorStatus, SILENT_MS_MAX};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{BucketProgress, CoordinatorMembers, CoordinatorStatus, SILENT_MS_MAX};
 use router::Knowledge;
 
 use super::cluster_status::{
@@ -120,8 +120,20 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
         silent_ms,
         scans: report.and_then(|report| report.scans),
         buckets: report.iter().flat_map(|report| &report.buckets).filter_map(bucket).collect(),
-        note: None,
+        note: reports.and_then(|all| vote(&all.members, info)),
     }
+}
+
+/// A remark on a coordinator: whether it votes.
+fn vote(members: &CoordinatorMembers, node: &NodeInfo) -> Option<String> {
+    let what = match node.role {
+        Role::Coordinator if members.voters.contains(&node.id) => "voter",
+        Role::Coordinator if members.learners.contains(&node.id) => {
+            "learner: it gets the log, and then votes by itself"
+        }
+        _ => return None,
+    };
+    Some(what.to_owned())
 }
 
 /// A remark on a router that no coordinator answers: the age of its catalog.

@@ -22,7 +22,9 @@ use proto::model::left_out::LeftOut;
 use proto::model::moves::{EndedMove, MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::rollback::DeadEpochs;
-use proto::rpc::api::{BucketProgress, CoordinatorStatus, EpochHold, NodeStatus, SliceProgress};
+use proto::rpc::api::{
+    BucketProgress, CoordinatorMembers, CoordinatorStatus, EpochHold, NodeStatus, SliceProgress,
+};
 use router::Knowledge;
 use serde_json::{Map, Value as Json};
 
@@ -220,6 +222,11 @@ fn reports() -> CoordinatorStatus {
             waits_for: BucketId(4),
             held_ms: 2_500,
         }],
+        members: Box::new(CoordinatorMembers {
+            voters: vec![NodeId(1)],
+            learners: vec![NodeId(2)],
+            ..CoordinatorMembers::default()
+        }),
     }
 }
 

@@ -13,6 +13,7 @@ mod identity;
 mod kill;
 mod large_commits;
 mod lost;
+mod members;
 mod moves;
 mod older_copy;
 mod pushed_transactions;

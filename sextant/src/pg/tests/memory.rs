@@ -343,6 +343,7 @@ impl Backend for Memory {
             left_out: Vec::new(),
             halved: Vec::new(),
             holds: Vec::new(),
+            members: Default::default(),
         })
     }
 

@@ -1,9 +1,11 @@
-//! Statements about the placement of slices, vbuckets and copies of buckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER BUCKET`.
+//! Statements about the placement of slices, vbuckets and copies of buckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER BUCKET`; and about
+//! the coordinators: `ADD COORDINATOR`, `REMOVE COORDINATOR`.
 
 use proto::model::bucket::VBUCKETS_MAX;
 use proto::model::copies::COPIES_MAX;
 use proto::model::data_set::IDLE_MS_MAX;
-use proto::model::ids::{TransactionId, VbucketId};
+use proto::model::ids::{NodeId, TransactionId, VbucketId};
+use proto::rpc::api::CoordinatorChange;
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
@@ -54,9 +56,34 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::DrainNode { node, drain }))
     }
 
-    /// `REMOVE NODE 'n' [FORCE]`.
+    /// `ADD COORDINATOR 'n' AT 'host:port'`.
+    pub(super) fn add(&mut self) -> SqlResult<Statement> {
+        self.expect_words(&["ADD", "COORDINATOR"])?;
+        let node = self.coordinator_number()?;
+        self.expect_word("AT")?;
+        let place = self.expected("the address of the coordinator in quotes: 'host:port'");
+        let address = self.eat_string().ok_or(place)?;
+        let change = CoordinatorChange::Add { node, address };
+        Ok(Statement::Admin(Admin::ChangeCoordinators(change)))
+    }
+
+    /// The number of a coordinator, which may not be known yet.
+    fn coordinator_number(&mut self) -> SqlResult<NodeId> {
+        let place = self.expected("the number of a coordinator, its --id");
+        let name = self.node()?;
+        name.parse().map(NodeId).map_err(|_| place)
+    }
+
+    /// `REMOVE NODE 'n' [FORCE]`, `REMOVE COORDINATOR 'n'`.
     pub(super) fn remove(&mut self) -> SqlResult<Statement> {
-        self.expect_words(&["REMOVE", "NODE"])?;
+        self.expect_word("REMOVE")?;
+        if self.eat_word("COORDINATOR") {
+            let change = CoordinatorChange::Remove { node: self.coordinator_number()? };
+            return Ok(Statement::Admin(Admin::ChangeCoordinators(change)));
+        }
+        if !self.eat_word("NODE") {
+            return Err(self.expected("NODE or COORDINATOR"));
+        }
         let node = self.node()?;
         let force = self.eat_word("FORCE");
         Ok(Statement::Admin(Admin::RemoveNode { node, force }))

@@ -401,7 +401,8 @@ fn the_parser_never_panics() {
 #[test]
 fn statements_about_placement_are_parsed() {
     use crate::sql::ast::Admin;
-    use proto::model::ids::{SliceNo, VbucketId};
+    use proto::model::ids::{NodeId, SliceNo, VbucketId};
+    use proto::rpc::api::CoordinatorChange;
     let name = |name: &str| Some(name.to_owned());
     let node = || "7".to_owned();
     for (sql, expected) in [
@@ -414,6 +415,17 @@ fn statements_about_placement_are_parsed() {
         ("CANCEL DRAIN NODE 7", Admin::DrainNode { node: node(), drain: false }),
         ("REMOVE NODE 'host:1'", Admin::RemoveNode { node: "host:1".into(), force: false }),
         ("remove node 7 force", Admin::RemoveNode { node: node(), force: true }),
+        (
+            "ADD COORDINATOR '4' AT 'host:1'",
+            Admin::ChangeCoordinators(CoordinatorChange::Add {
+                node: NodeId(4),
+                address: "host:1".into(),
+            }),
+        ),
+        (
+            "remove coordinator 4",
+            Admin::ChangeCoordinators(CoordinatorChange::Remove { node: NodeId(4) }),
+        ),
         (
             "ALTER INDEX i MOVE SLICE 3 FROM 7 TO 'host:1'",
             Admin::MoveSlice {
@@ -484,6 +496,10 @@ fn statements_about_placement_are_parsed() {
         ("ALTER BUCKET b MOVE 7", 16),
         ("CREATE BUCKET b WITH (copies = 4)", 23),
         ("DRAIN NODE", 11),
+        ("REMOVE INDEX i", 8),
+        ("ADD COORDINATOR 4", 18),
+        ("ADD COORDINATOR 4 AT 5", 22),
+        ("ADD COORDINATOR 'h:1' AT 'h:1'", 17),
         ("CANCEL", 7),
         ("CANCEL INDEX i", 8),
         ("CANCEL BUILD", 13),
