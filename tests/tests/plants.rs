@@ -65,7 +65,7 @@ const FOUND: [(&str, &str, u64, u64); 73] = [
     ("copies-not-awaited", "full", 34, 10),
     ("silent-copy-ignored", "full", 34, 10),
     ("lease-unchecked", "full", 244, 10),
-    ("copy-keeps-tail", "full", 28, 10),
+    ("copy-keeps-tail", "full", 5002, 20),
     ("replaced-shown", "full", 3, 10),
     ("conflict-missed", "full", 3, 10),
     ("documents-at-present", "full", 3, 10),
