@@ -1,5 +1,5 @@
-//! The members as operators and other processes see them: `ADD COORDINATOR`, `REMOVE COORDINATOR`, and what a member that hears of no
-//! leader asks the others.
+//! The members as operators and other processes see them: `ADD COORDINATOR`, `REMOVE COORDINATOR`, and the questions of a member that hears
+//! of no leader.
 //!
 //! The leader makes the changes. `ADD` waits until the new member votes, as long as [`VOTES_WITHIN`]; the change itself is made at once.
 //! `REMOVE` first looks whether a majority of the members that stay is alive, since nobody could add members without one. A leader that is to be
@@ -116,7 +116,7 @@ async fn add(member: &Member, node: NodeId, address: String) -> Result<Coordinat
     }
 }
 
-/// What keeps a learner from voting.
+/// The reason why a learner does not vote yet.
 fn lacks(member: &Member, node: NodeId, address: &str) -> String {
     let now_ms = member.now_ms();
     let silent_ms = member.members_silent_ms(now_ms).get(&node).copied();
@@ -177,7 +177,7 @@ async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
     Ok(CoordinatorChanged::default())
 }
 
-/// Waits until a majority of the voters that stay is heard, or refuses. What was heard before does not count: a member may have died since.
+/// Waits until a majority of the voters that stay is heard, or refuses. Earlier messages do not count: their sender may have died since.
 async fn wait_majority(member: &Member, node: NodeId, after: &Members) -> Result<()> {
     let (deadline, began_ms) = (Instant::now() + HEARD_WITHIN, member.now_ms());
     loop {

@@ -2,11 +2,11 @@
 //!
 //! A version that loads is read from its files once, row by row, in the order of their names. The rows of each partition are counted from 1 on,
 //! and the count is the seqno of the row's document. So all projectors give a row the same seqno, and the last row with an id is the one
-//! that counts. What belongs to partitions of others is passed over. The documents of a partition come first, and its branch with the last
+//! that counts. Rows of other projectors' partitions are passed over. The documents of a partition come first, and its branch with the last
 //! of them (`crate::source::files`): a process that ends in between leaves partitions that are not whole, and the next one begins them anew.
 //!
-//! A partition that is whole is read once more before it is advertised, so what is told of it is what is stored. The coordinators compare what
-//! its holders tell: files that differ, or that change while they are read, let the version fail.
+//! A partition that is whole is read once more before it is advertised, so its content is told as it is stored. The coordinators compare the
+//! contents that its holders tell: if these have read different files, the version fails.
 //!
 //! | trouble | what follows |
 //! |---|---|
@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
-use proto::model::data_set::{Files, PartitionContent, VersionStage};
+use proto::model::data_set::{Files, PartitionContent, Version, VersionStage};
 use proto::model::ids::{BucketId, VbucketId, vbucket_of};
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::{Error, Result};
@@ -39,10 +39,10 @@ use loading::{Trouble, load};
 
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(500);
-/// About the bytes of documents that are read at once to tell what a partition has.
+/// About the bytes of documents that are read at once for the content of a partition.
 const LOOK_BYTES: usize = 1 << 20;
 
-/// What is to be done for one version.
+/// The work for one version.
 struct Task {
     bucket: Arc<Bucket>,
     files: Files,
@@ -104,7 +104,7 @@ fn tasks(projector: &Projector, catalog: &Catalog) -> Vec<Task> {
     let versions = catalog.data_sets.values().flat_map(|set| {
         set.versions.values().map(|version| (version, version.partitions_of(me, set.replication)))
     });
-    let task = |(version, mine): (&proto::model::data_set::Version, Vec<VbucketId>)| {
+    let task = |(version, mine): (&Version, Vec<VbucketId>)| {
         let bucket = projector.find(version.bucket)?;
         let (whole, loads) = (bucket.whole(), version.stage == VersionStage::Loading);
         let told = |partition: &VbucketId| version.holders(*partition).contains(&me);
@@ -151,7 +151,7 @@ async fn work(
     requests.propose(projector, told).await.map_err(Trouble::Here)
 }
 
-/// What is stored of some partitions, which are whole.
+/// The stored contents of some partitions, which are whole.
 async fn contents(
     projector: &Projector,
     bucket: &Arc<Bucket>,

@@ -84,7 +84,7 @@ impl Pair {
         self.first.script.say(WatchMessage::Catalog(catalog.into()));
     }
 
-    /// What the projectors propose about the version, once `count` proposals are there.
+    /// The projectors' proposals about the version, once there are `count`.
     async fn proposed(&self, count: usize) -> Vec<Command> {
         let found = async {
             loop {
