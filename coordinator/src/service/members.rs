@@ -238,6 +238,11 @@ pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
     let mut has_said = false;
     loop {
         learn(&member, member.replica.view().catalog.coordinators());
+        // A member that has just started hears of its leader within a second.
+        tokio::select! {
+            _ = changes.changed() => continue,
+            () = sleep(ASK_EVERY) => {}
+        }
         let has_leader = member.raft.role().borrow().leader.is_some();
         let joins = member.members().is_unknown();
         if !has_leader {
@@ -247,10 +252,6 @@ pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
                 tracing::info!(%node, "this coordinator waits until ADD COORDINATOR adds it");
             }
             ask_others(&member).await;
-        }
-        tokio::select! {
-            _ = changes.changed() => {}
-            () = sleep(ASK_EVERY) => {}
         }
     }
 }
