@@ -38,7 +38,7 @@ pub use service::Coordinator;
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::leader::{CopyCheck, HistoryQuery, Leader, Plan};
-    pub use crate::raft::core::{Output, RaftCore};
+    pub use crate::raft::core::{Changed, Output, RaftCore};
     pub use crate::raft::log_store::LogStore;
     pub use crate::raft::log_write::LogWrite;
     pub use crate::raft::members::{MemberChange, Members};

@@ -155,10 +155,12 @@ pub enum Plant {
     RebuiltBelowFloor,
     /// A change of the coordinators is proposed while another one is not applied everywhere.
     TwoMemberChanges,
+    /// A removal is answered before the coordinators that stay have it on their disks.
+    RemovalNotSettled,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 73] = [
+pub const PLANTS: [(Plant, &str, &str); 74] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -391,6 +393,11 @@ pub const PLANTS: [(Plant, &str, &str); 73] = [
         Plant::TwoMemberChanges,
         "two-member-changes",
         "two majorities of the coordinators have no member in common",
+    ),
+    (
+        Plant::RemovalNotSettled,
+        "removal-not-settled",
+        "the coordinators that stay wait for the vote of one that was removed",
     ),
 ];
 

@@ -18,7 +18,7 @@ use tests::harness::on_all_processors;
 const SEEDS: u64 = 40;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 73] = [
+const FOUND: [(&str, &str, u64, u64); 74] = [
     ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -41,6 +41,7 @@ const FOUND: [(&str, &str, u64, u64); 73] = [
     ("statement-split", "cores", 1, 10),
     ("acknowledged-early", "full", 2, 10),
     ("two-member-changes", "raft", 8, 0),
+    ("removal-not-settled", "raft", 0, 0),
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
     ("done-twice", "cores", 56, 10),

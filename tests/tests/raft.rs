@@ -231,6 +231,60 @@ fn a_leader_hands_over_and_is_removed_by_the_next_one() {
 }
 
 #[test]
+fn the_last_member_leads_alone_if_it_crashes_right_after_the_answer_to_a_removal() {
+    let (mut world, leader) = with_joining(6);
+    let [one, other] = [(leader + 1) % 3, (leader + 2) % 3];
+    let remove = |at: usize| MemberChange::Remove { node: NodeId(at as u64 + 1) };
+    assert!(world.propose_change(leader, remove(one)));
+    world.run_ticks(5);
+    assert!(!world.members(other).is_removed(NodeId(other as u64 + 1)));
+    let answered = world.changes;
+    assert!(world.propose_change(leader, remove(other)));
+    while world.changes == answered {
+        world.deliver();
+        world.write(other);
+        world.write(leader);
+    }
+    world.crash(leader);
+    world.start(leader);
+    world.run_ticks(60);
+    assert_eq!(world.leader(), Some(leader));
+    assert!(world.propose(leader));
+}
+
+#[test]
+fn a_removed_member_hears_of_its_removal_only_from_a_leader_that_has_settled_it() {
+    let (mut world, leader) = with_joining(7);
+    let removed = (leader + 1) % 3;
+    let node = NodeId(removed as u64 + 1);
+    let answered = world.changes;
+    assert!(world.propose_change(leader, MemberChange::Remove { node }));
+    let mut told = Vec::new();
+    while world.changes == answered {
+        world.deliver();
+        (0..3).for_each(|at| world.write(at));
+        world.with_core(removed, |core| told.push(core.is_removed()));
+    }
+    assert!(told.iter().all(|told| !told), "the log does not tell it");
+    let mut has_settled = false;
+    world.with_core(leader, |core| has_settled = core.has_settled());
+    assert!(has_settled);
+}
+
+#[test]
+fn a_removal_needs_a_majority_that_follows_the_leader() {
+    let (mut world, leader) = with_joining(8);
+    let [live, dead] = [(leader + 1) % 3, (leader + 2) % 3];
+    let remove = |at: usize| MemberChange::Remove { node: NodeId(at as u64 + 1) };
+    world.crash(dead);
+    world.run_ticks(40);
+    assert!(!world.propose_change(leader, remove(live)), "one of two would be left");
+    assert!(world.propose_change(leader, remove(dead)));
+    world.run_ticks(5);
+    assert!(world.propose_change(leader, remove(live)));
+}
+
+#[test]
 fn the_second_change_waits_for_the_first() {
     let (mut world, leader) = with_joining(5);
     let others = [(leader + 1) % 3, (leader + 2) % 3].map(|at| NodeId(at as u64 + 1));

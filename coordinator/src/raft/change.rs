@@ -19,8 +19,8 @@ use super::role::not_leader;
 use super::state_machine::StateMachine;
 use super::wire::ChangeContext;
 
-/// A learner becomes a voter when it lacks at most this many entries. Then no write waits long for it.
-const LEARNER_BEHIND_MAX: u64 = 100;
+/// A member is near the end of the log when it lacks at most this many entries. Then no write waits long for it.
+const BEHIND_MAX: u64 = 100;
 
 impl<M: StateMachine> RaftCore<M> {
     /// The members, as of the last applied entry.
@@ -54,7 +54,10 @@ impl<M: StateMachine> RaftCore<M> {
         if change == (MemberChange::Remove { node: self.config.member }) {
             return Err(Error::new(ErrorCode::NotLeader, "the leader hands over before it leaves"));
         }
-        self.members.after(&change)?;
+        let after = self.members.after(&change)?;
+        if matches!(change, MemberChange::Remove { .. }) {
+            self.check_majority(&after)?;
+        }
         let context = ChangeContext { proposer: context, change }.encode()?;
         let entry_type = EntryType::EntryConfChange;
         let entry = Entry { entry_type, context, ..Default::default() };
@@ -64,6 +67,24 @@ impl<M: StateMachine> RaftCore<M> {
             self.node.raft.pending_conf_index = 0;
         }
         self.node.raft.step(message).map_err(raft_error)
+    }
+
+    /// Refuses members of whom no majority could commit now: members that answer may lack most of the log, or stand still. The answer of a
+    /// member counts for one election timeout.
+    fn check_majority(&self, after: &Members) -> Result<()> {
+        let raft = &self.node.raft;
+        let last = raft.raft_log.last_index();
+        let follows = |id: &&u64| {
+            **id == self.config.member.0
+                || raft.prs().get(**id).is_some_and(|progress| {
+                    progress.recent_active && progress.matched + BEHIND_MAX >= last
+                })
+        };
+        if 2 * after.voters.iter().filter(follows).count() > after.voters.len() {
+            return Ok(());
+        }
+        Err(Error::unavailable("the coordinators that would stay have no majority that follows the leader")
+            .with_hint("start those that are down, wait for those that are behind, or add another one with ADD COORDINATOR"))
     }
 
     /// Begins to hand leadership over to the voter that has most of the log; `None` if there is no other voter.
@@ -98,7 +119,7 @@ impl<M: StateMachine> RaftCore<M> {
                 progress.state != ProgressState::Snapshot
                     && progress.matched > 0
                     && progress.recent_active
-                    && progress.matched + LEARNER_BEHIND_MAX >= last
+                    && progress.matched + BEHIND_MAX >= last
             })
         };
         let Some(node) = self.members.learners.iter().find(is_near).map(|id| NodeId(*id)) else {
@@ -109,8 +130,8 @@ impl<M: StateMachine> RaftCore<M> {
         }
     }
 
-    /// Applies a change. A refused one changes nothing, on all members alike.
-    pub(super) fn change(&mut self, entry: &Entry) -> Result<Changed> {
+    /// Applies a change. A refused one changes nothing, on all members alike. Returns the result unless its proposer has to wait.
+    pub(super) fn change(&mut self, entry: &Entry) -> Result<Option<Changed>> {
         let ChangeContext { proposer, change } = ChangeContext::decode(&entry.context)?;
         let changed = self.members.after(&change).and_then(|after| {
             self.machine.change_members(entry.index, &change)?;
@@ -131,7 +152,9 @@ impl<M: StateMachine> RaftCore<M> {
             let term = self.node.raft.term;
             self.node.raft.become_follower(term, INVALID_ID);
         }
-        Ok(Changed { context: proposer, result })
+        let waits = result.is_ok() && matches!(change, MemberChange::Remove { .. });
+        let changed = Changed { context: proposer, result };
+        Ok(if waits { self.hold_removal(changed) } else { Some(changed) })
     }
 }
 

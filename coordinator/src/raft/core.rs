@@ -40,6 +40,7 @@ use super::guard::{Receiver, is_valid};
 use super::log_write::{LogOp, LogWrite};
 use super::members::Members;
 use super::memory_log::MemoryLog;
+use super::removal::Unsettled;
 use super::role::{RaftRole, not_leader};
 use super::snapshots_sent::SnapshotsSent;
 use super::state_machine::StateMachine;
@@ -57,7 +58,7 @@ pub struct Output<O> {
     pub write: Option<LogWrite>,
     /// The applied commands, in log order.
     pub applied: Vec<Applied<O>>,
-    /// The applied changes of the members, in log order.
+    /// The applied changes of the members. A removal is among them when it is settled (`removal`).
     pub changed: Vec<Changed>,
 }
 
@@ -107,6 +108,7 @@ pub struct RaftCore<M: StateMachine> {
     pub(super) applied_bytes_since_snapshot: u64,
     /// The members have changed since the last snapshot.
     pub(super) snapshot_is_due: bool,
+    pub(super) unsettled: Vec<Unsettled>,
     election_timeout: ElectionTimeout,
     snapshots_sent: SnapshotsSent,
 }
@@ -139,6 +141,7 @@ impl<M: StateMachine> RaftCore<M> {
             applied,
             applied_bytes_since_snapshot: 0,
             snapshot_is_due: false,
+            unsettled: Vec::new(),
             election_timeout,
             snapshots_sent: SnapshotsSent::default(),
         };
@@ -155,6 +158,11 @@ impl<M: StateMachine> RaftCore<M> {
         // The crate counts a snapshot as applied only when it is durable. Until then an election would look for the
         // entries before the snapshot, which are gone. So time stands still.
         if self.rounds.iter().any(|round| round.snapshot.is_some()) {
+            return;
+        }
+        // The only member that votes elects itself at once, and the crate asserts that all its entries are durable then.
+        let is_alone = self.members.voters == [self.config.member.0];
+        if is_alone && !self.is_leader() && self.rounds.iter().any(|round| round.must_sync) {
             return;
         }
         self.node.tick();
@@ -232,6 +240,7 @@ impl<M: StateMachine> RaftCore<M> {
         let mut output = Output { messages, write: None, applied, changed };
         loop {
             self.release(&mut output)?;
+            self.settle(&mut output);
             if !self.node.has_ready() {
                 break;
             }
@@ -333,7 +342,8 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(())
     }
 
-    fn send(&mut self, message: Message, output: &mut Output<M::Outcome>) -> Result<()> {
+    fn send(&mut self, mut message: Message, output: &mut Output<M::Outcome>) -> Result<()> {
+        message.commit = self.told_commit(message.to, message.commit);
         let message = RaftMessage::from_raft(message, self.members.group())?;
         if message.kind == MessageKind::Snapshot {
             self.snapshots_sent.add(message.to.0);
@@ -348,10 +358,10 @@ impl<M: StateMachine> RaftCore<M> {
             self.applied = entry.index;
             self.applied_bytes_since_snapshot += (entry.data.len() + entry.context.len()) as u64;
             if entry.entry_type == EntryType::EntryConfChange {
-                output.changed.push(self.change(&entry)?);
+                output.changed.extend(self.change(&entry)?);
                 continue;
             }
-            // The entry with which a leader opens its term carries no command.
+            // The entry with which a leader opens its term, or settles a removal, carries no command.
             if entry.data.is_empty() {
                 continue;
             }

@@ -27,11 +27,12 @@ pub(super) fn is_valid(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
         && from != receiver.member
         && from.0 != 0
         && message.term > 0
+        && (message.kind != MessageKind::Append || (message.index == 0) == (message.log_term == 0))
         && !receiver.members.is_removed(from);
     let mut index = message.index;
     let entries_in_order = message.entries.iter().all(|entry| {
         index = index.saturating_add(1);
-        entry.index == index && entry.term <= message.term && is_readable(entry)
+        entry.index == index && (1..=message.term).contains(&entry.term) && is_readable(entry)
     });
     let acknowledges_nothing =
         message.kind == MessageKind::AppendResponse && message.index > receiver.last_index;
@@ -41,7 +42,7 @@ pub(super) fn is_valid(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     addressed
         && is_of_group(message, receiver)
         && entries_in_order
-        && snapshot_fits(message, receiver.member)
+        && snapshot_fits(message, receiver)
         && !acknowledges_nothing
         && !is_second_leader
 }
@@ -75,11 +76,14 @@ fn is_of_group(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     message.group == receiver.members.group() || is_of_joining
 }
 
-fn snapshot_fits(message: &RaftMessage, member: NodeId) -> bool {
+fn snapshot_fits(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     let fits = |snapshot: &LogSnapshot| {
         snapshot.index > 0
             && snapshot.members().is_ok_and(|members| {
-                members.is_sound() && members.contains(member) && members.group() == message.group
+                // A member without a log that votes has lost its votes with its directory.
+                let joins = !receiver.members.is_unknown() || members.is_learner(receiver.member);
+                let names_it = members.contains(receiver.member) && joins;
+                members.is_sound() && names_it && members.group() == message.group
             })
     };
     match (&message.snapshot, message.kind) {

@@ -1,7 +1,7 @@
 //! The handle to a running member.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_channel::Sender;
 use bytes::Bytes;
@@ -47,6 +47,7 @@ impl<O> Reply<O> {
 pub(super) struct LogProgress {
     pub committed: AtomicU64,
     pub applied: AtomicU64,
+    pub has_settled: AtomicBool,
 }
 
 /// A handle to a running member; cheap to clone.
@@ -82,7 +83,7 @@ impl<O: Send + 'static> RaftHandle<O> {
         self.ask(len, |reply| Work::Command(command, reply)).await?
     }
 
-    /// Proposes a change of the members and waits until it is applied or refused. `NotLeader` means that nothing was done. After
+    /// Proposes a change of the members and waits until it is applied, and a removal is settled, or refused. `NotLeader` means that nothing was done. After
     /// `Unavailable` the change may still be applied later.
     pub async fn change(&self, change: MemberChange) -> Result<()> {
         self.ask(0, |reply| Work::Change(change, reply)).await?
@@ -121,6 +122,11 @@ impl<O: Send + 'static> RaftHandle<O> {
     /// The members as of the last applied entry, and at each change.
     pub fn members(&self) -> watch::Receiver<Members> {
         self.members.clone()
+    }
+
+    /// True if this member leads and all removals that it knows are settled: the members that stay have them on their disks.
+    pub fn has_settled(&self) -> bool {
+        self.progress.has_settled.load(Ordering::Relaxed)
     }
 
     /// The indexes of the last committed and the last applied entry.

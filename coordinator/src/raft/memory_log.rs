@@ -74,6 +74,12 @@ impl MemoryLog {
         self.entries.get(position as usize).map(|entry| (entry.term, &entry.data[..]))
     }
 
+    /// The stored entries from an index on.
+    pub(super) fn entries_from(&self, index: u64) -> impl Iterator<Item = &Entry> {
+        let skipped = index.saturating_sub(self.start.0 + 1) as usize;
+        self.entries.range(skipped.min(self.entries.len())..)
+    }
+
     /// The last entry that need not be kept behind a snapshot at `applied`, to keep this many entries and bytes.
     pub(super) fn keep_from(&self, applied: u64, entries_max: u64, bytes_max: u64) -> u64 {
         let mut left = bytes_max;

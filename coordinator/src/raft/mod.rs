@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`config`], [`role`], [`state_machine`], [`transport`] | a member's settings, its role, and the traits that it works with |
 //! | [`core`] | the ready loop: inputs in, outputs out, no I/O, no time, no threads |
-//! | [`members`], `change` | the members of the group, and how they change |
+//! | [`members`], `change`, `removal` | the members of the group, how they change, and when a removal is safe |
 //! | `snapshots` | the member's own snapshots, and those of the leader |
 //! | [`log_write`] | changes of the log |
 //! | [`memory_log`] | the log as Raft reads it |
@@ -28,6 +28,7 @@ mod log_upgrade;
 pub mod log_write;
 pub mod members;
 pub mod memory_log;
+mod removal;
 pub mod role;
 pub mod service;
 mod slog_bridge;

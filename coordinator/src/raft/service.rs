@@ -258,6 +258,7 @@ impl<M: StateMachine> RaftService<M> {
         }
         self.progress.committed.store(self.core.committed_index(), Ordering::Relaxed);
         self.progress.applied.store(self.core.applied_index(), Ordering::Relaxed);
+        self.progress.has_settled.store(self.core.has_settled(), Ordering::Relaxed);
         self.publish_role();
         published
     }

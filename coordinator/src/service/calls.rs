@@ -20,9 +20,10 @@ use proto::rpc::api::{
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
 
+use super::ask_members::told_members;
 use super::coordinator::Coordinator;
 use super::covering::wait_for_epoch;
-use super::members::{change_members, told_members};
+use super::members::change_members;
 use super::moments::{epoch_at, fix_moment};
 use super::reports::{heartbeat, sync};
 use super::watch::watch;
@@ -288,11 +289,7 @@ impl CoordinatorApi for Coordinator {
     }
 
     async fn members(&self) -> Result<CoordinatorMembers> {
-        // A member that is cut off, or was removed, would tell old members.
-        match self.member.raft.role().borrow().leader {
-            Some(_) => Ok(told_members(&self.member)),
-            None => Err(not_leader(None)),
-        }
+        Ok(told_members(&self.member))
     }
 
     async fn change_members(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {

@@ -13,8 +13,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::alive::send_heartbeats;
+use super::ask_members::watch_members;
 use super::data_dir::{keep_cluster, open_data_dir};
-use super::members::watch_members;
 use super::moments::run_rounds;
 use super::peers::Peers;
 use super::skip::skip_epochs;

@@ -1,26 +1,26 @@
-//! The members as operators and other processes see them: `ADD COORDINATOR`, `REMOVE COORDINATOR`, and the questions of a member that hears
-//! of no leader.
+//! `ADD COORDINATOR` and `REMOVE COORDINATOR`.
 //!
 //! The leader makes the changes. `ADD` waits until the new member votes, as long as [`VOTES_WITHIN`]; the change itself is made at once.
-//! `REMOVE` first looks whether a majority of the members that stay is alive, since nobody could add members without one. A leader that is to be
-//! removed hands over, and its caller asks again.
+//! `REMOVE` first looks whether a majority of the members that stay is alive, since nobody could add members without one (the log looks again whether they
+//! follow, `raft::change`), and it waits until the removal is settled (`raft::removal`). A leader that is to be removed hands over, and its caller asks again.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::ids::NodeId;
-use proto::rpc::api::{CoordinatorChange, CoordinatorChanged, CoordinatorMembers};
+use proto::rpc::api::{CoordinatorChange, CoordinatorChanged};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::leader::driver::member::Member;
-use crate::raft::{MemberChange, Members, not_leader, was_removed};
+use crate::raft::{MemberChange, Members, not_leader};
+use crate::state::nodes::NAME_BYTES_MAX;
 
 /// How long ADD COORDINATOR waits for the vote of the new member.
 const VOTES_WITHIN: Duration = Duration::from_secs(20);
+/// How long a change waits until the leader knows that its directory is no older copy.
+const TRUSTED_WITHIN: Duration = Duration::from_secs(20);
 /// How long REMOVE COORDINATOR waits for the answers of members that a new leader has not heard yet.
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
 /// A new member that has sent nothing for longer does not answer. The leader hears of the others ten times in a second.
@@ -29,32 +29,6 @@ const DEAD_MS_MIN: u64 = 2_000;
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(2);
 /// The pause before the next look.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// The pause of a member that hears of no leader before it asks the others who the members are.
-const ASK_EVERY: Duration = Duration::from_secs(1);
-/// The time limit of that question.
-const ASK_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The members as this member has them.
-pub(super) fn told_members(member: &Member) -> CoordinatorMembers {
-    let members = member.members();
-    let view = member.replica.view();
-    let address = |id: &NodeId| {
-        let registered = view.state.node(*id).map(|node| node.address.clone());
-        let named = || {
-            let named = member.config.members.iter().find(|(named, _)| named == id);
-            named.map(|(_, address)| address.clone())
-        };
-        Some((*id, registered.or_else(named)?))
-    };
-    let ids = |ids: &[u64]| ids.iter().copied().map(NodeId).collect();
-    CoordinatorMembers {
-        voters: ids(&members.voters),
-        learners: ids(&members.learners),
-        removed: ids(&members.removed),
-        addresses: members.all().iter().filter_map(address).collect(),
-    }
-}
 
 /// Changes the members, or lets the leader do it.
 pub(super) async fn change_members(
@@ -73,6 +47,7 @@ pub(super) async fn change_members(
 
 /// An older copy of the coordinator changes nothing that others know.
 async fn wait_trusted(member: &Member) -> Result<()> {
+    let deadline = Instant::now() + TRUSTED_WITHIN;
     loop {
         let now_ms = member.now_ms();
         let is_held = member.as_leader(|leader| {
@@ -82,6 +57,11 @@ async fn wait_trusted(member: &Member) -> Result<()> {
         })?;
         if !is_held {
             return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let what = "the leading coordinator does not know yet whether its directory is the newest: some nodes have not reported";
+            return Err(Error::unavailable(what)
+                .with_hint("start the nodes that are down, or send the same statement again; SHOW NODES lists them"));
         }
         sleep(LOOK).await;
     }
@@ -96,8 +76,9 @@ async fn add(member: &Member, node: NodeId, address: String) -> Result<Coordinat
         change_until(member, &change, deadline).await?;
     } else if known.is_some_and(|known| known != address) {
         let what = format!("coordinator {node} is a member already, at another address");
-        return Err(Error::new(ErrorCode::InvalidParameter, what)
-            .with_hint("SHOW NODES lists the coordinators; a new member needs a new number"));
+        return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+            "SHOW NODES lists the coordinators; a new member needs a new number, and a member that moves is removed and added under a new one",
+        ));
     }
     let mut members = member.raft.members();
     loop {
@@ -128,6 +109,10 @@ fn lacks(member: &Member, node: NodeId, address: &str) -> String {
 
 /// Other processes cannot call an address without a port, or one that stands for all interfaces.
 fn check_address(address: &str) -> Result<()> {
+    if address.len() > NAME_BYTES_MAX {
+        let what = format!("an address of {} bytes, the limit is {NAME_BYTES_MAX}", address.len());
+        return Err(Error::new(ErrorCode::InvalidParameter, what));
+    }
     let parts = address.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
     let host = parts.map_or("", |(host, _)| host.trim_start_matches('[').trim_end_matches(']'));
     if host.is_empty() || host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified()) {
@@ -163,7 +148,7 @@ fn is_made(members: &Members, change: &MemberChange) -> bool {
 
 async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
     if member.members().is_removed(node) {
-        return Ok(CoordinatorChanged::default());
+        return wait_settled(member).await;
     }
     let change = MemberChange::Remove { node };
     let after = member.members().after(&change)?;
@@ -174,6 +159,22 @@ async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
         return Err(hand_over(member).await?);
     }
     change_until(member, &change, Instant::now() + HEARD_WITHIN).await?;
+    wait_settled(member).await
+}
+
+/// Waits until the members that stay have the removal on their disks. A caller that asks again finds it applied before.
+async fn wait_settled(member: &Member) -> Result<CoordinatorChanged> {
+    let deadline = Instant::now() + HEARD_WITHIN;
+    while !member.raft.has_settled() {
+        if member.forward_to()?.is_some() {
+            return Err(not_leader(None));
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::unavailable("no majority of the coordinators that stay has the removal on its disks yet")
+                .with_hint("start those that are down and send the same statement again; keep the removed one until then"));
+        }
+        sleep(LOOK).await;
+    }
     Ok(CoordinatorChanged::default())
 }
 
@@ -231,52 +232,6 @@ async fn hand_over(member: &Member) -> Result<Error> {
     }
 }
 
-/// Tells the directory the addresses of the members. While this member hears of no leader it asks the others: they may have removed it, or
-/// have members that it does not know.
-pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
-    let mut changes = member.replica.catalog_changes();
-    let mut has_said = false;
-    loop {
-        learn(&member, member.replica.view().catalog.coordinators());
-        // A member that has just started hears of its leader within a second.
-        tokio::select! {
-            _ = changes.changed() => continue,
-            () = sleep(ASK_EVERY) => {}
-        }
-        let has_leader = member.raft.role().borrow().leader.is_some();
-        let joins = member.members().is_unknown();
-        if !has_leader {
-            if joins && !has_said {
-                has_said = true;
-                let node = member.config.node;
-                tracing::info!(%node, "this coordinator waits until ADD COORDINATOR adds it");
-            }
-            ask_others(&member).await;
-        }
-    }
-}
-
-fn learn(member: &Member, members: Vec<(NodeId, String)>) {
-    if !members.is_empty() {
-        member.directory.learn_coordinators(members);
-    }
-}
-
-async fn ask_others(member: &Member) {
-    let told = timeout(ASK_TIMEOUT, member.directory.coordinator().members()).await;
-    let Ok(Ok(told)) = told else { return };
-    let own = member.config.node;
-    if told.removed.contains(&own) {
-        member.removed.send_replace(Some(was_removed(own)));
-        return;
-    }
-    let is_member = told.voters.contains(&own) || told.learners.contains(&own);
-    if !is_member && !member.members().is_unknown() {
-        tracing::warn!(node = %own, "the other coordinators do not know this one; ADD COORDINATOR adds one with an empty directory");
-    }
-    learn(member, told.addresses);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,6 +262,7 @@ mod tests {
         for good in ["h:1", "10.0.0.1:7000", "[::1]:7000"] {
             assert!(check_address(good).is_ok(), "{good}");
         }
+        assert!(check_address(&format!("{}:1", "h".repeat(1000))).is_err());
         for bad in ["", "h", "h:", ":7000", "0.0.0.0:7000", "[::]:7000", "h:70000"] {
             assert!(check_address(bad).is_err(), "{bad}");
         }

@@ -47,6 +47,13 @@ struct Queue {
     _task: Task,
 }
 
+impl Queue {
+    /// True if nothing waits and no call is under way.
+    fn is_idle(&self) -> bool {
+        self.bytes.free_bytes() >= QUEUE_BYTES_MAX
+    }
+}
+
 /// A waiting message, and its room in the queue.
 type Waiting = (RaftMessage, Reservation);
 
@@ -76,8 +83,11 @@ impl PeerTransport for Peers {
                 return;
             }
             if queues.len() >= QUEUES_MAX {
-                // Most of them are of members that have gone. Raft repeats what the others lose.
-                queues.clear();
+                // The queues of members that have gone stand still.
+                queues.retain(|_, queue| !queue.is_idle());
+            }
+            if queues.len() >= QUEUES_MAX {
+                return;
             }
         }
         let queue = queues.entry(to).or_insert_with(|| self.open(to));

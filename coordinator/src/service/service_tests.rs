@@ -57,6 +57,26 @@ async fn ddl_survives_a_change_of_leader_and_is_executed_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_does_not_know_where_its_leader_is_asks_the_others() {
+    let mut world = World::with_bucket().await;
+    let (leader, leading) = world.leader().await;
+    let id = world.follower().await.member.config.node;
+    world.stop(id);
+    world.propose(create_index(spec("i"))).await;
+    let cas = leading.member.replica.view().state.cas();
+    world.start_without(id, Some(leader)).await;
+    let behind = || {
+        let members = world.cluster.members.lock().unwrap();
+        members[&id].member.replica.view().state.cas() < cas
+    };
+    let began = Instant::now();
+    while behind() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it never answers its leader");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
     let world = World::with_bucket().await;
     let follower = world.follower().await;
@@ -273,7 +293,7 @@ async fn invalid_calls_are_refused() {
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
 
     let config = leader.member.config.clone();
-    let directory = Arc::new(Local(world.cluster.clone()));
+    let directory = Arc::new(Local(world.cluster.clone(), Mutex::default()));
     let second = Coordinator::start(config, Env::real(), directory).await.err().unwrap();
     assert!(second.message.contains("in use"), "{second}");
 }
@@ -306,7 +326,7 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     env.spawner = Env::real().spawner;
     let config = Config::new(NodeId(1), vec![(NodeId(1), "member:1".into())], "/data/one".into());
     let cluster = Arc::new(Cluster::default());
-    let directory = Arc::new(Local(cluster));
+    let directory = Arc::new(Local(cluster, Mutex::default()));
     let member = Coordinator::start(config, env, directory).await.unwrap();
     let request = |id| CommandRequest {
         request: None,
@@ -331,7 +351,7 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
 async fn a_panic_in_the_log_of_a_member_ends_its_process() {
     let (env, disk, mut ends) = proto::env::sim::process(1);
     let config = Config::new(NodeId(1), vec![(NodeId(1), "member:1".into())], "/data/one".into());
-    let directory = Arc::new(Local(Arc::new(Cluster::default())));
+    let directory = Arc::new(Local(Arc::new(Cluster::default()), Mutex::default()));
     let member = Coordinator::start(config, env, directory).await.unwrap();
     let mut end = None;
     for id in 20..40 {

@@ -1,6 +1,6 @@
 //! Coordinators in one process, with a projector and indexers that answer as a test wants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,7 +40,8 @@ pub(super) struct Cluster {
     pub(super) differs: Mutex<Option<NodeId>>,
 }
 
-pub(super) struct Local(pub(super) Arc<Cluster>);
+/// The cluster as one member can reach it: not the members whose addresses it does not know.
+pub(super) struct Local(pub(super) Arc<Cluster>, pub(super) Mutex<BTreeSet<NodeId>>);
 
 impl Directory for Local {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
@@ -48,10 +49,15 @@ impl Directory for Local {
     }
 
     fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
-        match self.0.members.lock().unwrap().get(&node) {
+        let knows = !self.1.lock().unwrap().contains(&node);
+        match self.0.members.lock().unwrap().get(&node).filter(|_| knows) {
             Some(member) => Ok(member.clone()),
             None => Err(Error::unavailable(format!("coordinator {node} is down"))),
         }
+    }
+
+    fn learn_coordinators(&self, members: Vec<(NodeId, String)>) {
+        self.1.lock().unwrap().retain(|id| !members.iter().any(|(known, _)| known == id));
     }
 
     fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
@@ -166,9 +172,15 @@ impl World {
     }
 
     pub(super) async fn start(&self, id: NodeId) {
+        self.start_without(id, None).await;
+    }
+
+    /// Starts a member that does not know where another one is.
+    pub(super) async fn start_without(&self, id: NodeId, unknown: Option<NodeId>) {
         let members = (1..=3).map(|id| (NodeId(id), format!("member:{id}"))).collect();
         let config = Config::new(id, members, self.dir.path().join(id.to_string()));
-        let directory = Arc::new(Local(self.cluster.clone()));
+        let unknown = Mutex::new(unknown.into_iter().collect());
+        let directory = Arc::new(Local(self.cluster.clone(), unknown));
         let member = Coordinator::start(config, Env::real(), directory).await.unwrap();
         self.cluster.members.lock().unwrap().insert(id, member);
     }

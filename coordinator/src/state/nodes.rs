@@ -34,7 +34,7 @@ pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
 }
 
 /// The length limit of an address and of a zone.
-const NAME_BYTES_MAX: usize = 255;
+pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 /// The fate of slices that are on a removed indexer alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,10 @@ impl StateContext {
                 "node {}: the address is empty, or the address or the zone is too long",
                 node.id
             ));
+        }
+        let was = self.removed.iter().find(|removed| removed.id == node.id);
+        if node.role == Role::Coordinator && was.is_some_and(|was| was.role == node.role) {
+            return bad(format!("coordinator {} was removed", node.id));
         }
         match self.nodes.get(&node.id) {
             Some(known) if known.role != node.role => {

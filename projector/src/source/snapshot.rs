@@ -23,12 +23,14 @@ impl Bucket {
         self.moment_of(&mark).map(Some)
     }
 
-    /// The moment of a stability timestamp. `SnapshotTooOld` if it is of a lost history.
+    /// The moment of a stability timestamp. `SnapshotTooOld` if it is of a lost history in the owned vbuckets: the other ones have their history
+    /// elsewhere, and a reader checks that it has read none of them.
     pub fn moment_of(&self, mark: &EpochMark) -> Result<Snapshot> {
         let EpochMark { epoch, ref cut, .. } = *mark;
         let is_here = {
             let state = self.state();
-            state.logs.includes_cut(cut) && state.durable.reaches(cut)
+            let owned = cut.of(&state.ownership.owned);
+            state.owned_logs.includes_cut(&owned) && state.durable.reaches(&owned)
         };
         if !is_here {
             return Err(self.too_old(epoch));

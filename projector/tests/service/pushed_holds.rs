@@ -34,6 +34,25 @@ async fn branch(pair: &Pair, vbuuid: u64, after: u64) {
     pair.source().push(request).await.expect("a branch");
 }
 
+#[tokio::test]
+async fn documents_of_an_epoch_are_read_at_each_owner() {
+    let pair = Pair::new().await;
+    let of = Producer(pair.source());
+    let first = [plain(0, 1..=1), plain(1, 1..=1)].concat();
+    until("both know the bucket", async || of.push(first.clone()).await.ok()).await;
+    let at = |seqno| Position { vbuuid: Vbuuid(BRANCH), seqno: Seqno(seqno) };
+    for world in [&pair.first, &pair.other] {
+        say_epoch_at(world, 1, [at(1), at(1), Position::default(), Position::default()]);
+    }
+    of.push([plain(0, 2..=2), plain(1, 2..=2)].concat()).await.expect("pushed");
+    let ids = [id(0, 1001), id(0, 1002), id(1, 1001), id(1, 1002)].to_vec();
+    let request =
+        DocumentsRequest { bucket: PUSHED_BUCKET, ids, snapshot: Some(Epoch(1)), own: None };
+    let documents = pair.source().get_in(request).await.expect("both are read");
+    let found: Vec<bool> = documents.iter().map(Option::is_some).collect();
+    assert_eq!(found, [true, false, true, false]);
+}
+
 async fn is_listed(pair: &Pair) -> bool {
     let listed = producer(&pair.first).listed().await;
     listed.iter().any(|one| one.owner.contains("committed"))

@@ -2,12 +2,12 @@
 //! several members.
 
 use bytes::Bytes;
-use coordinator::testing::{MemberChange, Members};
+use coordinator::testing::{Changed, MemberChange, Members};
 use proto::model::ids::NodeId;
 
 use super::{JOINING, World};
 
-/// Fewer voters are not left: then each crash would stop the world for long.
+/// Fewer voters are left by few removals: each crash stops the world for long then.
 const VOTERS_MIN: usize = 2;
 
 impl World {
@@ -26,8 +26,23 @@ impl World {
     /// Proposes a change to a member; true if it was accepted.
     pub fn propose_change(&mut self, at: usize, change: MemberChange) -> bool {
         let mut accepted = false;
-        self.with_core(at, |core| accepted = core.propose_change(Bytes::new(), change).is_ok());
+        let removes = matches!(change, MemberChange::Remove { .. });
+        let node = if removes { change.node().0 } else { 0 };
+        let context = Bytes::copy_from_slice(&node.to_le_bytes());
+        self.with_core(at, |core| accepted = core.propose_change(context, change).is_ok());
         accepted
+    }
+
+    /// Takes the answers to changes. The machine of a member is taken away as soon as its removal is answered.
+    pub(super) fn take_changes(&mut self, changed: &[Changed]) {
+        for changed in changed.iter().filter(|changed| changed.result.is_ok()) {
+            self.changes += 1;
+            let node = changed.context[..].try_into().map_or(0, u64::from_le_bytes);
+            if let Some(member) = self.members.iter_mut().find(|member| member.id.0 == node) {
+                member.running = None;
+                self.gone.insert(NodeId(node));
+            }
+        }
     }
 
     /// Proposes to add the next member that waits; true if it was accepted.
@@ -71,7 +86,7 @@ impl World {
         let voters = running.core.members().voters.clone();
         if self.random.bool() {
             self.propose_next(at);
-        } else if voters.len() > VOTERS_MIN {
+        } else if voters.len() > VOTERS_MIN - usize::from(self.random.u32(..4) == 0) {
             let node = NodeId(voters[self.random.usize(..voters.len())]);
             self.propose_change(at, MemberChange::Remove { node });
         }

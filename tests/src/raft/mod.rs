@@ -125,6 +125,8 @@ pub struct World {
     proposals: u64,
     /// The members that were added so far.
     added: usize,
+    /// The members whose removal was answered: their machines are gone.
+    gone: BTreeSet<NodeId>,
     /// The number of applied changes of the members.
     pub changes: usize,
     /// The observed facts on which the members must agree.
@@ -158,6 +160,7 @@ impl World {
             cut_off: BTreeSet::new(),
             proposals: 0,
             added: 0,
+            gone: BTreeSet::new(),
             changes: 0,
             seen: Agreement::default(),
             acknowledged: BTreeMap::new(),
@@ -198,11 +201,11 @@ impl World {
         }
         running.writes.extend(output.write);
         self.network.extend(output.messages);
-        self.changes += output.changed.iter().filter(|changed| changed.result.is_ok()).count();
         if running.core.is_removed() {
             // It ends, as its process does.
             member.running = None;
         }
+        self.take_changes(&output.changed);
     }
 
     /// Proposes a command to a member; true if it was accepted.
@@ -264,7 +267,7 @@ impl World {
             }
             305..312 => {
                 if self.members[at].running.is_none() {
-                    self.members[at].start(self.seed);
+                    self.start(at);
                 }
             }
             312..314 => self.cut_off = BTreeSet::from([self.members[at].id]),
@@ -279,7 +282,7 @@ impl World {
         (self.loss, self.cut_off) = (0, BTreeSet::new());
         for at in 0..self.members.len() {
             self.crash(at);
-            self.members[at].start(self.seed);
+            self.start(at);
         }
         self.run_ticks(150);
     }
@@ -294,9 +297,11 @@ impl World {
         }
     }
 
-    /// Restarts a member that is down.
+    /// Restarts a member that is down, unless it was removed.
     pub fn start(&mut self, at: usize) {
-        self.members[at].start(self.seed);
+        if !self.gone.contains(&self.members[at].id) {
+            self.members[at].start(self.seed);
+        }
     }
 
     /// The log on the disk of a member that is down.

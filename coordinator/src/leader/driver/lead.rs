@@ -127,7 +127,8 @@ async fn propose(member: &Member, command: Command) -> Result<()> {
     }
 }
 
-/// Registers the members that the settings name, which are nodes like any others. Those that were added are registered already. A member whose
+/// Registers the first members at the addresses of the settings: they are nodes like any others. Those that were added are registered already, at the address of
+/// ADD COORDINATOR. A member whose
 /// id another process has taken stays unregistered.
 async fn register_members(member: &Member) -> Result<()> {
     let members = member.members();
@@ -136,7 +137,8 @@ async fn register_members(member: &Member) -> Result<()> {
             continue;
         }
         let known = member.replica.view().state.node(*id).cloned();
-        if known.as_ref().is_some_and(|node| node.address == *address) {
+        let is_founder = members.founders.contains(&id.0);
+        if known.as_ref().is_some_and(|node| !is_founder || node.address == *address) {
             continue;
         }
         let node = NodeInfo {

@@ -4,17 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ids::NodeId;
 
-/// The members of the coordinator, as a member that knows a leader has them.
+/// The members of the coordinator, as one member has them. A member that is cut off may have old ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorMembers {
     /// The members that vote.
     pub voters: Vec<NodeId>,
     /// The new members: they get the log and become voters by themselves.
     pub learners: Vec<NodeId>,
-    /// The former members. Their numbers are not given again.
+    /// The former members, told by the leader alone. Their numbers are not given again.
     pub removed: Vec<NodeId>,
     /// The addresses of the present members, as far as they are registered.
     pub addresses: Vec<(NodeId, String)>,
+    /// The first members; none if the one that answers waits until it is added.
+    pub founders: Vec<NodeId>,
+    /// True if the one that answers hears of a leader, or leads.
+    pub has_leader: bool,
 }
 
 /// A change of the members that an operator asks for.

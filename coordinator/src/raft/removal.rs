@@ -1,0 +1,83 @@
+//! The time from which a removal of a member is safe.
+//!
+//! A member counts a removal when it hears that its entry is committed. The members that stay need not be a majority of the members before
+//! it (one of two is none). If they crash before they have that on their disks, they need the vote of the one that has left.
+//!
+//! - The leader therefore proposes an empty entry behind each removal. It comes to the disks of a majority of those that stay together with the
+//!   commit index of the removal. Then the removal is *settled*, and its proposer is answered.
+//! - No message tells a member that its own removal is committed: it would end at once. It hears of no leader any more and asks the
+//!   others, and a leader whose removals are settled tells it (`service::members`).
+//! - A new leader has applied the removals before its first entry, or settles them itself.
+
+use bytes::Bytes;
+use proto::plant::{self, Plant};
+use raft::StateRole;
+use raft::eraftpb::{Entry, EntryType, Message, MessageType};
+
+use super::core::{Changed, Output, RaftCore};
+use super::members::MemberChange;
+use super::state_machine::StateMachine;
+use super::wire::ChangeContext;
+
+/// A removal that the leader has applied.
+pub(super) struct Unsettled {
+    /// The context of its proposer.
+    proposer: Bytes,
+    /// The term of the leader.
+    term: u64,
+    /// The index of the empty entry, once it is proposed.
+    behind: Option<u64>,
+}
+
+impl<M: StateMachine> RaftCore<M> {
+    /// True if this member leads and all removals that it knows are settled.
+    pub fn has_settled(&self) -> bool {
+        self.role().leads && self.unsettled.is_empty()
+    }
+
+    /// Takes the result of an applied removal. Returns it if nobody has to wait.
+    pub(super) fn hold_removal(&mut self, changed: Changed) -> Option<Changed> {
+        if self.node.raft.state != StateRole::Leader || plant::is(Plant::RemovalNotSettled) {
+            return Some(changed);
+        }
+        let term = self.node.raft.term;
+        self.unsettled.push(Unsettled { proposer: changed.context, term, behind: None });
+        None
+    }
+
+    /// Proposes the empty entries that are missing, and returns the removals that are settled.
+    pub(super) fn settle(&mut self, output: &mut Output<M::Outcome>) {
+        let raft = &mut self.node.raft;
+        let (leads, term, applied) = (raft.state == StateRole::Leader, raft.term, self.applied);
+        // The proposers of an earlier term have been told that their answer is lost.
+        self.unsettled.retain(|removal| leads && removal.term == term);
+        for removal in self.unsettled.iter_mut().filter(|removal| removal.behind.is_none()) {
+            let mut message = Message { msg_type: MessageType::MsgPropose, ..Default::default() };
+            message.set_entries(vec![Entry::default()].into());
+            // It is refused while the leader hands over: then the next tick tries again, or the next leader.
+            if raft.step(message).is_ok() {
+                removal.behind = Some(raft.raft_log.last_index());
+            }
+        }
+        let is_settled = |removal: &mut Unsettled| removal.behind.is_some_and(|b| b <= applied);
+        for removal in self.unsettled.extract_if(.., is_settled) {
+            output.changed.push(Changed { context: removal.proposer, result: Ok(()) });
+        }
+    }
+
+    /// The commit index that a message may tell: below the removal of its receiver.
+    pub(super) fn told_commit(&self, to: u64, commit: u64) -> u64 {
+        let raft = &self.node.raft;
+        if raft.state != StateRole::Leader || !raft.has_pending_conf() {
+            return commit;
+        }
+        let removes = |entry: &&Entry| {
+            entry.entry_type == EntryType::EntryConfChange
+                && ChangeContext::decode(&entry.context).is_ok_and(|context| {
+                    matches!(context.change, MemberChange::Remove { node } if node.0 == to)
+                })
+        };
+        let removal = self.node.store().entries_from(self.applied + 1).find(removes);
+        removal.map_or(commit, |removal| commit.min(removal.index - 1))
+    }
+}

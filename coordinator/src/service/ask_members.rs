@@ -1,0 +1,117 @@
+//! The questions of a member that does not know its leader: who the members are, and where.
+//!
+//! A member that was down for long may know none of the present members, and it may have been removed. It asks each member that it
+//! knows, of its log, of the settings and of earlier answers, side by side. It takes the addresses of all answers. That it was removed it
+//! believes only from a leader whose removals are settled (`raft::removal`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use proto::model::ids::NodeId;
+use proto::rpc::api::CoordinatorMembers;
+use tokio::time::{sleep, timeout};
+
+use crate::leader::driver::member::Member;
+use crate::raft::was_removed;
+
+/// The pause before the next question.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// The time limit of a question.
+const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The members as this member has them.
+pub(super) fn told_members(member: &Member) -> CoordinatorMembers {
+    let members = member.members();
+    let view = member.replica.view();
+    let address = |id: &NodeId| {
+        let registered = view.state.node(*id).map(|node| node.address.clone());
+        let named = || {
+            let named = member.config.members.iter().find(|(named, _)| named == id);
+            named.map(|(_, address)| address.clone())
+        };
+        Some((*id, registered.or_else(named)?))
+    };
+    let ids = |ids: &[u64]| ids.iter().copied().map(NodeId).collect();
+    let removed = if member.raft.has_settled() { ids(&members.removed) } else { Vec::new() };
+    CoordinatorMembers {
+        voters: ids(&members.voters),
+        learners: ids(&members.learners),
+        removed,
+        addresses: members.all().iter().filter_map(address).collect(),
+        founders: ids(&members.founders),
+        has_leader: member.raft.role().borrow().leader.is_some(),
+    }
+}
+
+/// Tells the directory the addresses of the members, and asks the others while this member does not know where its leader is.
+pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
+    let mut changes = member.replica.catalog_changes();
+    let mut told = BTreeMap::new();
+    let mut has_said = false;
+    loop {
+        learn(&member, &told);
+        // A member that has just started hears of its leader within a second.
+        tokio::select! {
+            changed = changes.changed() => if changed.is_ok() {
+                // The catalog is newer than the answers.
+                told.clear();
+                continue;
+            },
+            () = sleep(ASK_EVERY) => {}
+        }
+        if knows_leader(&member) {
+            continue;
+        }
+        if member.members().is_unknown() && !has_said {
+            has_said = true;
+            let node = member.config.node;
+            tracing::info!(%node, "this coordinator waits until ADD COORDINATOR adds it");
+        }
+        ask_others(&member, &mut told).await;
+    }
+}
+
+/// True if this member hears of a leader and can answer it.
+fn knows_leader(member: &Member) -> bool {
+    let leader = member.raft.role().borrow().leader;
+    leader.is_some_and(|leader| member.directory.coordinator_member(leader).is_ok())
+}
+
+/// Tells the directory the addresses of the catalog and of the answers; these are newer.
+fn learn(member: &Member, told: &BTreeMap<NodeId, String>) {
+    let mut members: BTreeMap<_, _> =
+        member.replica.view().catalog.coordinators().into_iter().collect();
+    members.extend(told.clone());
+    if !members.is_empty() {
+        member.directory.learn_coordinators(members.into_iter().collect());
+    }
+}
+
+async fn ask_others(member: &Member, told: &mut BTreeMap<NodeId, String>) {
+    let own = member.config.node;
+    let known = member.members().all().into_iter();
+    let named = member.config.members.iter().map(|(id, _)| *id);
+    let all: BTreeSet<NodeId> = known.chain(named).chain(told.keys().copied()).collect();
+    let asked = all.into_iter().filter(|id| *id != own).map(|id| async move {
+        let other = member.directory.coordinator_member(id).ok()?;
+        timeout(ASK_TIMEOUT, other.members()).await.ok()?.ok()
+    });
+    let answers: Vec<CoordinatorMembers> = join_all(asked).await.into_iter().flatten().collect();
+    if answers.iter().any(|answer| answer.removed.contains(&own)) {
+        member.removed.send_replace(Some(was_removed(own)));
+        return;
+    }
+    let is_stranger = |answer: &CoordinatorMembers| {
+        answer.has_leader && !answer.voters.contains(&own) && !answer.learners.contains(&own)
+    };
+    if !member.members().is_unknown() && answers.iter().any(is_stranger) {
+        tracing::warn!(node = %own, "the other coordinators do not know this one; ADD COORDINATOR adds one with an empty directory");
+    }
+    // Answers of members that hear of a leader come last and count: the others may be as far behind as this one.
+    let (newer, older): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.has_leader);
+    told.extend(older.into_iter().chain(newer).flat_map(|answer| answer.addresses));
+}
