@@ -18,6 +18,7 @@ use super::builds::ready_indexes;
 use super::check::{Checksum, CopyCheck};
 use super::copies::CopyPlans;
 use super::durability::durable_epoch;
+use super::growth::Growth;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::holds::holds;
 use super::lost::{self, LostSlices};
@@ -50,6 +51,7 @@ pub struct Leader {
     pub(super) repairs: Repairs,
     retired: Retired,
     versions: Versions,
+    growth: Growth,
     lost: LostSlices,
     copies: CopyPlans,
     old_copy: OldCopy,
@@ -74,6 +76,7 @@ impl Leader {
             repairs: Repairs::default(),
             retired: Retired::default(),
             versions: Versions::default(),
+            growth: Growth::default(),
             lost: LostSlices::default(),
             copies: CopyPlans::default(),
             old_copy: OldCopy::default(),
@@ -198,6 +201,7 @@ impl Leader {
         self.repairs.plan(state, heartbeats, &self.moves, now_ms, &mut plan);
         self.retired.plan(state, heartbeats, now_ms, &mut plan);
         self.versions.plan(state, heartbeats, &self.promotions, now_ms, &mut plan);
+        self.growth.plan(state, heartbeats, now_ms, &mut plan);
         self.copies.plan(state, heartbeats, now_ms, &mut plan);
         plan
     }

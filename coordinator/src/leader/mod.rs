@@ -12,6 +12,7 @@ mod check;
 mod copies;
 pub(crate) mod driver;
 mod durability;
+mod growth;
 mod heartbeats;
 mod holds;
 pub mod horizon;

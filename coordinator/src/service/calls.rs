@@ -302,6 +302,7 @@ fn is_leaders_own(command: &Command) -> bool {
     matches!(
         command,
         Command::IndexReady { .. }
+            | Command::GrowIndex { .. }
             | Command::AdvanceMove { .. }
             | Command::EndMove { .. }
             | Command::PromoteEpochs(_)

@@ -120,6 +120,8 @@ impl StateContext {
             Command::SetSeparateIncludedColumns { index, separate } => {
                 self.set_separate_included_columns(index, *separate)
             }
+            Command::SetSliceBytesMax { index, bytes } => self.set_slice_bytes_max(index, *bytes),
+            Command::GrowIndex { from, slices } => self.grow_index(*from, *slices, silent),
             Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
             Command::PromoteEpochs(promotions) => self.promote_epochs(promotions, &[]),
             Command::PromoteJoined { promotions, joined } => {

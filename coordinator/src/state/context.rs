@@ -72,6 +72,8 @@ pub struct StateContext {
     pub(super) newest_generations: BTreeMap<IndexId, Generation>,
     /// The versioned data sets, by their buckets. Snapshots before version 13 end before this field.
     pub(super) data_sets: BTreeMap<BucketId, DataSet>,
+    /// The sizes from which on indexes get more slices.
+    pub(super) slice_bytes_max: BTreeMap<IndexId, u64>,
 }
 
 impl StateContext {
@@ -185,6 +187,7 @@ impl StateContext {
                 .collect(),
             newest_generations: self.newest_generations.clone(),
             data_sets: self.data_sets.clone(),
+            slice_bytes_max: self.slice_bytes_max.clone(),
         }
     }
 

@@ -121,7 +121,7 @@ impl StateContext {
         self.begin_generation(&info, (&info.spec, bucket), unique, silent)
     }
 
-    fn begin_generation(
+    pub(super) fn begin_generation(
         &mut self,
         info: &IndexInfo,
         (spec, bucket): (&IndexSpec, BucketId),
@@ -337,6 +337,7 @@ impl StateContext {
         self.indexes.remove(&index);
         self.generations.retain(|id, _| id.index != index);
         self.newest_generations.remove(&index);
+        self.slice_bytes_max.remove(&index);
     }
 
     pub(super) fn rename_index(

@@ -39,6 +39,10 @@ pub(super) const DEFINITION_BYTES_IN_ALL_MAX: usize = 4 << 20;
 /// name and its vbuckets: a few numbers.
 pub(super) const RECORD_BYTES_MAX: usize = 128;
 
+/// The limit of indexes with a `slice_bytes_max`.
+pub(super) const GROWING_INDEXES_MAX: usize = 256;
+/// The encoded size limit of one: two numbers.
+const SLICE_BYTES_MAX_BYTES: usize = 20;
 /// The encoded size limit of a generation's key, and of the newest generation of an index.
 const GENERATION_BYTES_MAX: usize = 32;
 
@@ -102,6 +106,7 @@ pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + MOMENTS_MAX * MOMENT_BYTES_MAX
     + DEFINITION_BYTES_IN_ALL_MAX
     + INDEXES_MAX * (RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX + GENERATION_BYTES_MAX)
+    + GROWING_INDEXES_MAX * SLICE_BYTES_MAX_BYTES
     + 2 * PLACES_IN_ALL_MAX * PLACE_BYTES_MAX
     + PAST_TOPOLOGY_BYTES_IN_ALL_MAX
     + MOVES_IN_ALL_MAX * MOVE_BYTES_MAX

@@ -45,6 +45,7 @@ pub mod epoch_history;
 pub mod epoch_moments;
 mod epochs;
 mod generations;
+mod growth;
 pub mod index_record;
 mod indexes;
 mod invariants;

@@ -16,7 +16,7 @@ use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
 const SNAPSHOT_VERSION: u8 = 13;
-/// The version before: it lacks the last field.
+/// The version before: it lacks the last two fields.
 const BEFORE_DATA_SETS: u8 = 12;
 /// The version before that: it lacks two more fields.
 const BEFORE_GENERATIONS: u8 = 11;
@@ -32,9 +32,9 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
 }
 
-/// The field that a snapshot of version 12 lacks.
+/// The fields that a snapshot of version 12 lacks.
 fn no_data_sets() -> Result<Vec<u8>> {
-    encoded(&BTreeMap::<BucketId, DataSet>::new())
+    encoded(&(BTreeMap::<BucketId, DataSet>::new(), BTreeMap::<IndexId, u64>::new()))
 }
 
 /// The fields that a snapshot of version 11 lacks.
@@ -139,11 +139,15 @@ impl StateContext {
 
     /// The state as version 12 encodes it.
     pub(crate) fn to_bytes_before_data_sets(&self) -> Vec<u8> {
-        self.without(&self.data_sets, BEFORE_DATA_SETS)
+        self.without(&self.since_data_sets(), BEFORE_DATA_SETS)
     }
 
     fn since_generations(&self) -> impl Serialize {
-        (&self.generations, &self.newest_generations, &self.data_sets)
+        (&self.generations, &self.newest_generations, self.since_data_sets())
+    }
+
+    fn since_data_sets(&self) -> impl Serialize {
+        (&self.data_sets, &self.slice_bytes_max)
     }
 
     fn since_copies(&self) -> impl Serialize {

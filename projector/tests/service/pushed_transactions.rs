@@ -36,7 +36,7 @@ pub fn mutation((vbucket, n): (u16, u64), seqno: u64, vbuuid: u64, text: &str) -
 }
 
 /// The id of the n-th document of a vbucket.
-fn id(vbucket: u16, n: u64) -> String {
+pub fn id(vbucket: u16, n: u64) -> String {
     mutation((vbucket, n), 1, 0, "").id
 }
 

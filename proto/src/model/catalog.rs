@@ -52,6 +52,8 @@ pub struct Catalog {
     pub newest_generations: BTreeMap<IndexId, Generation>,
     /// The versioned data sets. Each has a bucket without documents, which its name means until a version is current.
     pub data_sets: BTreeMap<BucketId, DataSet>,
+    /// The indexes that get more slices by themselves, with the size in bytes of a slice from which on.
+    pub slice_bytes_max: BTreeMap<IndexId, u64>,
 }
 
 impl Catalog {

@@ -398,6 +398,20 @@ pub enum Command {
         /// The version's number.
         version: u64,
     },
+    /// `ALTER INDEX … SET (slice_bytes_max = …)`.
+    SetSliceBytesMax {
+        /// The index's name.
+        index: String,
+        /// The size of a slice from which on the index gets more slices, in bytes; 0 means never.
+        bytes: u64,
+    },
+    /// An index has outgrown its slices: begins a generation with more of them. From the leader.
+    GrowIndex {
+        /// The generation that serves. Nothing is done if another one does by now.
+        from: LocalIndexId,
+        /// The new number of slices.
+        slices: u16,
+    },
 }
 
 /// A new stability timestamp of one bucket.

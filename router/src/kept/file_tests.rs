@@ -52,6 +52,7 @@ pub(in crate::kept) fn catalog(cas: u64) -> Catalog {
         generations: Default::default(),
         newest_generations: Default::default(),
         data_sets: [(BucketId(1), data_set())].into(),
+        slice_bytes_max: [(IndexId(1), 1 << 30)].into(),
     }
 }
 

@@ -23,6 +23,9 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
             let loading = data_set(catalog, bucket).and_then(DataSet::loading);
             loading.is_none_or(|(_, known)| known.name != *version)
         }
+        Command::SetSliceBytesMax { index, bytes } => catalog.index(index).is_none_or(|index| {
+            catalog.slice_bytes_max.get(&index.id).copied().unwrap_or(0) == *bytes
+        }),
         Command::SetVersionIdle { bucket, idle_ms } => {
             data_set(catalog, bucket).is_none_or(|set| set.idle_ms == *idle_ms)
         }

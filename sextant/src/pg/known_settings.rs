@@ -6,8 +6,8 @@
 use proto::rpc::scan::HedgeAfter;
 use proto::{Error, ErrorCode, Result};
 
-use crate::sql::duration::duration_ms;
 use crate::sql::error::unsupported;
+use crate::sql::units::duration_ms;
 
 /// The version that drivers see; they choose their queries by it.
 pub(super) const SERVER_VERSION: &str = concat!("16.0 (Sextant ", env!("CARGO_PKG_VERSION"), ")");

@@ -80,6 +80,9 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
             Command::SetSeparateIncludedColumns { index: index.clone(), separate: *separate },
             "ALTER INDEX",
         ),
+        Admin::SetSliceBytesMax { index, bytes } => {
+            (Command::SetSliceBytesMax { index: index.clone(), bytes: *bytes }, "ALTER INDEX")
+        }
         Admin::SetReplicas { index, replicas } => {
             (Command::SetReplicas { index: index.clone(), replicas: *replicas }, "ALTER INDEX")
         }

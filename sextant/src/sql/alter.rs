@@ -114,14 +114,45 @@ fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
         bucket: spec.bucket.clone(),
         if_not_exists: false,
         defer_build: false,
+        slices: slices_now(create, spec)?,
         replicas: Some(spec.replicas),
         separate_included_columns: spec.separate_included_columns,
+        // It is not part of the definition.
+        slice_bytes_max: None,
         ..create.clone()
     };
     // A text that declares something else must not replace what is there.
     let read = definition(&create)?;
     let is_same = read == IndexSpec { sql: read.sql.clone(), ..spec.clone() };
     if is_same { Ok(create) } else { Err(unreadable()) }
+}
+
+/// The number of slices to declare: an index may have got more of them by itself.
+fn slices_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<u16>> {
+    Ok(match definition(create)?.slices == spec.slices {
+        true => create.slices,
+        false => Some(spec.slices),
+    })
+}
+
+/// The statement that declares an index as it is now.
+pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
+    let Ok(create) = declared(spec) else { return spec.sql.clone() };
+    let is_changed = match parse(&spec.sql).as_deref() {
+        Ok([only]) => match &only.statement {
+            Statement::CreateIndex(written) => {
+                definition(written)
+                    .is_ok_and(|was| IndexSpec { sql: spec.sql.clone(), ..was } != *spec)
+                    || written.slice_bytes_max.filter(|bytes| *bytes > 0) != slice_bytes_max
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    match is_changed {
+        true => written::create_index(&CreateIndex { slice_bytes_max, ..create }),
+        false => spec.sql.clone(),
+    }
 }
 
 /// The definition that a declaration means, with its text. A text that cannot be read again would be the last change of its index.

@@ -273,6 +273,8 @@ pub struct CreateIndex {
     pub included_kb_max: Option<u16>,
     /// `compression`.
     pub compression: Compression,
+    /// `slice_bytes_max`: the size of a slice in bytes from which on the index gets more of them; 0 means never.
+    pub slice_bytes_max: Option<u64>,
     /// `defer_build`.
     pub defer_build: bool,
     /// The statement, as written.
@@ -311,6 +313,8 @@ pub struct IndexOptions {
     pub included_kb_max: Option<u16>,
     /// `compression`.
     pub compression: Option<Compression>,
+    /// `slice_bytes_max`.
+    pub slice_bytes_max: Option<u64>,
 }
 
 /// An expression with its text, which may become a column's name.
@@ -423,6 +427,13 @@ pub enum Admin {
         index: String,
         /// True: the included values have fragments of their own.
         separate: bool,
+    },
+    /// `ALTER INDEX i SET (slice_bytes_max = …)`.
+    SetSliceBytesMax {
+        /// The index.
+        index: String,
+        /// The size of a slice, in bytes; 0 means never.
+        bytes: u64,
     },
     /// `ALTER INDEX i SET (replicas = r)`.
     SetReplicas {

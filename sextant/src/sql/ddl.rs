@@ -144,6 +144,10 @@ async fn create_index(
         tell_of_build(&backend.catalog(), &create.name, remarks);
         return Ok("CREATE INDEX");
     }
+    if let Some(bytes) = create.slice_bytes_max {
+        let command = Command::SetSliceBytesMax { index: create.name.clone(), bytes };
+        backend.command(command).await?;
+    }
     look_at_documents(backend, &spec, remarks).await;
     if !create.defer_build {
         wait_built(backend, index, None, remarks).await?;

@@ -40,6 +40,11 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         column_type: document_type(&item.expr),
     });
     let include = include.collect();
+    let divides = matches!(create.partition, Some(Partition::Range { .. }));
+    if divides && create.slice_bytes_max.is_some_and(|bytes| bytes > 0) {
+        let what = "an index that is divided by ranges gets no more slices by itself";
+        return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("omit slice_bytes_max"));
+    }
     Ok(IndexSpec {
         name: create.name.clone(),
         bucket: create.bucket.clone(),

@@ -17,7 +17,6 @@ pub mod commit;
 pub mod ddl;
 pub mod define;
 pub mod dialect;
-pub mod duration;
 pub mod error;
 pub mod limits;
 pub mod parse;
@@ -26,6 +25,7 @@ pub mod plan;
 pub mod remarks;
 pub mod split_points;
 pub mod transaction_buckets;
+pub mod units;
 pub(crate) mod walk;
 pub mod written;
 

@@ -75,6 +75,7 @@ fn options(create: &CreateIndex) -> Vec<String> {
         ("slices", create.slices.map(u64::from)),
         ("replicas", create.replicas.filter(|replicas| *replicas > 0).map(u64::from)),
         ("included_kb_max", create.included_kb_max.map(u64::from)),
+        ("slice_bytes_max", create.slice_bytes_max.filter(|bytes| *bytes > 0)),
     ];
     let numbers =
         numbers.into_iter().filter_map(|(name, value)| Some(format!("{name} = {}", value?)));

@@ -18,6 +18,7 @@ use super::cluster_status::{
 };
 use super::{copies, holds, moves, rollbacks, slices, versions};
 use crate::rows::words::index_state;
+use crate::sql::alter::declaration;
 use crate::sql::backend::Backend;
 
 /// The status of the cluster. Asks the coordinator.
@@ -47,11 +48,12 @@ impl ClusterStatus {
             let build = reports.zip(built).and_then(|(reports, built)| reports.build_of(built));
             let built_percent = build.map(|build| build.percent.into());
             let entries = entries.get(&id).copied();
+            let slice_bytes_max = catalog.slice_bytes_max.get(&info.id).copied();
             IndexStatus {
                 built_percent,
                 built_entries: build.map(|build| build.entries),
                 seconds_left: build.and_then(|build| build.seconds_left),
-                ..index(info, entries, left_out(reports, id))
+                ..index(info, slice_bytes_max, entries, left_out(reports, id))
             }
         };
         Self {
@@ -199,7 +201,12 @@ fn left_out(reports: Option<&CoordinatorStatus>, id: LocalIndexId) -> Option<Lef
     Some(counts.map(|(_, counts)| *counts).unwrap_or_default())
 }
 
-fn index(info: &IndexInfo, entries: Option<u64>, left_out: Option<LeftOut>) -> IndexStatus {
+fn index(
+    info: &IndexInfo,
+    slice_bytes_max: Option<u64>,
+    entries: Option<u64>,
+    left_out: Option<LeftOut>,
+) -> IndexStatus {
     let spec = &info.spec;
     let keys = spec.keys.iter().map(|part| &part.name);
     let include = spec.include.iter().map(|column| &column.name);
@@ -215,7 +222,7 @@ fn index(info: &IndexInfo, entries: Option<u64>, left_out: Option<LeftOut>) -> I
             .collect(),
         slices: spec.slices,
         replicas: spec.replicas,
-        definition: spec.sql.clone(),
+        definition: declaration(spec, slice_bytes_max),
         generation: info.generation,
         topology: info.topology.number,
         placement: info.topology.placement.clone(),

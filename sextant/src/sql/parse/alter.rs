@@ -11,7 +11,7 @@ use crate::sql::ast::{Admin, IndexChange, IndexOptions, Statement};
 use crate::sql::error::{SqlError, SqlResult};
 
 const OPTIONS: &str =
-    "slices, replicas, separate_included_columns, included_kb_max and compression";
+    "slices, replicas, separate_included_columns, included_kb_max, compression and slice_bytes_max";
 
 impl Cursor<'_> {
     /// `REINDEX [INDEX] i`.
@@ -83,9 +83,20 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::MoveSlice { index, slice: SliceNo(slice), from, to }))
     }
 
-    /// `(option = value, …)`. A statement with nothing but the number of copies, or the grouping of columns, changes the index in place.
+    /// `(option = value, …)`. A statement with nothing but the number of copies, the grouping of columns or the size of slices changes the index in place.
     fn set_options(&mut self, index: String) -> SqlResult<Statement> {
+        let place = self.expected("options");
         let options = self.index_options()?;
+        if let Some(bytes) = options.slice_bytes_max {
+            let alone = IndexOptions { slice_bytes_max: Some(bytes), ..IndexOptions::default() };
+            if options == alone {
+                return Ok(Statement::Admin(Admin::SetSliceBytesMax { index, bytes }));
+            }
+            let what = "slice_bytes_max is set in place, and the other options are not";
+            let error = Error::new(ErrorCode::InvalidParameter, what)
+                .with_hint("set it in a statement of its own");
+            return Err(SqlError { error, position: place.position });
+        }
         let IndexOptions { slices, replicas, separate_included_columns, .. } = options;
         let in_place =
             slices.is_none() && options.included_kb_max.is_none() && options.compression.is_none();
@@ -116,6 +127,7 @@ impl Cursor<'_> {
                     let kb_max = option.integer(1, INCLUDED_KB_MAX.into())?;
                     options.included_kb_max = Some(kb_max as u16);
                 }
+                "slice_bytes_max" => options.slice_bytes_max = Some(option.bytes()?),
                 "compression" => options.compression = Some(option.one_of(&Compression::NAMES)?),
                 _ => return Err(option.unknown(OPTIONS)),
             }

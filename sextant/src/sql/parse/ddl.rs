@@ -1,7 +1,5 @@
 //! `CREATE`, `DROP` and `BUILD` for buckets and indexes.
 
-use std::collections::BTreeSet;
-
 use proto::expr::Expr;
 use proto::model::bucket::{SourceKind, VBUCKETS_MAX};
 use proto::model::copies::COPIES_MAX;
@@ -11,105 +9,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Partition, Statement, TextExpr};
-use crate::sql::duration::duration_ms;
 use crate::sql::error::{SqlError, SqlResult, unsupported};
-
-/// The value of an option in `WITH (…)`.
-pub(super) enum OptionValue {
-    Integer(u64),
-    Boolean(bool),
-    Text(String),
-}
-
-/// An option in `WITH (…)` with its position.
-pub(super) struct WithOption {
-    pub(super) name: String,
-    value: OptionValue,
-    place: SqlError,
-}
-
-impl WithOption {
-    fn error(&self, code: ErrorCode, message: String) -> SqlError {
-        SqlError { error: Error::new(code, message), position: self.place.position }
-    }
-
-    /// The value as an integer in a range.
-    pub(super) fn integer(&self, low: u64, high: u64) -> SqlResult<u64> {
-        match self.value {
-            OptionValue::Integer(value) if (low..=high).contains(&value) => Ok(value),
-            _ => Err(self.error(
-                ErrorCode::InvalidParameter,
-                format!("{} must be a number from {low} to {high}", self.name),
-            )),
-        }
-    }
-
-    /// The value as a duration in milliseconds, up to a limit.
-    pub(super) fn duration_ms(&self, ms_max: u64) -> SqlResult<u64> {
-        let parsed = match &self.value {
-            OptionValue::Integer(ms) => Some(*ms),
-            OptionValue::Text(text) => duration_ms(text),
-            OptionValue::Boolean(_) => None,
-        };
-        parsed.filter(|ms| *ms <= ms_max).ok_or_else(|| {
-            let hours = ms_max / 3_600_000;
-            let what =
-                format!("{} must be a duration such as '10min', of at most {hours} h", self.name);
-            self.error(ErrorCode::InvalidParameter, what)
-        })
-    }
-
-    /// The value as a name.
-    pub(super) fn text(&self) -> SqlResult<String> {
-        match &self.value {
-            OptionValue::Text(text) => Ok(text.clone()),
-            OptionValue::Integer(_) | OptionValue::Boolean(_) => Err(self.error(
-                ErrorCode::InvalidParameter,
-                format!("{} must be a name in quotes", self.name),
-            )),
-        }
-    }
-
-    pub(super) fn boolean(&self) -> SqlResult<bool> {
-        match self.value {
-            OptionValue::Boolean(value) => Ok(value),
-            OptionValue::Integer(value @ (0 | 1)) => Ok(value == 1),
-            OptionValue::Integer(_) | OptionValue::Text(_) => Err(self.error(
-                ErrorCode::InvalidParameter,
-                format!("{} must be true or false", self.name),
-            )),
-        }
-    }
-
-    /// The value as one of some names.
-    pub(super) fn one_of<T: Copy>(&self, names: &[(&str, T)]) -> SqlResult<T> {
-        let given = match &self.value {
-            OptionValue::Text(text) => text.to_lowercase(),
-            OptionValue::Integer(_) | OptionValue::Boolean(_) => String::new(),
-        };
-        if let Some((_, value)) = names.iter().find(|(name, _)| *name == given) {
-            return Ok(*value);
-        }
-        let quoted: Vec<_> = names.iter().map(|(name, _)| format!("'{name}'")).collect();
-        let what = format!("{} must be one of {}", self.name, quoted.join(", "));
-        Err(self.error(ErrorCode::InvalidParameter, what))
-    }
-
-    /// An error for the old name of an option.
-    pub(super) fn renamed(&self, new: &str) -> SqlError {
-        let mut error = self
-            .error(ErrorCode::UnknownSetting, format!("option {} is now called {new}", self.name));
-        error.error.hint = Some(format!("write {new} instead of {}", self.name));
-        error
-    }
-
-    pub(super) fn unknown(&self, there_are: &str) -> SqlError {
-        let message = format!("there is no option {}", self.name);
-        let mut error = self.error(ErrorCode::UnknownSetting, message);
-        error.error.hint = Some(format!("the options are {there_are}"));
-        error
-    }
-}
 
 impl Cursor<'_> {
     pub(super) fn create(&mut self) -> SqlResult<Statement> {
@@ -203,6 +103,7 @@ impl Cursor<'_> {
             separate_included_columns: false,
             included_kb_max: None,
             compression: Compression::None,
+            slice_bytes_max: None,
             defer_build: false,
             sql: String::new(),
         };
@@ -232,10 +133,11 @@ impl Cursor<'_> {
                     index.included_kb_max = Some(included_kb_max as u16);
                 }
                 "compression" => index.compression = option.one_of(&Compression::NAMES)?,
+                "slice_bytes_max" => index.slice_bytes_max = Some(option.bytes()?),
                 "defer_build" => index.defer_build = option.boolean()?,
                 _ => {
                     let there_are = "slices, replicas, separate_included_columns, included_kb_max, \
-                                     compression and defer_build";
+                                     compression, slice_bytes_max and defer_build";
                     return Err(option.unknown(there_are));
                 }
             }
@@ -337,46 +239,6 @@ impl Cursor<'_> {
             return Err(self.here(unsupported("an index cannot have more than one UNNEST", hint)));
         }
         Ok(())
-    }
-
-    pub(super) fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
-        match self.eat_word("WITH") {
-            true => self.distinct_options(),
-            false => Ok(Vec::new()),
-        }
-    }
-
-    /// `(name = value, …)`, no name twice.
-    pub(super) fn distinct_options(&mut self) -> SqlResult<Vec<WithOption>> {
-        let mut names = BTreeSet::new();
-        self.list(|cursor| {
-            let option = cursor.with_option()?;
-            match names.insert(option.name.clone()) {
-                true => Ok(option),
-                false => {
-                    let message = format!("option {} is given twice", option.name);
-                    Err(option.error(ErrorCode::Syntax, message))
-                }
-            }
-        })
-    }
-
-    /// `name = value`; a name alone means `true`.
-    pub(super) fn with_option(&mut self) -> SqlResult<WithOption> {
-        let place = self.expected("an option");
-        let name = self.name("the name of an option")?;
-        if !self.eat(&Token::Eq) {
-            return Ok(WithOption { name, value: OptionValue::Boolean(true), place });
-        }
-        let value = match () {
-            () if self.eat_word("TRUE") || self.eat_word("ON") => OptionValue::Boolean(true),
-            () if self.eat_word("FALSE") || self.eat_word("OFF") => OptionValue::Boolean(false),
-            () => match self.eat_string() {
-                Some(text) => OptionValue::Text(text),
-                None => OptionValue::Integer(self.integer("a number, true, false or a string")?),
-            },
-        };
-        Ok(WithOption { name, value, place })
     }
 
     pub(super) fn drop_object(&mut self) -> SqlResult<Statement> {

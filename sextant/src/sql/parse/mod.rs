@@ -10,6 +10,7 @@ mod cursor;
 mod ddl;
 mod dml;
 mod expr;
+mod options;
 mod select;
 mod session;
 mod statement;

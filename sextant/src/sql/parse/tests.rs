@@ -459,6 +459,10 @@ fn statements_about_placement_are_parsed() {
             Admin::CancelVersion { bucket: "b".into(), version: "v'1".into() },
         ),
         ("ALTER BUCKET b CANCEL MOVES", Admin::CancelVbuckets { bucket: "b".into() }),
+        (
+            "ALTER INDEX i SET (slice_bytes_max = '10GB')",
+            Admin::SetSliceBytesMax { index: "i".into(), bytes: 10 << 30 },
+        ),
         ("ALTER INDEX i SET (replicas = 2)", Admin::SetReplicas { index: "i".into(), replicas: 2 }),
     ] {
         assert_eq!(one(sql), Statement::Admin(expected), "{sql}");

@@ -1,0 +1,102 @@
+//! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation with more of them.
+//!
+//! The mean size of an index's slices counts, not the largest one: more slices do not divide the entries of one key. The number is doubled until the
+//! mean would be at most half of the limit, so that an index that grows on is not built anew at once. Sizes are those that the nodes report; each slice counts once,
+//! with its largest copy.
+
+use std::collections::BTreeMap;
+
+use proto::model::ids::{IndexId, LocalIndexId, SliceNo};
+use proto::model::index::{IndexInfo, SLICES_MAX};
+use proto::rpc::command::Command;
+
+use super::heartbeats::Heartbeats;
+use super::lost::{avoiding, silent_indexers};
+use super::plan::Plan;
+use crate::state::StateContext;
+
+/// The time between two looks.
+const LOOK_EVERY_MS: u64 = 1_000;
+/// The pause behind a plan for an index: it may have been refused, for example for want of room.
+const RETRY_MS: u64 = 60_000;
+
+/// The leader's memory of indexes that grow.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    looked_ms: Option<u64>,
+    planned_ms: BTreeMap<IndexId, u64>,
+}
+
+impl Growth {
+    pub(super) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        if state.slice_bytes_max().next().is_none() {
+            self.planned_ms.clear();
+            return;
+        }
+        plan.look_at(now_ms + LOOK_EVERY_MS);
+        if self.looked_ms.is_some_and(|looked_ms| now_ms < looked_ms + LOOK_EVERY_MS) {
+            return;
+        }
+        self.looked_ms = Some(now_ms);
+        self.planned_ms.retain(|_, planned_ms| now_ms < *planned_ms + RETRY_MS);
+        for (index, bytes_max) in state.slice_bytes_max() {
+            let Some(info) = state.serving(index).map(|record| &record.info) else { continue };
+            if self.planned_ms.contains_key(&index) || !state.can_grow(info.local_id()) {
+                continue;
+            }
+            let Some(bytes) = reported_bytes(heartbeats, info) else { continue };
+            if let Some(slices) = enough_slices(info.spec.slices, bytes, bytes_max) {
+                let grow = Command::GrowIndex { from: info.local_id(), slices };
+                let silent = silent_indexers(state, heartbeats, now_ms);
+                plan.commands.push(avoiding(silent, grow));
+                self.planned_ms.insert(index, now_ms);
+            }
+        }
+    }
+}
+
+/// The bytes of all slices of a generation; `None` while one of them is reported by nobody.
+fn reported_bytes(heartbeats: &Heartbeats, info: &IndexInfo) -> Option<u64> {
+    let id: LocalIndexId = info.local_id();
+    let mut largest: BTreeMap<SliceNo, u64> = BTreeMap::new();
+    let reports = heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices);
+    for progress in reports.filter(|progress| progress.slice.local_index() == id) {
+        let bytes = largest.entry(progress.slice.slice).or_default();
+        *bytes = progress.bytes.max(*bytes);
+    }
+    let all = largest.len() == usize::from(info.spec.slices);
+    all.then(|| largest.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes)))
+}
+
+/// The number of slices that an index should have instead; `None` if it has enough.
+fn enough_slices(now: u16, bytes: u64, slice_bytes_max: u64) -> Option<u16> {
+    if bytes / u64::from(now.max(1)) <= slice_bytes_max || now >= SLICES_MAX {
+        return None;
+    }
+    let mut slices = u64::from(now);
+    while slices < u64::from(SLICES_MAX) && bytes / slices > slice_bytes_max / 2 {
+        slices *= 2;
+    }
+    Some(slices.min(u64::from(SLICES_MAX)) as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slices_are_doubled_until_each_has_at_most_half_of_the_limit() {
+        assert_eq!(enough_slices(1, 100, 100), None);
+        assert_eq!(enough_slices(1, 101, 100), Some(4));
+        assert_eq!(enough_slices(3, 330, 100), Some(12));
+        assert_eq!(enough_slices(4, 401, 1_000), None);
+        assert_eq!(enough_slices(2, 1 << 40, 1 << 20), Some(SLICES_MAX));
+        assert_eq!(enough_slices(SLICES_MAX, u64::MAX, 1), None);
+    }
+}
