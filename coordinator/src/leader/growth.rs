@@ -66,7 +66,9 @@ fn reported_bytes(heartbeats: &Heartbeats, info: &IndexInfo) -> Option<u64> {
     let id: LocalIndexId = info.local_id();
     let mut largest: BTreeMap<SliceNo, u64> = BTreeMap::new();
     let reports = heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices);
-    for progress in reports.filter(|progress| progress.slice.local_index() == id) {
+    // A copy that is being restored has a part of it.
+    let whole = reports.filter(|told| told.slice.local_index() == id && told.floor.is_some());
+    for progress in whole {
         let bytes = largest.entry(progress.slice.slice).or_default();
         *bytes = progress.bytes.max(*bytes);
     }
@@ -88,7 +90,66 @@ fn enough_slices(now: u16, bytes: u64, slice_bytes_max: u64) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use proto::model::ids::{Epoch, SliceId};
+    use proto::rpc::api::{Heartbeat, SliceProgress};
+
     use super::*;
+    use crate::leader::memory::tests::heartbeat;
+    use crate::state::tests::{done, serving};
+
+    /// A node reports slices of a size.
+    fn report(heartbeats: &mut Heartbeats, info: &IndexInfo, (node, bytes): (u64, u64)) {
+        let told = |slice| SliceProgress {
+            slice: SliceId { slice: SliceNo(slice), ..info.local_id().slice(SliceNo(0)) },
+            floor: Some(Epoch(1)),
+            entries: 1,
+            bytes,
+            built_percent: None,
+            seconds_left: None,
+            copied_from: None,
+            trouble: None,
+        };
+        let slices = (0..info.spec.slices).map(told).collect();
+        heartbeats.add(Heartbeat { slices, ..heartbeat(node) }, 1_000);
+    }
+
+    fn planned(growth: &mut Growth, of: (&StateContext, &Heartbeats), now_ms: u64) -> Vec<Command> {
+        let mut plan = Plan::default();
+        growth.plan(of.0, of.1, now_ms, &mut plan);
+        plan.commands
+    }
+
+    #[test]
+    fn an_index_that_has_outgrown_its_slices_gets_a_generation_with_more_of_them() {
+        let mut state = serving(1);
+        let info = state.serving(IndexId(1)).unwrap().info.clone();
+        let mut heartbeats = Heartbeats::new(0);
+        let mut growth = Growth::default();
+        report(&mut heartbeats, &info, (20, 100 << 10));
+        assert_eq!(
+            planned(&mut growth, (&state, &heartbeats), 2_000),
+            [],
+            "nobody has asked for it"
+        );
+        done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
+        assert_eq!(planned(&mut growth, (&state, &heartbeats), 3_000), [], "they are not larger");
+        report(&mut heartbeats, &info, (21, (100 << 10) + 1));
+        let slices = 4 * info.spec.slices;
+        let grow = Command::GrowIndex { from: info.local_id(), slices };
+        let found = planned(&mut growth, (&state, &heartbeats), 4_000);
+        let [Command::Avoiding { command, .. }] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(**command, grow, "the larger copy counts");
+        assert_eq!(
+            planned(&mut growth, (&state, &heartbeats), 5_000),
+            [],
+            "it may have been refused"
+        );
+        done(&mut state, grow);
+        let next = state.catalog().next_generation(IndexId(1)).cloned().unwrap();
+        assert_eq!(next.spec.slices, slices);
+        let later_ms = 5_000 + RETRY_MS;
+        assert_eq!(planned(&mut growth, (&state, &heartbeats), later_ms), [], "it is being built");
+    }
 
     #[test]
     fn the_slices_are_doubled_until_each_has_at_most_half_of_the_limit() {

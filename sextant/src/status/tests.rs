@@ -122,6 +122,7 @@ fn catalog() -> Catalog {
         generations: Default::default(),
         newest_generations: Default::default(),
         data_sets: [(BucketId(5), data_set())].into(),
+        slice_bytes_max: Default::default(),
     }
 }
 

@@ -90,6 +90,33 @@ async fn a_scan_that_is_under_way_ends_in_its_generation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_outgrows_its_slices_gets_more_of_them() {
+    let (_cluster, client) = cluster().await;
+    let text = "x".repeat(1_000);
+    let line = |n: u64| format!("{{\"id\":\"d{n:03}\",\"n\":{n},\"text\":\"{n} {text}\"}}\n");
+    let lines: String = (0..DOCUMENTS).map(line).collect();
+    sql::copy_in(&client, "COPY b FROM STDIN", lines.as_bytes(), 64 << 10).await.expect("COPY");
+    let create =
+        "CREATE INDEX j ON b (n::int8) INCLUDE (text) WITH (slices = 1, slice_bytes_max = '100kB')";
+    sql::run(&client, create).await;
+    let grown = || async {
+        let rows = sql::simple(&client, "SHOW INDEXES").await.ok()?;
+        let row = rows.into_iter().find(|row| row[0].as_deref() == Some("j"))?;
+        row.last()?.clone().filter(|definition| definition.contains("slices = 16"))
+    };
+    let definition = eventually("it has more slices", grown).await;
+    assert_eq!(
+        definition,
+        "CREATE INDEX j ON b (n::int8) INCLUDE (text) WITH (slices = 16, slice_bytes_max = 102400)"
+    );
+    let rows = sql::simple(&client, "SELECT count(*), sum(n) FROM j").await.expect("a scan");
+    let sum = (0..DOCUMENTS).sum::<u64>();
+    assert_eq!(rows[0], [DOCUMENTS, sum].map(|n| Some(n.to_string())));
+    sql::run(&client, "ALTER INDEX j ADD INCLUDE (t)").await;
+    sql::run(&client, "ALTER INDEX j SET (slice_bytes_max = 0)").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_generation_leaves_the_index_as_it_was() {
     let (mut cluster, client) = cluster().await;
     cluster.cluster_mut().kill_indexer(NodeId(202));
