@@ -260,12 +260,8 @@ impl Backend for ClusterBackend {
     }
 
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        self.calls
-            .read_from(bucket, |source| {
-                let ids = ids.clone();
-                async move { source.get(bucket.id, ids).await }
-            })
-            .await
+        let request = DocumentsRequest { bucket: bucket.id, ids, snapshot: None, own: None };
+        self.calls.read_documents(bucket, request).await
     }
 
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
@@ -328,12 +324,7 @@ impl Backend for ClusterBackend {
     ) -> Result<Vec<Option<Bytes>>> {
         let TransactionView { snapshot, own } = view;
         let request = DocumentsRequest { bucket: bucket.id, ids, snapshot, own };
-        self.calls
-            .read_from(bucket, |source| {
-                let request = request.clone();
-                async move { source.get_in(request).await }
-            })
-            .await
+        self.calls.read_documents(bucket, request).await
     }
 
     async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch> {

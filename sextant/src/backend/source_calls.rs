@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::client::source::source_of;
+use proto::client::source::{documents_of_version, source_of};
 use proto::model::bucket::BucketInfo;
-use proto::rpc::api::{Directory, ProjectorApi, WriteReply};
+use proto::model::ids::NodeId;
+use proto::rpc::api::{Directory, Documents, DocumentsRequest, ProjectorApi, WriteReply};
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 use tokio::time::Instant;
@@ -52,6 +53,41 @@ impl SourceCalls {
             }
             tokio::time::sleep(NOT_HOME_PAUSE).await;
         }
+    }
+
+    /// Reads documents: those of a version of a data set from any holder, and others from their owners.
+    pub(super) async fn read_documents(
+        &self,
+        bucket: &BucketInfo,
+        request: DocumentsRequest,
+    ) -> Result<Documents> {
+        let began = Instant::now();
+        loop {
+            let catalog = self.router.catalog();
+            let bucket = catalog.buckets.get(&bucket.id).map_or(bucket, |now| &**now);
+            let Some((_, _, version)) = catalog.version(bucket.id) else { break };
+            let find = |id: NodeId| {
+                let node = catalog.nodes.get(&id);
+                let unknown = || Error::unavailable(format!("projector {id} is not known"));
+                node.map(|node| self.directory.projector(node)).ok_or_else(unknown)
+            };
+            match documents_of_version((bucket, version), request.clone(), find).await {
+                Err(error)
+                    if error.code == ErrorCode::NotOwner && began.elapsed() < NOT_HOME_WAIT => {}
+                found => return found,
+            }
+            tokio::time::sleep(NOT_HOME_PAUSE).await;
+        }
+        let read = |source: Arc<dyn ProjectorApi>| {
+            let request = request.clone();
+            async move {
+                match (request.snapshot, request.own) {
+                    (None, None) => source.get(request.bucket, request.ids).await,
+                    _ => source.get_in(request).await,
+                }
+            }
+        };
+        self.read_from(bucket, read).await
     }
 
     /// True if another copy of the bucket may answer soon, a short time after the first try.

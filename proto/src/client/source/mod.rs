@@ -5,13 +5,17 @@
 //! source is then a [`Source`], which asks all of them and combines their answers. Coordinators, indexers and routers
 //! follow a bucket without knowing how many projectors it has.
 //!
+//! The documents of a version of a data set are at several projectors, of which any may answer ([`documents_of_version`]).
+//!
 //! The caller's catalog may be out of date, and so may a projector's. Every answer therefore names the vbuckets that it
 //! covers. A combined answer covers each vbucket exactly once, from its owner; otherwise the call fails with
 //! `Unavailable`, and the caller retries.
 
+mod held;
 mod joined;
 mod merge;
 mod stream;
 
+pub use held::documents_of_version;
 pub use joined::{Source, source_of};
 pub use merge::Merge;

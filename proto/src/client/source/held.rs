@@ -1,0 +1,108 @@
+//! Documents of a version of a data set, from any holder of their partition ([`crate::model::data_set`]).
+//!
+//! All holders of a partition have the same documents, and they never change. So the owner is asked first, and another holder beside it if the owner
+//! has not answered within [`STAGE`], or at once when it fails; the first good answer wins.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::try_join_all;
+use futures::stream::FuturesUnordered;
+use tokio::time::sleep;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::model::bucket::BucketInfo;
+use crate::model::data_set::Version;
+use crate::model::ids::{NodeId, vbucket_of};
+use crate::rpc::api::{Documents, DocumentsRequest, ProjectorApi};
+
+/// The time for which a holder is waited for before the next one is asked beside it. A read of some documents takes a few milliseconds.
+const STAGE: Duration = Duration::from_millis(50);
+
+/// Reads documents of a version; `find` calls a projector.
+pub async fn documents_of_version(
+    (bucket, version): (&BucketInfo, &Version),
+    request: DocumentsRequest,
+    find: impl Fn(NodeId) -> Result<Arc<dyn ProjectorApi>>,
+) -> Result<Documents> {
+    let mut groups: BTreeMap<Vec<NodeId>, (Vec<usize>, Vec<String>)> = BTreeMap::new();
+    let asked = request.ids.len();
+    for (n, id) in request.ids.iter().enumerate() {
+        let vbucket = vbucket_of(id, bucket.vbuckets);
+        let owner = bucket.assignment.owner(vbucket);
+        let partition = version.partitions.get(usize::from(vbucket.0));
+        let holders = partition.map_or(&[][..], |partition| &partition.holders);
+        let others = holders.iter().copied().filter(|holder| Some(*holder) != owner);
+        let group = groups.entry(owner.into_iter().chain(others).collect()).or_default();
+        group.0.push(n);
+        group.1.push(id.clone());
+    }
+    let found =
+        groups.into_iter().map(|(holders, (places, ids))| {
+            let (request, find) = (DocumentsRequest { ids, ..request.clone() }, &find);
+            async move {
+                Ok::<_, Error>(places.into_iter().zip(first_of(&holders, request, find).await?))
+            }
+        });
+    let mut documents = vec![None; asked];
+    for (n, document) in try_join_all(found).await?.into_iter().flatten() {
+        documents[n] = document;
+    }
+    Ok(documents)
+}
+
+/// The first good answer of some holders.
+async fn first_of(
+    holders: &[NodeId],
+    request: DocumentsRequest,
+    find: impl Fn(NodeId) -> Result<Arc<dyn ProjectorApi>>,
+) -> Result<Documents> {
+    let ask = |holder: NodeId| {
+        let (projector, request) = (find(holder), request.clone());
+        async move { (holder, async { projector?.get_in(request).await }.await) }
+    };
+    let (mut waiting, mut asked) = (holders.iter(), FuturesUnordered::new());
+    let mut failed = Vec::new();
+    loop {
+        let next = waiting.as_slice().first().copied();
+        if asked.is_empty() {
+            let Some(next) = next else { return Err(none_answers(failed)) };
+            waiting.next();
+            asked.push(ask(next));
+        }
+        tokio::select! {
+            biased;
+            Some((holder, answer)) = asked.next() => match answer {
+                Ok(documents) => return Ok(documents),
+                Err(error) if !is_of_holder(&error) => return Err(error),
+                Err(error) => failed.push((holder, error)),
+            },
+            () = sleep(STAGE), if !waiting.as_slice().is_empty() => {
+                asked.extend(waiting.next().map(|next| ask(*next)));
+            }
+        }
+    }
+}
+
+/// True if another holder may answer all the same.
+fn is_of_holder(error: &Error) -> bool {
+    error.is_retry() || error.code == ErrorCode::NotOwner || error.code == ErrorCode::Corrupt
+}
+
+/// The error of a partition of which no holder answers. If one of them says that it has given it away, the caller tries again.
+fn none_answers(failed: Vec<(NodeId, Error)>) -> Error {
+    let code = failed.iter().map(|(_, error)| error.code).find(|code| *code == ErrorCode::NotOwner);
+    let told: Vec<_> = failed
+        .iter()
+        .map(|(holder, error)| format!("projector {holder}: {}", error.message))
+        .collect();
+    let what = format!("no projector that has the documents answers: {}", told.join("; "));
+    Error::new(code.unwrap_or(ErrorCode::Unavailable), what)
+        .with_hint("SHOW NODES shows which projector is missing; start it again")
+}
+
+#[cfg(test)]
+#[path = "held_tests.rs"]
+mod tests;
