@@ -9,10 +9,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
 use std::time::{Duration, Instant};
-use tests::harness::processes::Processes;
 
+use tests::harness::processes::Processes;
 use tests::harness::{connect, eventually, sql};
 use tokio_postgres::Client;
 
