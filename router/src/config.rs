@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proto::model::node::NodeInfo;
+use proto::rpc::scan::HedgeAfter;
 
 /// Half of the sessions that a process allows: most statements are short.
 const SCANS_MAX: usize = 512;
@@ -29,8 +30,8 @@ pub struct Config {
     pub scan_memory_each_bytes: usize,
     /// Maximum of bytes that a shard scan may be ahead of its reader.
     pub scan_ahead_bytes: usize,
-    /// True if another copy is asked beside a slow node, as by default.
-    pub hedges: bool,
+    /// When another copy is asked beside a slow node. The setting of a session counts instead.
+    pub hedge_after: HedgeAfter,
 }
 
 impl Config {
@@ -44,7 +45,7 @@ impl Config {
             scan_memory_total_bytes: SCAN_MEMORY_TOTAL_BYTES,
             scan_memory_each_bytes: SCAN_MEMORY_TOTAL_BYTES / 4,
             scan_ahead_bytes: SCAN_AHEAD_BYTES,
-            hedges: true,
+            hedge_after: HedgeAfter::Usual,
         }
     }
 }

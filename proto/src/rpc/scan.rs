@@ -121,7 +121,7 @@ pub struct ScanRequest {
 /// When a scan asks another copy beside a node that does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HedgeAfter {
-    /// After three times the usual time, and 10 ms at least.
+    /// As the router's setting says; without one, after three times the usual time, and 10 ms at least.
     #[default]
     Usual,
     /// After so many milliseconds.

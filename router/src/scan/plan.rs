@@ -154,12 +154,19 @@ impl ScanPlan {
 
     /// True if another copy may be asked beside a slow node.
     pub fn hedges(&self) -> bool {
-        self.context.config.hedges && self.request.hedge_after != HedgeAfter::Never
+        self.hedge_after() != HedgeAfter::Never
+    }
+
+    fn hedge_after(&self) -> HedgeAfter {
+        match self.request.hedge_after {
+            HedgeAfter::Usual => self.context.config.hedge_after,
+            of_session => of_session,
+        }
     }
 
     /// How long a node is waited for before another one is asked beside it.
     pub fn stage(&self, of: Batches) -> Duration {
-        match self.request.hedge_after {
+        match self.hedge_after() {
             HedgeAfter::Millis(ms) => Duration::from_millis(ms.into()),
             HedgeAfter::Usual | HedgeAfter::Never => self.context.hedging.stage(of),
         }

@@ -131,7 +131,7 @@ impl Directory for Played {
 fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
     let nodes = indexers.len() as u64;
     let mut context = context_of(nodes, Arc::new(Played(indexers)));
-    context.config.hedges = true;
+    context.config.hedge_after = HedgeAfter::Usual;
     context
 }
 

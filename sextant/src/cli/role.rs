@@ -67,6 +67,9 @@ pub struct Args {
     /// Memory limit of one scan, in MiB
     #[arg(long, env = "SEXTANT_SCAN_MEMORY_EACH_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     scan_memory_each_mb: Option<u64>,
+    /// Time in milliseconds after which another copy is asked beside a node that does not answer; 0 stands for never
+    #[arg(long, env = "SEXTANT_HEDGE_AFTER_MS", value_name = "MS")]
+    hedge_after_ms: Option<u32>,
     /// Size limit of each bucket's change log, in MiB. Copies that were away for longer are resynced
     #[arg(long, env = "SEXTANT_CHANGE_LOG_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     change_log_mb: Option<u64>,
@@ -145,6 +148,7 @@ impl Args {
             ("scans-max", self.scans_max.is_some()),
             ("scan-memory-total-mb", self.scan_memory_total_mb.is_some()),
             ("scan-memory-each-mb", self.scan_memory_each_mb.is_some()),
+            ("hedge-after-ms", self.hedge_after_ms.is_some()),
             ("change-log-mb", self.change_log_mb.is_some()),
             ("transactions-mb", self.transactions_mb.is_some()),
             ("files-dir", self.files_dir.is_some()),
@@ -205,6 +209,7 @@ impl Args {
                 count_max: self.scans_max.or(file.scans_max).map(count),
                 memory_bytes: self.scan_memory_total_mb.or(file.scan_memory_total_mb).map(mib),
                 each_memory_bytes: self.scan_memory_each_mb.or(file.scan_memory_each_mb).map(mib),
+                hedge_after_ms: self.hedge_after_ms.or(file.hedge_after_ms),
             },
             log_bytes_max: self.change_log_mb.or(file.change_log_mb).map(|bound| mib(bound) as u64),
             transactions_bytes_max: self.transactions_mb.or(file.transactions_mb).map(mib),

@@ -9,6 +9,7 @@ use proto::env::{Env, Task};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
+use proto::rpc::scan::HedgeAfter;
 use proto::{Error, Result};
 use tokio::net::TcpListener;
 
@@ -41,6 +42,8 @@ pub struct ScanSettings {
     pub memory_bytes: Option<usize>,
     /// Memory of one scan.
     pub each_memory_bytes: Option<usize>,
+    /// Milliseconds after which a router asks another copy beside a slow node; 0 means never.
+    pub hedge_after_ms: Option<u32>,
 }
 
 /// The complete settings of a role.
@@ -276,7 +279,13 @@ async fn run_router(
         None => None,
     };
     let mut config = router::Config::new(settings.node);
-    let ScanSettings { count_max, memory_bytes, each_memory_bytes } = settings.scans;
+    let ScanSettings { count_max, memory_bytes, each_memory_bytes, hedge_after_ms } =
+        settings.scans;
+    config.hedge_after = match hedge_after_ms {
+        None => HedgeAfter::Usual,
+        Some(0) => HedgeAfter::Never,
+        Some(ms) => HedgeAfter::Millis(ms),
+    };
     config.scans_max = count_max.unwrap_or(config.scans_max);
     config.scan_memory_total_bytes = memory_bytes.unwrap_or(config.scan_memory_total_bytes);
     config.scan_memory_each_bytes = each_memory_bytes.unwrap_or(config.scan_memory_total_bytes / 4);

@@ -7,6 +7,7 @@ use proto::env::sim::{SimClock, SimFs};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
+use proto::rpc::scan::HedgeAfter;
 use router::Router;
 use sextant::backend::ClusterBackend;
 use sextant::backend::Counters;
@@ -64,7 +65,7 @@ impl Client {
                 zone: String::new(),
             });
             config.scan_ahead_bytes = ahead_bytes.unwrap_or(config.scan_ahead_bytes);
-            config.hedges = seed % 4 == 3;
+            config.hedge_after = if seed % 4 == 3 { HedgeAfter::Usual } else { HedgeAfter::Never };
             RouterMaker { config, env: env.clone(), directory: Arc::clone(&directory) }
         };
         let (first, maker) = (maker(300).start(), maker(301));
