@@ -113,6 +113,11 @@ impl VbucketAssignment {
         Self { owners, transfers: Vec::new() }
     }
 
+    /// Assigns each vbucket to the projector at its place.
+    pub fn of_owners(owners: Vec<NodeId>) -> Self {
+        Self { owners, transfers: Vec::new() }
+    }
+
     /// The owner of a vbucket, if the bucket has that vbucket.
     pub fn owner(&self, vbucket: VbucketId) -> Option<NodeId> {
         self.owners.get(usize::from(vbucket.0)).copied()

@@ -20,6 +20,8 @@ pub enum SourceKind {
     Embedded,
     /// Mutations pushed by a producer that numbers them itself.
     Push,
+    /// Documents from files, a whole version at a time ([`crate::model::data_set`]); nothing changes them.
+    Files,
 }
 
 impl SourceKind {
@@ -28,24 +30,42 @@ impl SourceKind {
         match self {
             Self::Embedded => "embedded",
             Self::Push => "push",
+            Self::Files => "files",
         }
     }
 
     /// True if nobody else has what the source's projector has lost. Such a loss takes nothing back before an operator has
-    /// accepted it. A pushed bucket's producer has its data.
+    /// accepted it. A pushed bucket's producer has its data, and the partitions of a version have several holders.
     pub fn is_only_copy(self) -> bool {
         match self {
             Self::Embedded => true,
-            Self::Push => false,
+            Self::Push | Self::Files => false,
         }
     }
 
-    /// True if several projectors can own the vbuckets of one bucket, which can then be handed over. An embedded bucket
-    /// has one projector, because a single writer numbers its mutations.
+    /// True if several projectors can own the vbuckets of one bucket. An embedded bucket has one projector, because a single writer
+    /// numbers its mutations.
     pub fn can_span_projectors(self) -> bool {
         match self {
             Self::Embedded => false,
+            Self::Push | Self::Files => true,
+        }
+    }
+
+    /// True if a vbucket can be handed over to another projector, and leaves nothing behind where it was.
+    pub fn can_hand_over(self) -> bool {
+        match self {
+            Self::Embedded | Self::Files => false,
             Self::Push => true,
+        }
+    }
+
+    /// True if the source tells the coordinators how far it is, and they compare its history. The coordinators themselves publish the
+    /// only epoch of a version.
+    pub fn reports(self) -> bool {
+        match self {
+            Self::Embedded | Self::Push => true,
+            Self::Files => false,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::bucket::BucketInfo;
 use crate::model::copies::Copies;
+use crate::model::data_set::{DataSet, Version};
 use crate::model::identity::{ClusterId, UniqueId};
 use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
 use crate::model::index::{IndexInfo, IndexState};
@@ -49,12 +50,35 @@ pub struct Catalog {
     pub generations: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     /// The newest generation that was ever begun of an index, for each index that had more than one.
     pub newest_generations: BTreeMap<IndexId, Generation>,
+    /// The versioned data sets. Each has a bucket without documents, which its name means until a version is current.
+    pub data_sets: BTreeMap<BucketId, DataSet>,
 }
 
 impl Catalog {
-    /// Finds a bucket by name.
+    /// Finds a bucket by name. Buckets of versions have no name of their own.
     pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
-        self.buckets.values().find(|bucket| bucket.name == name)
+        let found = self.buckets.values().find(|bucket| bucket.name == name);
+        found.filter(|bucket| self.version(bucket.id).is_none())
+    }
+
+    /// Finds the bucket whose documents a name means: that of the current version of a data set, and any other bucket itself.
+    pub fn read_bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
+        let named = self.bucket(name)?;
+        let current = self.data_sets.get(&named.id).and_then(DataSet::current);
+        current.map_or(Some(named), |(_, version)| self.buckets.get(&version.bucket))
+    }
+
+    /// The data set that a bucket is a version of, the number of the version, and the version.
+    pub fn version(&self, bucket: BucketId) -> Option<(BucketId, u64, &Version)> {
+        let mut sets = self.data_sets.iter();
+        sets.find_map(|(id, set)| {
+            set.version_of(bucket).map(|(number, version)| (*id, number, version))
+        })
+    }
+
+    /// The bucket that users know a bucket by: the data set of a version, and any other bucket itself.
+    pub fn user_bucket(&self, bucket: BucketId) -> BucketId {
+        self.version(bucket).map_or(bucket, |(set, ..)| set)
     }
 
     /// True if this very bucket was dropped lately.

@@ -10,6 +10,7 @@ pub mod commits;
 pub mod committed;
 pub mod copies;
 pub mod cut;
+pub mod data_set;
 pub mod history;
 pub mod identity;
 pub mod ids;

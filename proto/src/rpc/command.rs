@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::model::bucket::SourceKind;
 use crate::model::copies::{Copies, CopiesChange};
 use crate::model::cut::Position;
+use crate::model::data_set::{Files, PartitionContent};
 use crate::model::history::SourceHistory;
 use crate::model::identity::{ClusterId, JoinRequest, UniqueId};
 use crate::model::ids::{
@@ -306,6 +307,97 @@ pub enum Command {
         /// The command.
         command: Box<Command>,
     },
+    /// CREATE BUCKET … FROM FILES: a data set without versions. In a [`Command::Create`].
+    CreateDataSet {
+        /// Its name.
+        name: String,
+        /// See [`DataSet`](crate::model::data_set::DataSet).
+        partitions: u16,
+        /// See [`DataSet`](crate::model::data_set::DataSet).
+        replication: u16,
+        /// See [`DataSet`](crate::model::data_set::DataSet).
+        idle_ms: u64,
+        /// Not an error if there is one of that name.
+        if_not_exists: bool,
+    },
+    /// ALTER BUCKET … SET (version_idle = …).
+    SetVersionIdle {
+        /// The data set's name.
+        bucket: String,
+        /// See [`DataSet`](crate::model::data_set::DataSet).
+        idle_ms: u64,
+    },
+    /// ALTER BUCKET … LOAD VERSION: begins a version. In a [`Command::Create`]. Refused (`WrongState`) while another one is loading.
+    LoadVersion {
+        /// The data set's name.
+        bucket: String,
+        /// The version's name, new in the data set.
+        version: String,
+        /// Its files.
+        files: Files,
+    },
+    /// ALTER BUCKET … CANCEL VERSION: removes a version that is loading. Refused (`WrongState`) for any other.
+    CancelVersion {
+        /// The data set's name.
+        bucket: String,
+        /// The version's name.
+        version: String,
+    },
+    /// A projector has partitions of a version durably. From that projector.
+    PartitionsLoaded {
+        /// The version's bucket.
+        bucket: BucketId,
+        /// The projector.
+        node: NodeId,
+        /// The partitions, ascending.
+        partitions: Vec<(VbucketId, PartitionContent)>,
+    },
+    /// A projector does not have these partitions any more. From that projector.
+    PartitionsLost {
+        /// The version's bucket.
+        bucket: BucketId,
+        /// The projector.
+        node: NodeId,
+        /// The partitions.
+        partitions: Vec<VbucketId>,
+    },
+    /// A projector cannot load a version: it ends. From that projector.
+    VersionFailed {
+        /// The version's bucket.
+        bucket: BucketId,
+        /// The projector.
+        node: NodeId,
+        /// The reason, for users.
+        error: Error,
+    },
+    /// Other holders own partitions from here on, because the owners are silent. From the leader.
+    OwnPartitions {
+        /// The version's bucket.
+        bucket: BucketId,
+        /// The partitions and their owners.
+        owners: Vec<(VbucketId, NodeId)>,
+    },
+    /// Begins the generation of an index over a version that is complete. In a [`Command::Create`]. From the leader.
+    BuildVersion {
+        /// The generation that serves.
+        from: LocalIndexId,
+        /// The version's bucket.
+        bucket: BucketId,
+    },
+    /// Makes the version that is loading current, and puts its generations in the place of those that serve. From the leader.
+    SwitchVersion {
+        /// The data set's bucket.
+        data_set: BucketId,
+        /// The version's number.
+        version: u64,
+    },
+    /// Nobody reads an old version any more. From the leader.
+    DropVersion {
+        /// The data set's bucket.
+        data_set: BucketId,
+        /// The version's number.
+        version: u64,
+    },
 }
 
 /// A new stability timestamp of one bucket.
@@ -349,4 +441,6 @@ pub enum Outcome {
     Copies(Copies),
     /// This generation of an index is being built, and will take the place of the one that serves.
     Generation(LocalIndexId),
+    /// The version of this data set, with this number, is loading.
+    Version(BucketId, u64),
 }

@@ -1,0 +1,274 @@
+//! Versioned data sets: buckets whose documents come from files, a whole version at a time.
+//!
+//! The design is that of seed 002 ("Sharding"). A *version* is an immutable map of ids to documents, read from files. It has the
+//! partitions of its data set; a document belongs to the partition [`vbucket_of`](crate::model::ids::vbucket_of) its id. Each partition is
+//! loaded by several projectors, its *holders*.
+//!
+//! - **A version is a bucket of its own**, with a vbucket for each partition. Its name is that of the data set and of the version,
+//!   `b@v42`, and nobody can use it: the name of the data set means the version that is current. So a version has streams, epochs and
+//!   builds like any other bucket.
+//! - **LOAD** fixes the projectors that take part. Each of them finds its partitions by itself ([`holders_of`]), reads the files, and
+//!   *advertises* each partition when it has it durably. The advertised holders are the truth from there on, and the computation is
+//!   only a way to choose them without a conversation. A projector that joins later holds nothing of the version, and answers
+//!   nothing of it: others do.
+//! - A version is *complete* when each partition has a holder. Its only epoch covers all partitions, and is published with the last
+//!   advertisement. The vbuuid of a partition and the seqnos of its documents follow from the version and its files, so all holders of a
+//!   partition have the same, and any of them may own its vbucket.
+//! - Then each index of the data set gets a generation over the version. When all of them can be read, one command makes the version
+//!   current and its generations serve: from there on names mean the new version, and nothing of the old one.
+//! - What began on the old version ends on it. It is *kept* until nobody has asked for it during the data set's idle time; then its
+//!   bucket and its generations go.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::model::ids::{BucketId, NodeId, VbucketId, Vbuuid};
+
+/// Default number of partitions of a data set.
+pub const PARTITIONS_DEFAULT: u16 = 8;
+/// Maximum number of partitions of a data set.
+pub const PARTITIONS_MAX: u16 = 256;
+/// Maximum number of holders of a partition.
+pub const REPLICATION_MAX: u16 = 7;
+/// Default time for which an old version is kept after the last request for it.
+pub const IDLE_MS_DEFAULT: u64 = 10 * 60 * 1_000;
+/// Maximum of that time.
+pub const IDLE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// Maximum number of versions of a data set: the one that is current, one that is loading, and older ones that are kept.
+pub const VERSIONS_MAX: usize = 4;
+/// The length limit of a version's name and of the pattern of its files, in bytes.
+pub const VERSION_NAME_BYTES_MAX: usize = 128;
+/// The length limit of the pattern of a version's files, in bytes.
+pub const PATTERN_BYTES_MAX: usize = 1_024;
+
+/// A data set: its settings and its versions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataSet {
+    /// The number of partitions of each version.
+    pub partitions: u16,
+    /// The number of holders of each partition; fewer if there are fewer projectors.
+    pub replication: u16,
+    /// The time for which an old version is kept after the last request for it.
+    pub idle_ms: u64,
+    /// The number of the newest version that was ever begun. Numbers grow, and are not reused.
+    pub newest: u64,
+    /// The versions, by number. At most one is loading, and at most one is current.
+    pub versions: BTreeMap<u64, Version>,
+    /// The last version that could not be loaded, until another one is begun.
+    pub failed: Option<FailedVersion>,
+}
+
+/// A version that could not be loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedVersion {
+    /// Its number.
+    pub number: u64,
+    /// Its name.
+    pub name: String,
+    /// What was wrong: the file, the place in it, and the reason.
+    pub why: String,
+}
+
+/// A version of a data set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// The name that the user gave it.
+    pub name: String,
+    /// Its bucket.
+    pub bucket: BucketId,
+    /// The files from which it is loaded.
+    pub files: Files,
+    /// The projectors that take part, ascending. They are fixed when the version is begun.
+    pub nodes: Vec<NodeId>,
+    /// The stage of its life.
+    pub stage: VersionStage,
+    /// Its partitions, in their order.
+    pub partitions: Vec<Partition>,
+}
+
+/// The stages of a version's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum VersionStage {
+    /// Projectors read its files, and then indexers build its generations.
+    Loading,
+    /// It is the one that the data set's name means.
+    Current,
+    /// It was current once, and is read by what began on it.
+    Kept,
+}
+
+/// A partition of a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// The projectors that have it, ascending.
+    pub holders: Vec<NodeId>,
+    /// What it contains, once a projector has it.
+    pub content: Option<PartitionContent>,
+}
+
+/// The content of a partition. All holders have the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionContent {
+    /// The number of rows in the files. The row numbers of a partition are its seqnos, from 1 on.
+    pub rows: u64,
+    /// The number of documents. Rows with the same id are one document: the last one.
+    pub documents: u64,
+    /// The length of all ids and documents, in bytes.
+    pub bytes: u64,
+    /// A digest of all documents with their ids and seqnos, which does not depend on an order.
+    pub digest: u64,
+}
+
+/// The files of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    /// The path below the projectors' directory of files, with at most one `*` in its last part. Its ending says the format.
+    pub pattern: String,
+    /// The field or column that has the document's id.
+    pub id: String,
+}
+
+impl DataSet {
+    /// Creates a data set without versions.
+    pub fn new(partitions: u16, replication: u16, idle_ms: u64) -> Self {
+        let (newest, versions, failed) = (0, BTreeMap::new(), None);
+        Self { partitions, replication, idle_ms, newest, versions, failed }
+    }
+
+    /// The version that the data set's name means, with its number; `None` before the first one is complete.
+    pub fn current(&self) -> Option<(u64, &Version)> {
+        self.in_stage(VersionStage::Current)
+    }
+
+    /// The version that is being loaded, with its number.
+    pub fn loading(&self) -> Option<(u64, &Version)> {
+        self.in_stage(VersionStage::Loading)
+    }
+
+    fn in_stage(&self, stage: VersionStage) -> Option<(u64, &Version)> {
+        let mut versions = self.versions.iter().map(|(number, version)| (*number, version));
+        versions.find(|(_, version)| version.stage == stage)
+    }
+
+    /// The version of a bucket, with its number.
+    pub fn version_of(&self, bucket: BucketId) -> Option<(u64, &Version)> {
+        let mut versions = self.versions.iter().map(|(number, version)| (*number, version));
+        versions.find(|(_, version)| version.bucket == bucket)
+    }
+}
+
+impl Version {
+    /// True if each partition has a holder, or had one.
+    pub fn is_complete(&self) -> bool {
+        self.partitions.iter().all(|partition| partition.content.is_some())
+    }
+
+    /// The number of documents in the partitions that are known.
+    pub fn documents(&self) -> u64 {
+        self.contents().map(|content| content.documents).sum()
+    }
+
+    /// The number of rows whose id a later row has too, in the partitions that are known.
+    pub fn duplicates(&self) -> u64 {
+        self.contents().map(|content| content.rows.saturating_sub(content.documents)).sum()
+    }
+
+    /// The length of all documents in the partitions that are known, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.contents().map(|content| content.bytes).sum()
+    }
+
+    fn contents(&self) -> impl Iterator<Item = &PartitionContent> {
+        self.partitions.iter().filter_map(|partition| partition.content.as_ref())
+    }
+
+    /// The partitions that a projector loads, ascending.
+    pub fn partitions_of(&self, node: NodeId, replication: u16) -> Vec<VbucketId> {
+        let holders = holders_of(self.partitions.len() as u16, replication, &self.nodes);
+        let mine = (0..).map(VbucketId).zip(holders);
+        mine.filter(|(_, holders)| holders.contains(&node)).map(|(partition, _)| partition).collect()
+    }
+
+    /// The projectors that hold a partition.
+    pub fn holders(&self, partition: VbucketId) -> &[NodeId] {
+        self.partitions.get(usize::from(partition.0)).map_or(&[], |partition| &partition.holders)
+    }
+}
+
+/// The branch of all documents of a partition. It is the same on all holders.
+pub fn branch_of_partition(bucket: BucketId, partition: VbucketId) -> Vbuuid {
+    Vbuuid(xxh3_64_with_seed(&partition.0.to_le_bytes(), bucket.0).max(1))
+}
+
+/// The name of the bucket of a version.
+pub fn version_bucket_name(data_set: &str, version: &str) -> String {
+    format!("{data_set}@{version}")
+}
+
+/// The projectors that load each partition (seed 002, "Upgrades"): the partitions in their order, each as often as it has holders, are
+/// given to the sorted projectors in turn. A partition has no projector twice: fewer projectors than `replication` hold everything.
+///
+/// `nodes` are distinct and ascending.
+pub fn holders_of(partitions: u16, replication: u16, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
+    let copies = usize::from(replication).min(nodes.len());
+    let mut turns = nodes.iter().copied().cycle();
+    (0..partitions).map(|_| turns.by_ref().take(copies).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(partitions: u16, nodes: &[u64]) -> Version {
+        Version {
+            name: "v1".into(),
+            bucket: BucketId(7),
+            files: Files { pattern: "x.csv".into(), id: "id".into() },
+            nodes: nodes.iter().copied().map(NodeId).collect(),
+            stage: VersionStage::Loading,
+            partitions: vec![Partition::default(); usize::from(partitions)],
+        }
+    }
+
+    #[test]
+    fn partitions_are_assigned_as_the_table_of_the_design_says() {
+        let version = version(5, &[0, 1, 2, 3, 4]);
+        let of = |node| version.partitions_of(NodeId(node), 3).into_iter().map(|p| p.0).collect();
+        let table: Vec<Vec<u16>> = (0..5).map(of).collect();
+        assert_eq!(table, [[0, 1, 3], [0, 2, 3], [0, 2, 4], [1, 2, 4], [1, 3, 4]]);
+    }
+
+    #[test]
+    fn every_partition_has_as_many_distinct_holders_as_there_can_be() {
+        for nodes in 1..=6_u64 {
+            let ids: Vec<NodeId> = (1..=nodes).map(NodeId).collect();
+            for (partitions, replication) in [(1, 1), (5, 3), (8, 2), (7, 7), (256, 5)] {
+                let holders = holders_of(partitions, replication, &ids);
+                assert_eq!(holders.len(), usize::from(partitions));
+                let wanted = usize::from(replication).min(ids.len());
+                let mut loads = BTreeMap::<NodeId, usize>::new();
+                for holders in &holders {
+                    let distinct: std::collections::BTreeSet<_> = holders.iter().collect();
+                    assert_eq!((holders.len(), distinct.len()), (wanted, wanted));
+                    holders.iter().for_each(|node| *loads.entry(*node).or_default() += 1);
+                }
+                let (least, most) = (loads.values().min(), loads.values().max());
+                let is_full = usize::from(partitions) * wanted >= ids.len();
+                assert!(!is_full || most.unwrap() - least.unwrap() <= 1, "{loads:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_version_is_complete_when_each_partition_is_known() {
+        let mut version = version(2, &[1]);
+        let content = PartitionContent { rows: 5, documents: 4, bytes: 100, digest: 1 };
+        version.partitions[0] = Partition { holders: vec![NodeId(1)], content: Some(content) };
+        assert!(!version.is_complete());
+        version.partitions[1] = version.partitions[0].clone();
+        assert!(version.is_complete());
+        assert_eq!((version.documents(), version.duplicates(), version.bytes()), (8, 2, 200));
+    }
+}
