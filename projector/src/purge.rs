@@ -66,6 +66,10 @@ fn roll_back_forgotten(projector: &Projector) {
 type Step = Vec<(VbucketId, Seqno)>;
 
 async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
+    // A version has no log.
+    if !bucket.info.source.reports() {
+        return Ok(());
+    }
     let bytes_max = projector.config.log_bytes_max;
     let (store, of) = (projector.store(), Arc::clone(bucket));
     let steps = projector.env.blocking(move || plan(&*store, &of, bytes_max)).await?;

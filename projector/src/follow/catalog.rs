@@ -11,7 +11,8 @@ use proto::model::catalog::Catalog;
 use proto::model::copies::CopyRole;
 use proto::model::cut::EpochMark;
 use proto::model::history::Branches;
-use proto::model::ids::BucketId;
+use proto::model::data_set::branch_of_partition;
+use proto::model::ids::{BucketId, NodeId, VbucketId};
 use proto::rpc::api::Watched;
 use proto::{Error, Result};
 
@@ -19,6 +20,7 @@ use super::bucket_ids::{compare_ids, dropped};
 use super::retry::new_retry;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
+use crate::source::registry::source_of_kind;
 use crate::source::{BucketRecord, StoredId};
 use documents::ownership::Ownership;
 
@@ -122,15 +124,18 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
         let me = projector.me();
         let mine = |bucket: &BucketInfo| match catalog.copies.get(&bucket.id) {
             Some(copies) => copies.role(me) != CopyRole::None,
-            None => bucket.assignment.concerns(me),
+            None => bucket.assignment.concerns(me) || !partitions_of(&catalog, bucket.id, me).is_empty(),
         };
         let made: Vec<_> = catalog
             .buckets
             .values()
             .filter(|bucket| mine(bucket) && !stored.contains(&bucket.id))
-            .map(|bucket| new_record(projector, bucket))
+            .map(|bucket| new_record(&catalog, bucket, me))
             .collect();
-        let is_joining = |record: &BucketRecord| record.ownership.owned.is_empty();
+        // A version is made with the first catalog that has it, and owns nothing before it is loaded.
+        let is_joining = |record: &BucketRecord| {
+            record.ownership.owned.is_empty() && record.info.source.reports()
+        };
         has_joined = made.iter().any(is_joining);
         put_ids(projector, &catalog, &made).await?;
         store_catalog(projector, &catalog, made, dropped(projector, &catalog)).await?;
@@ -222,13 +227,27 @@ async fn store_catalog(
     Ok(())
 }
 
+/// The partitions of a version that a projector loads; none of any other bucket.
+fn partitions_of(catalog: &Catalog, bucket: BucketId, projector: NodeId) -> Vec<VbucketId> {
+    let Some((set, _, version)) = catalog.version(bucket) else { return Vec::new() };
+    let replication = catalog.data_sets.get(&set).map_or(0, |set| set.replication);
+    version.partitions_of(projector, replication)
+}
+
 /// The record of a new bucket. Its source, or its leading copy, begins the branches.
-fn new_record(projector: &Projector, info: &BucketInfo) -> BucketRecord {
-    let ownership =
-        Ownership::default().with_assignment(&info.assignment, projector.config.node.id);
-    let (info, branches) = (info.clone(), vec![Branches::new(); usize::from(info.vbuckets)]);
+fn new_record(catalog: &Catalog, info: &BucketInfo, projector: NodeId) -> BucketRecord {
+    let branches = |vbucket| match catalog.data_sets.contains_key(&info.id) {
+        // A data set itself has no documents: it is whole from the beginning on.
+        true => vec![(branch_of_partition(info.id, vbucket), 0)],
+        false => Branches::new(),
+    };
+    let branches: Vec<_> = (0..info.vbuckets).map(VbucketId).map(branches).collect();
+    let mut ownership = Ownership::default().with_assignment(&info.assignment, projector);
+    let source = source_of_kind(info.source);
+    let can_serve = |v: &VbucketId| source.can_serve(&branches[usize::from(v.0)]);
+    ownership.owned = ownership.owned.iter().filter(can_serve).collect();
     BucketRecord {
-        info,
+        info: info.clone(),
         branches,
         ownership,
         given_up: BTreeMap::new(),

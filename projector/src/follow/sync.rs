@@ -131,7 +131,8 @@ impl Reporter for Projector {
     }
 
     fn durable(&self, bucket: BucketId) -> Option<BucketReport> {
-        let bucket = self.find(bucket).filter(|bucket| bucket.check_open().is_ok())?;
+        let bucket = self.find(bucket).filter(|bucket| bucket.info.source.reports())?;
+        bucket.check_open().ok()?;
         bucket.report()
     }
 

@@ -1,6 +1,6 @@
 //! The part of a bucket's writer in changing the ownership of vbuckets ([`proto::model::assignment`] has the steps of a hand-over).
 //!
-//! The set of *owned* vbuckets follows from the catalog alone. It is durable in the bucket's record, so that a
+//! The set of *owned* vbuckets follows from the catalog alone; of a version of a data set it has those that are whole here. It is durable in the bucket's record, so that a
 //! projector that starts without a coordinator continues with its last ownership. A *released* vbucket is the
 //! projector's own promise to the target of a hand-over. The release is durable before the promise is given, and
 //! holds while the catalog has the hand-over.
@@ -18,6 +18,7 @@ use proto::model::assignment::{HandOver, VbucketAssignment};
 use proto::model::ids::{NodeId, Seqno, VbucketId};
 
 use crate::source::bucket::Bucket;
+use crate::source::registry::source_of_kind;
 use crate::source::writer::Writer;
 use documents::ownership::Ownership;
 use documents::record::is_partial;
@@ -35,7 +36,10 @@ impl Writer {
             return Ok(());
         }
         let before = bucket.ownership();
-        let ownership = before.with_assignment(assignment, projector);
+        let mut ownership = before.with_assignment(assignment, projector);
+        let (source, branches) = (source_of_kind(bucket.info.source), bucket.branches());
+        let can_serve = |v: &VbucketId| source.can_serve(&branches[usize::from(v.0)]);
+        ownership.owned = ownership.owned.iter().filter(can_serve).collect();
         self.empty_parts(bucket, &ownership)?;
         if ownership != *before {
             self.store.put_records(&[bucket.record_with(bucket.branches(), ownership.clone())])?;

@@ -30,8 +30,8 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
     let me = projector.config.node.id;
     for bucket in projector.bucket_ids() {
         let Some(bucket) = projector.find(bucket) else { continue };
-        // An embedded bucket stays and goes as a whole.
-        if !bucket.info.source.can_span_projectors() {
+        // An embedded bucket stays and goes as a whole, and the partitions of a version stay with all their holders.
+        if !bucket.info.source.can_hand_over() {
             continue;
         }
         for vbucket in (0..bucket.info.vbuckets).map(VbucketId) {

@@ -339,9 +339,9 @@ pub(super) fn check_read(bucket: &Bucket, ids: &[String]) -> Result<()> {
     // A leader whose lease has ended meanwhile may have read what is no longer the newest.
     bucket.check_open()?;
     // A vbucket is disowned before its data is removed.
-    let ownership = bucket.ownership();
+    let readable = bucket.readable();
     let mut vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
-    match vbuckets.find(|vbucket| !ownership.owned.contains(*vbucket)) {
+    match vbuckets.find(|vbucket| !readable.contains(*vbucket)) {
         Some(vbucket) => Err(bucket.not_owned(vbucket)),
         None => Ok(()),
     }

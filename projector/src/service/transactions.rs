@@ -183,6 +183,8 @@ impl Projector {
             None => vec![None; ids.len()],
         };
         let transaction = own.map(|own| own.transaction);
+        // The documents of a version never change.
+        let snapshot = snapshot.filter(|_| bucket.info.source.reports());
         let snapshot = self.snapshot(&bucket, transaction, snapshot).await?;
         let (store, of, wanted) = (self.store(), Arc::clone(&bucket), ids.clone());
         let read = move || complete(&*store, &of, &wanted, snapshot.as_ref(), found);

@@ -179,6 +179,21 @@ impl Bucket {
         state.logs.get(vbucket).is_some_and(|branches| is_partial(branches, end))
     }
 
+    /// The vbuckets that have a branch. Those of a version of a data set are whole, and the others are not.
+    pub fn whole(&self) -> VbucketSet {
+        let state = self.state();
+        let of = state.logs.iter().filter(|(_, branches)| !branches.is_empty());
+        of.map(|(vbucket, _)| vbucket).collect()
+    }
+
+    /// The vbuckets of which this projector may read documents. What has several holders is the same at all of them.
+    pub fn readable(&self) -> VbucketSet {
+        match self.info.source.reports() {
+            true => self.ownership().owned.clone(),
+            false => self.whole(),
+        }
+    }
+
     /// The branches of all stored vbuckets.
     pub fn branches(&self) -> Vec<Branches> {
         self.state().logs.iter().map(|(_, branches)| branches.clone()).collect()

@@ -25,6 +25,11 @@ pub trait Source: Send + Sync {
     /// Checks that a bucket accepts a call. The error names the right call.
     fn check_call(&self, bucket: &BucketInfo, call: WriteCall) -> Result<()>;
 
+    /// True if the owner of a vbucket with these branches can serve it.
+    fn can_serve(&self, _branches: &Branches) -> bool {
+        true
+    }
+
     /// Learns that everything up to a cut is durable on all copies: no indexer asks for it again.
     fn confirm(&self, bucket: &BucketInfo, cut: &Cut);
 }

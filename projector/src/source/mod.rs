@@ -28,6 +28,7 @@ pub mod backlog;
 pub mod bucket;
 mod check;
 pub mod embedded;
+pub mod files;
 pub mod gate;
 pub mod head;
 pub(crate) mod joint;

@@ -3,6 +3,7 @@
 use proto::model::bucket::SourceKind;
 
 use super::embedded::Embedded;
+use super::files::FromFiles;
 use super::kind::Source;
 use super::push::Pushed;
 
@@ -11,5 +12,6 @@ pub fn source_of_kind(kind: SourceKind) -> &'static dyn Source {
     match kind {
         SourceKind::Embedded => &Embedded,
         SourceKind::Push => &Pushed,
+        SourceKind::Files => &FromFiles,
     }
 }

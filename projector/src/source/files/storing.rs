@@ -1,0 +1,80 @@
+//! The part of a bucket's writer in storing the partitions of a version.
+//!
+//! The rows of a partition come as documents, each with its row number as its seqno. How many there are is known when the last one is
+//! there. So the documents come first, and the purge point and the branch behind them, in one step: that makes the partition whole. A
+//! process that finds documents of a partition without a branch removes them, and begins anew.
+
+use proto::model::assignment::VbucketSet;
+use proto::model::data_set::branch_of_partition;
+use proto::model::ids::{NodeId, Seqno, VbucketId};
+use proto::{Error, Result};
+
+use crate::source::StoredDocument;
+use crate::source::bucket::Bucket;
+use crate::source::writer::Writer;
+
+impl Writer {
+    /// Removes what an attempt has left of partitions that are not whole.
+    pub fn clear_partitions(&self, bucket: &Bucket, partitions: &VbucketSet) -> Result<()> {
+        let _gate = bucket.gate.close();
+        check_loading(bucket, partitions)?;
+        // A version that was never begun has nothing to remove, and a removal costs each later merge a look.
+        if self.store.snapshot(bucket.info.id)?.next_chunk(1)?.is_empty() {
+            return Ok(());
+        }
+        let record = bucket.record();
+        for partition in partitions.iter() {
+            self.store.remove_vbucket(&record, partition)?;
+            bucket.set_copied(record.branches.clone(), [(partition, Seqno(0))]);
+        }
+        Ok(())
+    }
+
+    /// Stores rows of partitions that are being loaded.
+    pub fn put_rows(
+        &self,
+        bucket: &Bucket,
+        partitions: &VbucketSet,
+        rows: &[StoredDocument],
+    ) -> Result<()> {
+        let _gate = bucket.gate.close();
+        check_loading(bucket, partitions)?;
+        self.store.put_documents(bucket.info.id, rows)
+    }
+
+    /// Makes a partition whole, all rows of which are stored, and serves it if it is assigned to this projector.
+    pub fn complete_partition(
+        &self,
+        bucket: &Bucket,
+        (partition, rows): (VbucketId, u64),
+        projector: NodeId,
+    ) -> Result<()> {
+        {
+            let _gate = bucket.gate.close();
+            check_loading(bucket, &[partition].into_iter().collect())?;
+            let mut branches = bucket.branches();
+            let branch = branch_of_partition(bucket.info.id, partition);
+            branches[usize::from(partition.0)] = vec![(branch, 0)];
+            let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+            match rows {
+                // An empty partition has nothing that was purged.
+                0 => self.store.put_records(&[record])?,
+                _ => self.store.begin_purged(&record, partition, Seqno(rows))?,
+            }
+            bucket.set_copied(branches, [(partition, Seqno(rows))]);
+        }
+        self.change_ownership(bucket, &bucket.assignment(), projector)
+    }
+}
+
+/// Checks that none of the partitions is whole: nothing changes a whole one.
+fn check_loading(bucket: &Bucket, partitions: &VbucketSet) -> Result<()> {
+    if bucket.is_removed() {
+        return Err(bucket.removed_error());
+    }
+    let whole = bucket.whole();
+    match partitions.iter().find(|partition| whole.contains(*partition)) {
+        Some(whole) => Err(Error::internal(format!("partition {whole} is loaded already"))),
+        None => Ok(()),
+    }
+}
