@@ -44,6 +44,7 @@ mod roles;
 mod service;
 mod source;
 mod transactions;
+mod versions;
 
 pub use config::Config;
 pub use documents::store::{

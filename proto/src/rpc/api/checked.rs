@@ -4,6 +4,7 @@
 //! projector if it comes from another process. Only the constructors here make the types, and neither is ever decoded
 //! from a message, so who has one need not look at the text again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -33,34 +34,12 @@ impl CheckedWrite {
 
     /// Checks a document that replaces the one whose id is in a field of it.
     pub fn upsert_with_id_in(field: &str, document: Bytes) -> Result<Self> {
-        if document.len() > DOCUMENT_BYTES_MAX {
-            return Err(too_long(document.len()));
-        }
-        let invalid = |message: String| Err(Error::new(ErrorCode::InvalidText, message));
-        let id: Arc<str> = match check_json_with_field(&document, field)? {
-            CheckedField::Text(id) => Arc::from(id),
-            CheckedField::Value(Some(Value::String(id))) => Arc::from(id),
-            CheckedField::Value(Some(Value::Number(number))) if number.as_i128().is_some() => {
-                Arc::from(number.to_string())
-            }
-            CheckedField::Value(Some(_)) => {
-                return invalid(format!("field {field} is neither string nor integer"));
-            }
-            CheckedField::Value(None) => {
-                return invalid(format!("the document has no field {field} for its id")).map_err(
-                    |error| {
-                        error.with_hint(
-                            "COPY b FROM STDIN (FORMAT jsonl, id 'field') names another field",
-                        )
-                    },
-                );
-            }
-            CheckedField::NoObject => {
-                return invalid("the document is not a JSON object, so it has no id".to_owned());
-            }
-        };
-        check_id(&id)?;
-        Ok(Self { id, kind: WriteKind::Upsert(document) })
+        let id = check_document_with_id(field, &document).map_err(|error| match error.hint {
+            Some(_) => error
+                .with_hint("COPY b FROM STDIN (FORMAT jsonl, id 'field') names another field"),
+            None => error,
+        })?;
+        Ok(Self { id: Arc::from(&*id), kind: WriteKind::Upsert(document) })
     }
 
     /// The document's id.
@@ -80,6 +59,33 @@ impl CheckedWrite {
             WriteKind::Delete => None,
         }
     }
+}
+
+/// Checks the text of a document, and returns the id that a field of it has: a string, or an integer.
+pub fn check_document_with_id<'d>(field: &str, document: &'d [u8]) -> Result<Cow<'d, str>> {
+    if document.len() > DOCUMENT_BYTES_MAX {
+        return Err(too_long(document.len()));
+    }
+    let invalid = |message: String| Err(Error::new(ErrorCode::InvalidText, message));
+    let id = match check_json_with_field(document, field)? {
+        CheckedField::Text(id) => Cow::Borrowed(id),
+        CheckedField::Value(Some(Value::String(id))) => Cow::Owned(id.to_string()),
+        CheckedField::Value(Some(Value::Number(number))) if number.as_i128().is_some() => {
+            Cow::Owned(number.to_string())
+        }
+        CheckedField::Value(Some(_)) => {
+            return invalid(format!("field {field} is neither string nor integer"));
+        }
+        CheckedField::Value(None) => {
+            return invalid(format!("the document has no field {field} for its id"))
+                .map_err(|error| error.with_hint("name another field"));
+        }
+        CheckedField::NoObject => {
+            return invalid("the document is not a JSON object, so it has no id".to_owned());
+        }
+    };
+    check_id(&id)?;
+    Ok(id)
 }
 
 /// Checks the text of a document.

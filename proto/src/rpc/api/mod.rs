@@ -18,7 +18,7 @@ mod streams;
 mod transactions;
 mod writes;
 
-pub use checked::{CheckedWrite, CheckedWrites, check_document, too_long};
+pub use checked::{CheckedWrite, CheckedWrites, check_document, check_document_with_id, too_long};
 pub use coordinator::{
     BucketProgress, BucketReport, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs,
     EpochHold, FixedMoment, HELD_MS_MIN, HOLDS_MAX, Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX,

@@ -11,4 +11,4 @@ mod scan;
 mod write;
 
 pub use scan::{CheckedField, check_json, check_json_with_field};
-pub use write::text;
+pub use write::{text, write_json_text};

@@ -81,6 +81,11 @@ fn write_value(value: &Value, out: &mut impl Write) -> fmt::Result {
     }
 }
 
+/// Appends text as a JSON string.
+pub fn write_json_text(text: &str, out: &mut Vec<u8>) {
+    let _infallible = write_string(text, &mut Utf8(out));
+}
+
 fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')?;
     let mut from = 0;

@@ -1,0 +1,315 @@
+//! CSV (RFC 4180): cells between commas, records at the ends of lines, and a header before them.
+//!
+//! A cell may stand in quotes; then it may contain commas, line breaks, and doubled quotes, which stand for one. A quote in the midst of
+//! a cell without quotes is an error: a file that has one may have lost another. Blank lines do not count.
+//!
+//! A record becomes an object with a field for each column:
+//!
+//! | cell | value |
+//! |---|---|
+//! | empty, without quotes | none: the field is absent |
+//! | exactly a number or `true` or `false` of JSON, without quotes | that |
+//! | anything else | a string |
+
+use bytes::Bytes;
+use proto::rpc::api::too_long;
+use proto::value::key::check_id;
+use proto::value::{DOCUMENT_BYTES_MAX, check_json, write_json_text};
+use proto::{Error, ErrorCode, Result};
+
+use super::input::{TextInput, read_piece};
+use super::lines::BYTE_ORDER_MARK;
+use super::{Row, RowRules, Rows, document_too_long};
+
+/// The length limit of the text of a record.
+const RECORD_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
+/// Maximum number of columns.
+const COLUMNS_MAX: usize = 4_096;
+
+/// The documents of a CSV file.
+pub struct CsvRows {
+    text: CsvText,
+    rules: RowRules,
+    header: Option<Header>,
+    /// The size of the last document, for the next one.
+    document_bytes: usize,
+}
+
+/// The columns.
+struct Header {
+    /// Each name as a field of JSON: in quotes, with a colon.
+    fields: Vec<Vec<u8>>,
+    /// The column with the id.
+    id: usize,
+}
+
+impl CsvRows {
+    /// The records of a text.
+    pub fn new(input: TextInput, rules: RowRules) -> Self {
+        Self { text: CsvText::new(input), rules, header: None, document_bytes: 256 }
+    }
+
+    fn read_row(&mut self) -> Result<Option<Row>> {
+        if self.header.is_none() {
+            if !self.text.next_record()? {
+                return Err(bad("the file has no header"));
+            }
+            self.header = Some(self.read_header()?);
+        }
+        let Some(header) = &self.header else { return Ok(None) };
+        if !self.text.next_record()? {
+            return Ok(None);
+        }
+        let (has, wanted) = (self.text.cells.len(), header.fields.len());
+        if has != wanted {
+            return Err(bad(format!("the record has {has} cells, and the header has {wanted}")));
+        }
+        let id = self.text.cell(header.id)?.0.to_owned();
+        check_id(&id)?;
+        let mut document = Vec::with_capacity(self.document_bytes);
+        document.push(b'{');
+        for (at, field) in header.fields.iter().enumerate() {
+            let (cell, is_quoted) = self.text.cell(at)?;
+            if cell.is_empty() && !is_quoted {
+                continue;
+            }
+            if document.len() > 1 {
+                document.push(b',');
+            }
+            document.extend_from_slice(field);
+            write_value(cell, is_quoted, &mut document);
+        }
+        document.push(b'}');
+        if document.len() > self.rules.document_bytes_max {
+            return Err(document_too_long(document.len(), self.rules.document_bytes_max));
+        }
+        self.document_bytes = document.len() + document.len() / 8;
+        Ok(Some(Row { id, document: Bytes::from(document) }))
+    }
+
+    fn read_header(&self) -> Result<Header> {
+        let names = (0..self.text.cells.len()).map(|at| Ok(self.text.cell(at)?.0));
+        let names: Vec<&str> = names.collect::<Result<_>>()?;
+        for (at, name) in names.iter().enumerate() {
+            if name.is_empty() {
+                return Err(bad(format!("column {} of the header has no name", at + 1)));
+            }
+            if names[..at].contains(name) {
+                return Err(bad(format!("the header has column {name:?} twice")));
+            }
+        }
+        let Some(id) = names.iter().position(|name| *name == self.rules.id) else {
+            let what = format!("the header has no column {:?} for the id", self.rules.id);
+            return Err(bad(what).with_hint(format!("the columns are {}", names.join(", "))));
+        };
+        let field = |name: &&str| {
+            let mut field = Vec::with_capacity(name.len() + 3);
+            write_json_text(name, &mut field);
+            field.push(b':');
+            field
+        };
+        Ok(Header { fields: names.iter().map(field).collect(), id })
+    }
+}
+
+impl Rows for CsvRows {
+    fn next_row(&mut self) -> Result<Option<Row>> {
+        self.read_row().map_err(|error| error.context(format!("line {}", self.text.begun)))
+    }
+}
+
+fn bad(what: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidText, what)
+}
+
+fn write_value(cell: &str, is_quoted: bool, out: &mut Vec<u8>) {
+    let is_plain = !is_quoted && (is_number(cell) || matches!(cell, "true" | "false"));
+    match is_plain {
+        true => out.extend_from_slice(cell.as_bytes()),
+        false => write_json_text(cell, out),
+    }
+}
+
+/// True if a cell is exactly a number of JSON, and one that documents may have.
+fn is_number(cell: &str) -> bool {
+    let (first, last) = (cell.as_bytes().first(), cell.as_bytes().last());
+    first.is_some_and(|first| *first == b'-' || first.is_ascii_digit())
+        && last.is_some_and(u8::is_ascii_digit)
+        && check_json(cell.as_bytes()).is_ok()
+}
+
+/// A cell of the present record.
+#[derive(Clone, Copy)]
+struct Cell {
+    /// The end of its contents in `contents`; it begins where the one before ends.
+    end: usize,
+    is_quoted: bool,
+}
+
+/// What follows a cell.
+#[derive(PartialEq)]
+enum Behind {
+    Cell,
+    Record,
+}
+
+/// The records of a text.
+struct CsvText {
+    input: TextInput,
+    buffer: Vec<u8>,
+    at: usize,
+    /// The number of line breaks so far.
+    line_breaks: u64,
+    /// The line in which the present record begins.
+    begun: u64,
+    contents: Vec<u8>,
+    cells: Vec<Cell>,
+}
+
+impl CsvText {
+    fn new(input: TextInput) -> Self {
+        let (buffer, contents, cells) = Default::default();
+        Self { input, buffer, at: 0, line_breaks: 0, begun: 1, contents, cells }
+    }
+
+    fn cell(&self, at: usize) -> Result<(&str, bool)> {
+        let from = at.checked_sub(1).map_or(0, |before| self.cells[before].end);
+        let Cell { end, is_quoted } = self.cells[at];
+        match std::str::from_utf8(&self.contents[from..end]) {
+            Ok(text) => Ok((text, is_quoted)),
+            Err(_) => Err(bad(format!("cell {} is not UTF-8", at + 1))),
+        }
+    }
+
+    /// What is left of the buffer, which is filled if that is nothing; empty at the end.
+    fn left(&mut self) -> Result<&[u8]> {
+        if self.at == self.buffer.len() {
+            let is_first = self.buffer.is_empty() && self.line_breaks == 0;
+            self.buffer.clear();
+            self.at = 0;
+            read_piece(&mut self.input, &mut self.buffer)?;
+            if is_first && self.buffer.starts_with(BYTE_ORDER_MARK) {
+                self.at = BYTE_ORDER_MARK.len();
+            }
+        }
+        Ok(&self.buffer[self.at..])
+    }
+
+    fn peek(&mut self) -> Result<Option<u8>> {
+        Ok(self.left()?.first().copied())
+    }
+
+    /// Reads the next record that is no blank line; false at the end.
+    fn next_record(&mut self) -> Result<bool> {
+        loop {
+            self.begun = self.line_breaks + 1;
+            self.contents.clear();
+            self.cells.clear();
+            if self.peek()?.is_none() {
+                return Ok(false);
+            }
+            while self.next_cell()? == Behind::Cell {
+                if self.cells.len() > COLUMNS_MAX {
+                    return Err(bad(format!("a record has more than {COLUMNS_MAX} cells")));
+                }
+            }
+            let is_blank = |cell: &Cell| cell.end == 0 && !cell.is_quoted;
+            if self.cells.len() > 1 || !self.cells.iter().all(is_blank) {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn next_cell(&mut self) -> Result<Behind> {
+        let is_quoted = self.peek()? == Some(b'"');
+        if is_quoted {
+            self.at += 1;
+            self.quoted()?;
+        } else {
+            self.unquoted()?;
+        }
+        self.cells.push(Cell { end: self.contents.len(), is_quoted });
+        let behind = self.peek()?;
+        self.at += usize::from(behind.is_some());
+        match behind {
+            None => Ok(Behind::Record),
+            Some(b',') => Ok(Behind::Cell),
+            Some(b'\n') => {
+                self.line_breaks += 1;
+                Ok(Behind::Record)
+            }
+            Some(b'\r') if self.peek()?.is_none_or(|next| next == b'\n') => {
+                self.at += usize::from(self.peek()?.is_some());
+                self.line_breaks += 1;
+                Ok(Behind::Record)
+            }
+            Some(_) => Err(bad(format!(
+                "cell {} goes on behind its closing quote",
+                self.cells.len()
+            ))),
+        }
+    }
+
+    /// Reads a cell up to its comma or line break.
+    fn unquoted(&mut self) -> Result<()> {
+        loop {
+            let left = self.left()?;
+            let is_special = |byte: &u8| matches!(byte, b',' | b'\n' | b'\r' | b'"');
+            let end = left.iter().position(is_special);
+            let (count, stop) = (end.unwrap_or(left.len()), end.map(|end| left[end]));
+            let is_end = left.is_empty();
+            self.take(count)?;
+            match stop {
+                None if is_end => return Ok(()),
+                None => {}
+                Some(b'"') => {
+                    let what = format!("cell {} has a quote in its midst", self.cells.len() + 1);
+                    return Err(bad(what).with_hint("put the cell in quotes, and double the quote"));
+                }
+                Some(b'\r') => {
+                    self.at += 1;
+                    let next = self.peek()?;
+                    if next.is_none_or(|next| next == b'\n') {
+                        return Ok(());
+                    }
+                    self.contents.push(b'\r');
+                }
+                Some(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads a cell up to its closing quote.
+    fn quoted(&mut self) -> Result<()> {
+        loop {
+            let left = self.left()?;
+            if left.is_empty() {
+                let what = format!("the quotes of cell {} have no end", self.cells.len() + 1);
+                return Err(bad(what));
+            }
+            let end = left.iter().position(|byte| *byte == b'"');
+            let count = end.unwrap_or(left.len());
+            let breaks = left[..count].iter().filter(|byte| **byte == b'\n').count();
+            self.line_breaks += breaks as u64;
+            self.take(count)?;
+            if end.is_some() {
+                self.at += 1;
+                if self.peek()? != Some(b'"') {
+                    return Ok(());
+                }
+                self.contents.push(b'"');
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Takes bytes of the buffer into the present cell.
+    fn take(&mut self, count: usize) -> Result<()> {
+        self.contents.extend_from_slice(&self.buffer[self.at..self.at + count]);
+        self.at += count;
+        match self.contents.len() > RECORD_BYTES_MAX {
+            true => Err(too_long(self.contents.len())),
+            false => Ok(()),
+        }
+    }
+}

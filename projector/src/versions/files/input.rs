@@ -1,0 +1,69 @@
+//! The bytes of a file, one after another.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::env::{File, FileSystem, OpenMode};
+
+/// The size of a read from the disk.
+const READ_BYTES: usize = 256 << 10;
+/// The largest window of compressed files, as the power of two: 128 MiB, which the `zstd` tool reads without a flag.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+/// The size of a piece of text: enough that a piece costs little, and few enough that many fit in memory.
+const PIECE_BYTES: usize = 512 << 10;
+
+/// A file that is read from its beginning to its end.
+struct FileReader {
+    file: Arc<dyn File>,
+    at: u64,
+    len: u64,
+}
+
+impl Read for FileReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.len - self.at).unwrap_or(usize::MAX);
+        let count = out.len().min(left);
+        self.file.read_exact_at(&mut out[..count], self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// The text of a file.
+pub type TextInput = Box<dyn Read + Send>;
+
+/// Opens a file of text.
+pub fn open_text(fs: &dyn FileSystem, path: &Path, is_compressed: bool) -> Result<TextInput> {
+    let file = fs.open(path, OpenMode::Read)?;
+    let len = file.len()?;
+    let file = FileReader { file, at: 0, len };
+    if !is_compressed {
+        return Ok(Box::new(file));
+    }
+    let file = io::BufReader::with_capacity(READ_BYTES, file);
+    let mut text = zstd::stream::read::Decoder::with_buffer(file)?;
+    text.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+    Ok(Box::new(text))
+}
+
+/// Appends the next piece of text; false at the end.
+pub fn read_piece(input: &mut TextInput, buffer: &mut Vec<u8>) -> Result<bool> {
+    let from = buffer.len();
+    buffer.resize(from + PIECE_BYTES, 0);
+    let mut filled = from;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                buffer.truncate(filled);
+                return Err(error.into());
+            }
+        }
+    }
+    buffer.truncate(filled);
+    Ok(filled > from)
+}

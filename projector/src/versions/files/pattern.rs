@@ -1,0 +1,133 @@
+//! The files that a pattern names.
+
+use std::path::{Path, PathBuf};
+
+use proto::env::FileSystem;
+use proto::{Error, ErrorCode, Result};
+
+/// The endings that a file may have, for errors.
+const ENDINGS: &str = ".jsonl, .ndjson, .csv (each also with .zst behind it), or .parquet";
+
+/// The format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A JSON object in each line.
+    JsonLines {
+        /// By zstd.
+        is_compressed: bool,
+    },
+    /// Records behind a header.
+    Csv {
+        /// By zstd.
+        is_compressed: bool,
+    },
+    /// Parquet, which has compression of its own.
+    Parquet,
+}
+
+impl Format {
+    /// The format that the ending of a name tells; `None` if it tells none.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let (text, is_compressed) = match name.strip_suffix(".zst") {
+            Some(text) => (text, true),
+            None => (name, false),
+        };
+        match text.rsplit_once('.')?.1 {
+            "jsonl" | "ndjson" => Some(Self::JsonLines { is_compressed }),
+            "csv" => Some(Self::Csv { is_compressed }),
+            "parquet" if !is_compressed => Some(Self::Parquet),
+            _ => None,
+        }
+    }
+}
+
+/// A file of a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileToRead {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name below the directory of files, for errors.
+    pub name: String,
+    /// Its format.
+    pub format: Format,
+}
+
+/// Finds the files of a pattern, in the order of their names. It is an error if there are none.
+pub fn find_files(fs: &dyn FileSystem, dir: &Path, pattern: &str) -> Result<Vec<FileToRead>> {
+    let (above, last) = split(pattern)?;
+    let within = match above {
+        Some(above) => dir.join(above),
+        None => dir.to_path_buf(),
+    };
+    let none = |why: &str| {
+        let what = format!("no file of {pattern:?} is in the directory {}{why}", dir.display());
+        Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("each projector reads the files below its own files_dir")
+    };
+    let mut names = match fs.list(&within) {
+        Ok(found) => found.into_iter().filter_map(|path| is_meant(&path, last)).collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(none(&format!(": {error}"))),
+    };
+    names.sort();
+    if names.is_empty() {
+        return Err(none(""));
+    }
+    let file = |last: String| {
+        let name = above.map_or_else(|| last.clone(), |above| format!("{above}/{last}"));
+        let Some(format) = Format::of_name(&last) else {
+            let what = format!("{name}: the ending tells no format; it must be {ENDINGS}");
+            return Err(Error::new(ErrorCode::InvalidParameter, what));
+        };
+        Ok(FileToRead { path: within.join(&last), name, format })
+    };
+    names.into_iter().map(file).collect()
+}
+
+/// The directories and the last part of a pattern, which may have one `*`.
+fn split(pattern: &str) -> Result<(Option<&str>, &str)> {
+    let bad = |why: &str| {
+        let what = format!("the pattern {pattern:?} {why}");
+        Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+            "give a path below the projectors' files_dir, with at most one `*` in its last part: 'people/2026-*.jsonl'",
+        ))
+    };
+    if pattern.starts_with('/') {
+        return bad("is an absolute path");
+    }
+    for part in pattern.split('/') {
+        match part {
+            "" => return bad("has an empty part"),
+            "." | ".." => return bad("leads through `.` or `..`"),
+            part if part.contains(['\0', '\\']) => return bad("has a backslash or a zero byte"),
+            _ => {}
+        }
+    }
+    let (above, last) = match pattern.rsplit_once('/') {
+        Some((above, last)) => (Some(above), last),
+        None => (None, pattern),
+    };
+    if above.is_some_and(|above| above.contains('*')) {
+        return bad("has a `*` that is not in its last part");
+    }
+    if last.matches('*').count() > 1 {
+        return bad("has more than one `*`");
+    }
+    Ok((above, last))
+}
+
+/// The name of a file if the last part of a pattern means it.
+fn is_meant(path: &Path, last: &str) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let is_meant = match last.split_once('*') {
+        None => name == last,
+        Some((begin, end)) => {
+            name.len() >= begin.len() + end.len()
+                && name.starts_with(begin)
+                && name.ends_with(end)
+                // As in a shell: a name that begins with a dot is hidden.
+                && (!name.starts_with('.') || begin.starts_with('.'))
+        }
+    };
+    is_meant.then(|| name.to_owned())
+}

@@ -1,0 +1,4 @@
+//! The versions of data sets.
+#![allow(dead_code)]
+
+mod files;
