@@ -1,5 +1,6 @@
 //! Settings of a projector: plain data. `Service::start` receives the components.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ pub struct Config {
     pub stream_bytes_max: usize,
     /// Maximum bytes of frames that a stream sends beyond its newest stability timestamp.
     pub frames_ahead_bytes_max: usize,
+    /// The directory below which the files of data sets are; `None` if this projector loads none.
+    pub files_dir: Option<PathBuf>,
 }
 
 impl Config {
@@ -93,6 +96,7 @@ impl Config {
             // Two messages of full length: one in flight, one ready.
             stream_bytes_max: 8 << 20,
             frames_ahead_bytes_max: FRAMES_AHEAD_BYTES_MAX,
+            files_dir: None,
         }
     }
 

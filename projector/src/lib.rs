@@ -21,7 +21,7 @@
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
 //! | `roles`, `damaged`, `projector`, `jobs` | the state that calls and tasks share |
-//! | `follow`, `hand_over`, `copies`, `purge`, `pushed_parts`, `resolve` | the tasks |
+//! | `follow`, `hand_over`, `copies`, `purge`, `pushed_parts`, `resolve`, `versions` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
 //! A module imports only modules above it in this table.

@@ -10,8 +10,8 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::copies::CopyRole;
 use proto::model::cut::EpochMark;
-use proto::model::history::Branches;
 use proto::model::data_set::branch_of_partition;
+use proto::model::history::Branches;
 use proto::model::ids::{BucketId, NodeId, VbucketId};
 use proto::rpc::api::Watched;
 use proto::{Error, Result};
@@ -124,7 +124,9 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
         let me = projector.me();
         let mine = |bucket: &BucketInfo| match catalog.copies.get(&bucket.id) {
             Some(copies) => copies.role(me) != CopyRole::None,
-            None => bucket.assignment.concerns(me) || !partitions_of(&catalog, bucket.id, me).is_empty(),
+            None => {
+                bucket.assignment.concerns(me) || !partitions_of(&catalog, bucket.id, me).is_empty()
+            }
         };
         let made: Vec<_> = catalog
             .buckets

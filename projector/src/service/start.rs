@@ -22,7 +22,7 @@ use crate::source::writer::Writer;
 use crate::transactions::counts::Counts;
 use crate::transactions::limits::Limits;
 use crate::transactions::room::Room;
-use crate::{copies, follow, hand_over, maintenance, purge, pushed_parts, resolve};
+use crate::{copies, follow, hand_over, maintenance, purge, pushed_parts, resolve, versions};
 
 /// A running projector. Dropping it ends its tasks and streams.
 pub struct Service {
@@ -125,8 +125,8 @@ impl Drop for Service {
 /// Starts the tasks of a projector, except the writers of its buckets.
 fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Vec<Task> {
     let own = || Arc::clone(projector);
-    let [registration, openings, sync, purge, maintained, joint, pushed] =
-        [own(), own(), own(), own(), own(), own(), own()];
+    let [registration, openings, sync, purge, maintained, joint, pushed, loaded] =
+        [own(), own(), own(), own(), own(), own(), own(), own()];
     vec![
         // They change buckets step by step: a bucket that was changed by half must not be served.
         env.spawn_service("projector catalog", follow::follow_catalog(own())),
@@ -150,6 +150,9 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
         }),
         env.spawn_restarted("projector commits of producers", move || {
             pushed_parts::ask_about_parts(Arc::clone(&pushed))
+        }),
+        env.spawn_restarted("projector versions", move || {
+            versions::load_versions(Arc::clone(&loaded))
         }),
         env.spawn_restarted("projector purge", move || purge::purge_logs(Arc::clone(&purge))),
     ]

@@ -188,7 +188,9 @@ impl Version {
     pub fn partitions_of(&self, node: NodeId, replication: u16) -> Vec<VbucketId> {
         let holders = holders_of(self.partitions.len() as u16, replication, &self.nodes);
         let mine = (0..).map(VbucketId).zip(holders);
-        mine.filter(|(_, holders)| holders.contains(&node)).map(|(partition, _)| partition).collect()
+        mine.filter(|(_, holders)| holders.contains(&node))
+            .map(|(partition, _)| partition)
+            .collect()
     }
 
     /// The projectors that hold a partition.

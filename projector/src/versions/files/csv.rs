@@ -243,10 +243,9 @@ impl CsvText {
                 self.line_breaks += 1;
                 Ok(Behind::Record)
             }
-            Some(_) => Err(bad(format!(
-                "cell {} goes on behind its closing quote",
-                self.cells.len()
-            ))),
+            Some(_) => {
+                Err(bad(format!("cell {} goes on behind its closing quote", self.cells.len())))
+            }
         }
     }
 

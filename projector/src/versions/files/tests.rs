@@ -106,7 +106,8 @@ fn a_pattern_means_files_of_one_directory_in_the_order_of_their_names() {
 #[test]
 fn each_line_is_a_document_as_it_is() {
     let text = "\u{feff}{\"id\": 7, \"a\" : [1]}\r\n\n  {\"b\":\"ü\",\"id\":\"x\"}\n{\"id\":-3}";
-    let dir = Dir::new(&[("a.jsonl", text.as_bytes()), ("b.jsonl.zst", &compressed(text.as_bytes()))]);
+    let dir =
+        Dir::new(&[("a.jsonl", text.as_bytes()), ("b.jsonl.zst", &compressed(text.as_bytes()))]);
     for pattern in ["a.jsonl", "b.jsonl.zst"] {
         let (rows, error) = dir.rows(pattern, 1 << 20);
         assert_eq!(error, None);
@@ -262,7 +263,8 @@ mod parquet_files {
 
     use super::*;
 
-    const SCHEMA: &str = "message m { required binary id (STRING); required int64 n; optional double x; }";
+    const SCHEMA: &str =
+        "message m { required binary id (STRING); required int64 n; optional double x; }";
 
     /// A file of some rows in two row groups.
     fn parquet_bytes(ids: &[&str]) -> Vec<u8> {

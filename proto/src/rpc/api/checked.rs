@@ -35,8 +35,9 @@ impl CheckedWrite {
     /// Checks a document that replaces the one whose id is in a field of it.
     pub fn upsert_with_id_in(field: &str, document: Bytes) -> Result<Self> {
         let id = check_document_with_id(field, &document).map_err(|error| match error.hint {
-            Some(_) => error
-                .with_hint("COPY b FROM STDIN (FORMAT jsonl, id 'field') names another field"),
+            Some(_) => {
+                error.with_hint("COPY b FROM STDIN (FORMAT jsonl, id 'field') names another field")
+            }
             None => error,
         })?;
         Ok(Self { id: Arc::from(&*id), kind: WriteKind::Upsert(document) })
