@@ -41,5 +41,7 @@ mod transaction_outcomes;
 mod transaction_streams;
 #[path = "service/transactions.rs"]
 mod transactions;
+#[path = "service/versions.rs"]
+mod versions;
 #[path = "service/writes.rs"]
 mod writes;
