@@ -12,7 +12,8 @@ use crate::raft::RaftConfig;
 pub struct Config {
     /// This member.
     pub node: NodeId,
-    /// The ids and addresses of all members, this one included. The list is the same on all members.
+    /// The ids and addresses of members to begin with. Without a log these are the members of a new cluster, unless this one is not among
+    /// them: then it waits until it is added to theirs. A log has its own members.
     pub members: Vec<(NodeId, String)>,
     /// The directory of this member's log. No other process may use it.
     pub dir: PathBuf,
@@ -31,7 +32,9 @@ pub struct Config {
 impl Config {
     /// The settings for a cluster in one data centre.
     pub fn new(node: NodeId, members: Vec<(NodeId, String)>, dir: PathBuf) -> Self {
-        let raft = RaftConfig::new(node, members.iter().map(|(member, _)| *member).collect());
+        let named = members.iter().map(|(member, _)| *member);
+        let founds = members.iter().any(|(member, _)| *member == node);
+        let raft = RaftConfig::new(node, named.filter(|_| founds).collect());
         Self {
             node,
             members,

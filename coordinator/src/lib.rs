@@ -31,7 +31,7 @@ mod state;
 
 pub use config::Config;
 pub use leader::MoveSettings;
-pub use raft::{RaftConfig, has_log};
+pub use raft::{RaftConfig, has_log, was_removed};
 pub use service::Coordinator;
 
 /// The cores by themselves, for simulations that step them.
@@ -41,6 +41,7 @@ pub mod testing {
     pub use crate::raft::core::{Output, RaftCore};
     pub use crate::raft::log_store::LogStore;
     pub use crate::raft::log_write::LogWrite;
+    pub use crate::raft::members::{MemberChange, Members};
     pub use crate::raft::memory_log::MemoryLog;
     pub use crate::raft::state_machine::StateMachine;
     pub use crate::raft::wire::{LogEntry, MessageKind, RaftMessage};

@@ -14,8 +14,8 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::raft::StateMachine;
 use crate::raft::wire::MESSAGE_BYTES_MAX;
+use crate::raft::{MemberChange, StateMachine};
 use crate::state::limits::STATE_BYTES_MAX;
 use crate::state::{Effect, StateContext};
 
@@ -143,6 +143,24 @@ impl StateMachine for Machine {
             self.0.changed(of_catalog);
         }
         Ok(outcome)
+    }
+
+    fn change_members(&mut self, index: u64, change: &MemberChange) -> Result<()> {
+        let mut view = self.0.view();
+        let effects = match change {
+            MemberChange::Add { node, address } => {
+                view.state.add_coordinator(index, *node, address)?
+            }
+            MemberChange::Promote { .. } => Vec::new(),
+            MemberChange::Remove { node } => view.state.remove_coordinator(index, *node),
+        };
+        if effects.is_empty() {
+            return Ok(());
+        }
+        view.catalog = Arc::new(view.state.catalog());
+        drop(view);
+        self.0.changed(true);
+        Ok(())
     }
 
     fn snapshot(&self) -> Result<Vec<u8>> {

@@ -56,6 +56,8 @@ pub struct Config {
     /// The limit of what a copy takes in one step, in bytes: it is in memory meanwhile. For a copy in sync that is what waits for it,
     /// of which each group may be one long request, or the commit of a transaction.
     pub copy_step_bytes_max: usize,
+    /// The directory below which the files of versions are; `None` if this projector loads none.
+    pub files_dir: Option<PathBuf>,
     /// The approximate size of a message with groups for another copy. A group of more than twice as much is sent in pieces.
     pub copy_message_bytes: usize,
     /// The size of a bucket's change log, in bytes of its entries. The oldest entries are purged above it.
@@ -64,8 +66,6 @@ pub struct Config {
     pub stream_bytes_max: usize,
     /// Maximum bytes of frames that a stream sends beyond its newest stability timestamp.
     pub frames_ahead_bytes_max: usize,
-    /// The directory below which the files of data sets are; `None` if this projector loads none.
-    pub files_dir: Option<PathBuf>,
 }
 
 impl Config {
@@ -90,13 +90,13 @@ impl Config {
             // A second of bulk load, so that a stream that stalls for a moment stays with the head.
             head_bytes_max: 64 << 20,
             copy_step_bytes_max: COPY_STEP_BYTES,
+            files_dir: None,
             copy_message_bytes: 4 << 20,
             // Minutes of bulk load or days of light use. A copy that was away for less continues where it was.
             log_bytes_max: 1 << 30,
             // Two messages of full length: one in flight, one ready.
             stream_bytes_max: 8 << 20,
             frames_ahead_bytes_max: FRAMES_AHEAD_BYTES_MAX,
-            files_dir: None,
         }
     }
 

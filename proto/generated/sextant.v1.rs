@@ -333,6 +333,9 @@ pub struct ScanReply {
     /// The number of rows in values.
     #[prost(uint32, tag = "7")]
     pub value_rows: u32,
+    /// In the first batch: the version that the scan reads, if its bucket was made FROM FILES.
+    #[prost(string, tag = "8")]
+    pub version: ::prost::alloc::string::String,
 }
 /// The values of one column. The type of the column tells in which of the first four they are.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

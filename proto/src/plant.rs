@@ -153,10 +153,12 @@ pub enum Plant {
     HedgeCountedTwice,
     /// A rebuilt slice answers epochs from before its snapshot.
     RebuiltBelowFloor,
+    /// A change of the coordinators is proposed while another one is not applied everywhere.
+    TwoMemberChanges,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 72] = [
+pub const PLANTS: [(Plant, &str, &str); 73] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -384,6 +386,11 @@ pub const PLANTS: [(Plant, &str, &str); 72] = [
         Plant::RebuiltBelowFloor,
         "rebuilt-below-floor",
         "a rebuilt slice answers epochs from before its snapshot",
+    ),
+    (
+        Plant::TwoMemberChanges,
+        "two-member-changes",
+        "two majorities of the coordinators have no member in common",
     ),
 ];
 

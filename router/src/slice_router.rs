@@ -2,7 +2,7 @@
 
 use proto::model::ids::NodeId;
 use proto::model::index::IndexInfo;
-use proto::model::topology::{PartitionKey, TopologyProvider};
+use proto::model::topology::PartitionKey;
 use proto::rpc::routing::{MutationRouter, Route};
 
 /// Routes mutations to slices.
@@ -18,11 +18,11 @@ impl MutationRouter for SliceRouter {
     fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route {
         match key {
             Some(key @ PartitionKey::Id(_)) => {
-                let slice = index.topology.partition(key);
+                let slice = index.slice_of(key);
                 if index.feeds(node, slice) { Route::Owner(slice) } else { Route::Elsewhere }
             }
             Some(key) => {
-                let slice = index.topology.partition(key);
+                let slice = index.slice_of(key);
                 if index.feeds(node, slice) { Route::Owner(slice) } else { Route::EmptyState }
             }
             None => Route::EmptyState,

@@ -219,6 +219,7 @@ impl Counted {
             coordinators: 1,
             indexers: 3,
             log_bytes_max: None,
+            files_dir: None,
             scans_max: None,
             memory_bytes: None,
             large_commit_changes: None,

@@ -1,4 +1,7 @@
 //! Each known bug that can be switched on is found by a seed, and that seed finds nothing without the bug.
+//!
+//! Almost every change of the product changes the course of seeds. So the table names the seed that found a bug last, and a bug must be found by
+//! that seed or by one of the [`SEEDS`] from it on. Seeds that have moved are printed, for the table.
 //! `cargo test -p tests --features plants --test plants`.
 #![allow(
     clippy::disallowed_methods,
@@ -11,8 +14,11 @@ use std::sync::Mutex;
 use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
+/// A known bug is found by one of so many seeds.
+const SEEDS: u64 = 40;
+
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 72] = [
+const FOUND: [(&str, &str, u64, u64); 73] = [
     ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -34,6 +40,7 @@ const FOUND: [(&str, &str, u64, u64); 72] = [
     ("page-cut-short", "vscan", 1, 0),
     ("statement-split", "cores", 1, 10),
     ("acknowledged-early", "full", 2, 10),
+    ("two-member-changes", "raft", 8, 0),
     ("vote-not-persisted", "raft", 3, 0),
     ("applied-early", "raft", 1, 0),
     ("done-twice", "cores", 56, 10),
@@ -95,15 +102,27 @@ fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output
     command.output().expect("the simulation can be started")
 }
 
-/// Describes what is wrong with the detection of a plant.
-fn replay((plant, layer, seed, seconds): (&str, &str, u64, u64)) -> Option<String> {
+/// True if a seed finds a plant. A run that ends in any other way is no finding.
+fn finds((plant, layer, seed, seconds): (&str, &str, u64, u64)) -> bool {
     let with = simulate(Some(plant), layer, seed, seconds);
     let text = String::from_utf8_lossy(&with.stdout);
     let violated = serde_json::from_str(&text).is_ok_and(|summary: serde_json::Value| {
         summary["violations"].as_array().is_some_and(|violations| !violations.is_empty())
     });
-    if with.status.code() != Some(1) || !violated {
-        return Some(format!("{plant} is not found by seed {seed} of {layer}: {text}"));
+    with.status.code() == Some(1) && violated
+}
+
+/// Describes what is wrong with the detection of a plant.
+fn replay((plant, layer, first, seconds): (&str, &str, u64, u64)) -> Option<String> {
+    let mut seeds = first..first + SEEDS;
+    let Some(seed) = seeds.find(|seed| finds((plant, layer, *seed, seconds))) else {
+        return Some(format!(
+            "{plant} is not found by seeds {first} to {} of {layer}",
+            first + SEEDS - 1
+        ));
+    };
+    if seed != first {
+        println!("{plant} has moved from seed {first} to {seed} of {layer}");
     }
     // The tests of the simulation run these seeds of the whole cluster without plants.
     if layer != "full" && !simulate(None, layer, seed, seconds).status.success() {

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use coordinator::testing::{LogEntry, MessageKind, RaftMessage};
+use coordinator::testing::{LogEntry, MemberChange, MessageKind, RaftCore, RaftMessage};
 use proto::ErrorCode;
 use proto::model::ids::NodeId;
 use tests::harness::on_all_processors;
@@ -12,22 +12,26 @@ use tests::raft::{MEMBERS, World, config, run};
 #[test]
 fn faults_never_break_the_promises() {
     let seeds: Vec<u64> = (0..100).collect();
-    let counts = Mutex::new((0, 0, 0));
+    let counts = Mutex::new((0, 0, 0, 0));
     on_all_processors(&seeds, |seed| {
         let world = run(*seed, 4000);
         let mut counts = counts.lock().expect("not poisoned");
         counts.0 += world.acknowledged.len();
         counts.1 += world.seen.leaders.len();
         counts.2 += world.snapshots_installed;
+        counts.3 += world.changes;
     });
-    let (acknowledged, terms, snapshots) = counts.into_inner().expect("not poisoned");
+    let (acknowledged, terms, snapshots, changes) = counts.into_inner().expect("not poisoned");
     assert!(acknowledged > 1000 && terms > 200, "{acknowledged} commands, {terms} terms");
     assert!(snapshots > 0, "no member was ever far behind");
+    assert!(changes > 200, "{changes} changes of the members");
 }
 
 #[test]
 fn a_seed_always_gives_the_same_run() {
-    assert!(run(77, 3000).digest() == run(77, 3000).digest());
+    for seed in [77, 78] {
+        assert!(run(seed, 3000).digest() == run(seed, 3000).digest());
+    }
 }
 
 #[test]
@@ -121,4 +125,123 @@ fn invalid_messages_of_a_peer_are_dropped() {
     world.with_core(follower, |core| {
         assert_eq!(core.step(heartbeat).unwrap_err().code, ErrorCode::Corrupt);
     });
+}
+
+/// Three members, and those that wait; returns the leader's place.
+fn with_joining(seed: u64) -> (World, usize) {
+    let mut world = World::with_joining(seed);
+    world.run_ticks(40);
+    let leader = world.leader().expect("a leader");
+    (world, leader)
+}
+
+#[test]
+fn a_new_member_learns_first_and_votes_by_itself() {
+    let (mut world, leader) = with_joining(1);
+    (0..30).for_each(|_| assert!(world.propose(leader)));
+    world.run_ticks(5);
+    assert!(world.propose_next(leader));
+    world.settle();
+    assert_eq!(
+        (&*world.members(leader).learners, &*world.members(leader).voters),
+        (&[4][..], &[1, 2, 3][..])
+    );
+    world.run_ticks(60);
+    assert_eq!(world.members(leader).voters, [1, 2, 3, 4]);
+    assert_eq!(world.members(3), world.members(leader));
+    assert_eq!(world.journal(3), world.journal(leader), "it has the whole state");
+    // Two of four are no majority any more.
+    world.crash((leader + 1) % 3);
+    world.crash((leader + 2) % 3);
+    world.run_ticks(60);
+    assert_eq!(world.leader(), None);
+}
+
+/// The new member does not know the members at the beginning of the log, so it must not begin there.
+#[test]
+fn a_member_that_joins_a_short_log_begins_with_a_snapshot() {
+    let (mut world, leader) = with_joining(2);
+    assert!(world.propose_next(leader));
+    world.run_ticks(60);
+    assert_eq!(world.snapshots_installed, 0, "there is no command yet");
+    assert_eq!(world.members(3), world.members(leader));
+    for at in [3, leader] {
+        assert!(world.propose(world.leader().expect("a leader")));
+        world.run_ticks(5);
+        world.crash(at);
+        assert!(world.log_on_disk(at).term_of(0).is_none(), "member {} can send the start", at + 1);
+        world.start(at);
+        world.run_ticks(60);
+    }
+    world.run_ticks(60);
+    assert_eq!(world.members(3).voters, [1, 2, 3, 4], "also after a restart");
+}
+
+/// Its votes would be missing until it has the log.
+#[test]
+fn a_learner_that_answers_but_has_nothing_does_not_vote() {
+    let (mut world, leader) = with_joining(6);
+    assert!(world.propose_next(leader));
+    for _ in 0..40 {
+        for at in 0..4 {
+            world.with_core(at, RaftCore::tick);
+        }
+        for _ in 0..200 {
+            world
+                .network
+                .retain(|sent| sent.to != NodeId(4) || sent.kind == MessageKind::Heartbeat);
+            world.deliver();
+            (0..4).for_each(|at| world.write(at));
+        }
+    }
+    assert_eq!((world.members(leader).learners.len(), world.members(leader).voters.len()), (1, 3));
+    world.run_ticks(60);
+    assert_eq!(world.members(leader).voters.len(), 4, "it votes when it has the log");
+}
+
+#[test]
+fn a_member_that_nobody_has_added_changes_nothing() {
+    let (mut world, leader) = with_joining(3);
+    world.run_ticks(100);
+    assert_eq!(world.leader(), Some(leader));
+    assert!(world.members(3).is_unknown());
+    world.crash(leader);
+    world.crash((leader + 1) % 3);
+    world.run_ticks(100);
+    assert_eq!(world.leader(), None, "it votes for nobody");
+}
+
+#[test]
+fn a_leader_hands_over_and_is_removed_by_the_next_one() {
+    let (mut world, first) = with_joining(4);
+    let id = NodeId(first as u64 + 1);
+    let remove = MemberChange::Remove { node: id };
+    assert!(!world.propose_change(first, remove.clone()), "it does not remove itself");
+    world.hand_over(first);
+    world.settle();
+    let second = world.leader().expect("at once, without a time-out");
+    assert_ne!(second, first);
+    assert!(world.propose_change(second, remove));
+    world.run_ticks(60);
+    assert!(world.members(second).is_removed(id));
+    assert!(world.propose(second));
+    world.run_ticks(5);
+    assert_eq!(world.members(second).voters.len(), 2);
+    assert!(!world.propose_change(second, MemberChange::Add { node: id, address: "h:1".into() }));
+}
+
+#[test]
+fn the_second_change_waits_for_the_first() {
+    let (mut world, leader) = with_joining(5);
+    let others = [(leader + 1) % 3, (leader + 2) % 3].map(|at| NodeId(at as u64 + 1));
+    assert!(world.propose_change(leader, MemberChange::Remove { node: others[0] }));
+    assert!(!world.propose_change(leader, MemberChange::Remove { node: others[1] }));
+    world.run_ticks(5);
+    assert!(world.propose_change(leader, MemberChange::Remove { node: others[1] }));
+    world.run_ticks(60);
+    assert_eq!(world.members(leader).voters, [leader as u64 + 1]);
+    assert!(world.propose(leader));
+    world.run_ticks(2);
+    let last = MemberChange::Remove { node: NodeId(leader as u64 + 1) };
+    assert!(!world.propose_change(leader, last), "the last one stays");
 }

@@ -11,14 +11,65 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX, readable};
+use super::lost::{avoiding, silent_indexers};
 use super::promotions::Promotions;
 use crate::state::StateContext;
 
 /// A new generation has applied what was published so long ago. Nodes report once a second.
 const BEHIND_MS_MAX: u64 = 1_500;
 
-/// Returns a command for each index whose build is complete: each slice is readable on some node, and no live copy is
-/// behind.
+/// The builds as the last heartbeats show them.
+pub(super) struct Builds<'a> {
+    state: &'a StateContext,
+    heartbeats: &'a Heartbeats,
+    promotions: &'a Promotions,
+    now_ms: u64,
+    readable: BTreeSet<(NodeId, SliceId)>,
+}
+
+impl<'a> Builds<'a> {
+    pub(super) fn new(
+        state: &'a StateContext,
+        heartbeats: &'a Heartbeats,
+        promotions: &'a Promotions,
+        now_ms: u64,
+    ) -> Self {
+        let readable =
+            heartbeats.nodes.values().flat_map(|last| readable(&last.heartbeat)).collect();
+        Self { state, heartbeats, promotions, now_ms, readable }
+    }
+
+    /// True if each slice of a generation is readable on some node, and no live copy is behind.
+    pub(super) fn is_ready(&self, index: &IndexInfo) -> bool {
+        // A node that has not reported to the new leader yet may be alive.
+        let lives = |node: &&NodeId| self.heartbeats.silent_ms(**node, self.now_ms) < SILENT_MS_MAX;
+        index.topology.placement.iter().enumerate().all(|(n, nodes)| {
+            let slice = index.local_id().slice(SliceNo(n as u16));
+            let reads = |node: &&NodeId| self.readable.contains(&(**node, slice));
+            nodes.iter().any(|node| reads(&node))
+                && nodes.iter().filter(lives).all(|node| reads(&node))
+        })
+    }
+
+    /// True if a generation can take the place of the one that serves.
+    pub(super) fn can_take_over(&self, index: &IndexInfo) -> bool {
+        let floor = self.heartbeats.common_floor(index);
+        let applied = self.heartbeats.servable(index);
+        let bucket = self.state.bucket(index.bucket).map(|bucket| &bucket.info);
+        let at_ms = self.now_ms.saturating_sub(BEHIND_MS_MAX);
+        let published = self.promotions.published_at(index.bucket, at_ms);
+        bucket.is_some_and(|bucket| bucket.rollback.is_none())
+            && floor.is_some_and(|floor| floor <= applied)
+            && published.is_some_and(|published| published <= applied)
+    }
+
+    /// Names the silent indexers to a command that places slices.
+    pub(super) fn avoiding_silent(&self, command: Command) -> Command {
+        avoiding(silent_indexers(self.state, self.heartbeats, self.now_ms), command)
+    }
+}
+
+/// Returns a command for each index whose build is complete. The generations of a version are switched together ([`super::versions`]).
 pub(super) fn ready_indexes(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -29,36 +80,17 @@ pub(super) fn ready_indexes(
     if !state.indexes().any(|record| record.info.state == IndexState::Backfill) {
         return Vec::new();
     }
-    let readable: BTreeSet<(NodeId, SliceId)> =
-        heartbeats.nodes.values().flat_map(|last| readable(&last.heartbeat)).collect();
-    // A node that has not reported to the new leader yet may be alive.
-    let lives = |node: &NodeId| {
-        let last_ms = heartbeats.nodes.get(node).map_or(0, |last| last.at_ms);
-        now_ms.saturating_sub(last_ms.max(heartbeats.since_ms)) < SILENT_MS_MAX
+    let builds = Builds::new(state, heartbeats, promotions, now_ms);
+    let may_serve = |index: &IndexInfo| match state.serving(index.id) {
+        Some(serving) => serving.info.bucket == index.bucket && builds.can_take_over(index),
+        None => true,
     };
-    let is_ready = |index: &IndexInfo| {
-        index.topology.placement.iter().enumerate().all(|(n, nodes)| {
-            let slice =
-                SliceId { index: index.id, generation: index.generation, slice: SliceNo(n as u16) };
-            let reads = |node: &&NodeId| readable.contains(&(**node, slice));
-            nodes.iter().any(|node| reads(&node))
-                && nodes.iter().filter(|node| lives(node)).all(|node| reads(&node))
-        })
-    };
-    let can_take_over = |index: &IndexInfo| {
-        let floor = heartbeats.common_floor(index);
-        let applied = heartbeats.servable(index);
-        let bucket = state.bucket(index.bucket).map(|bucket| &bucket.info);
-        let published = promotions.published_at(index.bucket, now_ms.saturating_sub(BEHIND_MS_MAX));
-        bucket.is_some_and(|bucket| bucket.rollback.is_none())
-            && floor.is_some_and(|floor| floor <= applied)
-            && published.is_some_and(|published| published <= applied)
-    };
-    let may_serve = |index: &IndexInfo| state.serving(index.id).is_none() || can_take_over(index);
     state
         .indexes()
         .map(|record| &record.info)
-        .filter(|index| index.state == IndexState::Backfill && is_ready(index) && may_serve(index))
+        .filter(|index| {
+            index.state == IndexState::Backfill && builds.is_ready(index) && may_serve(index)
+        })
         .map(|index| Command::IndexReady { index: index.id, generation: index.generation })
         .collect()
 }

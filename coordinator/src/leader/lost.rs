@@ -12,6 +12,7 @@ use proto::{Error, ErrorCode, Result};
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::move_settings::MoveSettings;
 use super::plan::Plan;
+use super::versions::silent_projectors;
 use crate::state::StateContext;
 
 /// The time between two looks for lost slices, which are lost for minutes by then.
@@ -80,17 +81,21 @@ pub(super) fn silent_indexers(
     indexers(state).filter(is_silent).collect()
 }
 
-/// Names the silent indexers to a command that places slices.
+/// Names the silent indexers to a command that places slices, and the silent projectors to one that places partitions.
 pub(super) fn avoiding_silent(
     state: &StateContext,
     heartbeats: &Heartbeats,
     command: Command,
     now_ms: u64,
 ) -> Command {
+    if is_load(&command) {
+        return avoiding(silent_projectors(state, heartbeats, now_ms), command);
+    }
     let places = match &command {
-        Command::Create { command, .. } => {
-            matches!(**command, Command::CreateIndex { .. } | Command::BuildGeneration { .. })
-        }
+        Command::Create { command, .. } => match **command {
+            Command::CreateIndex { .. } | Command::BuildGeneration { .. } => true,
+            _ => false,
+        },
         Command::BuildIndexes { .. }
         | Command::DrainNode { drain: true, .. }
         | Command::RemoveNode { .. }
@@ -98,10 +103,20 @@ pub(super) fn avoiding_silent(
         _ => false,
     };
     let silent = if places { silent_indexers(state, heartbeats, now_ms) } else { Vec::new() };
+    avoiding(silent, command)
+}
+
+/// Names silent nodes to a command, if there are any.
+pub(super) fn avoiding(silent: Vec<NodeId>, command: Command) -> Command {
     match silent.is_empty() {
         true => command,
         false => Command::Avoiding { silent, command: Box::new(command) },
     }
+}
+
+/// True for a command that gives partitions to projectors.
+fn is_load(command: &Command) -> bool {
+    matches!(command, Command::Create { command, .. } if matches!(**command, Command::LoadVersion { .. }))
 }
 
 /// Checks that a forced removal gives up no copy of an indexer that is alive.

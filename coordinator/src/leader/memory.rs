@@ -30,6 +30,7 @@ use super::repair::{self, Repairs};
 use super::retired::Retired;
 use super::sources::{HistoryQuery, Sources};
 use super::stability::Stability;
+use super::versions::Versions;
 use crate::state::StateContext;
 use crate::state::nodes::taken;
 
@@ -48,6 +49,7 @@ pub struct Leader {
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
     retired: Retired,
+    versions: Versions,
     lost: LostSlices,
     copies: CopyPlans,
     old_copy: OldCopy,
@@ -71,6 +73,7 @@ impl Leader {
             moves: Moves::new(settings),
             repairs: Repairs::default(),
             retired: Retired::default(),
+            versions: Versions::default(),
             lost: LostSlices::default(),
             copies: CopyPlans::default(),
             old_copy: OldCopy::default(),
@@ -194,6 +197,7 @@ impl Leader {
         self.lost.plan(state, heartbeats, &self.moves.settings, now_ms, &mut plan);
         self.repairs.plan(state, heartbeats, &self.moves, now_ms, &mut plan);
         self.retired.plan(state, heartbeats, now_ms, &mut plan);
+        self.versions.plan(state, heartbeats, &self.promotions, now_ms, &mut plan);
         self.copies.plan(state, heartbeats, now_ms, &mut plan);
         plan
     }

@@ -31,6 +31,7 @@ mod retired;
 mod rollback;
 mod sources;
 pub mod stability;
+mod versions;
 mod vouched;
 
 pub use check::{Checksum, CopyCheck};

@@ -30,7 +30,8 @@ fn covered_place(bucket: &BucketState, kept: VbucketSet) -> SourcePlace {
 /// By projector, the place of each of its buckets that the newest epoch covers.
 pub fn known_places(state: &StateContext) -> BTreeMap<NodeId, Vec<KnownPlace>> {
     let mut places: BTreeMap<NodeId, Vec<KnownPlace>> = BTreeMap::new();
-    for (id, bucket) in state.buckets() {
+    // A version of a data set has no other place than its epoch.
+    for (id, bucket) in state.buckets().filter(|(_, bucket)| bucket.info.source.reports()) {
         for projector in bucket.info.assignment.projectors() {
             let place = covered_place(bucket, bucket.info.assignment.owned_by(projector));
             let known = KnownPlace { bucket: id, fingerprint: place.fingerprint() };

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::ids::LocalIndexId;
-use proto::model::index::IndexState;
+use proto::model::index::{IndexInfo, IndexState};
 use proto::model::node::Role;
 use proto::plant::{self, Plant};
 use proto::rpc::api::LEASE_AGE_MS_MAX;
@@ -45,7 +45,7 @@ impl Retired {
     ) {
         let records = state.indexes().map(|record| &record.info);
         let retired: BTreeSet<LocalIndexId> = records
-            .filter(|info| info.state == IndexState::Retired)
+            .filter(|info| info.state == IndexState::Retired && !is_of_older_version(state, info))
             .map(|info| info.local_id())
             .collect();
         self.0.retain(|id, _| retired.contains(id));
@@ -62,6 +62,12 @@ impl Retired {
             }
         }
     }
+}
+
+/// True if a generation goes with a version of a data set that is not current any more ([`super::versions`]).
+fn is_of_older_version(state: &StateContext, info: &IndexInfo) -> bool {
+    let version = state.version_of(info.bucket);
+    version.is_some_and(|(data_set, _)| state.current_bucket(data_set) != info.bucket)
 }
 
 /// True if nobody reads a retired generation any more.

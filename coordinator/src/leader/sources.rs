@@ -120,6 +120,9 @@ impl Sources {
     ) -> Result<()> {
         let BucketReport { bucket, mut kept, cut, joint, before, pushed } = report;
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
+        if !known.info.source.reports() {
+            return Ok(());
+        }
         if known.info.source == SourceKind::Push {
             // A projector that has not heard of a hand-over yet, or a late report, must not speak for the next owner of a vbucket.
             let assignment = &known.info.assignment;
@@ -193,7 +196,8 @@ impl Sources {
 
     /// True if the source of each bucket was compared with the state in this term.
     pub(super) fn all_compared(&self, state: &StateContext) -> bool {
-        state.buckets().all(|(id, _)| self.compared.contains(&id))
+        let mut reporting = state.buckets().filter(|(_, bucket)| bucket.info.source.reports());
+        reporting.all(|(id, _)| self.compared.contains(&id))
     }
 
     /// True if some source must be queried at once.
@@ -225,7 +229,7 @@ impl Sources {
         self.reported_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
         self.suspects.retain(|bucket| state.bucket(*bucket).is_some());
         let mut found = Vec::new();
-        for (id, bucket) in state.buckets() {
+        for (id, bucket) in state.buckets().filter(|(_, b)| b.info.source.reports()) {
             let pause_ms = match self.suspects.contains(&id) {
                 true => QUERY_EVERY_MS,
                 false => SYNC_SILENCE_MS,

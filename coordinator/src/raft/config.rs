@@ -15,8 +15,8 @@ const INFLIGHT_MESSAGES_MAX: usize = 256;
 pub struct RaftConfig {
     /// This member. The id must not be 0.
     pub member: NodeId,
-    /// All members, this one included.
-    pub members: Vec<NodeId>,
+    /// The members of a new group, this one included; none if this member joins a group. A log that exists has its own members.
+    pub founders: Vec<NodeId>,
     /// The duration of one tick.
     pub tick_ms: u64,
     /// Ticks between two heartbeats of the leader.
@@ -36,10 +36,10 @@ pub struct RaftConfig {
 
 impl RaftConfig {
     /// The settings for a cluster in one data centre. A new leader is elected within 1.5 s.
-    pub fn new(member: NodeId, members: Vec<NodeId>) -> Self {
+    pub fn new(member: NodeId, founders: Vec<NodeId>) -> Self {
         Self {
             member,
-            members,
+            founders,
             tick_ms: 50,
             heartbeat_ticks: 2,
             election_ticks: 10,
@@ -51,9 +51,9 @@ impl RaftConfig {
         }
     }
 
-    /// The members in Raft's form: ascending, without duplicates.
+    /// The founders in Raft's form: ascending, without duplicates.
     pub fn voters(&self) -> Vec<u64> {
-        let mut voters: Vec<u64> = self.members.iter().map(|member| member.0).collect();
+        let mut voters: Vec<u64> = self.founders.iter().map(|member| member.0).collect();
         voters.sort_unstable();
         voters.dedup();
         voters
@@ -61,10 +61,11 @@ impl RaftConfig {
 
     /// The settings in the form of the `raft` crate, for a member that has applied its log up to an index.
     pub(super) fn to_raft(&self, applied: u64) -> Result<raft::Config> {
-        if !self.members.contains(&self.member) || self.member.0 == 0 {
+        let founds = self.founders.is_empty() || self.founders.contains(&self.member);
+        if !founds || self.member.0 == 0 || self.founders.contains(&NodeId(0)) {
             return Err(Error::new(
                 ErrorCode::InvalidParameter,
-                format!("member {} is not one of {:?}", self.member, self.members),
+                format!("member {} is not one of {:?}", self.member, self.founders),
             ));
         }
         Ok(raft::Config {

@@ -31,13 +31,14 @@ use proto::env::Random;
 use proto::model::ids::NodeId;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
-use raft::eraftpb::{Entry, HardState, Message};
+use raft::eraftpb::{Entry, EntryType, Message};
 use raft::{RawNode, SnapshotStatus, StateRole};
 
 use super::config::RaftConfig;
 use super::election_timeout::ElectionTimeout;
-use super::guard::is_valid;
+use super::guard::{Receiver, is_valid};
 use super::log_write::{LogOp, LogWrite};
+use super::members::Members;
 use super::memory_log::MemoryLog;
 use super::role::{RaftRole, not_leader};
 use super::snapshots_sent::SnapshotsSent;
@@ -56,6 +57,17 @@ pub struct Output<O> {
     pub write: Option<LogWrite>,
     /// The applied commands, in log order.
     pub applied: Vec<Applied<O>>,
+    /// The applied changes of the members, in log order.
+    pub changed: Vec<Changed>,
+}
+
+/// An applied change of the members.
+#[derive(Debug)]
+pub struct Changed {
+    /// The context that its proposer gave; empty for a change of the leader itself.
+    pub context: Bytes,
+    /// The refusal, if the change was refused.
+    pub result: Result<()>,
 }
 
 /// An applied command.
@@ -82,15 +94,19 @@ struct Round {
 
 /// One member's Raft, log and state machine.
 pub struct RaftCore<M: StateMachine> {
-    config: RaftConfig,
-    node: RawNode<MemoryLog>,
-    machine: M,
+    pub(super) config: RaftConfig,
+    pub(super) node: RawNode<MemoryLog>,
+    pub(super) machine: M,
+    /// The members, as of the last applied entry.
+    pub(super) members: Members,
     rounds: VecDeque<Round>,
     persisted: u64,
     /// Changes that need no sync of their own. They are written with the next write that does.
-    lazy_ops: Vec<LogOp>,
-    applied: u64,
-    applied_bytes_since_snapshot: u64,
+    pub(super) lazy_ops: Vec<LogOp>,
+    pub(super) applied: u64,
+    pub(super) applied_bytes_since_snapshot: u64,
+    /// The members have changed since the last snapshot.
+    pub(super) snapshot_is_due: bool,
     election_timeout: ElectionTimeout,
     snapshots_sent: SnapshotsSent,
 }
@@ -105,8 +121,9 @@ impl<M: StateMachine> RaftCore<M> {
     ) -> Result<Self> {
         let applied = log.snapshot_index();
         if let Some(snapshot) = &log.snapshot {
-            machine.restore(&snapshot.data)?;
+            machine.restore(snapshot.state()?)?;
         }
+        let members = log.members()?;
         let raft_config = config.to_raft(applied)?;
         let node =
             RawNode::new(&raft_config, log, &super::slog_bridge::logger()).map_err(raft_error)?;
@@ -115,17 +132,19 @@ impl<M: StateMachine> RaftCore<M> {
             config,
             node,
             machine,
+            members,
             rounds: VecDeque::new(),
             persisted: 0,
             lazy_ops: Vec::new(),
             applied,
             applied_bytes_since_snapshot: 0,
+            snapshot_is_due: false,
             election_timeout,
             snapshots_sent: SnapshotsSent::default(),
         };
         core.election_timeout.set(&mut core.node.raft);
         // A single member elects itself at once.
-        if core.config.voters().len() == 1 {
+        if core.members.voters == [core.config.member.0] {
             core.node.campaign().map_err(raft_error)?;
         }
         Ok(core)
@@ -142,6 +161,7 @@ impl<M: StateMachine> RaftCore<M> {
         for to in self.snapshots_sent.tick() {
             self.node.report_snapshot(to, SnapshotStatus::Failure);
         }
+        self.promote_learner();
         self.election_timeout.set(&mut self.node.raft);
     }
 
@@ -149,8 +169,14 @@ impl<M: StateMachine> RaftCore<M> {
     /// must stop. Malformed messages are dropped.
     pub fn step(&mut self, message: RaftMessage) -> Result<()> {
         let last = self.node.raft.raft_log.last_index();
-        let (member, voters) = (self.config.member, &self.node.store().voters);
-        if !is_valid(&message, member, voters, last) {
+        let receiver = Receiver {
+            member: self.config.member,
+            members: &self.members,
+            last_index: last,
+            term: self.node.raft.term,
+            leader: self.node.raft.leader_id,
+        };
+        if !is_valid(&message, &receiver) {
             tracing::debug!(from = %message.from, kind = ?message.kind, "dropped an invalid raft message");
             return Ok(());
         }
@@ -166,7 +192,8 @@ impl<M: StateMachine> RaftCore<M> {
                 ),
             )
             .with_hint(
-                "this member lost data that it had acknowledged; restore its data directory",
+                "this member lost data that it had acknowledged: restore its data directory, or remove it with REMOVE \
+                 COORDINATOR and add one with a new --id and an empty directory with ADD COORDINATOR",
             ));
         }
         if let Err(error) = self.node.step(message.into_raft()) {
@@ -188,6 +215,9 @@ impl<M: StateMachine> RaftCore<M> {
                 format!("a command of {} bytes, the limit is {COMMAND_BYTES_MAX}", command.len()),
             ));
         }
+        if self.node.raft.lead_transferee.is_some() {
+            return Err(Error::unavailable("the leading coordinator hands over"));
+        }
         self.node.propose(context.into(), command.into()).map_err(raft_error)
     }
 
@@ -198,7 +228,8 @@ impl<M: StateMachine> RaftCore<M> {
 
     /// Runs the loop until it needs new input.
     pub fn poll(&mut self) -> Result<Output<M::Outcome>> {
-        let mut output = Output { messages: Vec::new(), write: None, applied: Vec::new() };
+        let (messages, applied, changed) = Default::default();
+        let mut output = Output { messages, write: None, applied, changed };
         loop {
             self.release(&mut output)?;
             if !self.node.has_ready() {
@@ -303,7 +334,7 @@ impl<M: StateMachine> RaftCore<M> {
     }
 
     fn send(&mut self, message: Message, output: &mut Output<M::Outcome>) -> Result<()> {
-        let message = RaftMessage::from_raft(message)?;
+        let message = RaftMessage::from_raft(message, self.members.group())?;
         if message.kind == MessageKind::Snapshot {
             self.snapshots_sent.add(message.to.0);
         }
@@ -316,6 +347,10 @@ impl<M: StateMachine> RaftCore<M> {
         for entry in entries {
             self.applied = entry.index;
             self.applied_bytes_since_snapshot += (entry.data.len() + entry.context.len()) as u64;
+            if entry.entry_type == EntryType::EntryConfChange {
+                output.changed.push(self.change(&entry)?);
+                continue;
+            }
             // The entry with which a leader opens its term carries no command.
             if entry.data.is_empty() {
                 continue;
@@ -334,53 +369,9 @@ impl<M: StateMachine> RaftCore<M> {
         self.node.advance_apply_to(last);
         self.take_snapshot_if_due()
     }
-
-    /// Replaces the log and the state with the leader's snapshot.
-    fn install(&mut self, snapshot: &LogSnapshot) -> Result<()> {
-        self.machine.restore(&snapshot.data).map_err(|error| {
-            error.context(format!("restore the snapshot at {}", snapshot.index))
-        })?;
-        self.node.mut_store().reset_to(snapshot.clone());
-        self.applied = snapshot.index;
-        self.applied_bytes_since_snapshot = 0;
-        Ok(())
-    }
-
-    /// Takes a snapshot if the log has become long. The snapshot is written with the next write that must be durable
-    /// anyway.
-    fn take_snapshot_if_due(&mut self) -> Result<()> {
-        let store = self.node.store();
-        let entries = self.applied - store.snapshot_index();
-        if entries < self.config.snapshot_entries
-            && self.applied_bytes_since_snapshot < self.config.snapshot_bytes
-        {
-            return Ok(());
-        }
-        let Some(term) = store.term_of(self.applied) else { return Ok(()) };
-        let keep_from =
-            store.keep_from(self.applied, self.config.keep_entries, self.config.keep_bytes);
-        let dropped = store.term_of(keep_from).filter(|_| keep_from > store.start.0);
-        let snapshot = LogSnapshot {
-            index: self.applied,
-            term,
-            voters: self.config.voters(),
-            data: self.machine.snapshot()?.into(),
-        };
-        let hard_state: HardState = self.node.raft.hard_state();
-        let store = self.node.mut_store();
-        store.snapshot = Some(snapshot.clone());
-        self.lazy_ops.push(LogOp::Snapshot(snapshot));
-        self.lazy_ops.push(LogOp::HardState(hard_state));
-        if let Some(term) = dropped {
-            store.drop_through(keep_from);
-            self.lazy_ops.push(LogOp::DropThrough { index: keep_from, term });
-        }
-        self.applied_bytes_since_snapshot = 0;
-        Ok(())
-    }
 }
 
-fn raft_error(error: raft::Error) -> Error {
+pub(super) fn raft_error(error: raft::Error) -> Error {
     match error {
         raft::Error::ProposalDropped => {
             Error::unavailable("too many commands wait for a majority of the coordinators")

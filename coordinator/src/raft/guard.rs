@@ -1,32 +1,90 @@
 //! Validates messages before the `raft` crate sees them. The crate panics on messages that break its assumptions, and
 //! a faulty peer must not be able to stop this member.
+//!
+//! The sender need not be a member as far as this member knows: a new member may lead before this one has applied its admission.
+//! So the mark of the group decides, and a second leader of one term is dropped.
 
 use proto::model::ids::NodeId;
 
-use super::wire::{MessageKind, RaftMessage};
+use super::members::Members;
+use super::wire::{ChangeContext, EntryKind, LogEntry, LogSnapshot, MessageKind, RaftMessage};
 
-/// True if the crate can handle the message. `last_index` is the end of this member's log.
-pub(super) fn is_valid(
-    message: &RaftMessage,
-    member: NodeId,
-    voters: &[u64],
-    last_index: u64,
-) -> bool {
-    let addressed = message.to == member
-        && message.from != member
-        && voters.contains(&message.from.0)
-        && message.term > 0;
+/// What a member knows when a message comes.
+pub(super) struct Receiver<'a> {
+    pub member: NodeId,
+    pub members: &'a Members,
+    /// The end of its log.
+    pub last_index: u64,
+    pub term: u64,
+    /// The leader of its term; 0 if it knows none.
+    pub leader: u64,
+}
+
+/// True if the crate can handle the message.
+pub(super) fn is_valid(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
+    let from = message.from;
+    let addressed = message.to == receiver.member
+        && from != receiver.member
+        && from.0 != 0
+        && message.term > 0
+        && !receiver.members.is_removed(from);
     let mut index = message.index;
     let entries_in_order = message.entries.iter().all(|entry| {
         index = index.saturating_add(1);
-        entry.index == index && entry.term <= message.term
+        entry.index == index && entry.term <= message.term && is_readable(entry)
     });
-    let snapshot_fits = match (&message.snapshot, message.kind) {
-        (Some(snapshot), MessageKind::Snapshot) => snapshot.voters == voters && snapshot.index > 0,
+    let acknowledges_nothing =
+        message.kind == MessageKind::AppendResponse && message.index > receiver.last_index;
+    let is_second_leader = is_of_leader(message.kind)
+        && message.term == receiver.term
+        && ![0, from.0].contains(&receiver.leader);
+    addressed
+        && is_of_group(message, receiver)
+        && entries_in_order
+        && snapshot_fits(message, receiver.member)
+        && !acknowledges_nothing
+        && !is_second_leader
+}
+
+fn is_of_leader(kind: MessageKind) -> bool {
+    use MessageKind::{Append, Heartbeat, Snapshot, TimeoutNow};
+    matches!(kind, Append | Heartbeat | Snapshot | TimeoutNow)
+}
+
+fn is_readable(entry: &LogEntry) -> bool {
+    match entry.kind {
+        EntryKind::Command => true,
+        EntryKind::Members => {
+            entry.data.is_empty() && ChangeContext::decode(&entry.context).is_ok()
+        }
+    }
+}
+
+/// A member that joins learns its group from a snapshot. It votes for nobody before, and takes no entries from the beginning of the
+/// log, since it does not know the members at the beginning. It can only answer.
+fn is_of_group(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
+    use MessageKind::{Append, AppendResponse, Heartbeat, HeartbeatResponse, Snapshot};
+    if receiver.members.is_unknown() {
+        let is_start = message.kind == Append && message.index == 0;
+        return message.group != 0
+            && matches!(message.kind, Append | Heartbeat | Snapshot)
+            && !is_start;
+    }
+    let is_of_joining =
+        message.group == 0 && matches!(message.kind, AppendResponse | HeartbeatResponse);
+    message.group == receiver.members.group() || is_of_joining
+}
+
+fn snapshot_fits(message: &RaftMessage, member: NodeId) -> bool {
+    let fits = |snapshot: &LogSnapshot| {
+        snapshot.index > 0
+            && snapshot.members().is_ok_and(|members| {
+                members.is_sound() && members.contains(member) && members.group() == message.group
+            })
+    };
+    match (&message.snapshot, message.kind) {
+        (Some(snapshot), MessageKind::Snapshot) => fits(snapshot),
         (None, MessageKind::Snapshot) | (Some(_), _) => false,
         (None, _) => true,
-    };
-    let acknowledges_nothing =
-        message.kind == MessageKind::AppendResponse && message.index > last_index;
-    addressed && entries_in_order && snapshot_fits && !acknowledges_nothing
+    }
 }

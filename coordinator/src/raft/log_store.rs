@@ -20,14 +20,17 @@ use redb::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::log_upgrade::{EntryBefore, SnapshotBefore};
 use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
 use super::wire::LogEntry;
 
 const FILE: &str = "raft.redb";
 const FILE_NEW: &str = "raft.redb.new";
-/// The version of this file's layout. Files of another version are refused.
-const FORMAT: u32 = 1;
+/// The version of this file's layout. A file of [`FORMAT_BEFORE`] is rewritten when it is opened; others are refused.
+const FORMAT: u32 = 2;
+/// The version before: its members never change.
+const FORMAT_BEFORE: u32 = 1;
 /// The log is small and is read once, at the start.
 const CACHE_BYTES: usize = 8 << 20;
 const CHECKSUM_BYTES: usize = 4;
@@ -49,7 +52,8 @@ pub fn has_log(fs: &dyn FileSystem, dir: &Path) -> bool {
 struct Identity {
     format: u32,
     member: u64,
-    voters: Vec<u64>,
+    /// The members at the beginning of the log; none if the member has joined others.
+    founders: Vec<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,21 +71,26 @@ pub struct LogStore {
 }
 
 impl LogStore {
-    /// Opens or creates the log of `member` in a directory, and reads all of it.
+    /// Opens or creates the log of `member` in a directory, and reads all of it. Only a new log begins with these founders.
     pub fn open(
         fs: &dyn FileSystem,
         dir: &Path,
         member: NodeId,
-        voters: &[u64],
+        founders: &[u64],
     ) -> Result<(Self, MemoryLog)> {
         let path = dir.join(FILE);
         let open = || -> Result<(Self, MemoryLog)> {
             if !fs.exists(&path) {
-                Self::create(fs, dir, member, voters)?;
+                Self::create(fs, dir, member, founders)?;
             }
             let store = Self::open_file(fs, &path, OpenMode::ReadWrite)?;
             store.compact_if_due()?;
-            let log = store.read(member, voters)?;
+            let identity = store.identity()?;
+            check_identity(&identity, member)?;
+            if identity.format == FORMAT_BEFORE {
+                store.upgrade(&identity)?;
+            }
+            let log = store.read(identity.founders)?;
             Ok((store, log))
         };
         open().map_err(|error| error.context(format!("open the raft log {}", path.display())))
@@ -98,13 +107,14 @@ impl LogStore {
     }
 
     /// Creates a complete empty log, and only then renames it to its final name.
-    fn create(fs: &dyn FileSystem, dir: &Path, member: NodeId, voters: &[u64]) -> Result<()> {
+    fn create(fs: &dyn FileSystem, dir: &Path, member: NodeId, founders: &[u64]) -> Result<()> {
         proto::env::create_dir_durably(fs, dir)?;
         let unfinished = dir.join(FILE_NEW);
         if fs.exists(&unfinished) {
             fs.remove_file(&unfinished)?;
         }
-        let identity = Identity { format: FORMAT, member: member.0, voters: voters.to_vec() };
+        let founders = founders.to_vec();
+        let identity = Identity { format: FORMAT, member: member.0, founders };
         let store = Self::open_file(fs, &unfinished, OpenMode::CreateNew)?;
         // The transaction creates both tables, including the one that stays empty.
         store.transaction(|_entries, meta| put(meta, "identity", &identity))?;
@@ -174,12 +184,37 @@ impl LogStore {
         run().map_err(failed)?
     }
 
-    fn read(&self, member: NodeId, voters: &[u64]) -> Result<MemoryLog> {
-        let mut log = MemoryLog::new(voters.to_vec());
+    fn identity(&self) -> Result<Identity> {
         let transaction = lock(&self.database).begin_read().map_err(failed)?;
         let meta = transaction.open_table(META).map_err(failed)?;
-        let identity: Option<Identity> = get(&meta, "identity")?;
-        check_identity(identity, member, voters)?;
+        get(&meta, "identity")?.ok_or_else(|| corrupt("no identity record".into()))
+    }
+
+    /// Rewrites a log of the version before, in one transaction.
+    fn upgrade(&self, identity: &Identity) -> Result<()> {
+        let founders = &identity.founders;
+        self.transaction(|entries, meta| {
+            let mut upgraded = Vec::new();
+            for row in entries.iter().map_err(failed)? {
+                let (index, value) = row.map_err(failed)?;
+                let entry: EntryBefore = decode(value.value(), "entry")?;
+                upgraded.push((index.value(), encode(&LogEntry::from(entry))?));
+            }
+            for (index, value) in upgraded {
+                entries.insert(index, value.as_slice()).map_err(failed)?;
+            }
+            if let Some(snapshot) = get::<SnapshotBefore>(meta, "snapshot")? {
+                put(meta, "snapshot", &snapshot.upgraded(founders)?)?;
+            }
+            let (member, founders) = (identity.member, founders.clone());
+            put(meta, "identity", &Identity { format: FORMAT, member, founders })
+        })
+    }
+
+    fn read(&self, founders: Vec<u64>) -> Result<MemoryLog> {
+        let mut log = MemoryLog::new(founders);
+        let transaction = lock(&self.database).begin_read().map_err(failed)?;
+        let meta = transaction.open_table(META).map_err(failed)?;
         if let Some(StoredHardState { term, vote, commit }) = get(&meta, "hard_state")? {
             log.hard_state = HardState { term, vote, commit, ..Default::default() };
         }
@@ -199,6 +234,10 @@ impl LogStore {
         }
         let snapshot_index = log.snapshot_index();
         log.hard_state.commit = log.hard_state.commit.max(snapshot_index);
+        let members = log.members()?;
+        if !members.is_unknown() && !members.is_sound() {
+            return Err(corrupt(format!("the members do not fit together: {members:?}")));
+        }
         if snapshot_index < log.start.0 || log.hard_state.commit > log.last() {
             return Err(corrupt(format!(
                 "entries {}..={} do not fit snapshot {snapshot_index} and commit index {}",
@@ -278,23 +317,16 @@ fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     postcard::from_bytes(body).map_err(|error| corrupt(format!("{what}: {error}")))
 }
 
-fn check_identity(identity: Option<Identity>, member: NodeId, voters: &[u64]) -> Result<()> {
-    let Some(identity) = identity else { return Err(corrupt("no identity record".into())) };
-    if identity.format != FORMAT {
-        return Err(Error::new(
-            ErrorCode::Version,
-            format!("log of format {}, this build reads format {FORMAT}", identity.format),
-        ));
+fn check_identity(identity: &Identity, member: NodeId) -> Result<()> {
+    let Identity { format, member: owner, .. } = identity;
+    if ![FORMAT_BEFORE, FORMAT].contains(format) {
+        let what = format!("log of format {format}, this build reads format {FORMAT}");
+        return Err(Error::new(ErrorCode::Version, what));
     }
-    if identity.member != member.0 || identity.voters != voters {
-        return Err(Error::new(
-            ErrorCode::InvalidParameter,
-            format!(
-                "the log belongs to member {} of {:?}, not to member {member} of {voters:?}",
-                identity.member, identity.voters
-            ),
-        )
-        .with_hint("start the member with its own data directory; members cannot be changed yet"));
+    if *owner != member.0 {
+        let what = format!("the log belongs to member {owner}, not to member {member}");
+        return Err(Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("start the member with its own --id and its own data directory"));
     }
     Ok(())
 }

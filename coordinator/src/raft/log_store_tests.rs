@@ -6,6 +6,7 @@ use proto::env::sim::SimFs;
 use raft::eraftpb::Entry;
 
 use super::*;
+use crate::raft::members::Members;
 use crate::raft::wire::LogSnapshot;
 
 const MEMBER: NodeId = NodeId(2);
@@ -28,7 +29,8 @@ fn hard_state(term: u64, commit: u64) -> LogOp {
 }
 
 fn snapshot(index: u64, term: u64) -> LogSnapshot {
-    LogSnapshot { index, term, voters: VOTERS.to_vec(), data: vec![index as u8; 3000].into() }
+    let members = Members::new(VOTERS.to_vec());
+    LogSnapshot::new(index, term, &members, &[index as u8; 3000]).unwrap()
 }
 
 /// Writes that cover every operation: append, overwrite, snapshot, truncation, reset.
@@ -163,9 +165,67 @@ fn a_flipped_bit_is_found_by_the_checksum() {
 fn the_log_of_another_member_is_refused() {
     let fs = SimFs::new(1);
     drop(open(&fs).unwrap());
-    for (member, voters) in [(NodeId(3), vec![1, 2, 3]), (MEMBER, vec![1, 2])] {
-        let refused = LogStore::open(&fs, &dir(), member, &voters).err().unwrap();
-        assert_eq!(refused.code, ErrorCode::InvalidParameter);
-        assert!(refused.hint.is_some());
+    let refused = LogStore::open(&fs, &dir(), NodeId(3), &VOTERS).err().unwrap();
+    assert_eq!(refused.code, ErrorCode::InvalidParameter);
+    assert!(refused.hint.is_some());
+}
+
+/// The log has its own members: settings that name others change nothing.
+#[test]
+fn a_log_keeps_its_founders() {
+    let fs = SimFs::new(1);
+    drop(open(&fs).unwrap());
+    let (_, log) = LogStore::open(&fs, &dir(), MEMBER, &[2, 7]).unwrap();
+    assert_eq!(log.members().unwrap(), Members::new(VOTERS.to_vec()));
+}
+
+/// A log as format 1 has it: without kinds of entries, and with the voters alone in the snapshot.
+fn write_format_1(fs: &SimFs) {
+    let (store, _) = open(fs).unwrap();
+    store.commit(&history()[..4]).unwrap();
+    let rewritten = store.transaction(|entries, meta| {
+        let identity = Identity { format: 1, member: MEMBER.0, founders: VOTERS.to_vec() };
+        put(meta, "identity", &identity)?;
+        let snapshot = SnapshotBefore {
+            index: 3,
+            term: 1,
+            voters: VOTERS.to_vec(),
+            data: vec![3; 3000].into(),
+        };
+        put(meta, "snapshot", &snapshot)?;
+        for index in 3..=9 {
+            let value = entries.get(index).map_err(failed)?.unwrap().value().to_vec();
+            let LogEntry { index, term, data, context, .. } = decode(&value, "entry")?;
+            let before = encode(&EntryBefore { index, term, data, context })?;
+            entries.insert(index, before.as_slice()).map_err(failed)?;
+        }
+        Ok(())
+    });
+    rewritten.unwrap();
+}
+
+#[test]
+fn a_log_of_the_format_before_is_rewritten_whole_or_not_at_all() {
+    let expected = {
+        let fs = SimFs::new(1);
+        open(&fs).unwrap().0.commit(&history()[..4]).unwrap();
+        open(&fs).unwrap().1
+    };
+    for crash_in in 1.. {
+        let fs = SimFs::new(crash_in);
+        write_format_1(&fs);
+        fs.crash_at(fs.operations() + crash_in);
+        drop(open(&fs));
+        let crashed = fs.is_crashed();
+        fs.restart();
+        let (store, log) = open(&fs).unwrap();
+        assert_eq!(view(&log), view(&expected), "crash after {crash_in} operations");
+        assert_eq!(log.members().unwrap(), Members::new(VOTERS.to_vec()));
+        assert_eq!(log.snapshot.unwrap().state().unwrap(), [3; 3000]);
+        drop(store);
+        if !crashed {
+            assert!(crash_in > 5, "it was interrupted at each operation");
+            return;
+        }
     }
 }

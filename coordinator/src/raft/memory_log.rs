@@ -6,18 +6,21 @@
 
 use std::collections::VecDeque;
 
-use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use proto::Result;
+use raft::eraftpb::{Entry, HardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError, util::limit_size};
 
 #[cfg(feature = "testing")]
 use super::log_write::{LogOp, LogWrite};
+use super::members::Members;
 use super::wire::LogSnapshot;
 
 /// The state that Raft restores: vote, members, last snapshot, and the entries after it.
 #[derive(Clone, Debug)]
 pub struct MemoryLog {
     pub(super) hard_state: HardState,
-    pub(super) voters: Vec<u64>,
+    /// The members at the beginning of the log.
+    pub(super) founders: Members,
     pub(super) snapshot: Option<LogSnapshot>,
     /// Index and term of the entry before the first stored one.
     pub(super) start: (u64, u64),
@@ -27,13 +30,21 @@ pub struct MemoryLog {
 
 impl MemoryLog {
     /// Creates an empty log.
-    pub fn new(voters: Vec<u64>) -> Self {
+    pub fn new(founders: Vec<u64>) -> Self {
         Self {
             hard_state: HardState::default(),
-            voters,
+            founders: Members::new(founders),
             snapshot: None,
             start: (0, 0),
             entries: VecDeque::new(),
+        }
+    }
+
+    /// The members at the stored snapshot; without one, at the beginning of the log.
+    pub fn members(&self) -> Result<Members> {
+        match &self.snapshot {
+            Some(snapshot) => snapshot.members(),
+            None => Ok(self.founders.clone()),
         }
     }
 
@@ -117,8 +128,8 @@ impl MemoryLog {
 
 impl Storage for MemoryLog {
     fn initial_state(&self) -> raft::Result<RaftState> {
-        let conf_state = ConfState { voters: self.voters.clone(), ..Default::default() };
-        Ok(RaftState::new(self.hard_state.clone(), conf_state))
+        let members = self.members().map_err(|error| StorageError::Other(error.into()))?;
+        Ok(RaftState::new(self.hard_state.clone(), members.to_conf_state()))
     }
 
     fn entries(
@@ -157,9 +168,15 @@ impl Storage for MemoryLog {
         Ok(self.last())
     }
 
-    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+    fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
+        // A new member drops a snapshot that does not name it. The next one does.
+        let names = |snapshot: &LogSnapshot| {
+            snapshot.voters.contains(&to) || snapshot.learners.contains(&to)
+        };
         match &self.snapshot {
-            Some(snapshot) if snapshot.index >= request_index => Ok(snapshot.clone().into_raft()),
+            Some(snapshot) if snapshot.index >= request_index && names(snapshot) => {
+                Ok(snapshot.clone().into_raft())
+            }
             _ => Err(StorageError::SnapshotTemporarilyUnavailable.into()),
         }
     }
@@ -191,8 +208,7 @@ mod tests {
         assert_eq!((log.term_of(2), log.term_of(3)), (None, Some(2)));
         log.drop_through(2);
         assert_eq!(log.first_index().unwrap(), 4, "truncation never goes back");
-        let snapshot =
-            LogSnapshot { index: 9, term: 3, voters: vec![1], data: bytes::Bytes::new() };
+        let snapshot = LogSnapshot::new(9, 3, &Members::new(vec![1]), b"state").unwrap();
         log.reset_to(snapshot);
         assert_eq!((log.last(), log.term_of(9), log.snapshot_index()), (9, Some(3), 9));
     }

@@ -4,36 +4,45 @@
 //! |---|---|
 //! | [`config`], [`role`], [`state_machine`], [`transport`] | a member's settings, its role, and the traits that it works with |
 //! | [`core`] | the ready loop: inputs in, outputs out, no I/O, no time, no threads |
+//! | [`members`], `change` | the members of the group, and how they change |
+//! | `snapshots` | the member's own snapshots, and those of the leader |
 //! | [`log_write`] | changes of the log |
 //! | [`memory_log`] | the log as Raft reads it |
 //! | [`log_store`] | the log on disk |
 //! | `guard` | validation of incoming messages |
 //! | `election_timeout`, `snapshots_sent` | seeded election timeouts; retries of snapshots |
 //! | [`wire`] | messages in our own types |
-//! | [`service`] | the task that owns a core, its disk and its clock, and the handle to the task |
+//! | [`service`], `handle` | the task that owns a core, its disk and its clock, and the handle to the task |
 //!
-//! The list of members is fixed and the same on all members. A member that lost its data directory must not return
-//! under its old id, because it would break the promises that it made before.
+//! A member that lost its data directory must not return under its old id, because it would break the promises that it made before. It is
+//! removed, and a member with another id is added.
 
+mod change;
 pub mod config;
 pub mod core;
 mod election_timeout;
 mod guard;
+mod handle;
 pub mod log_store;
+mod log_upgrade;
 pub mod log_write;
+pub mod members;
 pub mod memory_log;
 pub mod role;
 pub mod service;
 mod slog_bridge;
+mod snapshots;
 mod snapshots_sent;
 pub mod state_machine;
 pub mod transport;
 pub mod wire;
 
 pub use self::config::RaftConfig;
+pub use self::handle::RaftHandle;
 pub use self::log_store::has_log;
+pub use self::members::{MemberChange, Members, was_removed};
 pub use self::role::{RaftRole, not_leader};
-pub use self::service::{RaftHandle, RaftService};
+pub use self::service::RaftService;
 pub use self::state_machine::StateMachine;
 pub use self::transport::PeerTransport;
 pub use self::wire::RaftMessage;

@@ -1,4 +1,4 @@
-//! The task that owns a member's core, disk and clock, and the handle to it.
+//! The task that owns a member's core, disk and clock.
 //!
 //! The loop sleeps until a write is durable, a tick comes, or a message or a proposal arrives. It then takes all
 //! waiting inputs, polls the core once, and starts one write if none is in flight. The write contains everything that
@@ -11,11 +11,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_channel::{Receiver, Sender, TryRecvError};
-use bytes::Bytes;
+use async_channel::{Receiver, TryRecvError};
 use proto::env::{Env, TaskPolicy};
 use proto::flow::{Budget, Reservation};
 use proto::{Error, Result};
@@ -23,9 +22,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::config::RaftConfig;
-use super::core::{Applied, RaftCore};
+use super::core::{Applied, Changed, RaftCore};
+use super::handle::{LogProgress, Proposal, RaftHandle, Reply, Work, stopped};
 use super::log_store::LogStore;
 use super::log_write::LogWrite;
+use super::members::{Members, was_removed};
 use super::role::RaftRole;
 use super::state_machine::StateMachine;
 use super::transport::PeerTransport;
@@ -43,22 +44,10 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(2);
 /// Inputs that are taken at once. More would delay the outputs of the first input.
 const BATCH_MAX: usize = 256;
 
-struct Proposal<O> {
-    command: Bytes,
-    /// Released when the loop takes the proposal.
-    room: Reservation,
-    reply: oneshot::Sender<Result<O>>,
-}
-
+/// Who waits for the end of a proposal.
 struct Waiter<O> {
     term: u64,
-    reply: oneshot::Sender<Result<O>>,
-}
-
-#[derive(Default)]
-struct LogProgress {
-    committed: AtomicU64,
-    applied: AtomicU64,
+    reply: Reply<O>,
 }
 
 /// A member that is ready to run.
@@ -71,6 +60,7 @@ pub struct RaftService<M: StateMachine> {
     messages: Receiver<(RaftMessage, Reservation)>,
     proposals: Receiver<Proposal<M::Outcome>>,
     role: watch::Sender<RaftRole>,
+    members: watch::Sender<Members>,
     progress: Arc<LogProgress>,
     /// Distinguishes the proposals of this run from those of an earlier run.
     session: u64,
@@ -102,64 +92,6 @@ impl PendingWrite {
     }
 }
 
-/// A handle to a running member; cheap to clone.
-pub struct RaftHandle<O> {
-    messages: Sender<(RaftMessage, Reservation)>,
-    message_bytes: Budget,
-    proposals: Sender<Proposal<O>>,
-    proposal_bytes: Budget,
-    role: watch::Receiver<RaftRole>,
-    progress: Arc<LogProgress>,
-}
-
-impl<O> Clone for RaftHandle<O> {
-    fn clone(&self) -> Self {
-        Self {
-            messages: self.messages.clone(),
-            message_bytes: self.message_bytes.clone(),
-            proposals: self.proposals.clone(),
-            proposal_bytes: self.proposal_bytes.clone(),
-            role: self.role.clone(),
-            progress: self.progress.clone(),
-        }
-    }
-}
-
-impl<O: Send + 'static> RaftHandle<O> {
-    /// Proposes a command and waits for its outcome. `NotLeader` means that nothing was done. After `Unavailable` the
-    /// command may still be applied later.
-    pub async fn propose(&self, command: Bytes) -> Result<O> {
-        let (reply, outcome) = oneshot::channel();
-        let room = self.proposal_bytes.reserve(command.len()).await;
-        self.proposals.send(Proposal { command, room, reply }).await.map_err(|_| stopped())?;
-        outcome.await.map_err(|_| stopped())?
-    }
-
-    /// Delivers a message from another member. The message is dropped if this member cannot keep up.
-    pub fn deliver(&self, message: RaftMessage) {
-        // A full or closed queue is a lost message to Raft.
-        if let Some(room) = self.message_bytes.try_reserve(message.bytes()) {
-            let _ = self.messages.try_send((message, room));
-        }
-    }
-
-    /// The member's role now and at each change; closed when the member has stopped.
-    pub fn role(&self) -> watch::Receiver<RaftRole> {
-        self.role.clone()
-    }
-
-    /// The indexes of the last committed and the last applied entry.
-    pub fn progress(&self) -> (u64, u64) {
-        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        (load(&self.progress.committed), load(&self.progress.applied))
-    }
-}
-
-fn stopped() -> Error {
-    Error::unavailable("this coordinator member has stopped")
-        .with_hint("see its log for the cause; the other members continue")
-}
-
 impl<M: StateMachine> RaftService<M> {
     /// Opens the log in `dir` and recovers the state. Blocks.
     pub fn open(
@@ -170,11 +102,15 @@ impl<M: StateMachine> RaftService<M> {
         transport: Arc<dyn PeerTransport>,
     ) -> Result<(Self, RaftHandle<M::Outcome>)> {
         let (store, log) = LogStore::open(&*env.fs, dir, config.member, &config.voters())?;
+        if log.members()?.is_removed(config.member) {
+            return Err(was_removed(config.member));
+        }
         let tick = Duration::from_millis(config.tick_ms.max(1));
         let core = RaftCore::new(config, log, machine, env.random.clone())?;
         let (messages_in, messages) = async_channel::bounded(MESSAGES_MAX);
         let (proposals_in, proposals) = async_channel::bounded(PROPOSALS_MAX);
         let (role, role_out) = watch::channel(core.role());
+        let (members, members_out) = watch::channel(core.members().clone());
         let progress = Arc::new(LogProgress::default());
         let handle = RaftHandle {
             messages: messages_in,
@@ -182,6 +118,7 @@ impl<M: StateMachine> RaftService<M> {
             proposals: proposals_in,
             proposal_bytes: Budget::new(PROPOSALS_BYTES_MAX),
             role: role_out,
+            members: members_out,
             progress: progress.clone(),
         };
         let session = env.random.next_u64();
@@ -194,6 +131,7 @@ impl<M: StateMachine> RaftService<M> {
             messages,
             proposals,
             role,
+            members,
             progress,
             session,
             sequence: 0,
@@ -209,7 +147,7 @@ impl<M: StateMachine> RaftService<M> {
         let result = self.serve().await;
         if let Err(error) = &result {
             for waiter in std::mem::take(&mut self.waiters).into_values() {
-                let _ = waiter.reply.send(Err(error.clone()));
+                waiter.reply.fail(error.clone());
             }
         }
         result
@@ -267,15 +205,27 @@ impl<M: StateMachine> RaftService<M> {
         let mut context = Vec::with_capacity(16);
         context.extend(self.session.to_le_bytes());
         context.extend(self.sequence.to_le_bytes());
-        drop(proposal.room);
-        match self.core.propose(context.into(), proposal.command) {
+        let Proposal { work, room } = proposal;
+        drop(room);
+        let (proposed, reply) = match work {
+            Work::Command(command, reply) => {
+                (self.core.propose(context.into(), command), Reply::Outcome(reply))
+            }
+            Work::Change(change, reply) => {
+                (self.core.propose_change(context.into(), change), Reply::Changed(reply))
+            }
+            Work::HandOver(reply) => {
+                // The caller may have gone.
+                let _ = reply.send(self.core.hand_over());
+                return;
+            }
+        };
+        match proposed {
             Ok(()) => {
-                let waiter = Waiter { term: self.core.role().term, reply: proposal.reply };
+                let waiter = Waiter { term: self.core.role().term, reply };
                 self.waiters.insert(self.sequence, waiter);
             }
-            Err(error) => {
-                let _ = proposal.reply.send(Err(error));
-            }
+            Err(error) => reply.fail(error),
         }
     }
 
@@ -293,13 +243,35 @@ impl<M: StateMachine> RaftService<M> {
         if self.writing.is_none() && !self.writes.is_empty() {
             self.write();
         }
-        for applied in output.applied {
-            self.answer(applied);
+        // Before the answers: a caller that has one looks at the members.
+        let published = self.publish_members();
+        for Applied { context, outcome, .. } in output.applied {
+            if let Some(Reply::Outcome(reply)) = self.waiter_of(&context) {
+                // The caller may have gone.
+                let _ = reply.send(Ok(outcome));
+            }
+        }
+        for Changed { context, result } in output.changed {
+            if let Some(Reply::Changed(reply)) = self.waiter_of(&context) {
+                let _ = reply.send(result);
+            }
         }
         self.progress.committed.store(self.core.committed_index(), Ordering::Relaxed);
         self.progress.applied.store(self.core.applied_index(), Ordering::Relaxed);
         self.publish_role();
-        Ok(())
+        published
+    }
+
+    /// Publishes a change of the members. A member that was removed ends.
+    fn publish_members(&mut self) -> Result<()> {
+        let members = self.core.members();
+        if *self.members.borrow() != *members {
+            self.members.send_replace(members.clone());
+        }
+        match self.core.is_removed() {
+            true => Err(was_removed(self.core.member())),
+            false => Ok(()),
+        }
     }
 
     fn write(&mut self) {
@@ -316,15 +288,14 @@ impl<M: StateMachine> RaftService<M> {
         });
     }
 
-    fn answer(&mut self, applied: Applied<M::Outcome>) {
-        let Some((session, sequence)) = applied.context.split_first_chunk::<8>() else { return };
-        let Ok(sequence) = <[u8; 8]>::try_from(sequence) else { return };
+    /// Takes the waiter of a proposal of this run.
+    fn waiter_of(&mut self, context: &[u8]) -> Option<Reply<M::Outcome>> {
+        let (session, sequence) = context.split_first_chunk::<8>()?;
+        let sequence = <[u8; 8]>::try_from(sequence).ok()?;
         if u64::from_le_bytes(*session) != self.session {
-            return;
+            return None;
         }
-        if let Some(waiter) = self.waiters.remove(&u64::from_le_bytes(sequence)) {
-            let _ = waiter.reply.send(Ok(applied.outcome));
-        }
+        self.waiters.remove(&u64::from_le_bytes(sequence)).map(|waiter| waiter.reply)
     }
 
     /// Publishes a change of leader, and tells waiting proposers that their proposals may be lost.
@@ -347,10 +318,12 @@ impl<M: StateMachine> RaftService<M> {
             .collect();
         for sequence in lost {
             if let Some(waiter) = self.waiters.remove(&sequence) {
-                let _ = waiter.reply.send(Err(Error::unavailable(
-                    "the leading coordinator changed while the command was in flight",
-                )
-                .with_hint("send the same request again; it is never executed twice")));
+                waiter.reply.fail(
+                    Error::unavailable(
+                        "the leading coordinator changed while the command was in flight",
+                    )
+                    .with_hint("send the same request again; it is never executed twice"),
+                );
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use bytes::Bytes;
 use proto::ErrorCode;
 use proto::env::{BoxFuture, Spawner, Task};
 use proto::model::ids::NodeId;

@@ -2,6 +2,8 @@
 
 use proto::Result;
 
+use super::members::MemberChange;
+
 /// The state machine that the log replicates. Every member applies the same commands in the same order, so `apply`
 /// may depend only on the state and its arguments.
 pub trait StateMachine: Send + 'static {
@@ -11,6 +13,11 @@ pub trait StateMachine: Send + 'static {
     /// Applies the command at a log position. A refused command is an outcome. An error means that this member cannot
     /// continue (for example, it cannot decode the command), and stops the member.
     fn apply(&mut self, index: u64, data: &[u8]) -> Result<Self::Outcome>;
+
+    /// Takes over a change of the members at a log position. An error refuses the change, on all members alike.
+    fn change_members(&mut self, _index: u64, _change: &MemberChange) -> Result<()> {
+        Ok(())
+    }
 
     /// Encodes the state.
     fn snapshot(&self) -> Result<Vec<u8>>;

@@ -12,8 +12,10 @@ use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::{self, EntryType, MessageType};
 use serde::{Deserialize, Serialize};
 
+use super::members::{MemberChange, Members};
+
 /// The version of the encoding: its first byte.
-const WIRE_VERSION: u8 = 1;
+const WIRE_VERSION: u8 = 2;
 
 /// The size of a call besides one message: its frame, and the small messages that travel with it.
 const CALL_BYTES: usize = 2 << 20;
@@ -43,9 +45,11 @@ pub enum MessageKind {
     RequestPreVote,
     /// The answer to a pre-vote request.
     RequestPreVoteResponse,
+    /// The leader hands over: the receiver becomes a candidate at once.
+    TimeoutNow,
 }
 
-const KINDS: [(MessageKind, MessageType); 9] = [
+const KINDS: [(MessageKind, MessageType); 10] = [
     (MessageKind::Append, MessageType::MsgAppend),
     (MessageKind::AppendResponse, MessageType::MsgAppendResponse),
     (MessageKind::RequestVote, MessageType::MsgRequestVote),
@@ -55,7 +59,42 @@ const KINDS: [(MessageKind, MessageType); 9] = [
     (MessageKind::HeartbeatResponse, MessageType::MsgHeartbeatResponse),
     (MessageKind::RequestPreVote, MessageType::MsgRequestPreVote),
     (MessageKind::RequestPreVoteResponse, MessageType::MsgRequestPreVoteResponse),
+    (MessageKind::TimeoutNow, MessageType::MsgTimeoutNow),
 ];
+
+/// The kind of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    /// A command of the state machine.
+    Command,
+    /// A change of the members. The context has the change ([`ChangeContext`]), and there is no data: the crate would read these as
+    /// protobuf.
+    Members,
+}
+
+/// The context of a change of the members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ChangeContext {
+    /// The context of the proposer.
+    pub proposer: Bytes,
+    /// The change.
+    pub change: MemberChange,
+}
+
+impl ChangeContext {
+    pub fn encode(&self) -> Result<Bytes> {
+        let bytes = postcard::to_allocvec(self);
+        bytes.map(Bytes::from).map_err(|error| {
+            Error::internal(format!("encode a change of the coordinators: {error}"))
+        })
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        postcard::from_bytes(bytes).map_err(|error| {
+            Error::new(ErrorCode::Corrupt, format!("a change of the coordinators: {error}"))
+        })
+    }
+}
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +107,8 @@ pub struct LogEntry {
     pub data: Bytes,
     /// The member and the number of the proposal, so that the proposer recognizes the outcome.
     pub context: Bytes,
+    /// The kind of the entry.
+    pub kind: EntryKind,
 }
 
 /// A snapshot of the state machine and its place in the log.
@@ -77,16 +118,30 @@ pub struct LogSnapshot {
     pub index: u64,
     /// The term of that entry.
     pub term: u64,
-    /// The members of the group.
+    /// The members that vote.
     pub voters: Vec<u64>,
-    /// The state.
+    /// The members that learn.
+    pub learners: Vec<u64>,
+    /// What else is to be known of the members ([`SnapshotHead`]), and the state. The crate passes it on.
     pub data: Bytes,
 }
+
+/// The head of a snapshot's data, behind its length: the parts of [`Members`] that the crate does not know.
+#[derive(Serialize, Deserialize)]
+struct SnapshotHead {
+    founders: Vec<u64>,
+    removed: Vec<u64>,
+}
+
+/// The length of the length of the head.
+const HEAD_LEN_BYTES: usize = 4;
 
 /// A message between members. The fields are those of the Raft paper and of the `raft` crate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct RaftMessage {
+    /// The mark of the sender's group ([`Members::group`]).
+    pub group: u32,
     pub kind: MessageKind,
     pub from: NodeId,
     pub to: NodeId,
@@ -177,7 +232,7 @@ impl RaftMessage {
     }
 
     /// Converts a message of the `raft` crate. An error means a kind that our configuration never sends.
-    pub(crate) fn from_raft(mut message: eraftpb::Message) -> Result<Self> {
+    pub(crate) fn from_raft(mut message: eraftpb::Message, group: u32) -> Result<Self> {
         let kind = KINDS
             .iter()
             .find(|(_, msg_type)| *msg_type == message.msg_type)
@@ -191,6 +246,7 @@ impl RaftMessage {
         let snapshot =
             message.has_snapshot().then(|| LogSnapshot::from_raft(message.take_snapshot()));
         Ok(Self {
+            group,
             kind,
             from: NodeId(message.from),
             to: NodeId(message.to),
@@ -215,8 +271,12 @@ impl RaftMessage {
 
 impl LogEntry {
     pub(crate) fn into_raft(self) -> eraftpb::Entry {
+        let entry_type = match self.kind {
+            EntryKind::Command => EntryType::EntryNormal,
+            EntryKind::Members => EntryType::EntryConfChange,
+        };
         eraftpb::Entry {
-            entry_type: EntryType::EntryNormal,
+            entry_type,
             index: self.index,
             term: self.term,
             data: self.data,
@@ -226,24 +286,61 @@ impl LogEntry {
     }
 
     pub(crate) fn from_raft(entry: eraftpb::Entry) -> Result<Self> {
-        if entry.entry_type != EntryType::EntryNormal {
-            return Err(Error::internal(format!(
-                "the raft crate made an unexpected entry of type {:?}",
-                entry.entry_type
-            )));
-        }
+        let kind = match entry.entry_type {
+            EntryType::EntryNormal => EntryKind::Command,
+            EntryType::EntryConfChange => EntryKind::Members,
+            other => {
+                let what = format!("the raft crate made an unexpected entry of type {other:?}");
+                return Err(Error::internal(what));
+            }
+        };
         let eraftpb::Entry { index, term, data, context, .. } = entry;
-        Ok(Self { index, term, data, context })
+        Ok(Self { index, term, data, context, kind })
     }
 }
 
 impl LogSnapshot {
+    /// A snapshot of a state with these members.
+    pub fn new(index: u64, term: u64, members: &Members, state: &[u8]) -> Result<Self> {
+        let Members { founders, voters, learners, removed } = members.clone();
+        let mut data =
+            postcard::to_extend(&SnapshotHead { founders, removed }, vec![0; HEAD_LEN_BYTES])
+                .map_err(|error| {
+                    Error::internal(format!("encode the head of a snapshot: {error}"))
+                })?;
+        let len = (data.len() - HEAD_LEN_BYTES) as u32;
+        data[..HEAD_LEN_BYTES].copy_from_slice(&len.to_le_bytes());
+        data.extend_from_slice(state);
+        Ok(Self { index, term, voters, learners, data: data.into() })
+    }
+
+    fn head_and_state(&self) -> Result<(SnapshotHead, &[u8])> {
+        let corrupt = || Error::new(ErrorCode::Corrupt, "a snapshot without its head");
+        let (len, rest) = self.data.split_first_chunk::<HEAD_LEN_BYTES>().ok_or_else(corrupt)?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let (head, state) = rest.split_at_checked(len).ok_or_else(corrupt)?;
+        Ok((postcard::from_bytes(head).map_err(|_| corrupt())?, state))
+    }
+
+    /// The members at the snapshot.
+    pub fn members(&self) -> Result<Members> {
+        let (SnapshotHead { founders, removed }, _) = self.head_and_state()?;
+        let (voters, learners) = (self.voters.clone(), self.learners.clone());
+        Ok(Members { founders, voters, learners, removed })
+    }
+
+    /// The state.
+    pub fn state(&self) -> Result<&[u8]> {
+        Ok(self.head_and_state()?.1)
+    }
+
     pub(crate) fn into_raft(self) -> eraftpb::Snapshot {
         let mut snapshot = eraftpb::Snapshot { data: self.data, ..Default::default() };
         let metadata = snapshot.mut_metadata();
         metadata.index = self.index;
         metadata.term = self.term;
         metadata.mut_conf_state().voters = self.voters;
+        metadata.mut_conf_state().learners = self.learners;
         snapshot
     }
 
@@ -253,65 +350,12 @@ impl LogSnapshot {
             index: metadata.index,
             term: metadata.term,
             voters: std::mem::take(&mut metadata.mut_conf_state().voters),
+            learners: std::mem::take(&mut metadata.mut_conf_state().learners),
             data: snapshot.data,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message() -> RaftMessage {
-        RaftMessage {
-            kind: MessageKind::Append,
-            from: NodeId(1),
-            to: NodeId(2),
-            term: 3,
-            log_term: 2,
-            index: 9,
-            entries: vec![LogEntry {
-                index: 10,
-                term: 3,
-                data: Bytes::from_static(b"command"),
-                context: Bytes::from_static(b"id"),
-            }],
-            commit: 8,
-            commit_term: 2,
-            snapshot: Some(LogSnapshot {
-                index: 7,
-                term: 2,
-                voters: vec![1, 2, 3],
-                data: Bytes::from_static(b"state"),
-            }),
-            request_snapshot: 4,
-            reject: true,
-            reject_hint: 5,
-            context: Bytes::from_static(b"context"),
-        }
-    }
-
-    #[test]
-    fn every_kind_and_field_survives_the_wire_and_the_crate() {
-        for (kind, _) in KINDS {
-            let sent = RaftMessage { kind, ..message() };
-            let read = RaftMessage::decode(&sent.encode().unwrap()).unwrap();
-            assert_eq!(read, sent);
-            assert_eq!(RaftMessage::from_raft(read.into_raft()).unwrap(), sent);
-        }
-    }
-
-    #[test]
-    fn invalid_bytes_are_refused() {
-        let good = message().encode().unwrap();
-        for len in 0..good.len() {
-            assert!(RaftMessage::decode(&good[..len]).is_err(), "cut at {len}");
-        }
-        let mut long = good.clone();
-        long.push(0);
-        assert!(RaftMessage::decode(&long).is_err());
-        let mut other_version = good;
-        other_version[0] = 9;
-        assert_eq!(RaftMessage::decode(&other_version).unwrap_err().code, ErrorCode::Version);
-    }
-}
+#[path = "wire_tests.rs"]
+mod tests;

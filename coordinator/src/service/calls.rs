@@ -13,14 +13,16 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, CoveringEpochs, FixedMoment, Heartbeat, HeartbeatReply,
-    ResultStream, SyncReply, SyncReport, WatchMessage, Watched,
+    CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorMembers, CoordinatorStatus,
+    CoveringEpochs, FixedMoment, Heartbeat, HeartbeatReply, ResultStream, SyncReply, SyncReport,
+    WatchMessage, Watched,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome};
 use proto::{Error, ErrorCode, Result};
 
 use super::coordinator::Coordinator;
 use super::covering::wait_for_epoch;
+use super::members::{change_members, told_members};
 use super::moments::{epoch_at, fix_moment};
 use super::reports::{heartbeat, sync};
 use super::watch::watch;
@@ -44,10 +46,10 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
         let now_ms = member.now_ms();
         member.as_leader(|leader| {
             let view = member.replica.view();
-            let is_member = member.config.members.iter().any(|(id, _)| match command {
-                Command::RegisterNode(node) => node.id == *id,
+            let is_member = match command {
+                Command::RegisterNode(node) => member.members().contains(node.id),
                 _ => false,
-            });
+            };
             let waits =
                 changes_membership(&view.state, command) && !leader.is_active(&view.state, now_ms);
             let holds = !is_join(command) && leader.is_held(&view.state, now_ms);
@@ -128,6 +130,8 @@ fn with_random_id(member: &Member, command: Command) -> Command {
             | Command::CreateIndex { .. }
             | Command::CreateCopied { .. }
             | Command::BuildGeneration { .. }
+            | Command::CreateDataSet { .. }
+            | Command::LoadVersion { .. }
     );
     match creates {
         true => Command::Create { unique: member.random_id(), command: Box::new(command) },
@@ -204,10 +208,11 @@ impl CoordinatorApi for Coordinator {
         let role = *self.member.raft.role().borrow();
         let (committed, applied) = self.member.raft.progress();
         let now_ms = self.member.now_ms();
+        let members = told_members(&self.member);
         let mut leader = self.member.leader();
         let view = self.member.replica.view();
-        let members = self.member.members_silent_ms(now_ms);
-        let told = |leader: &Leader| leader.node_status(&view.state, &members, now_ms);
+        let silent_ms = self.member.members_silent_ms(now_ms);
+        let told = |leader: &Leader| leader.node_status(&view.state, &silent_ms, now_ms);
         let nodes = leader.as_ref().map_or_else(Vec::new, told);
         let active = leader.as_mut().is_some_and(|l| l.is_active(&view.state, now_ms));
         let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
@@ -228,6 +233,7 @@ impl CoordinatorApi for Coordinator {
             left_out,
             halved,
             holds,
+            members: Box::new(members),
         })
     }
 
@@ -280,6 +286,18 @@ impl CoordinatorApi for Coordinator {
         }
         Ok(())
     }
+
+    async fn members(&self) -> Result<CoordinatorMembers> {
+        // A member that is cut off, or was removed, would tell old members.
+        match self.member.raft.role().borrow().leader {
+            Some(_) => Ok(told_members(&self.member)),
+            None => Err(not_leader(None)),
+        }
+    }
+
+    async fn change_members(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
+        change_members(&self.member, change).await
+    }
 }
 
 /// True if only the leader may propose the command. The other changes of copies come from the copies themselves.
@@ -294,6 +312,10 @@ fn is_leaders_own(command: &Command) -> bool {
             | Command::Rollback { .. }
             | Command::Create { .. }
             | Command::DropGeneration(_)
+            | Command::OwnPartitions { .. }
+            | Command::BuildVersion { .. }
+            | Command::SwitchVersion { .. }
+            | Command::DropVersion { .. }
             | Command::PlaceLost { .. }
             | Command::Avoiding { .. }
             | Command::ChangeCopies { change: CopiesChange::Join(_), .. }

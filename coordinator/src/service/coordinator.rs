@@ -9,11 +9,12 @@ use proto::env::{Env, Task};
 use proto::model::identity::ClusterId;
 use proto::rpc::api::Directory;
 use proto::{Error, Result};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::alive::send_heartbeats;
 use super::data_dir::{keep_cluster, open_data_dir};
+use super::members::watch_members;
 use super::moments::run_rounds;
 use super::peers::Peers;
 use super::skip::skip_epochs;
@@ -21,7 +22,7 @@ use crate::config::Config;
 use crate::leader::driver::member::Member;
 use crate::leader::driver::rounds::Rounds;
 use crate::leader::driver::{checks, lead, queries};
-use crate::raft::RaftService;
+use crate::raft::{RaftService, was_removed};
 use crate::replica::{Machine, Replica};
 
 /// Checks that may wait: more than the limit of concurrent moves.
@@ -43,8 +44,7 @@ impl Coordinator {
         env: Env,
         directory: Arc<dyn Directory>,
     ) -> Result<Arc<Self>> {
-        let others = config.members.iter().map(|(id, _)| *id).filter(|id| *id != config.node);
-        let (peers, mut tasks) = Peers::new(&env, &directory, others);
+        let peers = Peers::new(&env, &directory);
         let replica = Replica::new();
         let machine = Machine(replica.clone());
         let (open_env, open_config) = (env.clone(), config.clone());
@@ -70,16 +70,18 @@ impl Coordinator {
             checks: async_channel::bounded(CHECKS_MAX),
             started: Instant::now(),
             heard_ms: Mutex::default(),
+            removed: watch::Sender::default(),
         });
         let node = member.config.node;
         // The core's state, the leader's memory: after a panic none of these loops may go on.
-        tasks.push(env.spawn_service("coordinator-log", async move {
+        let mut tasks = vec![env.spawn_service("coordinator-log", async move {
             if let Err(error) = service.run().await {
                 tracing::error!(%node, %error, "the coordinator member stops");
             }
             // `stopped` tells the owner of the member that it has ended.
             pending::<Infallible>().await
-        }));
+        })];
+        tasks.push(env.spawn_service("coordinator-members", watch_members(member.clone())));
         let keep = keep_cluster(env.clone(), Arc::clone(&identity), member.replica.clone());
         tasks.push(env.spawn_service("coordinator-identity", keep));
         tasks.push(env.spawn_service("coordinator-leader", lead::run(member.clone())));
@@ -103,10 +105,17 @@ impl Coordinator {
         self.identity.cluster()
     }
 
-    /// Waits until the member has stopped by itself: its disk failed, or its log cannot be applied.
-    pub async fn stopped(&self) {
+    /// Waits until the member has stopped by itself: its disk failed, or its log cannot be applied. If it was removed from the cluster,
+    /// returns the error that says so.
+    pub async fn stopped(&self) -> Option<Error> {
         let mut role = self.member.raft.role();
-        while role.changed().await.is_ok() {}
+        let ended = async { while role.changed().await.is_ok() {} };
+        let mut removed = self.member.removed.subscribe();
+        let node = self.member.config.node;
+        tokio::select! {
+            () = ended => self.member.members().is_removed(node).then(|| was_removed(node)),
+            error = removed.wait_for(Option::is_some) => error.ok().and_then(|error| error.clone()),
+        }
     }
 }
 

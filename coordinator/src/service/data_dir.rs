@@ -33,7 +33,8 @@ pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
                 dir.display()
             );
             return Err(Error::new(ErrorCode::Corrupt, what).with_hint(
-                "restore the log; if the other members run, they go on without this one; if no member has a log, \
+                "restore the log; if the other members run, they go on without this one: REMOVE COORDINATOR removes it, \
+                 and ADD COORDINATOR adds one with a new --id and an empty directory; if no member has a log, \
                  --force-new-cluster begins a new cluster, which refuses the data of all other processes",
             ));
         }
@@ -85,7 +86,10 @@ mod tests {
         let error = open_data_dir(&env, &config).err().expect("the log is gone");
         assert_eq!(error.code, ErrorCode::Corrupt);
         assert!(error.message.contains("/coordinator"), "{error}");
-        assert!(error.hint.is_some_and(|hint| hint.contains("--force-new-cluster")));
+        let hint = error.hint.expect("the ways out");
+        for way in ["--force-new-cluster", "REMOVE COORDINATOR", "ADD COORDINATOR"] {
+            assert!(hint.contains(way), "{hint}");
+        }
         config.force_new_cluster = true;
         assert_eq!(open_data_dir(&env, &config).expect("given up").identity.cluster(), None);
         config.force_new_cluster = false;

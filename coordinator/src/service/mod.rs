@@ -4,7 +4,7 @@
 //! belong to the leader, and a member that does not lead forwards them. The chain of forwards ends: each member
 //! forwards to the leader of its own term, and a member that led a term and now forwards is in a later term.
 //!
-//! Tasks: one for the log (its end is the member's end), one for each other member ([`peers`]), the three of the
+//! Tasks: one for the log (its end is the member's end), one for each other member ([`peers`]), one that watches the members ([`members`]), the three of the
 //! leader ([`crate::leader::driver`]), one that fixes moments, and one that sends the member's heartbeats. Dropping the [`Coordinator`] ends
 //! them; everything acknowledged is safe.
 
@@ -13,6 +13,7 @@ mod calls;
 mod coordinator;
 mod covering;
 mod data_dir;
+mod members;
 mod moments;
 mod peers;
 mod reports;

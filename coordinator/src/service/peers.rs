@@ -5,17 +5,19 @@
 //! message is useless.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bytes::Bytes;
 use proto::env::{Env, Task};
 use proto::flow::{Budget, Reservation};
+use proto::lock::lock;
 use proto::model::ids::NodeId;
 use proto::rpc::api::Directory;
 use proto::{ErrorCode, Result};
 
+use crate::raft::members::MEMBERS_MAX;
 use crate::raft::wire::QUEUE_BYTES_MAX;
 use crate::raft::{PeerTransport, RaftMessage};
 
@@ -28,41 +30,60 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The timeout of a call with a snapshot.
 const SNAPSHOT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The queues to the other members.
-pub struct Peers(BTreeMap<NodeId, (Sender<Waiting>, Budget)>);
+/// The queues that may exist: those to the members, and to as many that have gone.
+const QUEUES_MAX: usize = 2 * MEMBERS_MAX;
+
+/// The queues to the other members. A queue, and the task that empties it, begin with the first message. A cancelled task loses the waiting
+/// messages.
+pub struct Peers {
+    env: Env,
+    directory: Arc<dyn Directory>,
+    queues: Mutex<BTreeMap<NodeId, Queue>>,
+}
+
+struct Queue {
+    waiting: Sender<Waiting>,
+    bytes: Budget,
+    _task: Task,
+}
 
 /// A waiting message, and its room in the queue.
 type Waiting = (RaftMessage, Reservation);
 
 impl Peers {
-    /// Creates the queues to all other members, and the tasks that empty them. A cancelled task loses the waiting
-    /// messages.
-    pub fn new(
-        env: &Env,
-        directory: &Arc<dyn Directory>,
-        others: impl Iterator<Item = NodeId>,
-    ) -> (Arc<Self>, Vec<Task>) {
-        let mut queues = BTreeMap::new();
-        let mut tasks = Vec::new();
-        for peer in others {
-            let (sender, receiver) = async_channel::bounded(QUEUE_MAX);
-            queues.insert(peer, (sender, Budget::new(QUEUE_BYTES_MAX)));
-            let directory = Arc::clone(directory);
-            // Raft repeats the messages that a panic loses.
-            let send = move || send_all(Arc::clone(&directory), peer, receiver.clone());
-            tasks.push(env.spawn_restarted("coordinator-peer", send));
-        }
-        (Arc::new(Self(queues)), tasks)
+    /// No queue yet.
+    pub fn new(env: &Env, directory: &Arc<dyn Directory>) -> Arc<Self> {
+        let (env, directory) = (env.clone(), Arc::clone(directory));
+        Arc::new(Self { env, directory, queues: Mutex::default() })
+    }
+
+    fn open(&self, peer: NodeId) -> Queue {
+        let (waiting, receiver) = async_channel::bounded(QUEUE_MAX);
+        let directory = Arc::clone(&self.directory);
+        // Raft repeats the messages that a panic loses.
+        let send = move || send_all(Arc::clone(&directory), peer, receiver.clone());
+        let task = self.env.spawn_restarted("coordinator-peer", send);
+        Queue { waiting, bytes: Budget::new(QUEUE_BYTES_MAX), _task: task }
     }
 }
 
 impl PeerTransport for Peers {
     fn send(&self, to: NodeId, message: RaftMessage) {
+        let mut queues = lock(&self.queues);
+        if !queues.contains_key(&to) {
+            // A stranger gets no answer: nobody knows where it is.
+            if self.directory.coordinator_member(to).is_err() {
+                return;
+            }
+            if queues.len() >= QUEUES_MAX {
+                // Most of them are of members that have gone. Raft repeats what the others lose.
+                queues.clear();
+            }
+        }
+        let queue = queues.entry(to).or_insert_with(|| self.open(to));
         // A full queue means that the member is down or slow; Raft repeats the message.
-        if let Some((queue, bytes)) = self.0.get(&to)
-            && let Some(room) = bytes.try_reserve(message.bytes())
-        {
-            let _ = queue.try_send((message, room));
+        if let Some(room) = queue.bytes.try_reserve(message.bytes()) {
+            let _ = queue.waiting.try_send((message, room));
         }
     }
 }

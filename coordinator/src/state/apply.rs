@@ -1,6 +1,8 @@
 //! Applies commands one by one.
 
 use proto::Error;
+use proto::model::bucket::SourceKind;
+use proto::model::data_set::DataSet;
 use proto::model::identity::UniqueId;
 use proto::model::ids::{BucketId, Generation, NodeId};
 use proto::plant::{self, Plant};
@@ -63,7 +65,9 @@ impl StateContext {
             Command::CreateBucket { .. }
             | Command::CreateIndex { .. }
             | Command::CreateCopied { .. }
-            | Command::BuildGeneration { .. } => self.create(command, None, silent),
+            | Command::BuildGeneration { .. }
+            | Command::CreateDataSet { .. }
+            | Command::LoadVersion { .. } => self.create(command, None, silent),
             Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
             Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
             Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
@@ -96,6 +100,23 @@ impl StateContext {
                 }
                 _ => self.run(command, silent),
             },
+            Command::SetVersionIdle { bucket, idle_ms } => self.set_version_idle(bucket, *idle_ms),
+            Command::CancelVersion { bucket, version } => self.cancel_version(bucket, version),
+            Command::PartitionsLoaded { bucket, node, partitions } => {
+                self.partitions_loaded(*bucket, *node, partitions)
+            }
+            Command::PartitionsLost { bucket, node, partitions } => {
+                self.partitions_lost(*bucket, *node, partitions)
+            }
+            Command::VersionFailed { bucket, node, error } => {
+                self.version_failed(*bucket, *node, error)
+            }
+            Command::OwnPartitions { bucket, owners } => self.own_partitions(*bucket, owners),
+            Command::BuildVersion { from, bucket } => self.build_version(*from, *bucket, silent),
+            Command::SwitchVersion { data_set, version } => {
+                self.switch_version(*data_set, *version)
+            }
+            Command::DropVersion { data_set, version } => self.drop_version(*data_set, *version),
             Command::SetSeparateIncludedColumns { index, separate } => {
                 self.set_separate_included_columns(index, *separate)
             }
@@ -124,14 +145,20 @@ impl StateContext {
     fn create(&mut self, command: &Command, unique: Option<UniqueId>, silent: &[NodeId]) -> Change {
         match command {
             Command::CreateBucket { name, vbuckets, source, projectors, if_not_exists } => {
-                let newest = self.last_bucket;
-                let made =
-                    self.create_bucket((name, *vbuckets, *source), *projectors, *if_not_exists)?;
-                let is_new = self.last_bucket > newest;
-                self.bucket_ids.extend(
-                    unique.filter(|_| is_new).map(|unique| (BucketId(self.last_bucket), unique)),
-                );
-                Ok(made)
+                if *source == SourceKind::Files {
+                    return Err(Error::internal("a data set has its own command"));
+                }
+                let bucket = (&**name, *vbuckets, *source);
+                self.with_id(unique, |state| {
+                    state.create_bucket(bucket, *projectors, *if_not_exists)
+                })
+            }
+            Command::CreateDataSet { name, partitions, replication, idle_ms, if_not_exists } => {
+                let set = DataSet::new(*partitions, *replication, *idle_ms);
+                self.with_id(unique, |state| state.create_data_set(name, set, *if_not_exists))
+            }
+            Command::LoadVersion { bucket, version, files } => {
+                self.with_id(unique, |state| state.load_version((bucket, version), files, silent))
             }
             Command::CreateCopied { copies, command } => {
                 check_copied(*copies, command)?;
@@ -149,8 +176,22 @@ impl StateContext {
             Command::BuildGeneration { from, before, spec } => {
                 self.build_generation(*from, (before, spec), unique, silent)
             }
-            _ => Err(Error::internal("only a bucket or an index is created")),
+            _ => Err(Error::internal("only a bucket, a version or an index is created")),
         }
+    }
+
+    /// Gives the bucket that a command makes its random id.
+    fn with_id(
+        &mut self,
+        unique: Option<UniqueId>,
+        create: impl FnOnce(&mut Self) -> Change,
+    ) -> Change {
+        let newest = self.last_bucket;
+        let made = create(self)?;
+        if self.last_bucket > newest {
+            self.bucket_ids.extend(unique.map(|unique| (BucketId(self.last_bucket), unique)));
+        }
+        Ok(made)
     }
 }
 

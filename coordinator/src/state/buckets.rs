@@ -38,17 +38,24 @@ impl StateContext {
             vbuckets,
             &self.choose_projectors(source, vbuckets, projectors)?,
         );
+        let info = BucketInfo::new(BucketId(0), name, vbuckets, source, NodeId(0))
+            .with_assignment(assignment);
+        let (id, effects) = self.add_bucket(info);
+        Ok((Outcome::Bucket(id), effects))
+    }
+
+    /// Adds a bucket under the next number, with its first epoch.
+    pub(super) fn add_bucket(&mut self, info: BucketInfo) -> (BucketId, Vec<Effect>) {
         self.last_bucket += 1;
         let id = BucketId(self.last_bucket);
-        let info =
-            BucketInfo::new(id, name, vbuckets, source, NodeId(0)).with_assignment(assignment);
-        let epochs = EpochHistory::new(id, vbuckets, self.steady_ms);
+        let info = BucketInfo { id, ..info };
+        let epochs = EpochHistory::new(id, info.vbuckets, self.steady_ms);
         let first = epochs.last().clone();
         self.copies.extend(first_copies(&info).map(|copies| (id, copies)));
         self.buckets.insert(id, BucketState { info: Arc::new(info), epochs, logs: Arc::default() });
         self.note_published(id);
         self.thin_epochs();
-        Ok((Outcome::Bucket(id), vec![Effect::CatalogChanged, Effect::EpochPublished(first)]))
+        (id, vec![Effect::CatalogChanged, Effect::EpochPublished(first)])
     }
 
     /// Drops a bucket with its indexes, or with `restrict` only a bucket without any.
@@ -59,16 +66,25 @@ impl StateContext {
         if restrict {
             self.check_no_indexes(name, id)?;
         }
+        let current = self.current_bucket(id);
+        let of_bucket = self.indexes.values().filter(|record| record.info.bucket == current);
+        let indexes: Vec<IndexId> = of_bucket.map(|record| record.info.id).collect();
+        indexes.into_iter().for_each(|index| self.remove_index(index));
+        let versions = self.data_sets.remove(&id).map(|set| set.versions).unwrap_or_default();
+        let buckets = versions.into_values().map(|version| version.bucket).chain([id]);
+        let gone: Vec<Effect> = buckets.map(|bucket| self.remove_bucket(bucket)).collect();
+        Ok((Outcome::Done, [Effect::CatalogChanged].into_iter().chain(gone).collect()))
+    }
+
+    /// Removes the record of a bucket that has no indexes.
+    pub(super) fn remove_bucket(&mut self, id: BucketId) -> Effect {
         self.remember_dropped(id);
         self.buckets.remove(&id);
         self.skips.epochs.remove(&id);
         self.moments.remove(&id);
         self.bucket_ids.remove(&id);
         self.copies.remove(&id);
-        let of_bucket = self.indexes.values().filter(|record| record.info.bucket == id);
-        let indexes: Vec<IndexId> = of_bucket.map(|record| record.info.id).collect();
-        indexes.into_iter().for_each(|index| self.remove_index(index));
-        Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::BucketDropped(id)]))
+        Effect::BucketDropped(id)
     }
 
     /// Tells the projectors which bucket goes, by its random id.
@@ -84,6 +100,7 @@ impl StateContext {
     }
 
     fn check_no_indexes(&self, name: &str, bucket: BucketId) -> Result<()> {
+        let bucket = self.current_bucket(bucket);
         let of_bucket = self.indexes.values().filter(|index| index.info.bucket == bucket);
         let names = of_bucket.map(|index| index.info.spec.name.as_str());
         let names: Vec<&str> = names.take(DEPENDENTS_NAMED_MAX).collect();

@@ -1,7 +1,7 @@
 //! Validates names and declarations.
 
 use proto::model::index::{
-    COLUMNS_MAX, INCLUDED_KB_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, SLICES_MAX,
+    COLUMNS_MAX, INCLUDED_KB_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, RangePartition, SLICES_MAX,
 };
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
@@ -13,9 +13,12 @@ const NAME_BYTES_MAX: usize = 128;
 /// The length limit of a declaration, which travels with the catalog.
 const SQL_BYTES_MAX: usize = 64 << 10;
 
+/// The length limit of a split point, in bytes.
+const BOUND_BYTES_MAX: usize = 4 << 10;
+
 impl StateContext {
     pub(super) fn check_free(&self, name: &str) -> Result<()> {
-        let kind = match (self.bucket_named(name), self.index_named(name)) {
+        let kind = match (self.any_bucket_named(name), self.index_named(name)) {
             (Some(_), _) => "a bucket",
             (_, Some(_)) => "an index",
             (None, None) => return Ok(()),
@@ -45,6 +48,19 @@ pub(super) fn check_range(what: &str, value: u64, min: u64, max: u64) -> Result<
     ))
 }
 
+fn check_range_partition(range: &RangePartition, slices: u16) -> Result<()> {
+    let bounds = &range.bounds;
+    let ascend = bounds.windows(2).all(|two| two[0] < two[1]);
+    let (count, longest) = (bounds.len(), bounds.iter().map(Vec::len).max().unwrap_or_default());
+    if ascend && count + 1 == usize::from(slices) && longest <= BOUND_BYTES_MAX {
+        return Ok(());
+    }
+    let what = format!(
+        "{count} split points for {slices} slices: they ascend, are one less than slices, and have at most {BOUND_BYTES_MAX} bytes"
+    );
+    Err(Error::new(ErrorCode::InvalidParameter, what))
+}
+
 pub(super) fn check_spec(spec: &IndexSpec) -> Result<()> {
     let bad = |what: &str| Err(Error::new(ErrorCode::InvalidParameter, what.to_owned()));
     check_range("slices", u64::from(spec.slices), 1, u64::from(SLICES_MAX))?;
@@ -68,6 +84,9 @@ pub(super) fn check_spec(spec: &IndexSpec) -> Result<()> {
     if arrays > 1 {
         return Err(Error::new(ErrorCode::Unsupported, "an index has at most one array key")
             .with_hint("create one index per array"));
+    }
+    if let PartitionBy::Range(range) = &spec.partition {
+        check_range_partition(range, spec.slices)?;
     }
     if matches!(&spec.partition, PartitionBy::Exprs(exprs) if exprs.is_empty()) {
         return bad("PARTITION BY HASH needs an expression");

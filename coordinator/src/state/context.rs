@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
+use proto::model::data_set::DataSet;
 use proto::model::identity::{ClusterId, NodeProof, UniqueId};
 use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
 use proto::model::index::IndexState;
@@ -69,6 +70,8 @@ pub struct StateContext {
     pub(super) generations: BTreeMap<LocalIndexId, IndexRecord>,
     /// The newest generation that was begun of an index, for each index that had more than one.
     pub(super) newest_generations: BTreeMap<IndexId, Generation>,
+    /// The versioned data sets, by their buckets. Snapshots before version 13 end before this field.
+    pub(super) data_sets: BTreeMap<BucketId, DataSet>,
 }
 
 impl StateContext {
@@ -181,6 +184,7 @@ impl StateContext {
                 .map(|(id, record)| (*id, Arc::clone(&record.info)))
                 .collect(),
             newest_generations: self.newest_generations.clone(),
+            data_sets: self.data_sets.clone(),
         }
     }
 

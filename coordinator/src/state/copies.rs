@@ -38,9 +38,11 @@ fn check_number(copies: u8) -> Result<()> {
 }
 
 fn of_pushed(name: &str) -> Error {
-    let what = format!("bucket \"{name}\" is pushed and has no copies: its producer has the data");
+    let what = format!(
+        "bucket \"{name}\" has no copies: its producer has the data, or its versions have holders"
+    );
     Error::new(ErrorCode::Unsupported, what)
-        .with_hint("omit copies; only an embedded bucket, made without FROM PUSH, has them")
+        .with_hint("omit copies; only an embedded bucket, made without FROM, has them")
 }
 
 /// Checks CREATE BUCKET … WITH (copies = n) before anything is made.
@@ -83,9 +85,16 @@ impl StateContext {
                 .with_hint("SHOW NODES lists the projectors"));
         }
         let Some(copies) = self.copies.get_mut(&id) else {
-            let what = format!("bucket \"{bucket}\" is pushed and does not move as a whole");
-            return Err(Error::new(ErrorCode::InvalidParameter, what)
-                .with_hint("use ALTER BUCKET … MOVE VBUCKET for each of its vbuckets"));
+            let kind = self.buckets[&id].info.source;
+            let what = format!(
+                "bucket \"{bucket}\" is {}, and does not move as a whole",
+                kind.described()
+            );
+            let hint = match kind.can_hand_over() {
+                true => "use ALTER BUCKET … MOVE VBUCKET for each of its vbuckets",
+                false => "the next version is given to all live projectors",
+            };
+            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint));
         };
         if copies.set_move_to(Some(to)) { catalog_changed() } else { nothing() }
     }

@@ -26,7 +26,7 @@ use super::limits::POSITIONS_MAX;
 const EPOCHS_MAX: usize = 4096;
 
 impl StateContext {
-    fn epochs_max(&self) -> usize {
+    pub(super) fn epochs_max(&self) -> usize {
         (POSITIONS_MAX / self.vbuckets_in_all().max(1)).clamp(EPOCHS_MIN, EPOCHS_MAX)
     }
 

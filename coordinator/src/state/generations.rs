@@ -9,6 +9,9 @@
 //! - retired ones, which have given way. They are fed, and answer the scans, transactions and tokens that began on them, until the leader
 //!   finds that nobody reads them any more (`leader/retired.rs`). There is no way back from a newer generation to an older one.
 //!
+//! The generations of an index may be over different buckets: the versions of a data set. The switch to a version is the switch of all its
+//! generations in one command (`data_sets`).
+//!
 //! Numbers of generations only grow, and are not reused: a node that has files of one that the catalog does not list drops them when the
 //! catalog has a newer one (`Catalog::is_gone`). A change of the set of generations is a change of the record that the name means, so
 //! that nodes can tell an older catalog by the revision of that record.
@@ -16,7 +19,7 @@
 use std::sync::Arc;
 
 use proto::model::identity::UniqueId;
-use proto::model::ids::{Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
 use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::topology::IndexTopology;
@@ -94,7 +97,39 @@ impl StateContext {
     ) -> Change {
         let info = self.check_change(from, before, spec)?;
         check_spec(spec)?;
+        self.begin_generation(&info, (spec, info.bucket), unique, silent)
+    }
+
+    /// Begins the generation of an index over a version that is complete. The switch to the version makes it serve.
+    pub(super) fn build_version(
+        &mut self,
+        from: LocalIndexId,
+        bucket: BucketId,
+        silent: &[NodeId],
+    ) -> Change {
+        // The version may have been dropped, or the index changed, since the leader looked.
+        let (Some(record), Some(_)) = (self.indexes.get(&from.index), self.version_of(bucket))
+        else {
+            return nothing();
+        };
+        let info = Arc::clone(&record.info);
+        let serves = info.local_id() == from && info.state == IndexState::Maintenance;
+        if !serves || self.check_not_built(from.index, &info.spec.name).is_err() {
+            return nothing();
+        }
+        let unique = self.unique_id(bucket);
+        self.begin_generation(&info, (&info.spec, bucket), unique, silent)
+    }
+
+    fn begin_generation(
+        &mut self,
+        info: &IndexInfo,
+        (spec, bucket): (&IndexSpec, BucketId),
+        unique: Option<UniqueId>,
+        silent: &[NodeId],
+    ) -> Change {
         self.check_room_for_index(spec)?;
+        let from = info.local_id();
         let newest = self.newest_generation(from.index).unwrap_or(from.generation);
         let behind = unique.unwrap_or(UniqueId(0)).generation_behind(newest);
         let generation = behind.ok_or_else(|| {
@@ -110,12 +145,13 @@ impl StateContext {
             _ => IndexState::Backfill,
         };
         let info = IndexInfo {
+            bucket,
             spec: Arc::new(spec.clone()),
             state,
             generation,
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
-            ..(*info).clone()
+            ..info.clone()
         };
         let id = info.local_id();
         let record = IndexRecord::new(info, self.revision(), self.unix_ms);
@@ -178,12 +214,62 @@ impl StateContext {
             // Its slices may have what is lost, and what serves can go back.
             return nothing();
         }
+        if self.is_of_next_version(&record.info) {
+            // All indexes of a data set are switched together.
+            return nothing();
+        }
+        self.serve_next(id);
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    /// True if a generation is built over a version that is not current.
+    fn is_of_next_version(&self, info: &IndexInfo) -> bool {
+        let shown = self.indexes.get(&info.id);
+        shown.is_some_and(|shown| shown.info.bucket != info.bucket)
+    }
+
+    /// Puts the generations over one bucket in the place of those over another: all of them, or none if one is missing.
+    pub(super) fn switch_generations(&mut self, from: BucketId, to: BucketId) -> bool {
+        let of_bucket = self.indexes.values().filter(|record| record.info.bucket == from);
+        let indexes: Vec<_> = of_bucket.map(|record| Arc::clone(&record.info)).collect();
+        let next = |index| {
+            let next = self.next_generation(index)?;
+            (self.generations[&next].info.bucket == to).then_some(next)
+        };
+        let is_there = |info: &Arc<IndexInfo>| match info.state {
+            IndexState::Pending => true,
+            _ => next(info.id).is_some(),
+        };
+        if !indexes.iter().all(is_there) {
+            return false;
+        }
+        for info in indexes {
+            match self.next_generation(info.id) {
+                Some(id) => self.serve_next(id),
+                // It has no entries yet.
+                None => self.change_index(info.local_id(), |info| info.bucket = to),
+            }
+        }
+        true
+    }
+
+    /// Puts a generation in the place of the one that serves.
+    fn serve_next(&mut self, id: LocalIndexId) {
         if let Some(next) = self.generations.remove(&id) {
-            self.retire(index);
-            self.indexes.insert(index, next);
+            self.retire(id.index);
+            self.indexes.insert(id.index, next);
         }
         self.change_index(id, |info| info.state = IndexState::Maintenance);
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    /// Removes the generations over a bucket that serve no index.
+    pub(super) fn remove_generations_over(&mut self, bucket: BucketId) {
+        let over = self.generations.iter().filter(|(_, record)| record.info.bucket == bucket);
+        let gone: Vec<LocalIndexId> = over.map(|(id, _)| *id).collect();
+        for id in gone {
+            self.generations.remove(&id);
+            self.note_generations(id.index);
+        }
     }
 
     /// Puts the generation that serves beside the next one.
@@ -214,6 +300,7 @@ impl StateContext {
     pub(super) fn cancel_build(&mut self, name: &str) -> Change {
         let index = self.index_named(name).ok_or_else(|| no_index(name))?;
         if let Some(next) = self.next_generation(index) {
+            self.check_not_of_version(next)?;
             self.generations.remove(&next);
             self.note_generations(index);
             return catalog_changed();
@@ -228,6 +315,21 @@ impl StateContext {
         let message = format!("no build of index \"{name}\" is running: {what}");
         Err(Error::new(ErrorCode::WrongState, message)
             .with_hint(format!("{hint}; DROP INDEX removes the index")))
+    }
+
+    /// Checks that a build is not part of the loading of a version.
+    fn check_not_of_version(&self, next: LocalIndexId) -> Result<()> {
+        let info = &self.generations[&next].info;
+        let Some((set, number)) = self.version_of(info.bucket) else { return Ok(()) };
+        if !self.is_of_next_version(info) {
+            return Ok(());
+        }
+        let (name, bucket) = (&info.spec.name, &info.spec.bucket);
+        let version = &self.data_sets[&set].versions[&number].name;
+        let what =
+            format!("index \"{name}\" is built for version '{version}' of bucket \"{bucket}\"");
+        let hint = format!("ALTER BUCKET {bucket} CANCEL VERSION '{version}' ends all of it");
+        Err(Error::new(ErrorCode::WrongState, what).with_hint(hint))
     }
 
     /// Removes all generations of an index.

@@ -24,6 +24,7 @@ impl StateContext {
     ) -> Change {
         check_name(&spec.name)?;
         let bucket = self.bucket_named(&spec.bucket).ok_or_else(|| no_bucket(&spec.bucket))?;
+        let bucket = self.current_bucket(bucket);
         if let Some(id) = self.index_named(&spec.name).filter(|_| if_not_exists) {
             return Ok((Outcome::Index(id), Vec::new()));
         }
@@ -50,6 +51,7 @@ impl StateContext {
 
     pub(super) fn build_indexes(&mut self, bucket: &str, names: &[String]) -> Change {
         let bucket_id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        let bucket_id = self.current_bucket(bucket_id);
         let mut ids = Vec::with_capacity(names.len());
         for name in names {
             let id = self.index_named(name).ok_or_else(|| no_index(name))?;

@@ -4,6 +4,8 @@
 //!
 //! - Every index belongs to a known bucket. The owner of every vbucket, and the target of every vbucket that is
 //!   handed over, is a registered projector.
+//! - Every bucket that is loaded from files is that of a data set or of a version. A data set has at most one version that is loading, and
+//!   at most one that is current.
 //! - Every embedded bucket has copies, on registered projectors, and their leader owns all of its vbuckets.
 //! - Every slice has at least one copy. The copies of a slice are on distinct registered indexers.
 //! - The newest kept topology of an index is its current one, and the numbers of topologies grow.
@@ -29,6 +31,8 @@
 use std::collections::BTreeSet;
 
 use proto::model::assignment::VbucketAssignment;
+use proto::model::bucket::SourceKind;
+use proto::model::data_set::VersionStage;
 use proto::model::identity::UniqueId;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
@@ -66,6 +70,7 @@ impl StateContext {
             rollback_is_prepared(bucket)?;
         }
         self.generations_fit()?;
+        self.data_sets_fit()?;
         for record in self.indexes() {
             self.copies_are_on_distinct_indexers(&record.info)?;
             topologies_grow(record)?;
@@ -124,7 +129,9 @@ impl StateContext {
             require(is_other && info.state == expected, || {
                 format!("generation {id} is {:?} beside {}", info.state, shown.generation)
             })?;
-            let same = (&info.spec.name, info.bucket) == (&shown.spec.name, shown.bucket);
+            let of_users = [info.bucket, shown.bucket]
+                .map(|bucket| self.version_of(bucket).map_or(bucket, |(set, _)| set));
+            let same = info.spec.name == shown.spec.name && of_users[0] == of_users[1];
             require(same, || format!("generation {id} has another name or bucket than its index"))?;
         }
         for (id, newest) in &self.newest_generations {
@@ -138,6 +145,35 @@ impl StateContext {
             })?;
         }
         Ok(())
+    }
+
+    /// Each bucket that is loaded from files is that of a data set or of one of its versions.
+    fn data_sets_fit(&self) -> Checked {
+        for (id, set) in &self.data_sets {
+            let of_set = set.versions.values().map(|version| version.bucket).chain([*id]);
+            for bucket in of_set {
+                let known = self.buckets.get(&bucket).map(|bucket| bucket.info.source);
+                let is_loaded = known == Some(SourceKind::Files);
+                require(is_loaded, || format!("bucket {bucket} of data set {id} is {known:?}"))?;
+            }
+            let count =
+                |stage| set.versions.values().filter(|version| version.stage == stage).count();
+            let is_single = count(VersionStage::Loading) <= 1 && count(VersionStage::Current) <= 1;
+            require(is_single, || {
+                format!("data set {id} has two versions that load or are current")
+            })?;
+            let newest = set.versions.keys().next_back().copied().unwrap_or_default();
+            require(newest <= set.newest, || {
+                format!("version {newest} of data set {id} was never begun")
+            })?;
+        }
+        let loaded =
+            self.buckets.iter().filter(|(_, known)| known.info.source == SourceKind::Files);
+        let mut strangers = loaded
+            .map(|(id, _)| *id)
+            .filter(|id| !self.data_sets.contains_key(id) && self.version_of(*id).is_none());
+        let stranger = strangers.next();
+        require(stranger.is_none(), || format!("bucket {stranger:?} is of no data set"))
     }
 
     fn names_are_unique(&self) -> Checked {
@@ -183,7 +219,7 @@ impl StateContext {
         let Some(copies) = self.copies.get(&info.id) else {
             return require(!info.source.is_only_copy(), || format!("bucket {name:?} has no copy"));
         };
-        require(info.source.is_only_copy(), || format!("pushed bucket {name:?} has copies"))?;
+        require(info.source.is_only_copy(), || format!("bucket {name:?} has copies"))?;
         copies.check().map_err(|broken| format!("bucket {name:?}: {broken}"))?;
         require(copies.members().count() <= MEMBERS_MAX, || {
             format!("bucket {name:?} has more than {MEMBERS_MAX} copies")

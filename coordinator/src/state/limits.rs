@@ -65,6 +65,19 @@ pub(super) const DROPPED_BUCKETS_MAX: usize = 256;
 /// The encoded size limit of a dropped bucket: its number and its random id.
 const DROPPED_BUCKET_BYTES_MAX: usize = 32;
 
+/// The limit of versioned data sets.
+pub(super) const DATA_SETS_MAX: usize = 128;
+/// The limit of their versions, all together.
+pub(super) const VERSIONS_IN_ALL_MAX: usize = 96;
+/// The encoded size limit of a data set besides its versions: some numbers, and the last version that failed.
+const DATA_SET_BYTES_MAX: usize = 1_280;
+/// The encoded size limit of a version besides its partitions: names, the pattern of its files, and its projectors.
+const VERSION_BYTES_MAX: usize = (2 << 10) + LOADING_NODES_MAX * 10;
+/// The number of projectors that take part in a version.
+pub(super) const LOADING_NODES_MAX: usize = 256;
+/// The encoded size limit of a partition of a version: its holders and its content. It is a vbucket of a bucket without copies.
+const PARTITION_BYTES_MAX: usize = 112;
+
 /// The limit of registered processes.
 pub(super) const NODES_MAX: usize = 1024;
 /// The number of removed nodes that are remembered, for SHOW NODES.
@@ -79,9 +92,13 @@ pub(super) const ANSWER_BYTES_IN_ALL_MAX: usize = 2 << 20;
 /// The encoded size limit of a client besides its answers.
 const CLIENT_BYTES_MAX: usize = 48;
 
+const fn larger(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
+
 /// The largest snapshot: the sum of the limits above. The last term is for the counters.
 pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
-    + VBUCKETS_IN_ALL_MAX * (ASSIGNMENT_BYTES_MAX + COPIES_BYTES_MAX)
+    + VBUCKETS_IN_ALL_MAX * (ASSIGNMENT_BYTES_MAX + larger(COPIES_BYTES_MAX, PARTITION_BYTES_MAX))
     + MOMENTS_MAX * MOMENT_BYTES_MAX
     + DEFINITION_BYTES_IN_ALL_MAX
     + INDEXES_MAX * (RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX + GENERATION_BYTES_MAX)
@@ -90,6 +107,8 @@ pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + MOVES_IN_ALL_MAX * MOVE_BYTES_MAX
     + ENDED_MOVES_MAX * (MOVE_BYTES_MAX + REASON_BYTES_MAX)
     + DROPPED_BUCKETS_MAX * DROPPED_BUCKET_BYTES_MAX
+    + DATA_SETS_MAX * DATA_SET_BYTES_MAX
+    + VERSIONS_IN_ALL_MAX * VERSION_BYTES_MAX
     + (NODES_MAX + REMOVED_NODES_MAX) * NODE_BYTES_MAX
     + CLIENTS_MAX * CLIENT_BYTES_MAX
     + ANSWER_BYTES_IN_ALL_MAX

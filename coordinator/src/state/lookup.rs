@@ -9,7 +9,13 @@ use super::placement::settled;
 use crate::planner::Load;
 
 impl StateContext {
+    /// Finds a bucket by name. The buckets of versions are not named.
     pub(super) fn bucket_named(&self, name: &str) -> Option<BucketId> {
+        self.any_bucket_named(name).filter(|id| self.version_of(*id).is_none())
+    }
+
+    /// Finds a bucket by name, also that of a version.
+    pub(super) fn any_bucket_named(&self, name: &str) -> Option<BucketId> {
         self.buckets.iter().find(|(_, bucket)| bucket.info.name == name).map(|(id, _)| *id)
     }
 

@@ -17,8 +17,9 @@
 //! | `buckets`, `indexes`, `checks` | DDL |
 //! | `vbucket_owners` | the projectors of a bucket, and hand-overs of vbuckets |
 //! | `copies` | the copies of an embedded bucket |
+//! | `data_sets`, `partitions` | versioned data sets, and the projectors that load their versions |
 //! | `epochs` | stability timestamps |
-//! | `nodes` | registration, draining, removal |
+//! | `nodes`, `coordinators` | registration, draining, removal |
 //! | `lost` | slices without a copy that is left, and indexers that are silent |
 //! | `moves` | moves of slices |
 //! | `open_source` | projectors that begin to serve an embedded bucket |
@@ -36,7 +37,9 @@ pub mod bucket;
 mod buckets;
 mod checks;
 pub mod context;
+mod coordinators;
 mod copies;
+pub(crate) mod data_sets;
 pub mod effect;
 pub mod epoch_history;
 pub mod epoch_moments;
@@ -52,6 +55,7 @@ mod moments;
 mod moves;
 pub(crate) mod nodes;
 mod open_source;
+mod partitions;
 pub mod placement;
 mod requests;
 mod rollback;

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use proto::client::of_another_cluster;
+use proto::model::bucket::SourceKind;
 use proto::model::identity::JoinRequest;
 use proto::model::ids::{LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
@@ -18,7 +19,6 @@ use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
 use super::effect::{Change, Effect};
-use super::limits::REMOVED_NODES_MAX;
 use super::lost::{Heirs, no_heir};
 use super::placement::{Placement, change_placement};
 use crate::planner::{self, replace_copy};
@@ -155,10 +155,7 @@ impl StateContext {
         match role {
             Role::Coordinator => {
                 let what = format!("node {node} is a coordinator");
-                return refuse(
-                    what,
-                    "coordinators are named in their settings and cannot be removed",
-                );
+                return refuse(what, "use REMOVE COORDINATOR");
             }
             Role::Projector => self.remove_projector(node).map_err(|error| match removal {
                 Removal::Kept => error,
@@ -168,9 +165,7 @@ impl StateContext {
             Role::Router => {}
         }
         if let Some(info) = self.nodes.remove(&node) {
-            self.removed.push(info);
-            let surplus = self.removed.len().saturating_sub(REMOVED_NODES_MAX);
-            self.removed.drain(..surplus);
+            self.note_removed(info);
         }
         self.proofs.remove(&node);
         self.draining.remove(&node);
@@ -180,7 +175,11 @@ impl StateContext {
     /// Removes a projector from the copies of embedded buckets, or changes nothing.
     fn remove_projector(&mut self, node: NodeId) -> Result<()> {
         self.check_copies_without(node)?;
-        let kept = self.buckets.values().find(|bucket| bucket.info.assignment.concerns(node));
+        self.check_versions_without(node)?;
+        let last = self.nodes.values().filter(|other| other.role == Role::Projector).count() == 1;
+        let stays = |kind: SourceKind| kind != SourceKind::Files || last;
+        let mut owned = self.buckets.values().filter(|bucket| stays(bucket.info.source));
+        let kept = owned.find(|bucket| bucket.info.assignment.concerns(node));
         if let Some(bucket) = kept {
             let what = format!("node {node} owns vbuckets of bucket \"{}\"", bucket.info.name);
             return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
@@ -188,6 +187,7 @@ impl StateContext {
             ));
         }
         self.leave_copies(node);
+        self.leave_versions(node);
         Ok(())
     }
 

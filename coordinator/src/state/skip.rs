@@ -6,7 +6,7 @@
 //!
 //! - Each bucket begins a rollback to zero. Nodes may have applied epochs that this state does not know, or the same numbers
 //!   with other cuts, so no epoch of the past is one that all nodes agree on. All slices are rebuilt from the source, which
-//!   has lost nothing.
+//!   has lost nothing. The only epoch of a version of a data set is the same whoever publishes it, and stays.
 //! - Catalogs and revisions of indexes continue above the bound, so that nodes believe them again.
 //! - An embedded bucket continues with its leader alone, under a new term. The copies of an older state may have left since then, and
 //!   such a projector lacks what was acknowledged later. The leading coordinator lets copies join again.
@@ -34,7 +34,8 @@ impl StateContext {
                 Arc::make_mut(&mut info.topology).number = TopologyNo(to);
             });
         }
-        let buckets: Vec<BucketId> = self.buckets.keys().copied().collect();
+        let reporting = self.buckets.iter().filter(|(_, bucket)| bucket.info.source.reports());
+        let buckets: Vec<BucketId> = reporting.map(|(id, _)| *id).collect();
         for bucket in buckets {
             self.skips.epochs.insert(bucket, Epoch(to));
             self.begin_rollback(bucket);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proto::model::copies::Copies;
+use proto::model::data_set::DataSet;
 use proto::model::identity::UniqueId;
 use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId};
 use proto::{Error, ErrorCode, Result};
@@ -14,8 +15,10 @@ use super::index_record::IndexRecord;
 use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 12;
-/// The version before: it lacks the last two fields.
+const SNAPSHOT_VERSION: u8 = 13;
+/// The version before: it lacks the last field.
+const BEFORE_DATA_SETS: u8 = 12;
+/// The version before that: it lacks two more fields.
 const BEFORE_GENERATIONS: u8 = 11;
 /// The version before that: it lacks one more field.
 const BEFORE_MOMENTS: u8 = 10;
@@ -29,10 +32,16 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
 }
 
+/// The field that a snapshot of version 12 lacks.
+fn no_data_sets() -> Result<Vec<u8>> {
+    encoded(&BTreeMap::<BucketId, DataSet>::new())
+}
+
 /// The fields that a snapshot of version 11 lacks.
 fn no_generations() -> Result<Vec<u8>> {
     let beside = BTreeMap::<LocalIndexId, IndexRecord>::new();
-    encoded(&(beside, BTreeMap::<IndexId, Generation>::new()))
+    let generations = encoded(&(beside, BTreeMap::<IndexId, Generation>::new()))?;
+    Ok([generations, no_data_sets()?].concat())
 }
 
 /// The fields that a snapshot of version 10 lacks.
@@ -82,6 +91,7 @@ impl StateContext {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => decoded(body),
+            Some((&BEFORE_DATA_SETS, body)) => decoded(&[body, &no_data_sets()?].concat()),
             Some((&BEFORE_GENERATIONS, body)) => decoded(&[body, &no_generations()?].concat()),
             Some((&BEFORE_MOMENTS, body)) => {
                 decoded(&[body, &no_moments()?].concat()).map(with_moments)
@@ -124,7 +134,16 @@ impl StateContext {
 
     /// The state as version 11 encodes it.
     pub(crate) fn to_bytes_before_generations(&self) -> Vec<u8> {
-        self.without(&(&self.generations, &self.newest_generations), BEFORE_GENERATIONS)
+        self.without(&self.since_generations(), BEFORE_GENERATIONS)
+    }
+
+    /// The state as version 12 encodes it.
+    pub(crate) fn to_bytes_before_data_sets(&self) -> Vec<u8> {
+        self.without(&self.data_sets, BEFORE_DATA_SETS)
+    }
+
+    fn since_generations(&self) -> impl Serialize {
+        (&self.generations, &self.newest_generations, &self.data_sets)
     }
 
     fn since_copies(&self) -> impl Serialize {
@@ -132,7 +151,7 @@ impl StateContext {
     }
 
     fn since_moments(&self) -> impl Serialize {
-        (&self.moments, &self.generations, &self.newest_generations)
+        (&self.moments, self.since_generations())
     }
 
     fn without(&self, last_fields: &impl Serialize, version: u8) -> Vec<u8> {
@@ -153,9 +172,14 @@ mod tests {
     use crate::state::tests::{serving, with_bucket_of};
 
     #[test]
-    fn snapshots_of_four_versions_before_are_read_and_others_are_refused_by_name() {
+    fn snapshots_of_five_versions_before_are_read_and_others_are_refused_by_name() {
         let state = serving(1);
-        for bytes in [state.to_bytes().unwrap(), state.to_bytes_before_generations()] {
+        let whole = [
+            state.to_bytes().unwrap(),
+            state.to_bytes_before_data_sets(),
+            state.to_bytes_before_generations(),
+        ];
+        for bytes in whole {
             assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);
         }
         // Of the moments it is known only that the newest epochs are published.

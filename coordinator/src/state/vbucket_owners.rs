@@ -19,6 +19,8 @@ fn bad(what: String, hint: &str) -> Error {
 
 const SEVERAL: &str = "only a bucket made FROM PUSH can have several projectors; a single projector numbers all mutations of an embedded bucket";
 
+const STATIC: &str = "the partitions of a version stay where they were loaded; the next version is given to all live projectors";
+
 const WHOLE: &str = "an embedded bucket moves as a whole: ALTER BUCKET … MOVE TO 'n'";
 
 impl StateContext {
@@ -64,8 +66,10 @@ impl StateContext {
         }
         let next = self.cas + 1;
         let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
-        if !known.info.source.can_span_projectors() {
-            return Err(bad(format!("bucket \"{bucket}\" is embedded"), WHOLE));
+        if !known.info.source.can_hand_over() {
+            let kind = known.info.source;
+            let hint = if kind.is_only_copy() { WHOLE } else { STATIC };
+            return Err(bad(format!("bucket \"{bucket}\" is {}", kind.described()), hint));
         }
         let mut assignment = VbucketAssignment::clone(&known.info.assignment);
         let mut begun = 0;

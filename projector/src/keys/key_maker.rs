@@ -142,9 +142,9 @@ impl KeyMaker<'_> {
                     }
                 }
             }
-            PartitionBy::Exprs(exprs) => Ok(doc()?.map_or_else(
+            partition @ (PartitionBy::Exprs(_) | PartitionBy::Range(_)) => Ok(doc()?.map_or_else(
                 || self.without_entries(index).then(DocumentState::empty),
-                |doc| self.partitioned_state(index, exprs, id, doc),
+                |doc| self.partitioned_state(index, partition.exprs(), id, doc),
             )),
         }
     }

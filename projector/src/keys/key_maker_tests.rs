@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proto::expr::{ColumnType, CompareOp};
 use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, Seqno, VbucketId};
-use proto::model::index::{IncludedColumn, IndexSpec, KeyPart};
+use proto::model::index::{IncludedColumn, IndexSpec, KeyPart, RangePartition};
 use proto::model::left_out::{LeftOut, LeftOutReason};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::topology::TopologyProvider;
@@ -23,7 +23,7 @@ struct Router;
 
 impl MutationRouter for Router {
     fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route {
-        let slice = key.map(|key| index.topology.partition(key));
+        let slice = key.map(|key| index.slice_of(key));
         match (key, slice) {
             (_, Some(slice)) if index.feeds(node, slice) => Route::Owner(slice),
             (Some(PartitionKey::Id(_)), _) => Route::Elsewhere,
@@ -49,7 +49,8 @@ fn model(
     let exprs = match &index.spec.partition {
         PartitionBy::DocumentId if !index.feeds(node, by_id) => return None,
         PartitionBy::DocumentId => None,
-        PartitionBy::Exprs(exprs) => Some(exprs),
+        PartitionBy::Exprs(exprs) => Some(&exprs[..]),
+        PartitionBy::Range(range) => Some(std::slice::from_ref(&range.expr)),
     };
     let counted_with = if exprs.is_some() { 0 } else { usize::from(by_id.0) };
     let mut leave_out = |reason: LeftOutReason| {
@@ -79,7 +80,13 @@ fn model(
             }
         }
     }
-    let slice = index.topology.partition(PartitionKey::Encoded(&partition));
+    let slice = match &index.spec.partition {
+        // As many slices as bounds that are not greater.
+        PartitionBy::Range(range) => {
+            SliceNo(range.bounds.iter().filter(|bound| **bound <= partition).count() as u16)
+        }
+        _ => index.topology.partition(PartitionKey::Encoded(&partition)),
+    };
     if index.feeds(node, slice) { Some((slice, keys)) } else { empty() }
 }
 
@@ -126,6 +133,7 @@ fn spec() -> impl Strategy<Value = IndexSpec> {
     ];
     let partition = prop_oneof![
         1 => Just(PartitionBy::DocumentId),
+        2 => Just(PartitionBy::Range(RangePartition { expr: path("b"), bounds: Vec::new() })),
         4 => Just(PartitionBy::Exprs(vec![path("b")])),
         4 => Just(PartitionBy::Exprs(vec![path("a"), path("tags")])),
         2 => Just(PartitionBy::Exprs(vec![path("a"), costly()])),
@@ -168,7 +176,15 @@ fn index() -> impl Strategy<Value = IndexInfo> {
     let moving = proptest::option::of((any::<u16>(), node(), node(), stage));
     (spec(), vec(copies().prop_shuffle(), 1..5), moving).prop_map(|(spec, placement, moving)| {
         let slices = placement.len() as u16;
-        let spec = IndexSpec { slices, ..spec };
+        let mut spec = IndexSpec { slices, ..spec };
+        if let PartitionBy::Range(range) = &mut spec.partition {
+            let bound = |n| {
+                let mut bound = Vec::new();
+                encode_part(&Value::int(2 * n), false, &mut bound);
+                bound
+            };
+            range.bounds = (1..i64::from(slices)).map(bound).collect();
+        }
         let mut info = IndexInfo::new(IndexId(1), BucketId(1), spec, placement);
         info.moves.extend(moving.map(|(slice, from, to, stage)| SliceMove {
             id: MoveId(1),

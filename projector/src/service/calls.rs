@@ -26,6 +26,7 @@ use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, Subs
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
+use super::sample::sample;
 use crate::copies;
 use crate::feed::{Backfill, MaintenanceStream, TaskStream, Wanted};
 use crate::hand_over;
@@ -62,11 +63,6 @@ fn document_bytes(write: &Write) -> usize {
         WriteKind::Delete => 0,
     }
 }
-
-/// The size of a sample of documents: a few milliseconds of work.
-const SAMPLE_BYTES: usize = 256 << 10;
-/// The number of documents in a sample.
-const SAMPLED_MAX: usize = 1000;
 
 /// The documents of some writes.
 fn ids_of(writes: &CheckedWrites) -> impl Iterator<Item = &str> + Clone {
@@ -287,10 +283,7 @@ impl ProjectorApi for Projector {
     async fn sample(&self, bucket: BucketId) -> Result<Vec<Bytes>> {
         let bucket = self.bucket(bucket).await?;
         let store = Arc::clone(&self.streams.store);
-        let read = move || store.snapshot(bucket.info.id)?.next_chunk(SAMPLE_BYTES);
-        let sampled = self.env.blocking(read).await?;
-        let documents = sampled.into_iter().take(SAMPLED_MAX);
-        Ok(documents.map(|stored| stored.document).collect())
+        self.env.blocking(move || sample(&*store, bucket.info.id)).await
     }
 
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {

@@ -4,6 +4,7 @@ mod calls;
 mod joint;
 mod pushed;
 mod room;
+mod sample;
 mod start;
 mod transactions;
 

@@ -125,7 +125,7 @@ impl Drop for Service {
 /// Starts the tasks of a projector, except the writers of its buckets.
 fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Vec<Task> {
     let own = || Arc::clone(projector);
-    let [registration, openings, sync, purge, maintained, joint, pushed, loaded] =
+    let [registration, openings, sync, purge, maintained, joint, pushed, versions] =
         [own(), own(), own(), own(), own(), own(), own(), own()];
     vec![
         // They change buckets step by step: a bucket that was changed by half must not be served.
@@ -152,7 +152,7 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
             pushed_parts::ask_about_parts(Arc::clone(&pushed))
         }),
         env.spawn_restarted("projector versions", move || {
-            versions::load_versions(Arc::clone(&loaded))
+            versions::load_versions(Arc::clone(&versions))
         }),
         env.spawn_restarted("projector purge", move || purge::purge_logs(Arc::clone(&purge))),
     ]

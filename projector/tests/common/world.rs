@@ -103,15 +103,17 @@ impl World {
 }
 
 /// The simplest router.
-struct Router;
+pub struct Router;
 
 impl MutationRouter for Router {
     fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route {
-        let owned = key.map(|key| index.topology.partition(key));
+        let owned = key.map(|key| index.slice_of(key));
         match (owned, &index.spec.partition) {
             (Some(slice), _) if index.topology.hosts(node, slice) => Route::Owner(slice),
             (_, PartitionBy::DocumentId) => Route::Elsewhere,
-            (_, PartitionBy::Exprs(_)) if self.concerns(node, index) => Route::EmptyState,
+            (_, PartitionBy::Exprs(_) | PartitionBy::Range(_)) if self.concerns(node, index) => {
+                Route::EmptyState
+            }
             _ => Route::Elsewhere,
         }
     }

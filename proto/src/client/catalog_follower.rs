@@ -87,6 +87,7 @@ impl CatalogFollower {
                         identity.accept(catalog.cluster)?;
                     }
                     self.check_cluster(&catalog)?;
+                    self.directory.learn_coordinators(catalog.coordinators());
                     if catalog.cas >= self.newest_cas {
                         self.newest_cas = catalog.cas;
                         sink.take_catalog(catalog).await?;

@@ -34,6 +34,15 @@ impl SourceKind {
         }
     }
 
+    /// The kind in a sentence.
+    pub fn described(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Push => "pushed",
+            Self::Files => "loaded from files",
+        }
+    }
+
     /// True if nobody else has what the source's projector has lost. Such a loss takes nothing back before an operator has
     /// accepted it. A pushed bucket's producer has its data, and the partitions of a version have several holders.
     pub fn is_only_copy(self) -> bool {

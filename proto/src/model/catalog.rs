@@ -12,7 +12,7 @@ use crate::model::identity::{ClusterId, UniqueId};
 use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
 use crate::model::index::{IndexInfo, IndexState};
 use crate::model::moves::EndedMove;
-use crate::model::node::NodeInfo;
+use crate::model::node::{NodeInfo, Role};
 
 /// The cluster as every service sees it: one state of the StateContext, without the coordinator's own
 /// bookkeeping.
@@ -64,8 +64,13 @@ impl Catalog {
     /// Finds the bucket whose documents a name means: that of the current version of a data set, and any other bucket itself.
     pub fn read_bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         let named = self.bucket(name)?;
-        let current = self.data_sets.get(&named.id).and_then(DataSet::current);
-        current.map_or(Some(named), |(_, version)| self.buckets.get(&version.bucket))
+        self.buckets.get(&self.current_of(named.id))
+    }
+
+    /// The bucket whose documents the name of a bucket means.
+    pub fn current_of(&self, bucket: BucketId) -> BucketId {
+        let current = self.data_sets.get(&bucket).and_then(DataSet::current);
+        current.map_or(bucket, |(_, version)| version.bucket)
     }
 
     /// The data set that a bucket is a version of, the number of the version, and the version.
@@ -79,6 +84,12 @@ impl Catalog {
     /// The bucket that users know a bucket by: the data set of a version, and any other bucket itself.
     pub fn user_bucket(&self, bucket: BucketId) -> BucketId {
         self.version(bucket).map_or(bucket, |(set, ..)| set)
+    }
+
+    /// The present members of the coordinator with their addresses.
+    pub fn coordinators(&self) -> Vec<(NodeId, String)> {
+        let members = self.nodes.values().filter(|node| node.role == Role::Coordinator);
+        members.map(|node| (node.id, node.address.clone())).collect()
     }
 
     /// True if this very bucket was dropped lately.

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::model::ids::{BucketId, NodeId, VbucketId, Vbuuid};
+use crate::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid};
 
 /// Default number of partitions of a data set.
 pub const PARTITIONS_DEFAULT: u16 = 8;
@@ -119,6 +119,16 @@ pub struct PartitionContent {
     pub bytes: u64,
     /// A digest of all documents with their ids and seqnos, which does not depend on an order.
     pub digest: u64,
+}
+
+impl PartitionContent {
+    /// Adds a document.
+    pub fn add(&mut self, id: &str, seqno: Seqno, document: &[u8]) {
+        self.documents += 1;
+        self.bytes += (id.len() + document.len()) as u64;
+        let of_id = xxh3_64_with_seed(id.as_bytes(), seqno.0);
+        self.digest = self.digest.wrapping_add(xxh3_64_with_seed(document, of_id));
+    }
 }
 
 /// The files of a version.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::expr::{ColumnType, Expr, Fields};
 use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, SliceNo, TopologyNo};
 use crate::model::moves::SliceMove;
-use crate::model::topology::IndexTopology;
+use crate::model::topology::{IndexTopology, PartitionKey, TopologyProvider};
 
 /// Default number of slices of an index.
 pub const SLICES_DEFAULT: u16 = 8;
@@ -112,6 +112,35 @@ pub enum PartitionBy {
     DocumentId,
     /// The hash of expressions over the document: a mutation concerns every slice.
     Exprs(Vec<Expr>),
+    /// The place of an expression's value between bounds: a mutation concerns every slice.
+    Range(RangePartition),
+}
+
+impl PartitionBy {
+    /// The expressions over the document that decide; empty if its id does.
+    pub fn exprs(&self) -> &[Expr] {
+        match self {
+            Self::DocumentId => &[],
+            Self::Exprs(exprs) => exprs,
+            Self::Range(range) => std::slice::from_ref(&range.expr),
+        }
+    }
+}
+
+/// A partition by ranges: slice 0 has the values below the first bound, slice n those from bound n - 1 on, up to the next one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RangePartition {
+    /// The expression evaluated for each document.
+    pub expr: Expr,
+    /// The bounds as encoded key parts, ascending. There is one slice more than bounds.
+    pub bounds: Vec<Vec<u8>>,
+}
+
+impl RangePartition {
+    /// The slice of an encoded value.
+    pub fn slice(&self, encoded: &[u8]) -> SliceNo {
+        SliceNo(self.bounds.partition_point(|bound| &bound[..] <= encoded) as u16)
+    }
 }
 
 /// The definition of an index, as the user declared it.
@@ -149,10 +178,7 @@ pub struct IndexSpec {
 impl IndexSpec {
     /// The fields of a document that its expressions read.
     pub fn fields(&self) -> Fields {
-        let partition = match &self.partition {
-            PartitionBy::DocumentId => &[][..],
-            PartitionBy::Exprs(exprs) => exprs,
-        };
+        let partition = self.partition.exprs();
         let keys = self.keys.iter().map(|part| &part.expr);
         let include = self.include.iter().map(|column| &column.expr);
         Fields::of(keys.chain(include).chain(&self.predicate).chain(partition))
@@ -213,6 +239,14 @@ impl IndexInfo {
     /// The generation that nodes keep.
     pub fn local_id(&self) -> LocalIndexId {
         LocalIndexId { index: self.id, generation: self.generation }
+    }
+
+    /// The slice of a partition key.
+    pub fn slice_of(&self, key: PartitionKey<'_>) -> SliceNo {
+        match (&self.spec.partition, key) {
+            (PartitionBy::Range(range), PartitionKey::Encoded(encoded)) => range.slice(encoded),
+            _ => self.topology.partition(key),
+        }
     }
 
     /// True if a node receives the mutations of a slice, because it keeps a copy, is about to receive one, or still has

@@ -14,7 +14,7 @@ use crate::model::ids::{
     BucketId, Epoch, LocalIndexId, NodeId, SliceNo, TransactionId, TransactionPlace, VbucketId,
 };
 use crate::model::index::{IndexInfo, PartitionBy};
-use crate::model::topology::{PartitionKey, TopologyProvider};
+use crate::model::topology::PartitionKey;
 use crate::rpc::rows::RowBlock;
 
 /// A half-open range of entry bytes.
@@ -136,9 +136,9 @@ impl ScanRequest {
         let of = |key: &Bytes| {
             let key = match index.spec.partition {
                 PartitionBy::DocumentId => PartitionKey::Id(std::str::from_utf8(key).ok()?),
-                PartitionBy::Exprs(_) => PartitionKey::Encoded(key),
+                PartitionBy::Exprs(_) | PartitionBy::Range(_) => PartitionKey::Encoded(key),
             };
-            Some(index.topology.partition(key))
+            Some(index.slice_of(key))
         };
         let mut slices: Vec<SliceNo> =
             self.partitions.as_ref()?.iter().map(of).collect::<Option<_>>()?;

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{BucketId, Epoch, SliceNo, VbucketId};
@@ -67,6 +68,11 @@ impl<'a> EpochChooser<'a> {
     /// Chooses and leases the epoch: the newest that all slices have applied, or one that covers given positions,
     /// which may still have to be published and applied.
     pub async fn choose(&self, consistency: &Consistency) -> Result<EpochLease> {
+        let present = Consistency::Any;
+        let consistency = match consistency {
+            Consistency::RequestPlus | Consistency::AtPlus(_) if self.is_static() => &present,
+            _ => consistency,
+        };
         let floor = match consistency {
             Consistency::Any => Some(Epoch(0)),
             Consistency::AtLeast(floor) if !plant::is(Plant::FloorIgnored) => Some(*floor),
@@ -95,6 +101,13 @@ impl<'a> EpochChooser<'a> {
             .with_hint("SHOW NODES and SHOW SLICES show which node is missing")
         })??;
         Ok(self.context.leases.take(self.index.bucket, epoch, self.catalog_cas))
+    }
+
+    /// True for the index of a version of a data set. All that it will ever have is in one epoch, and its generation serves only when
+    /// its slices have that.
+    fn is_static(&self) -> bool {
+        let catalog = self.context.catalog.load();
+        catalog.buckets.get(&self.index.bucket).is_some_and(|b| b.source == SourceKind::Files)
     }
 
     /// Waits for the newest epoch that all slices can answer, from a floor on.

@@ -1,7 +1,7 @@
 //! The file of the kept knowledge.
 //!
 //! ```text
-//! CATALOG := "sextant router catalog 2\n" length:u64 check:u32 body       (little endian)
+//! CATALOG := "sextant router catalog 3\n" length:u64 check:u32 body       (little endian)
 //! ```
 //!
 //! `body` is [`Kept`] in postcard, and `check` the CRC-32C of everything else. The version names the encoding, so it changes whenever a
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::epochs::applied::EpochFloors;
 
 const NAME: &str = "CATALOG";
-const HEAD: &[u8] = b"sextant router catalog 2\n";
+const HEAD: &[u8] = b"sextant router catalog 3\n";
 /// The part of the head that all versions have.
 const ANY_HEAD: &[u8] = b"sextant router catalog ";
 /// The head, the length and the checksum.

@@ -4,6 +4,7 @@ use proto::env::Env;
 use proto::env::sim::{SimFs, world};
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::copies::Copies;
+use proto::model::data_set::{DataSet, Files, Partition, PartitionContent, Version, VersionStage};
 use proto::model::identity::{ClusterId, UniqueId};
 use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
@@ -50,7 +51,23 @@ pub(in crate::kept) fn catalog(cas: u64) -> Catalog {
         copies: [(BucketId(1), Copies::single(NodeId(101)))].into(),
         generations: Default::default(),
         newest_generations: Default::default(),
+        data_sets: [(BucketId(1), data_set())].into(),
     }
+}
+
+fn data_set() -> DataSet {
+    let files = Files { pattern: "b/*.csv".to_owned(), id: "id".to_owned() };
+    let content = PartitionContent { rows: 3, documents: 2, bytes: 40, digest: 5 };
+    let partition = Partition { holders: vec![NodeId(101)], content: Some(content) };
+    let version = Version {
+        name: "v1".to_owned(),
+        bucket: BucketId(7),
+        files,
+        nodes: vec![NodeId(101)],
+        stage: VersionStage::Current,
+        partitions: vec![partition],
+    };
+    DataSet { newest: 1, versions: [(1, version)].into(), ..DataSet::new(1, 2, 1_000) }
 }
 
 pub(in crate::kept) fn kept(cas: u64) -> Kept {

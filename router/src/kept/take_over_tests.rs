@@ -49,6 +49,7 @@ impl CoordinatorApi for Leader {
             left_out: Vec::new(),
             halved: Vec::new(),
             holds: Vec::new(),
+            members: Default::default(),
         })
     }
     async fn epoch_covering(

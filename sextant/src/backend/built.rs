@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
-use proto::model::ids::{Generation, IndexId, LocalIndexId};
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId};
 use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use router::Router;
@@ -25,6 +25,46 @@ pub(super) async fn wait_ready(
         Some(_) => Ok(()),
         None => Err(ended(&catalog, index, before.as_deref())),
     }
+}
+
+/// Waits until a version of a data set is current, or was. An error if its loading has ended otherwise.
+pub(super) async fn wait_version(router: &Router, data_set: BucketId, number: u64) -> Result<()> {
+    // A catalog from before the statement knows nothing of the version.
+    let is_decided = |catalog: &Catalog| {
+        let set = catalog.data_sets.get(&data_set);
+        let loads = |(loading, _)| loading == number;
+        set.is_none_or(|set| set.newest >= number && !set.loading().is_some_and(loads))
+    };
+    let before = router.catalog();
+    let name = before.buckets.get(&data_set).map_or("", |bucket| &bucket.name);
+    let catalog = router.wait_catalog(is_decided).await;
+    version_result(&catalog, (data_set, name), number)
+}
+
+fn version_result(catalog: &Catalog, (id, bucket): (BucketId, &str), number: u64) -> Result<()> {
+    let Some(set) = catalog.data_sets.get(&id) else {
+        let message = format!("bucket \"{bucket}\" was dropped while a version of it was loaded");
+        return Err(Error::new(ErrorCode::Unknown, message));
+    };
+    let current = set.current().map_or(0, |(current, _)| current);
+    if set.versions.contains_key(&number) {
+        return Ok(());
+    }
+    if let Some(failed) = set.failed.as_ref().filter(|failed| failed.number == number) {
+        let message = format!(
+            "version '{}' of bucket \"{bucket}\" could not be loaded: {}",
+            failed.name, failed.why
+        );
+        return Err(Error::new(ErrorCode::InvalidText, message)
+            .with_hint("what serves is as it was; mend the files and load the version again"));
+    }
+    // It may have been current for a moment, and be gone again.
+    if current > number {
+        return Ok(());
+    }
+    let message = format!("the loading of version {number} of bucket \"{bucket}\" was cancelled");
+    Err(Error::new(ErrorCode::BuildCancelled, message)
+        .with_hint("another session has used CANCEL VERSION; what serves is as it was"))
 }
 
 fn find(catalog: &Catalog, index: IndexId, id: Option<LocalIndexId>) -> Option<&Arc<IndexInfo>> {
@@ -60,6 +100,7 @@ fn ended(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error
 #[cfg(test)]
 mod tests {
     use proto::model::bucket::{BucketInfo, SourceKind};
+    use proto::model::data_set::{DataSet, FailedVersion};
     use proto::model::ids::{BucketId, NodeId};
     use proto::model::index::IndexSpec;
 
@@ -80,5 +121,23 @@ mod tests {
             assert!(error.message.contains("was cancelled"), "{error}");
             assert!(error.message.contains(name), "{error}");
         }
+    }
+    #[test]
+    fn a_version_that_ends_before_it_is_current_says_why() {
+        let (id, named) = (BucketId(5), (BucketId(5), "b"));
+        let mut catalog = Catalog::default();
+        let dropped = version_result(&catalog, named, 1).unwrap_err();
+        assert_eq!((dropped.code, dropped.message.contains("dropped")), (ErrorCode::Unknown, true));
+        catalog.data_sets.insert(id, DataSet::new(4, 1, 1_000));
+        let cancelled = version_result(&catalog, named, 1).unwrap_err();
+        assert_eq!(cancelled.code, ErrorCode::BuildCancelled);
+        let (name, why) = ("v1".to_owned(), "people/1.csv line 3: no id".to_owned());
+        let failed = FailedVersion { number: 1, name, why };
+        catalog.data_sets.get_mut(&id).unwrap().failed = Some(failed);
+        let failed = version_result(&catalog, named, 1).unwrap_err();
+        assert!(failed.message.contains("'v1' of bucket \"b\""), "{failed}");
+        assert!(failed.message.contains("line 3: no id"), "{failed}");
+        let other = version_result(&catalog, named, 2).unwrap_err();
+        assert_eq!(other.code, ErrorCode::BuildCancelled, "another one has failed");
     }
 }

@@ -16,8 +16,8 @@ use proto::model::ids::{
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
-    CheckedWrites, CoordinatorApi, CoordinatorStatus, Directory, DocumentsRequest, ProjectorApi,
-    TransactionStatus, Write, WriteReply, WriteRequest,
+    CheckedWrites, CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorStatus,
+    Directory, DocumentsRequest, ProjectorApi, TransactionStatus, Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout};
 use super::built;
 use super::counters::Counters;
 use super::kept::KeptTransactions;
-use super::shown::shows;
+use super::shown::{shows, shows_change};
 use super::source_calls::SourceCalls;
 use super::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
@@ -127,7 +127,7 @@ impl ClusterBackend {
 
     fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
         let index = catalog.index(name).cloned().map(Relation::Index);
-        index.or_else(|| catalog.bucket(name).cloned().map(Relation::Bucket))
+        index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket))
     }
 
     /// The oldest epoch that covers a write, as a member of the coordinators knows it.
@@ -208,8 +208,22 @@ impl Backend for ClusterBackend {
         built::wait_ready(&self.calls.router, index, generation).await
     }
 
+    async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()> {
+        built::wait_version(&self.calls.router, data_set, version).await
+    }
+
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
         self.coordinator().rebalance(request).await
+    }
+
+    async fn change_coordinators(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
+        tracing::debug!(principal = %self.principal, ?change, "changing the coordinators");
+        let changed = self.coordinator().change_members(change.clone()).await?;
+        let shown = self.calls.router.wait_catalog(|catalog| shows_change(catalog, &change));
+        if timeout(CATALOG_BEHIND, shown).await.is_err() {
+            tracing::warn!("the router's catalog does not show a change of the coordinators");
+        }
+        Ok(changed)
     }
 
     /// Asks the leader if it answers, because the other members know nothing of the nodes.

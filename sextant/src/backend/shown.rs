@@ -2,13 +2,30 @@
 
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
+use proto::model::data_set::DataSet;
 use proto::model::index::IndexState;
+use proto::rpc::api::CoordinatorChange;
 use proto::rpc::command::Command;
 
 /// True if a catalog shows the effect of a command.
 pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
     match command {
         Command::CreateBucket { name, .. } => catalog.bucket(name).is_some(),
+        Command::CreateDataSet { name, .. } => catalog.bucket(name).is_some(),
+        Command::LoadVersion { bucket, version, .. } => {
+            data_set(catalog, bucket).is_none_or(|set| {
+                let mut known = set.versions.values().map(|known| &known.name);
+                let failed = set.failed.as_ref().map(|failed| &failed.name);
+                known.any(|name| name == version) || failed == Some(version)
+            })
+        }
+        Command::CancelVersion { bucket, version } => {
+            let loading = data_set(catalog, bucket).and_then(DataSet::loading);
+            loading.is_none_or(|(_, known)| known.name != *version)
+        }
+        Command::SetVersionIdle { bucket, idle_ms } => {
+            data_set(catalog, bucket).is_none_or(|set| set.idle_ms == *idle_ms)
+        }
         Command::CreateCopied { command, .. } => shows(catalog, command),
         Command::SetCopies { bucket, copies } => {
             copies_of(catalog, bucket).is_none_or(|known| known.wanted == *copies)
@@ -44,6 +61,19 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
             .iter()
             .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),
         _ => true,
+    }
+}
+
+/// The versions of a bucket.
+fn data_set<'a>(catalog: &'a Catalog, bucket: &str) -> Option<&'a DataSet> {
+    catalog.data_sets.get(&catalog.bucket(bucket)?.id)
+}
+
+/// True if a catalog shows a change of the coordinators.
+pub(super) fn shows_change(catalog: &Catalog, change: &CoordinatorChange) -> bool {
+    match change {
+        CoordinatorChange::Add { node, .. } => catalog.nodes.contains_key(node),
+        CoordinatorChange::Remove { node } => !catalog.nodes.contains_key(node),
     }
 }
 

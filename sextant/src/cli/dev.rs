@@ -38,6 +38,9 @@ pub struct Args {
     /// Size limit of each bucket's change log, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     change_log_mb: u64,
+    /// Directory below which ALTER BUCKET … LOAD VERSION finds its files
+    #[arg(long, value_name = "DIR")]
+    files_dir: Option<PathBuf>,
     /// Begin a new cluster if the log of the old one is lost. Its files are moved into a directory `old-cluster-1`
     #[arg(long)]
     force_new_cluster: bool,
@@ -58,6 +61,7 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
         coordinators: if args.nodes < 3 { 1 } else { 3 },
         indexers: args.nodes,
         log_bytes_max: Some(args.change_log_mb << 20),
+        files_dir: args.files_dir,
         scans_max: None,
         memory_bytes: None,
         large_commit_changes: None,

@@ -41,7 +41,7 @@ pub struct Args {
     /// Zone of this process; replicas of a slice are placed in different zones
     #[arg(long, env = "SEXTANT_ZONE")]
     zone: Option<String>,
-    /// All members of the coordinator
+    /// Members of the coordinator. One that answers is enough: it tells the present ones
     #[arg(long, env = "SEXTANT_COORDINATORS", value_name = "N=HOST:PORT", value_delimiter = ',')]
     coordinators: Vec<String>,
     /// Begin a new cluster, because the log of this one is lost for good. It refuses the data of all other processes
@@ -73,6 +73,9 @@ pub struct Args {
     /// Memory limit of the changes of all open transactions, in MiB. One transaction may take three quarters of it
     #[arg(long, env = "SEXTANT_TRANSACTIONS_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=TRANSACTIONS_MB_MAX))]
     transactions_mb: Option<u64>,
+    /// Directory below which ALTER BUCKET … LOAD VERSION finds its files
+    #[arg(long, env = "SEXTANT_FILES_DIR", value_name = "DIR")]
+    files_dir: Option<PathBuf>,
     /// Address of the SQL port
     #[arg(long, env = "SEXTANT_SQL_LISTEN", value_name = "HOST:PORT")]
     sql: Option<String>,
@@ -144,6 +147,7 @@ impl Args {
             ("scan-memory-each-mb", self.scan_memory_each_mb.is_some()),
             ("change-log-mb", self.change_log_mb.is_some()),
             ("transactions-mb", self.transactions_mb.is_some()),
+            ("files-dir", self.files_dir.is_some()),
             ("sql", self.sql.is_some()),
             ("grpc", self.grpc.is_some()),
             ("http", self.http.is_some()),
@@ -204,6 +208,7 @@ impl Args {
             },
             log_bytes_max: self.change_log_mb.or(file.change_log_mb).map(|bound| mib(bound) as u64),
             transactions_bytes_max: self.transactions_mb.or(file.transactions_mb).map(mib),
+            files_dir: self.files_dir.or(file.files_dir),
             recovery: RecoveryFlags {
                 force_new_cluster: self.force_new_cluster,
                 skip_epochs: self.skip_epochs,

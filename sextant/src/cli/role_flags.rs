@@ -30,6 +30,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("lost-after-s", Role::Coordinator) => Some(Value("3600")),
         ("change-log-mb", Role::Projector) => Some(Value("1024")),
         ("transactions-mb", Role::Projector) => Some(Value("256")),
+        ("files-dir", Role::Projector) => Some(Value("none")),
         ("memory-mb", Role::Indexer) => Some(Value("512")),
         ("scans-max", Role::Indexer) => Some(Value("64")),
         ("scan-memory-total-mb", Role::Indexer) => Some(Value("an eighth of --memory-mb")),
@@ -55,6 +56,10 @@ fn own_meaning(flag: &str, role: Role) -> Option<&'static str> {
         ("data", Role::Router) => Some(
             "Data directory for the catalog: with it scans go on after a restart of the router also while no coordinator answers",
         ),
+        ("coordinators", Role::Coordinator) => Some(
+            "Members to begin with. A process with an empty directory founds a new cluster with them if it is one of them, and \
+             otherwise waits for ADD COORDINATOR; a directory with a log has its own members",
+        ),
         _ => None,
     }
 }
@@ -64,7 +69,10 @@ pub fn for_role(argument: Arg, role: Role) -> Arg {
     let flag = argument.get_long().unwrap_or_default().to_owned();
     match preset(&flag, role) {
         None => argument.hide(true).env(Resettable::Reset),
-        Some(Preset::Nothing) => argument.hide_env_values(true),
+        Some(Preset::Nothing) => match own_meaning(&flag, role) {
+            None => argument.hide_env_values(true),
+            Some(meaning) => argument.help(meaning).hide_env_values(true),
+        },
         Some(Preset::Value(value)) => {
             let common = argument.get_help().map(ToString::to_string).unwrap_or_default();
             let meaning = own_meaning(&flag, role).map_or(common, ToOwned::to_owned);

@@ -34,7 +34,7 @@ impl AdminService {
         };
         let backend = self.backend.with_principal(principal);
         if let Statement::Admin(statement) = &only.statement {
-            return admin::run(&backend, statement).await;
+            return admin::run(&backend, statement, &Remarks::unread()).await;
         }
         match ddl::run(&backend, &only.statement, &Remarks::unread()).await? {
             Some(tag) => Ok(tag.to_owned()),

@@ -132,8 +132,23 @@ impl QueryService {
             scan.end_page_after(request.page_rows);
         }
         let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
+        let catalog = backend.catalog();
+        let version =
+            catalog.version(plan.index.bucket).map(|(_, _, version)| version.name.clone());
+        let version = version.unwrap_or_default();
         let (rest, first, done) = (None, true, false);
-        Ok(ScanReplies { plan, printer, scan, transaction, form, rest, paged, first, done })
+        Ok(ScanReplies {
+            plan,
+            printer,
+            scan,
+            version,
+            transaction,
+            form,
+            rest,
+            paged,
+            first,
+            done,
+        })
     }
 
     /// Lets a scan read in the transaction that its request names.
@@ -190,6 +205,8 @@ struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: ScanStream,
+    /// The version of a data set that it reads; empty for any other bucket.
+    version: String,
     /// The transaction that reads: it is not idle while its client reads.
     transaction: Option<Arc<OpenTransaction>>,
     form: Form,
@@ -226,6 +243,7 @@ impl Replying for Box<ScanReplies> {
         }
         if std::mem::take(&mut self.first) {
             reply.columns = self.plan.columns.iter().map(|column| column.name.clone()).collect();
+            reply.version = std::mem::take(&mut self.version);
         }
         self.done |= self.scan.page_is_full() && self.rest.is_none();
         // A token keeps its epoch readable, so only the last reply of a page has one.

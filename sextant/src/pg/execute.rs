@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
+use proto::model::ids::BucketId;
 use proto::model::moves::RebalanceRequest;
 use proto::rpc::scan::Consistency;
 use proto::value::Value;
@@ -88,8 +89,12 @@ impl SessionState {
             }
             Statement::Insert(insert) => done(&self.insert(insert, values).await?),
             Statement::Delete { bucket, ids } => done(&self.delete(bucket, ids, values).await?),
-            Statement::Admin(statement) => done(&admin::run(&*self.backend, statement).await?),
+            Statement::Admin(statement) => {
+                done(&admin::run(&*self.backend, statement, &self.remarks).await?)
+            }
             Statement::CreateBucket(_)
+            | Statement::CreateDataSet(_)
+            | Statement::LoadVersion { .. }
             | Statement::DropBucket { .. }
             | Statement::CreateIndex(_)
             | Statement::BuildIndex { .. }
@@ -181,6 +186,7 @@ impl SessionState {
             Plan::Index(plan) => self.scan(*plan).await,
             Plan::Documents(plan) => {
                 let view = self.view(plan.bucket.id).await?;
+                self.note_version(plan.bucket.id);
                 Ok(Rows::documents(Arc::clone(&self.backend), plan, view))
             }
             Plan::Constant(plan) => self.constants(plan),
@@ -215,7 +221,16 @@ impl SessionState {
         let Self { settings, backend, .. } = self;
         settings.floors.note_scan(&plan.index, &plan.request.consistency, batches.epoch());
         settings.floors.forget_dropped(|| backend.catalog());
+        self.note_version(plan.index.bucket);
         Ok(Rows::scan(plan, batches))
+    }
+
+    /// Notes the version of a data set that a statement reads.
+    fn note_version(&mut self, bucket: BucketId) {
+        let catalog = self.backend.catalog();
+        if let Some((_, _, version)) = catalog.version(bucket) {
+            self.settings.read_version.clone_from(&version.name);
+        }
     }
 
     fn constants(&mut self, plan: ConstantPlan) -> Result<Rows> {

@@ -79,7 +79,9 @@ impl Floors {
     pub(super) fn note_scan(&mut self, index: &IndexInfo, consistency: &Consistency, epoch: Epoch) {
         let (bucket, at) = (index.bucket, Instant::now());
         let read = self.read.entry(index.id).or_insert(Read { bucket, epoch, at });
-        (read.epoch, read.at) = (epoch.max(read.epoch), at);
+        // Another version of a data set is another bucket, whose epochs are others. A router's catalog never goes back to an older one.
+        let newest = if read.bucket == bucket { read.epoch } else { Epoch(0) };
+        *read = Read { bucket, epoch: epoch.max(newest), at };
         if *consistency == Consistency::RequestPlus
             && let Some(written) = self.written.get_mut(&bucket)
         {
@@ -180,7 +182,8 @@ impl Floors {
 
     /// The oldest epoch that a scan of an index may read.
     pub(super) fn of_index(&self, bucket: BucketId, index: IndexId) -> Epoch {
-        let read = self.read.get(&index).map_or(Epoch(0), |read| read.epoch);
+        let read = self.read.get(&index).filter(|read| read.bucket == bucket);
+        let read = read.map_or(Epoch(0), |read| read.epoch);
         read.max(self.of_writes(bucket))
     }
 

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
+use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, IndexId};
 use proto::model::index::IndexInfo;
 
 use crate::sql::plan::{Relation, Resolved};
@@ -19,23 +21,24 @@ struct Resolution {
 }
 
 impl Kept {
-    /// The resolved names, unless a catalog shows another relation.
-    /// `goes_on` tells the generation of an index that the session reads.
+    /// The resolved names, unless a catalog shows another relation. `index` tells the generation of an index that the session reads, and
+    /// `bucket` the version of a data set.
     pub(super) fn present(
         &self,
         catalog: &Catalog,
-        goes_on: impl FnOnce(&Arc<IndexInfo>) -> Option<Arc<IndexInfo>>,
+        index: impl FnOnce(IndexId) -> Option<Arc<IndexInfo>>,
+        bucket: impl FnOnce(BucketId) -> Option<Arc<BucketInfo>>,
     ) -> Option<Arc<Resolved>> {
         let kept = lock(&self.0);
         let Resolution { relation, resolved } = kept.as_ref()?;
         let is_present = match relation {
             None => true,
-            Some(Relation::Index(index)) => {
-                let read = catalog.indexes.get(&index.id).and_then(goes_on);
-                read.is_some_and(|now| Arc::ptr_eq(&now, index))
+            Some(Relation::Index(known)) => {
+                index(known.id).is_some_and(|now| Arc::ptr_eq(&now, known))
             }
-            Some(Relation::Bucket(bucket)) => {
-                catalog.buckets.get(&bucket.id).is_some_and(|now| Arc::ptr_eq(now, bucket))
+            Some(Relation::Bucket(known)) => {
+                let read = bucket(catalog.user_bucket(known.id));
+                read.is_some_and(|now| Arc::ptr_eq(&now, known))
             }
         };
         is_present.then(|| Arc::clone(resolved))

@@ -6,6 +6,7 @@
 use proto::rpc::scan::HedgeAfter;
 use proto::{Error, ErrorCode, Result};
 
+use crate::sql::duration::duration_ms;
 use crate::sql::error::unsupported;
 
 /// The version that drivers see; they choose their queries by it.
@@ -168,19 +169,9 @@ pub(super) fn parse_consistency(value: &str) -> Result<Reads> {
 
 /// Parses milliseconds, or a number with one of PostgreSQL's units.
 pub(super) fn parse_ms(value: &str) -> Result<u64> {
-    let value = value.trim();
-    let digits = value.find(|ch: char| !ch.is_ascii_digit()).unwrap_or(value.len());
-    let factor = match value[digits..].trim() {
-        "" | "ms" => Some(1),
-        "s" => Some(1000),
-        "min" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
-    let parsed =
-        value[..digits].parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f));
     // PostgreSQL has the same bound: a signed 32-bit number of milliseconds.
-    parsed.filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
+    duration_ms(value).filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
+        let value = value.trim();
         let text = format!("{value:?} is not a duration such as 500 or 30s");
         Error::new(ErrorCode::InvalidParameter, text)
     })

@@ -24,7 +24,7 @@ use super::transaction::Transaction;
 use crate::sql::Parsed;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
-use crate::sql::building::{left_behind, left_changing};
+use crate::sql::building::{left_behind, left_changing, left_loading};
 use crate::sql::places::with_place;
 use crate::sql::remarks::{Remarks, Told};
 
@@ -240,6 +240,10 @@ fn after_interrupt(
         Statement::BuildIndex { indexes, .. } => indexes,
         Statement::AlterIndex { name, .. } => {
             let (left, hint) = left_changing(&catalog(), name);
+            return error.leaving(&left, hint);
+        }
+        Statement::LoadVersion { bucket, version, .. } => {
+            let (left, hint) = left_loading(&catalog(), bucket, version);
             return error.leaving(&left, hint);
         }
         _ => return error,

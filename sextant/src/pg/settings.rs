@@ -21,7 +21,7 @@ use super::known_settings::{
 const SETTINGS_BYTES_MAX: usize = 16 << 10;
 
 /// Settings of a session that only it changes.
-const SHOWN_ONLY: [&str; 2] = ["transaction_id", "write_position"];
+const SHOWN_ONLY: [&str; 3] = ["read_version", "transaction_id", "write_position"];
 
 /// The settings of a session.
 #[derive(Debug, Default)]
@@ -35,6 +35,8 @@ pub(super) struct Settings {
     written: Positions,
     /// The epochs below which its scans do not go back.
     pub(super) floors: Floors,
+    /// The version of a data set that it has read last, by its name.
+    pub(super) read_version: String,
     /// The last transaction of this session that has written.
     pub(super) transaction: Option<TransactionId>,
 }
@@ -247,6 +249,7 @@ impl Settings {
                 HedgeAfter::Millis(ms) => ms.to_string(),
             },
             "write_position" => self.written.text(),
+            "read_version" => self.read_version.clone(),
             "transaction_id" => self.transaction.map(|id| id.to_string()).unwrap_or_default(),
             _ => {
                 // Outside of a transaction, the mode of the next one.

@@ -149,6 +149,7 @@ pub(super) async fn rows(
         | Show::Nodes
         | Show::Slices
         | Show::Moves
+        | Show::Versions
         | Show::Rollbacks
         | Show::Holds => cluster_status(backend).await,
     };

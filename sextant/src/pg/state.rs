@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use proto::Result;
 use proto::env::Env;
-use proto::model::bucket::BucketInfo;
+use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::index::IndexInfo;
 use proto::value::Value;
+use proto::{Error, Result};
 
 use super::error::Notice;
 use super::kept::Kept;
@@ -45,8 +45,9 @@ impl SessionState {
     /// Resolves the names of a SELECT, unless that was done and is kept.
     pub(super) async fn resolve(&self, select: &Select, kept: &Kept) -> Result<Arc<Resolved>> {
         let catalog = self.backend.catalog();
-        let goes_on = |shown: &Arc<IndexInfo>| self.goes_on_in(shown, &catalog).ok();
-        if let Some(resolved) = kept.present(&catalog, goes_on) {
+        let index = |id| self.goes_on_in(catalog.indexes.get(&id)?, &catalog).ok();
+        let bucket = |id| self.reads_in(catalog.buckets.get(&catalog.current_of(id))?).ok();
+        if let Some(resolved) = kept.present(&catalog, index, bucket) {
             return Ok(resolved);
         }
         let relation = self.relation(select).await?;
@@ -81,8 +82,16 @@ impl SessionState {
             Relation::Index(shown) => {
                 Relation::Index(self.goes_on_in(&shown, &self.backend.catalog())?)
             }
-            bucket => bucket,
+            Relation::Bucket(shown) => Relation::Bucket(self.reads_in(&shown)?),
         }))
+    }
+
+    /// The bucket that the session reads: the one whose documents its name means, or did when its transaction began.
+    fn reads_in(&self, shown: &Arc<BucketInfo>) -> Result<Arc<BucketInfo>> {
+        match &self.transaction {
+            Transaction::Open(open) => open.buckets.reads_in(shown, &self.backend.catalog()),
+            _ => Ok(Arc::clone(shown)),
+        }
     }
 
     /// The generation of an index that the session reads: the one that serves, or that in which its transaction has begun.
@@ -93,9 +102,12 @@ impl SessionState {
         }
     }
 
-    /// Returns the bucket with a name; an index of that name is an error.
+    /// Returns the bucket with a name, to write to it; an index of that name is an error.
     pub(super) async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
         match self.backend.relation(name).await? {
+            Relation::Bucket(bucket) if bucket.source == SourceKind::Files => {
+                Err(takes_no_writes(name))
+            }
             Relation::Bucket(bucket) => Ok(bucket),
             Relation::Index(index) => Err(unsupported(
                 format!("{name} is an index"),
@@ -105,12 +117,22 @@ impl SessionState {
     }
 }
 
+fn takes_no_writes(bucket: &str) -> Error {
+    unsupported(
+        format!("bucket {bucket} is loaded from files and takes no writes"),
+        "ALTER BUCKET … LOAD VERSION replaces all of its documents",
+    )
+}
+
 /// True if the outcome of an interrupted statement is worth waiting for: it changes something, and ends soon. CREATE INDEX,
-/// BUILD INDEX, ALTER INDEX and REINDEX wait for a build.
+/// BUILD INDEX, ALTER INDEX and REINDEX wait for a build, and LOAD VERSION for a version.
 pub(super) fn changes_at_once(statement: &Statement) -> bool {
     let builds = matches!(
         statement,
-        Statement::CreateIndex(_) | Statement::BuildIndex { .. } | Statement::AlterIndex { .. }
+        Statement::CreateIndex(_)
+            | Statement::BuildIndex { .. }
+            | Statement::AlterIndex { .. }
+            | Statement::LoadVersion { .. }
     );
     (writes(statement) && !builds) || *statement == Statement::Commit
 }
@@ -137,6 +159,8 @@ pub(super) fn writes(statement: &Statement) -> bool {
         || matches!(
             statement,
             Statement::CreateBucket(_)
+                | Statement::CreateDataSet(_)
+                | Statement::LoadVersion { .. }
                 | Statement::DropBucket { .. }
                 | Statement::CreateIndex(_)
                 | Statement::BuildIndex { .. }

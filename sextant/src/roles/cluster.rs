@@ -35,6 +35,8 @@ pub struct ClusterConfig {
     pub indexers: u64,
     /// Size limit of each bucket's change log; `None` for the default.
     pub log_bytes_max: Option<u64>,
+    /// The directory below which the files of versions are.
+    pub files_dir: Option<PathBuf>,
     /// Maximum of concurrent scans of the router; `None` for the default.
     pub scans_max: Option<usize>,
     /// Memory of each indexer's slices, in bytes; `None` for the default.
@@ -81,6 +83,7 @@ impl Cluster {
         let mut projector_config = projector::Config::new(projector_info.clone());
         let usual = projector_config.log_bytes_max;
         projector_config.log_bytes_max = config.log_bytes_max.unwrap_or(usual);
+        projector_config.files_dir.clone_from(&config.files_dir);
         let usual = projector_config.large_commit_changes;
         projector_config.large_commit_changes = config.large_commit_changes.unwrap_or(usual);
         let projector =
@@ -132,8 +135,8 @@ impl Cluster {
     pub async fn stopped(&self) -> Error {
         let coordinators = self.coordinators.iter().map(|(id, member)| {
             async move {
-                member.stopped().await;
-                stopped(Role::Coordinator, *id, "log")
+                let removed = member.stopped().await;
+                removed.unwrap_or_else(|| stopped(Role::Coordinator, *id, "log"))
             }
             .boxed()
         });

@@ -87,6 +87,7 @@ async fn a_service_that_cannot_write_its_files_ends_the_cluster() {
         coordinators: 1,
         indexers: 1,
         log_bytes_max: None,
+        files_dir: None,
         scans_max: None,
         memory_bytes: None,
         large_commit_changes: None,

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod cluster_dirs;
+mod joining;
 mod other_cluster;
 mod role;
 mod server;

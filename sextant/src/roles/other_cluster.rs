@@ -18,11 +18,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 /// Waits until the coordinators belong to another cluster for good; returns the error to end with.
-pub(super) async fn begun_elsewhere(directory: &dyn Directory, members: &[NodeId]) -> Error {
+pub(super) async fn begun_elsewhere(
+    directory: &dyn Directory,
+    members: impl Fn() -> Vec<NodeId>,
+) -> Error {
     let mut since = None;
     loop {
         sleep(PAUSE).await;
-        let Some(refusal) = refusal_of_most(directory, members).await else {
+        let Some(refusal) = refusal_of_most(directory, &members()).await else {
             since = None;
             continue;
         };

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::Result;
 use proto::env::{Env, Task};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
+use proto::{Error, Result};
 use tokio::net::TcpListener;
 
 use super::other_cluster::begun_elsewhere;
 use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services::RecoveryFlags;
 use super::shutdown::Shutdown;
-use super::{cluster, services};
+use super::{cluster, joining, services};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleObserved, RoleService, role_routes};
@@ -60,6 +60,8 @@ pub struct RoleSettings {
     pub log_bytes_max: Option<u64>,
     /// The memory of a projector's open transactions.
     pub transactions_bytes_max: Option<usize>,
+    /// The directory of a projector below which the files of versions are.
+    pub files_dir: Option<PathBuf>,
     /// Of a coordinator: what an operator asks for after a loss.
     pub recovery: RecoveryFlags,
     /// The members of the coordinator.
@@ -94,21 +96,30 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
     match role {
         Role::Router => Ok(()),
         Role::Coordinator => {
-            let members = settings.coordinators.clone();
+            let members = joining::members_to_begin_with(
+                (&settings.node, &data),
+                &settings.coordinators,
+                &env,
+                &*directory,
+            )
+            .await?;
             let service =
                 services::start_coordinator(id, members, data, settings.recovery, &env, directory)
                     .await?;
             peers.add_coordinator(id, service.clone());
             let member = Arc::downgrade(&service);
             peers.know_cluster(move || member.upgrade()?.cluster());
-            let stopped = service.stopped();
+            let stopped = async {
+                let removed = service.stopped().await;
+                removed.unwrap_or_else(|| cluster::stopped(role, id, "log"))
+            };
             let _http = serve_http(
                 &env,
                 http,
                 settings.connections,
                 observed(RoleService::Coordinator(service.clone())),
             )?;
-            serve_until(&env, (&settings, http_address), listener, peers, stopped, "log").await
+            serve_until(&env, (&settings, http_address), listener, peers, stopped).await
         }
         Role::Projector => {
             let mut config = projector::Config::new(settings.node.clone());
@@ -116,16 +127,19 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             if let Some(bytes) = settings.transactions_bytes_max {
                 config.set_transactions_bytes(bytes);
             }
+            config.files_dir.clone_from(&settings.files_dir);
             let service = services::start_projector(config, data, &env, directory.clone()).await?;
             let projector = service.projector();
             peers.add_projector(id, projector.clone());
             let observes = RoleService::Projector(projector.clone());
             peers.know_cluster(move || projector.cluster());
-            let stopped = service.stopped();
+            let stopped = async {
+                service.stopped().await;
+                cluster::stopped(role, id, "documents")
+            };
             let _http = serve_http(&env, http, settings.connections, observed(observes))?;
             wait_coordinators(&*directory, &settings).await;
-            serve_until(&env, (&settings, http_address), listener, peers, stopped, "documents")
-                .await
+            serve_until(&env, (&settings, http_address), listener, peers, stopped).await
         }
         Role::Indexer => {
             let config = indexer_config(&settings);
@@ -134,7 +148,10 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             peers.add_indexer(id, service.clone());
             let indexer = Arc::downgrade(&service);
             peers.know_cluster(move || indexer.upgrade()?.cluster());
-            let stopped = service.stopped();
+            let stopped = async {
+                service.stopped().await;
+                cluster::stopped(role, id, "log")
+            };
             let _http = serve_http(
                 &env,
                 http,
@@ -142,7 +159,7 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
                 observed(RoleService::Indexer(service.clone())),
             )?;
             wait_coordinators(&*directory, &settings).await;
-            serve_until(&env, (&settings, http_address), listener, peers, stopped, "log").await
+            serve_until(&env, (&settings, http_address), listener, peers, stopped).await
         }
     }
 }
@@ -182,18 +199,17 @@ fn bind_option(settings: &RoleSettings) -> &'static str {
     }
 }
 
-/// Serves other processes until the service stops by itself, because it could not write a file.
+/// Serves other processes until the service stops by itself, with this error.
 async fn serve_until(
     env: &Env,
     (settings, http): (&RoleSettings, Option<SocketAddr>),
     listener: TcpListener,
     peers: Arc<Peers>,
-    stopped: impl Future<Output = ()>,
-    unwritten: &str,
+    stopped: impl Future<Output = Error>,
 ) -> Result<()> {
     tokio::select! {
         served = serve_peers(env, (settings, http), listener, peers) => served,
-        () = stopped => Err(cluster::stopped(settings.node.role, settings.node.id, unwritten)),
+        error = stopped => Err(error),
     }
 }
 
@@ -254,7 +270,6 @@ async fn run_router(
     let ports = Ports { sql, grpc, http, peer: None };
     let listeners = ports.bind(&options).await?;
     let members = member_list(&settings.coordinators);
-    let ids: Vec<NodeId> = settings.coordinators.iter().map(|(id, _)| *id).collect();
     let data = (!settings.data.as_os_str().is_empty()).then_some(settings.data);
     let kept = match &data {
         Some(dir) => Some(services::open_router_data(&env, dir, &settings.node).await?),
@@ -270,6 +285,7 @@ async fn run_router(
     // An address in its catalog may go over to a process of another cluster.
     let its_router = Arc::clone(&router);
     peers.know_cluster(move || its_router.catalog().cluster);
+    let its_peers = Arc::clone(&peers);
     let parts = ServerParts {
         router: Arc::clone(&router),
         directory,
@@ -286,7 +302,7 @@ async fn run_router(
         wait_answer(&*waits, &members).await;
     }
     println!("{}", server.ready_line());
-    let error = begun_elsewhere(&*waits, &ids).await;
+    let error = begun_elsewhere(&*waits, || its_peers.present_members()).await;
     router.forget_cluster().await;
     Err(error)
 }

@@ -5,15 +5,20 @@ use proto::model::ids::NodeId;
 use proto::model::moves::{PlannedMove, RebalancePlan, RebalanceRequest};
 use proto::model::node::Role;
 use proto::model::topology::TopologyProvider;
+use proto::rpc::api::CoordinatorChange;
 use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::Admin;
 use super::backend::Backend;
+use super::remarks::Remarks;
 
 /// Runs a statement and returns its command tag. The moves that it starts run on by themselves; SHOW MOVES shows their
 /// progress.
-pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
+pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) -> Result<String> {
+    if let Admin::ChangeCoordinators(change) = statement {
+        return change_coordinators(backend, change, remarks).await;
+    }
     let catalog = backend.catalog();
     let (command, tag) = match statement {
         Admin::Rebalance { index } => {
@@ -60,6 +65,14 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
         Admin::SetCopies { bucket, copies } => {
             (Command::SetCopies { bucket: bucket.clone(), copies: *copies }, "ALTER BUCKET")
         }
+        Admin::SetVersionIdle { bucket, idle_ms } => {
+            let (bucket, idle_ms) = (bucket.clone(), *idle_ms);
+            (Command::SetVersionIdle { bucket, idle_ms }, "ALTER BUCKET")
+        }
+        Admin::CancelVersion { bucket, version } => {
+            let (bucket, version) = (bucket.clone(), version.clone());
+            (Command::CancelVersion { bucket, version }, "ALTER BUCKET")
+        }
         Admin::CancelVbuckets { bucket } => {
             (Command::CancelHandOver { bucket: bucket.clone() }, "ALTER BUCKET")
         }
@@ -70,9 +83,30 @@ pub async fn run(backend: &dyn Backend, statement: &Admin) -> Result<String> {
         Admin::SetReplicas { index, replicas } => {
             (Command::SetReplicas { index: index.clone(), replicas: *replicas }, "ALTER INDEX")
         }
+        Admin::ChangeCoordinators(_) => return Err(Error::internal("it was run before")),
     };
     backend.command(command).await?;
     Ok(tag.to_owned())
+}
+
+/// The advice on a new coordinator that does not vote yet.
+const NOT_VOTING: &str = "start it with its --id, an empty --data and the others in --coordinators; it votes by itself when it has the log, \
+                          and SHOW NODES tells; REMOVE COORDINATOR takes it back";
+
+/// Adds or removes a coordinator. A new one that does not vote yet is a remark: it is a member all the same.
+async fn change_coordinators(
+    backend: &dyn Backend,
+    change: &CoordinatorChange,
+    remarks: &Remarks,
+) -> Result<String> {
+    let changed = backend.change_coordinators(change.clone()).await?;
+    if let Some(lacks) = changed.lacks {
+        remarks.tell(lacks, Some(NOT_VOTING));
+    }
+    Ok(match change {
+        CoordinatorChange::Add { .. } => "ADD COORDINATOR".to_owned(),
+        CoordinatorChange::Remove { .. } => "REMOVE COORDINATOR".to_owned(),
+    })
 }
 
 fn move_slice(catalog: &Catalog, statement: &Admin) -> Result<Command> {

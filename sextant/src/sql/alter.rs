@@ -9,13 +9,14 @@ use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::sleep;
 
-use super::ast::{CreateIndex, IndexChange, IndexOptions, Statement, TextExpr};
+use super::ast::{CreateIndex, IndexChange, IndexOptions, Partition, Statement, TextExpr};
 use super::backend::Backend;
 use super::building::{look_at_documents, wait_built};
 use super::define::definition;
 use super::parse::parse;
 use super::plan::Relation;
 use super::remarks::Remarks;
+use super::split_points::take_split_points;
 use super::written;
 
 /// The time between two looks whether an older generation is gone.
@@ -33,6 +34,7 @@ pub async fn alter_index(
     let info = find(backend, name).await?;
     let mut create = declared(&info.spec)?;
     apply(&mut create, change)?;
+    take_split_points(backend, &mut create, remarks).await?;
     let spec = defined(create)?;
     let command = Command::BuildGeneration {
         from: info.local_id(),
@@ -143,13 +145,26 @@ fn apply(create: &mut CreateIndex, change: &IndexChange) -> Result<()> {
         IndexChange::AddInclude(columns) => add(create, columns)?,
         IndexChange::DropInclude(columns) => drop_columns(create, columns)?,
         IndexChange::Predicate(predicate) => create.predicate = predicate.clone(),
-        IndexChange::Partition(exprs) => create.partition = exprs.clone(),
+        IndexChange::Partition(partition) => {
+            let had_ranges = matches!(create.partition, Some(Partition::Range { .. }));
+            if had_ranges || matches!(partition, Some(Partition::Range { .. })) {
+                // The number of slices follows from the ranges.
+                create.slices = None;
+            }
+            create.partition = partition.clone();
+        }
     }
     Ok(())
 }
 
 fn set(create: &mut CreateIndex, options: &IndexOptions) {
     create.slices = options.slices.or(create.slices);
+    if let (Some(_), Some(Partition::Range { points, .. })) =
+        (options.slices, &mut create.partition)
+    {
+        // As many ranges, which the documents of now decide.
+        points.clear();
+    }
     create.replicas = options.replicas.or(create.replicas);
     create.included_kb_max = options.included_kb_max.or(create.included_kb_max);
     create.compression = options.compression.unwrap_or(create.compression);

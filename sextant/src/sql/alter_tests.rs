@@ -23,13 +23,14 @@ fn same(one: &IndexSpec, other: &IndexSpec) -> bool {
     *one == IndexSpec { sql: one.sql.clone(), ..other.clone() }
 }
 
-const DECLARATIONS: [&str; 12] = [
+const DECLARATIONS: [&str; 13] = [
     "CREATE INDEX i ON b (a,\n  c -- the city\n)",
     "CREATE INDEX i ON b (a -- first\n DESC, c) INCLUDE (d /* not\n all */, e -- last\n)",
     "CREATE INDEX \"order\" ON \"end\" (\"group\") WHERE \"end\" > 3 PARTITION BY HASH (\"with\")",
     "CREATE INDEX \"if\" ON concurrently (a) WHERE \"union\".\"join\" = 1",
     "CREATE INDEX i ON b (a) WHERE a > -(3) AND c < -(3::int8) AND d = -3 AND e = -(-3)",
     "CREATE INDEX i ON b (\"Ünï\", \"a\"\"b\") WHERE c LIKE 'ü''%' AND d IS NOT NULL AND e IS MISSING",
+    "CREATE INDEX i ON b (a) PARTITION BY RANGE (lower(c)) SPLIT AT (-5, 2.50, 1e3, 'it''s', 'z') WITH (replicas = 1)",
     "CREATE INDEX i ON b (country, age::int8 DESC INCLUDE MISSING, lower( \"A b\" ))",
     "CREATE INDEX \"I\"\"x\" ON \"The bucket\" (UNNEST(tags), META().id) INCLUDE (a, b.c, tags[0])",
     "CREATE INDEX i ON b (a) WHERE a > 3 AND (b = 'it''s' OR c IS NOT MISSING) AND NOT d LIKE 'x%'",

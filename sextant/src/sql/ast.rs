@@ -6,8 +6,10 @@
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
+use proto::model::data_set::Files;
 use proto::model::ids::{SliceNo, TransactionId, VbucketId};
 use proto::model::index::Compression;
+use proto::rpc::api::CoordinatorChange;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +80,17 @@ pub enum Statement {
         name: String,
         /// Its new name.
         to: String,
+    },
+    /// `CREATE BUCKET b FROM FILES`.
+    CreateDataSet(CreateDataSet),
+    /// `ALTER BUCKET b LOAD VERSION 'v' FROM 'pattern'`.
+    LoadVersion {
+        /// The data set.
+        bucket: String,
+        /// The name of the version.
+        version: String,
+        /// Its files.
+        files: Files,
     },
     /// A statement about the placement of slices and vbuckets.
     Admin(Admin),
@@ -248,8 +261,8 @@ pub struct CreateIndex {
     pub include: Vec<TextExpr>,
     /// `WHERE`.
     pub predicate: Option<Expr>,
-    /// `PARTITION BY HASH`: the expressions; `None` partitions by document id.
-    pub partition: Option<Vec<Expr>>,
+    /// `PARTITION BY`; `None` partitions by document id.
+    pub partition: Option<Partition>,
     /// `slices`, if given.
     pub slices: Option<u16>,
     /// `replicas`, if given.
@@ -282,7 +295,7 @@ pub enum IndexChange {
     /// `SET WHERE …`; `None` for `DROP WHERE`.
     Predicate(Option<Expr>),
     /// `PARTITION BY HASH (…)`; `None` for the document's id.
-    Partition(Option<Vec<Expr>>),
+    Partition(Option<Partition>),
 }
 
 /// Options of an index; `None` leaves one as it is.
@@ -349,6 +362,8 @@ pub enum Admin {
         /// FORCE: other indexers rebuild the slices that it alone has.
         force: bool,
     },
+    /// `ADD COORDINATOR 'n' AT 'host:port'`, `REMOVE COORDINATOR 'n'`.
+    ChangeCoordinators(CoordinatorChange),
     /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`.
     MoveSlice {
         /// The index.
@@ -383,6 +398,20 @@ pub enum Admin {
         /// The number of copies.
         copies: u8,
     },
+    /// `ALTER BUCKET b SET (version_idle = …)`.
+    SetVersionIdle {
+        /// The data set.
+        bucket: String,
+        /// The time for which an old version is kept after the last request for it.
+        idle_ms: u64,
+    },
+    /// `ALTER BUCKET b CANCEL VERSION 'v'`.
+    CancelVersion {
+        /// The data set.
+        bucket: String,
+        /// The version, which is loading.
+        version: String,
+    },
     /// `ALTER BUCKET b CANCEL MOVES`.
     CancelVbuckets {
         /// The bucket.
@@ -404,6 +433,35 @@ pub enum Admin {
     },
 }
 
+/// `PARTITION BY` of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Partition {
+    /// `HASH (…)`.
+    Hash(Vec<Expr>),
+    /// `RANGE (expr) SPLIT AT (…)`.
+    Range {
+        /// The expression.
+        expr: Expr,
+        /// The split points, literals; none if they are to be taken from documents.
+        points: Vec<Expr>,
+    },
+}
+
+/// `CREATE BUCKET … FROM FILES`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateDataSet {
+    /// Its name.
+    pub name: String,
+    /// True if it is no error that the bucket is there.
+    pub if_not_exists: bool,
+    /// The number of partitions of each version.
+    pub partitions: Option<u16>,
+    /// The number of projectors that have each partition.
+    pub replication: Option<u16>,
+    /// The time for which an old version is kept after the last request for it.
+    pub idle_ms: Option<u64>,
+}
+
 /// The kinds of `SHOW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
@@ -423,6 +481,8 @@ pub enum Show {
     Rollbacks,
     /// `SHOW HOLDS`.
     Holds,
+    /// `SHOW VERSIONS`.
+    Versions,
     /// `SHOW TRANSACTIONS`.
     Transactions,
     /// `SHOW TRANSACTION n`.

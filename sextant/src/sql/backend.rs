@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::WritePosition;
@@ -13,10 +12,12 @@ use proto::model::ids::{
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::rpc::api::{
-    CheckedWrites, CoordinatorStatus, Decision, TransactionStatus, Write, WriteReply,
+    CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, Decision,
+    TransactionStatus, Write, WriteReply,
 };
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::scan::{Consistency, OwnView, ScanRequest};
+use proto::{Error, Result};
 use router::{Knowledge, ScanBatch};
 
 use super::plan::Relation;
@@ -53,8 +54,16 @@ pub trait Backend: Send + Sync + 'static {
     /// Waits until an index serves scans, or a generation of it does; an error if that is gone.
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()>;
 
+    /// Waits until a version of a data set is current, or was current; an error if it has ended otherwise.
+    async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()>;
+
     /// Plans a rebalance, and starts it unless it is a dry run.
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
+
+    /// Adds or removes a member of the coordinator. It returns after the change is made and visible in this process's catalog.
+    async fn change_coordinators(&self, _change: CoordinatorChange) -> Result<CoordinatorChanged> {
+        Err(Error::unavailable("there is no coordinator"))
+    }
 
     /// Returns the coordinator's status with its knowledge of the nodes.
     async fn status(&self) -> Result<CoordinatorStatus>;

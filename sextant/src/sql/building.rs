@@ -8,7 +8,7 @@ use proto::expr::Expr;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{Generation, IndexId};
-use proto::model::index::{IndexInfo, IndexSpec, IndexState, PartitionBy};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::rpc::api::{BuildStatus, SILENT_MS_MAX};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
@@ -84,9 +84,7 @@ fn missing_paths(spec: &IndexSpec, documents: &[Value]) -> Vec<String> {
     spec.keys.iter().for_each(|key| look(&key.expr));
     spec.include.iter().for_each(|column| look(&column.expr));
     spec.predicate.iter().for_each(&mut look);
-    if let PartitionBy::Exprs(exprs) = &spec.partition {
-        exprs.iter().for_each(&mut look);
-    }
+    spec.partition.exprs().iter().for_each(&mut look);
     missing.into_iter().take(PATHS_NAMED_MAX).collect()
 }
 
@@ -185,6 +183,23 @@ pub fn left_changing(catalog: &Catalog, name: &str) -> (String, String) {
     }
     let left = format!("index \"{name}\" is not being changed now");
     (left, "SHOW INDEXES shows its definition".to_owned())
+}
+
+/// The state that an interrupted LOAD VERSION has left behind, and the hint for it.
+pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, String) {
+    let set = catalog.bucket(bucket).and_then(|bucket| catalog.data_sets.get(&bucket.id));
+    let loading = set.and_then(|set| set.loading()).filter(|(_, known)| known.name == version);
+    if loading.is_none() {
+        let left = format!("version '{version}' is not loading now");
+        return (left, "SHOW VERSIONS shows the versions".to_owned());
+    }
+    let left = format!("the loading of version '{version}' goes on in the background");
+    let name = written::name(bucket);
+    let version = version.replace('\'', "''");
+    let hint = format!(
+        "SHOW VERSIONS shows its progress; ALTER BUCKET {name} CANCEL VERSION '{version}' ends it"
+    );
+    (left, hint)
 }
 
 /// True if the index with a name is being built, or a new generation of it.

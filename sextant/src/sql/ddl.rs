@@ -1,16 +1,18 @@
 //! Runs DDL statements as replicated commands, for the SQL and the gRPC port.
 
 use proto::model::bucket::VBUCKETS_DEFAULT;
+use proto::model::data_set::{Files, IDLE_MS_DEFAULT, PARTITIONS_DEFAULT};
 use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode, Result};
 
 use super::alter::{alter_index, rename_index};
-use super::ast::{CreateBucket, CreateIndex, Statement};
+use super::ast::{CreateBucket, CreateDataSet, CreateIndex, Statement};
 use super::backend::Backend;
 use super::building::{look_at_documents, tell_of_build, wait_built, with_build};
 use super::define::definition;
 use super::plan::Relation;
 use super::remarks::Remarks;
+use super::split_points::take_split_points;
 
 /// Runs a DDL statement and returns its command tag; `None` for any other statement. It returns after the command is
 /// committed and the indexes that it builds serve scans.
@@ -21,6 +23,10 @@ pub async fn run(
 ) -> Result<Option<&'static str>> {
     Ok(Some(match statement {
         Statement::CreateBucket(create) => create_bucket(backend, create).await?,
+        Statement::CreateDataSet(create) => create_data_set(backend, create).await?,
+        Statement::LoadVersion { bucket, version, files } => {
+            load_version(backend, bucket, version, files).await?
+        }
         Statement::DropBucket { name, if_exists, restrict } => {
             drop_bucket(backend, name, *if_exists, *restrict).await?
         }
@@ -55,6 +61,33 @@ async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&
     };
     backend.command(command).await?;
     Ok("CREATE BUCKET")
+}
+
+async fn create_data_set(backend: &dyn Backend, create: &CreateDataSet) -> Result<&'static str> {
+    let command = Command::CreateDataSet {
+        name: create.name.clone(),
+        partitions: create.partitions.unwrap_or(PARTITIONS_DEFAULT),
+        replication: create.replication.unwrap_or(1),
+        idle_ms: create.idle_ms.unwrap_or(IDLE_MS_DEFAULT),
+        if_not_exists: create.if_not_exists,
+    };
+    backend.command(command).await?;
+    Ok("CREATE BUCKET")
+}
+
+/// Loads a version, and returns when it is current.
+async fn load_version(
+    backend: &dyn Backend,
+    bucket: &str,
+    version: &str,
+    files: &Files,
+) -> Result<&'static str> {
+    let (bucket, version, files) = (bucket.to_owned(), version.to_owned(), files.clone());
+    let command = Command::LoadVersion { bucket, version, files };
+    if let Outcome::Version(data_set, number) = backend.command(command).await? {
+        backend.wait_version(data_set, number).await?;
+    }
+    Ok("ALTER BUCKET")
 }
 
 /// Without CASCADE and RESTRICT the indexes go with their bucket, since they are nothing without it.
@@ -94,6 +127,9 @@ async fn create_index(
     remarks: &Remarks,
 ) -> Result<&'static str> {
     let known = backend.catalog().index(&create.name).map(|index| index.id);
+    let mut create = create.clone();
+    take_split_points(backend, &mut create, remarks).await?;
+    let create = &create;
     let spec = definition(create)?;
     let command = Command::CreateIndex {
         spec: spec.clone(),

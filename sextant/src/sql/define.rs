@@ -1,14 +1,16 @@
 //! Turns `CREATE INDEX` into the replicated definition: adds defaults, and names and types of columns.
 
-use proto::Result;
 use proto::expr::Expr;
 use proto::model::index::{
     INCLUDED_KB_DEFAULT, IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT,
+    SLICES_MAX,
 };
 use proto::value::path::Step;
+use proto::{Error, ErrorCode, Result};
 
-use super::ast::{CreateIndex, TextExpr};
+use super::ast::{CreateIndex, Partition, TextExpr};
 use super::plan::{coerce, document_type};
+use super::split_points::range_partition;
 
 /// Returns the definition that a statement declares. `InvalidText` if a literal does not have the type of the expression
 /// that it is compared with.
@@ -16,7 +18,12 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     let mut create = create.clone();
     let keys = create.keys.iter_mut().map(|item| &mut item.key.expr);
     let include = create.include.iter_mut().map(|item| &mut item.expr);
-    let others = create.predicate.iter_mut().chain(create.partition.iter_mut().flatten());
+    let partition: &mut [Expr] = match &mut create.partition {
+        Some(Partition::Hash(exprs)) => exprs,
+        Some(Partition::Range { expr, .. }) => std::slice::from_mut(expr),
+        None => &mut [],
+    };
+    let others = create.predicate.iter_mut().chain(partition);
     keys.chain(include).chain(others).try_for_each(|expr| coerce(expr, &document_type))?;
     let mut names = Names { taken: vec!["id".to_owned()] };
     let keys = create.keys.iter().map(|item| KeyPart {
@@ -40,17 +47,44 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         keys,
         include,
         predicate: create.predicate.clone(),
+        slices: slices(&create)?,
         partition: match &create.partition {
-            Some(exprs) => PartitionBy::Exprs(exprs.clone()),
+            Some(Partition::Hash(exprs)) => PartitionBy::Exprs(exprs.clone()),
+            Some(Partition::Range { expr, points }) => {
+                PartitionBy::Range(range_partition(expr, points)?)
+            }
             None => PartitionBy::DocumentId,
         },
-        slices: create.slices.unwrap_or(SLICES_DEFAULT),
         replicas: create.replicas.unwrap_or(0),
         separate_included_columns: create.separate_included_columns,
         included_kb_max: create.included_kb_max.unwrap_or(INCLUDED_KB_DEFAULT),
         compression: create.compression,
         sql: create.sql.clone(),
     })
+}
+
+/// The number of slices: an index that is divided by ranges has one for each range.
+fn slices(create: &CreateIndex) -> Result<u16> {
+    let Some(Partition::Range { points, .. }) = &create.partition else {
+        return Ok(create.slices.unwrap_or(SLICES_DEFAULT));
+    };
+    let ranges = points.len() + 1;
+    if ranges > usize::from(SLICES_MAX) {
+        let what = format!("{ranges} ranges; an index has at most {SLICES_MAX} slices");
+        return Err(Error::new(ErrorCode::OverLimit, what));
+    }
+    match create.slices {
+        Some(slices) if usize::from(slices) != ranges => {
+            let what = format!(
+                "slices = {slices}, but {} split points make {ranges} ranges",
+                points.len()
+            );
+            Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+                "omit slices, or omit SPLIT AT: then the points are taken from the documents",
+            ))
+        }
+        _ => Ok(ranges as u16),
+    }
 }
 
 /// Names columns. A column is named by the last field of its path, or by its text if it is not a plain path or the name is

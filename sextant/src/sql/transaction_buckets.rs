@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, TransactionPlace};
 use proto::model::index::{IndexInfo, IndexState};
@@ -63,6 +64,21 @@ impl TransactionBuckets {
             let what = format!(
                 "the generation of index \"{name}\" in which the transaction began is gone"
             );
+            Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the transaction again")
+        })
+    }
+
+    /// The bucket in which it reads documents: the one that its name meant at its first read. The lease of the moment keeps that version of
+    /// a data set.
+    pub fn reads_in(&self, shown: &Arc<BucketInfo>, now: &Catalog) -> Result<Arc<BucketInfo>> {
+        let Some(began) = &self.catalog else { return Ok(Arc::clone(shown)) };
+        let of_user = now.user_bucket(shown.id);
+        let read = began.current_of(of_user);
+        if read == shown.id || !began.buckets.contains_key(&read) {
+            return Ok(Arc::clone(shown));
+        }
+        now.buckets.get(&read).cloned().ok_or_else(|| {
+            let what = "the version of the data set in which the transaction began is gone";
             Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the transaction again")
         })
     }

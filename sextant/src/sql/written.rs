@@ -5,7 +5,7 @@ use std::fmt::Display;
 use proto::expr::{Expr, RESERVED};
 use proto::model::index::Compression;
 
-use super::ast::{CreateIndex, KeyItem, TextExpr};
+use super::ast::{CreateIndex, KeyItem, Partition, TextExpr};
 
 /// Words that mean something else at the place of a name of an index.
 const NO_NAMES: [&str; 2] = ["concurrently", "if"];
@@ -35,8 +35,17 @@ pub fn create_index(create: &CreateIndex) -> String {
     if let Some(predicate) = &create.predicate {
         sql += &format!(" WHERE {predicate}");
     }
-    if let Some(exprs) = &create.partition {
-        sql += &format!(" PARTITION BY HASH ({})", list(exprs.iter().map(Expr::to_string)));
+    match &create.partition {
+        Some(Partition::Hash(exprs)) => {
+            sql += &format!(" PARTITION BY HASH ({})", list(exprs.iter().map(Expr::to_string)));
+        }
+        Some(Partition::Range { expr, points }) => {
+            sql += &format!(" PARTITION BY RANGE ({expr})");
+            if !points.is_empty() {
+                sql += &format!(" SPLIT AT ({})", list(points.iter().map(Expr::to_string)));
+            }
+        }
+        None => {}
     }
     let options = options(create);
     if !options.is_empty() {

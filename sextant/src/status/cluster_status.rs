@@ -32,6 +32,8 @@ pub struct ClusterStatus {
     pub moves: Vec<MoveStatus>,
     /// The last rollbacks of each bucket, oldest first, and the commits over several buckets that were halved by a loss.
     pub rollbacks: Vec<RollbackStatus>,
+    /// The versions of data sets, by bucket and number.
+    pub versions: Vec<VersionStatus>,
     /// The epochs that commits over several buckets hold for more than a second, the longest first.
     pub holds: Vec<HoldStatus>,
     /// The answer of the coordinator, from which all reports of nodes come.
@@ -95,7 +97,7 @@ pub struct NodeStatus {
     pub scans: Option<AdmissionStatus>,
     /// An indexer's progress in each bucket.
     pub buckets: Vec<NodeBucketStatus>,
-    /// On the router that is asked: the age of its catalog, while no coordinator answers it.
+    /// On a coordinator: whether it votes. On the router that is asked: the age of its catalog, while no coordinator answers it.
     pub note: Option<String>,
 }
 
@@ -163,6 +165,31 @@ pub struct CopyStatus {
     pub wanted_copies: u8,
     /// The projector that the bucket moves to.
     pub moving_to: Option<NodeId>,
+}
+
+/// A version of a data set.
+#[derive(Clone, Debug, Serialize)]
+pub struct VersionStatus {
+    /// The bucket's name.
+    pub bucket: String,
+    /// The number of the version.
+    pub number: u64,
+    /// The name that it was given.
+    pub version: String,
+    /// `loading`, `complete` (its indexes are built), `current`, `kept` or `failed`.
+    pub state: &'static str,
+    /// The documents in the partitions that are known; `None` for a version that failed, as the next four.
+    pub documents: Option<u64>,
+    /// The rows whose id a later row has too.
+    pub duplicates: Option<u64>,
+    /// The length of its documents.
+    pub bytes: Option<u64>,
+    /// The partitions that some projector has, of all.
+    pub partitions: Option<String>,
+    /// The pattern of its files.
+    pub files: Option<String>,
+    /// What it waits for, what it lacks, or why it failed.
+    pub note: Option<String>,
 }
 
 /// The share of a projector in a bucket.

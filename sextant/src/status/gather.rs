@@ -8,15 +8,15 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::left_out::LeftOut;
-use proto::model::node::NodeInfo;
-use proto::rpc::api::{BucketProgress, CoordinatorStatus, SILENT_MS_MAX};
+use proto::model::node::{NodeInfo, Role};
+use proto::rpc::api::{BucketProgress, CoordinatorMembers, CoordinatorStatus, SILENT_MS_MAX};
 use router::Knowledge;
 
 use super::cluster_status::{
     BucketStatus, ClusterStatus, CoordinatorAnswer, IndexStatus, NodeBucketStatus, NodeStatus,
     ProjectorShare,
 };
-use super::{copies, holds, moves, rollbacks, slices};
+use super::{copies, holds, moves, rollbacks, slices, versions};
 use crate::rows::words::index_state;
 use crate::sql::backend::Backend;
 
@@ -57,12 +57,13 @@ impl ClusterStatus {
         Self {
             cas: catalog.cas,
             nodes: nodes(catalog, reports),
-            buckets: catalog.buckets.values().map(|info| bucket(catalog, reports, info)).collect(),
+            buckets: buckets(catalog).map(|info| bucket(catalog, reports, info)).collect(),
             copies: copies::copies(catalog),
             indexes: catalog.indexes.values().map(index).collect(),
             slices: slices::slices(catalog, reports),
             moves: moves::moves(catalog, reports),
             rollbacks: rollbacks::rollbacks(catalog, reports),
+            versions: versions::versions(catalog, reports),
             holds: holds::holds(catalog, reports),
             coordinator,
         }
@@ -119,8 +120,20 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
         silent_ms,
         scans: report.and_then(|report| report.scans),
         buckets: report.iter().flat_map(|report| &report.buckets).filter_map(bucket).collect(),
-        note: None,
+        note: reports.and_then(|all| vote(&all.members, info)),
     }
+}
+
+/// A remark on a coordinator: whether it votes.
+fn vote(members: &CoordinatorMembers, node: &NodeInfo) -> Option<String> {
+    let what = match node.role {
+        Role::Coordinator if members.voters.contains(&node.id) => "voter",
+        Role::Coordinator if members.learners.contains(&node.id) => {
+            "learner: it gets the log, and then votes by itself"
+        }
+        _ => return None,
+    };
+    Some(what.to_owned())
 }
 
 /// A remark on a router that no coordinator answers: the age of its catalog.
@@ -132,6 +145,11 @@ fn remark(knowledge: Knowledge) -> Option<String> {
         return Some(format!("{what}: no coordinator has answered since its start"));
     }
     (age_ms >= SILENT_MS_MAX).then(|| format!("no coordinator has answered it for {age_s} s"))
+}
+
+/// The buckets that users know: versions are shown elsewhere.
+fn buckets(catalog: &Catalog) -> impl Iterator<Item = &Arc<BucketInfo>> {
+    catalog.buckets.values().filter(|info| catalog.version(info.id).is_none())
 }
 
 fn bucket(
@@ -148,7 +166,11 @@ fn bucket(
         name: info.name.clone(),
         vbuckets: info.vbuckets,
         source: info.source.name(),
-        indexes: catalog.indexes.values().filter(|index| index.bucket == info.id).count(),
+        indexes: catalog
+            .indexes
+            .values()
+            .filter(|index| catalog.user_bucket(index.bucket) == info.id)
+            .count(),
         projectors: assignment.projectors().into_iter().map(share).collect(),
         moving: assignment.transfers().len(),
         copies: in_sync.zip(wanted).map(|(in_sync, wanted)| format!("{in_sync} of {wanted}")),

@@ -21,10 +21,12 @@ mod rollbacks;
 mod slices;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use cluster_status::{
     BucketStatus, ClusterStatus, CoordinatorAnswer, CopyStatus, HoldStatus, IndexStatus,
     MoveStatus, NodeBucketStatus, NodeStatus, ProjectorShare, RollbackStatus, SliceStatus,
+    VersionStatus,
 };
 pub use gather::{catalog_status, cluster_status};
 pub use process_status::{ProcessStatus, Status, WorkStatus};

@@ -9,6 +9,9 @@ use proto::flow::AdmissionStatus;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
+use proto::model::data_set::{
+    DataSet, FailedVersion, Files, Partition, PartitionContent, Version, VersionStage,
+};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceId, SliceNo,
     TransactionId,
@@ -19,7 +22,9 @@ use proto::model::left_out::LeftOut;
 use proto::model::moves::{EndedMove, MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::rollback::DeadEpochs;
-use proto::rpc::api::{BucketProgress, CoordinatorStatus, EpochHold, NodeStatus, SliceProgress};
+use proto::rpc::api::{
+    BucketProgress, CoordinatorMembers, CoordinatorStatus, EpochHold, NodeStatus, SliceProgress,
+};
 use router::Knowledge;
 use serde_json::{Map, Value as Json};
 
@@ -32,7 +37,7 @@ use crate::sql::plan::ColumnInfo;
 
 /// The tables of SHOW, their lists in JSON, and the fields that only JSON has, because they are numbers of things that
 /// have names, or lists.
-const TABLES: [(Show, &str, &[&str]); 8] = [
+const TABLES: [(Show, &str, &[&str]); 9] = [
     (Show::Nodes, "nodes", &["buckets", "scans"]),
     (
         Show::Buckets,
@@ -48,6 +53,7 @@ const TABLES: [(Show, &str, &[&str]); 8] = [
     (Show::Slices, "slices", &[]),
     (Show::Moves, "moves", &[]),
     (Show::Rollbacks, "rollbacks", &[]),
+    (Show::Versions, "versions", &[]),
     (Show::Holds, "holds", &[]),
 ];
 
@@ -70,6 +76,11 @@ fn catalog() -> Catalog {
     people.dead = Arc::new(vec![DeadEpochs { point: None, to: Epoch(9) }]);
     let pushed = BucketInfo::new(BucketId(2), "readings", 2, SourceKind::Push, NodeId(101));
     let orders = BucketInfo::new(BucketId(4), "orders", 4, SourceKind::Embedded, NodeId(102));
+    let files = |id, name, partitions| {
+        BucketInfo::new(BucketId(id), name, partitions, SourceKind::Files, NodeId(101))
+    };
+    let cities = files(5, "cities", 1);
+    let (current, loading) = (files(6, "cities@2026-10", 2), files(7, "cities@2026-11", 2));
     let mut copies = Copies::single(NodeId(101));
     (copies.wanted, copies.term, copies.move_to) = (2, 3, Some(NodeId(103)));
     (copies.in_sync, copies.joining) = (vec![NodeId(101), NodeId(102)], vec![NodeId(103)]);
@@ -99,7 +110,9 @@ fn catalog() -> Catalog {
         newest_index: IndexId(3),
         bucket_ids: Default::default(),
         dropped_buckets: Vec::new(),
-        buckets: [people, pushed, orders].map(|bucket| (bucket.id, Arc::new(bucket))).into(),
+        buckets: [people, pushed, orders, cities, current, loading]
+            .map(|bucket| (bucket.id, Arc::new(bucket)))
+            .into(),
         indexes: [(index.id, Arc::new(index))].into(),
         nodes: nodes.into(),
         draining: [NodeId(201)].into(),
@@ -108,6 +121,29 @@ fn catalog() -> Catalog {
         copies: [(BucketId(1), copies)].into(),
         generations: Default::default(),
         newest_generations: Default::default(),
+        data_sets: [(BucketId(5), data_set())].into(),
+    }
+}
+
+/// Version 1 is current, version 2 is loading, and version 3 has failed.
+fn data_set() -> DataSet {
+    let version = |name: &str, bucket, stage, known| {
+        let content = PartitionContent { rows: 12, documents: 10, bytes: 900, digest: 7 };
+        let held = Partition { holders: vec![NodeId(101)], content: Some(content) };
+        let partitions = [vec![held; known], vec![Partition::default(); 2 - known]].concat();
+        let files = Files { pattern: "cities/*.parquet".to_owned(), id: "id".to_owned() };
+        let nodes = vec![NodeId(101), NodeId(102)];
+        Version { name: name.to_owned(), bucket: BucketId(bucket), files, nodes, stage, partitions }
+    };
+    let current = version("2026-10", 6, VersionStage::Current, 2);
+    let loading = version("2026-11", 7, VersionStage::Loading, 1);
+    let why = "projector 102: cities/7.parquet row 12: no field \"id\"".to_owned();
+    let failed = FailedVersion { number: 3, name: "2026-12".to_owned(), why };
+    DataSet {
+        newest: 3,
+        versions: [(1, current), (2, loading)].into(),
+        failed: Some(failed),
+        ..DataSet::new(2, 1, 600_000)
     }
 }
 
@@ -186,6 +222,11 @@ fn reports() -> CoordinatorStatus {
             waits_for: BucketId(4),
             held_ms: 2_500,
         }],
+        members: Box::new(CoordinatorMembers {
+            voters: vec![NodeId(1)],
+            learners: vec![NodeId(2)],
+            ..CoordinatorMembers::default()
+        }),
     }
 }
 

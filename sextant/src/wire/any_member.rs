@@ -15,6 +15,8 @@ use super::peers::Peers;
 
 /// How long a command is retried while no member can run it.
 const PROPOSE_FOR: Duration = Duration::from_secs(10);
+/// How long a change of the members is retried: as long as a new member has for its way to a vote.
+const CHANGE_MEMBERS_FOR: Duration = Duration::from_secs(20);
 /// Of the time of a call that waits, a member has the part of so many.
 const MEMBERS_ASKED: u32 = 3;
 /// But at least this.
@@ -39,9 +41,10 @@ impl AnyMember {
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
         Fut: Future<Output = Result<T>>,
     {
-        let first = self.peers.preferred.load(Ordering::Relaxed);
         let mut last = Error::unavailable("the list of coordinator members is empty");
-        let members: Vec<NodeId> = self.peers.members().collect();
+        let members = self.peers.members();
+        let preferred = NodeId(self.peers.preferred.load(Ordering::Relaxed));
+        let first = members.iter().position(|id| *id == preferred).unwrap_or(0);
         for n in 0..members.len() {
             let at = (first + n) % members.len();
             let answer = match self.peers.coordinator_member(members[at]) {
@@ -51,7 +54,7 @@ impl AnyMember {
             match answer {
                 Err(error) if error.is_retry() => last = error,
                 answer => {
-                    self.peers.preferred.store(at, Ordering::Relaxed);
+                    self.peers.preferred.store(members[at].0, Ordering::Relaxed);
                     return answer;
                 }
             }
@@ -88,6 +91,16 @@ impl AnyMember {
         }
     }
 
+    /// A repeated change does nothing more. A leader that is to be removed hands over first, and the next one is asked.
+    async fn change_for_a_while(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
+        let deadline = Instant::now() + CHANGE_MEMBERS_FOR;
+        let ask = |member: Arc<dyn CoordinatorApi>| {
+            let change = change.clone();
+            async move { member.change_members(change).await }
+        };
+        self.any_member_until(deadline, ask).await
+    }
+
     async fn wait_for_epoch(
         &self,
         bucket: BucketId,
@@ -97,7 +110,7 @@ impl AnyMember {
         timeout_ms: u64,
     ) -> Result<CoveringEpochs> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        let (members, calls) = (self.peers.members().count(), AtomicUsize::new(1));
+        let (members, calls) = (self.peers.members().len(), AtomicUsize::new(1));
         let asked = self.any_member_until(deadline, |member| {
             let cut = cut.clone();
             let left = deadline.saturating_duration_since(Instant::now());

@@ -23,6 +23,10 @@ impl Directory for PeerDirectory {
         self.0.coordinator_member(node)
     }
 
+    fn learn_coordinators(&self, members: Vec<(NodeId, String)>) {
+        self.0.learn_coordinators(members);
+    }
+
     fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
         match self.0.local_projector(node.id) {
             Ok(local) => local,

@@ -22,12 +22,13 @@ pub(super) use proto::model::moment::Moment;
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
-    CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Decision,
-    Documents, DocumentsRequest, FixedMoment, FoundCommits, HandOverPiece, HandOverRequest,
-    Heartbeat, HeartbeatReply, IndexerApi, KnownPlace, PartState, Places, ProjectorApi, PushReply,
-    PushRequest, PushedCommitRequest, PushedLook, ResultStream, SyncReply, SyncReport,
-    TransactionCommit, TransactionFate, TransactionPush, TransactionPushed, TransactionStatus,
-    TransactionWrite, TransactionWritten, WatchMessage, Watched, WriteReply, WriteRequest,
+    CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorMembers, CoordinatorStatus,
+    CopyAnswer, CopyRequest, CoveringEpochs, Decision, Documents, DocumentsRequest, FixedMoment,
+    FoundCommits, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi,
+    KnownPlace, PartState, Places, ProjectorApi, PushReply, PushRequest, PushedCommitRequest,
+    PushedLook, ResultStream, SyncReply, SyncReport, TransactionCommit, TransactionFate,
+    TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten,
+    WatchMessage, Watched, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{CommandRequest, Outcome};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -59,6 +60,8 @@ macro_rules! coordinator_methods {
                 25 epoch_mark(bucket: BucketId, epoch: Epoch) -> Option<EpochMark>, via any_member;
                 30 moment(bucket: BucketId, at_least: Epoch, timeout_ms: u64) -> FixedMoment, via any_member;
                 31 epoch_at(bucket: BucketId, moment: Moment) -> Epoch, via any_member;
+                40 members() -> CoordinatorMembers, via any_member;
+                41 change_members(change: CoordinatorChange) -> CoordinatorChanged, via own change_for_a_while;
             }
             streams {
                 0 watch(wanted: Watched) -> WatchMessage, via any_member;

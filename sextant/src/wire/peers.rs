@@ -1,10 +1,11 @@
 //! The services of this process, and the connections to other processes.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use dashmap::DashMap;
 use proto::env::Env;
+use proto::lock::lock;
 use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
@@ -17,9 +18,12 @@ use super::versions::ProtocolVersions;
 
 /// The services of this process, and the connections to other processes.
 pub struct Peers {
+    /// The members of the settings.
     coordinators: Vec<(NodeId, String)>,
-    /// Index in `coordinators` of the member that answered last.
-    pub(super) preferred: AtomicUsize,
+    /// The present members, as the catalog has them; none before the first catalog.
+    learned: Mutex<Arc<Vec<(NodeId, String)>>>,
+    /// The member that answered last; 0 if none has.
+    pub(super) preferred: AtomicU64,
     local_coordinators: DashMap<NodeId, Arc<dyn CoordinatorApi>>,
     local_projectors: DashMap<NodeId, Arc<dyn ProjectorApi>>,
     local_indexers: DashMap<NodeId, Arc<dyn IndexerApi>>,
@@ -46,7 +50,8 @@ impl Peers {
     ) -> Arc<Self> {
         Arc::new(Self {
             coordinators,
-            preferred: AtomicUsize::new(0),
+            learned: Mutex::default(),
+            preferred: AtomicU64::new(0),
             local_coordinators: DashMap::new(),
             local_projectors: DashMap::new(),
             local_indexers: DashMap::new(),
@@ -88,9 +93,33 @@ impl Peers {
         self.local_indexers.remove(&node);
     }
 
-    /// The members of the coordinator.
-    pub(super) fn members(&self) -> impl ExactSizeIterator<Item = NodeId> {
-        self.coordinators.iter().map(|(id, _)| *id)
+    /// Takes over the addresses of the present members, beside those of the settings.
+    pub(super) fn learn_coordinators(&self, members: Vec<(NodeId, String)>) {
+        if !members.is_empty() {
+            *lock(&self.learned) = Arc::new(members);
+        }
+    }
+
+    /// The members of the coordinator to ask, in order: the present ones, then those of the settings that may have left.
+    pub(super) fn members(&self) -> Vec<NodeId> {
+        let learned = self.learned();
+        let is_present =
+            |id: &NodeId| learned.is_empty() || learned.iter().any(|(known, _)| known == id);
+        let named: Vec<NodeId> = self.coordinators.iter().map(|(id, _)| *id).collect();
+        let (present, gone): (Vec<_>, Vec<_>) = named.iter().partition(|id| is_present(id));
+        let others = learned.iter().map(|(id, _)| *id).filter(|id| !named.contains(id));
+        present.into_iter().chain(others).chain(gone).collect()
+    }
+
+    fn learned(&self) -> Arc<Vec<(NodeId, String)>> {
+        Arc::clone(&lock(&self.learned))
+    }
+
+    /// The present members of the coordinator, as far as this process knows.
+    pub(crate) fn present_members(&self) -> Vec<NodeId> {
+        let learned = self.learned();
+        let known = if learned.is_empty() { &self.coordinators } else { &*learned };
+        known.iter().map(|(id, _)| *id).collect()
     }
 
     /// One member of the coordinator, in this or another process.
@@ -98,7 +127,8 @@ impl Peers {
         if let Some(local) = self.local_coordinators.get(&node) {
             return Ok(Arc::clone(&local));
         }
-        match self.coordinators.iter().find(|(id, _)| *id == node) {
+        let learned = self.learned();
+        match self.coordinators.iter().chain(&*learned).find(|(id, _)| *id == node) {
             Some((_, address)) => Ok(Arc::new(self.remote(node, address))),
             None => Err(Error::unavailable(format!("node {node} is not a coordinator member"))),
         }

@@ -205,7 +205,7 @@ impl World {
         if running.core.is_leader() {
             self.judge.members.leads(role.term, member.id);
         }
-        let Output { messages, write, applied } = output;
+        let Output { messages, write, applied, .. } = output;
         if let Some(write) = write {
             let (number, boot) = (write.number, member.boot);
             running.writes.push_back(write);

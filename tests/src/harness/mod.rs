@@ -57,6 +57,7 @@ impl TestCluster {
             coordinators,
             indexers,
             log_bytes_max: None,
+            files_dir: None,
             scans_max: None,
             memory_bytes: None,
             large_commit_changes: None,

@@ -217,6 +217,11 @@ impl Processes {
         }
     }
 
+    /// Chooses the listen address of a member that is started later.
+    pub fn reserve(&mut self, id: u64) -> String {
+        self.listen.entry(id).or_insert_with(free_address).clone()
+    }
+
     /// The listen address of a member.
     pub fn address(&self, id: u64) -> &str {
         &self.listen[&id]

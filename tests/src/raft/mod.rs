@@ -1,13 +1,16 @@
-//! Three Raft cores with an unreliable network and unreliable disks, from one seed. Checks for every seed:
+//! Three Raft cores with an unreliable network and unreliable disks, from one seed. In every other seed members are added and removed
+//! ([`changes`]). Checks for every seed:
 //!
 //! - no term has two leaders;
 //! - no two members apply different commands at one index, across crashes and snapshots;
 //! - a command whose outcome its proposer has seen is never lost;
-//! - after the faults, all members agree and a proposal succeeds.
+//! - after the faults, all members agree, all learners vote, and a proposal succeeds.
 //!
 //! A violation is a panic that names the seed.
 
-use std::collections::{BTreeMap, VecDeque};
+mod changes;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +21,7 @@ use proto::Result;
 use proto::env::{real::SeededRandom, sim::SimFs};
 use proto::model::ids::NodeId;
 
-/// The members.
+/// The founders.
 pub const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
 /// A state machine that records the applied commands.
@@ -43,9 +46,13 @@ impl StateMachine for Journal {
     }
 }
 
+/// The members that may be added.
+const JOINING: [NodeId; 3] = [NodeId(4), NodeId(5), NodeId(6)];
+
 /// The settings of a member: early snapshots and a short log.
 pub fn config(member: NodeId) -> RaftConfig {
-    let mut config = RaftConfig::new(member, MEMBERS.to_vec());
+    let founds = MEMBERS.contains(&member);
+    let mut config = RaftConfig::new(member, if founds { MEMBERS.to_vec() } else { Vec::new() });
     (config.snapshot_entries, config.keep_entries) = (20, 5);
     config
 }
@@ -113,8 +120,13 @@ pub struct World {
     pub network: Vec<RaftMessage>,
     /// The percentage of lost messages.
     loss: u32,
-    cut_off: Option<NodeId>,
+    /// No message passes between these members and the others.
+    cut_off: BTreeSet<NodeId>,
     proposals: u64,
+    /// The members that were added so far.
+    added: usize,
+    /// The number of applied changes of the members.
+    pub changes: usize,
     /// The observed facts on which the members must agree.
     pub seen: Agreement,
     /// Commands whose outcome the proposer has seen.
@@ -126,16 +138,27 @@ pub struct World {
 impl World {
     /// Three members that have just been started.
     pub fn new(seed: u64) -> Self {
+        Self::with_members(seed, &MEMBERS)
+    }
+
+    /// The founders, and members that wait until they are added.
+    pub fn with_joining(seed: u64) -> Self {
+        Self::with_members(seed, &[MEMBERS, JOINING].concat())
+    }
+
+    fn with_members(seed: u64, members: &[NodeId]) -> Self {
         let member =
             |id: NodeId| Member { id, fs: SimFs::new(seed ^ id.0), boots: 0, running: None };
         let mut world = Self {
             seed,
             random: fastrand::Rng::with_seed(seed),
-            members: MEMBERS.into_iter().map(member).collect(),
+            members: members.iter().copied().map(member).collect(),
             network: Vec::new(),
             loss: 0,
-            cut_off: None,
+            cut_off: BTreeSet::new(),
             proposals: 0,
+            added: 0,
+            changes: 0,
             seen: Agreement::default(),
             acknowledged: BTreeMap::new(),
             snapshots_installed: 0,
@@ -175,6 +198,11 @@ impl World {
         }
         running.writes.extend(output.write);
         self.network.extend(output.messages);
+        self.changes += output.changed.iter().filter(|changed| changed.result.is_ok()).count();
+        if running.core.is_removed() {
+            // It ends, as its process does.
+            member.running = None;
+        }
     }
 
     /// Proposes a command to a member; true if it was accepted.
@@ -193,8 +221,8 @@ impl World {
             return;
         }
         let message = self.network.swap_remove(self.random.usize(..self.network.len()));
-        let cut = [Some(message.from), Some(message.to)].contains(&self.cut_off);
-        if cut || self.random.u32(..100) < self.loss {
+        let is_cut = self.cut_off.contains(&message.from) != self.cut_off.contains(&message.to);
+        if is_cut || self.random.u32(..100) < self.loss {
             return;
         }
         if self.random.u32(..100) < self.loss / 4 {
@@ -224,7 +252,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        let at = self.random.usize(..MEMBERS.len());
+        let at = self.random.usize(..self.members.len());
         match self.random.u32(..1000) {
             0..60 => self.with_core(at, RaftCore::tick),
             60..160 => drop(self.propose(at)),
@@ -239,8 +267,8 @@ impl World {
                     self.members[at].start(self.seed);
                 }
             }
-            312..314 => self.cut_off = Some(MEMBERS[at]),
-            314..320 => self.cut_off = None,
+            312..314 => self.cut_off = BTreeSet::from([self.members[at].id]),
+            314..320 => self.cut_off.clear(),
             320..324 => self.loss = [0, 5, 30][self.random.usize(..3)],
             _ => self.deliver(),
         }
@@ -248,8 +276,8 @@ impl World {
 
     /// Ends the faults and lets time pass until all is quiet.
     fn heal(&mut self) {
-        (self.loss, self.cut_off) = (0, None);
-        for at in 0..MEMBERS.len() {
+        (self.loss, self.cut_off) = (0, BTreeSet::new());
+        for at in 0..self.members.len() {
             self.crash(at);
             self.members[at].start(self.seed);
         }
@@ -259,7 +287,7 @@ impl World {
     /// Lets time pass without faults.
     pub fn run_ticks(&mut self, ticks: usize) {
         for _ in 0..ticks {
-            for at in 0..MEMBERS.len() {
+            for at in 0..self.members.len() {
                 self.with_core(at, RaftCore::tick);
             }
             self.settle();
@@ -285,7 +313,7 @@ impl World {
         };
         while !self.network.is_empty() || writes_wait(self) {
             self.deliver();
-            (0..MEMBERS.len()).for_each(|at| self.write(at));
+            (0..self.members.len()).for_each(|at| self.write(at));
         }
     }
 
@@ -311,8 +339,14 @@ impl World {
 
 /// Runs a seed: some steps with faults, then steps without, after which all members must agree.
 pub fn run(seed: u64, steps: usize) -> World {
-    let mut world = World::new(seed);
-    (0..steps).for_each(|_| world.step());
+    let changes = seed.is_multiple_of(2);
+    let mut world = if changes { World::with_joining(seed) } else { World::new(seed) };
+    for _ in 0..steps {
+        if changes {
+            world.change_step();
+        }
+        world.step();
+    }
     world.heal();
     let leader = world.leader().unwrap_or_else(|| panic!("seed {seed}: no leader after healing"));
     assert!(world.propose(leader));
@@ -322,7 +356,7 @@ pub fn run(seed: u64, steps: usize) -> World {
         journal.last().expect("a command").1,
         format!("command {}", world.proposals).into_bytes()
     );
-    for at in 0..MEMBERS.len() {
+    for at in world.present(leader) {
         assert!(world.journal(at) == journal, "seed {seed}: member {} differs", at + 1);
     }
     let entries: BTreeMap<_, _> = journal.into_iter().collect();

@@ -378,7 +378,7 @@ impl Host {
                 let service = coordinator::Coordinator::start(config, env, directory).await?;
                 peers.add_coordinator(id, service.clone());
                 let ended = Arc::clone(&service);
-                stopped = Box::pin(async move { ended.stopped().await });
+                stopped = Box::pin(async move { drop(ended.stopped().await) });
                 Box::new(service)
             }
             Role::Projector => {

@@ -18,6 +18,7 @@ mod overload;
 mod pages;
 mod psql;
 mod pushed_transactions;
+mod ranges;
 mod sessions;
 mod transaction_histories;
 mod transactions;

@@ -127,10 +127,14 @@ async fn propose(member: &Member, command: Command) -> Result<()> {
     }
 }
 
-/// Registers the members, which are nodes like any others. A member whose id another process has taken stays
-/// unregistered.
+/// Registers the members that the settings name, which are nodes like any others. Those that were added are registered already. A member whose
+/// id another process has taken stays unregistered.
 async fn register_members(member: &Member) -> Result<()> {
+    let members = member.members();
     for (id, address) in &member.config.members {
+        if !members.contains(*id) {
+            continue;
+        }
         let known = member.replica.view().state.node(*id).cloned();
         if known.as_ref().is_some_and(|node| node.address == *address) {
             continue;

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use proto::Result;
 use proto::env::Env;
 use proto::lock::lock;
 use proto::model::identity::UniqueId;
 use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, Directory};
 use proto::rpc::command::{CommandRequest, Outcome};
-use tokio::sync::Notify;
+use proto::{Error, Result};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::rounds::Rounds;
 use crate::config::Config;
 use crate::leader::{CopyCheck, Leader};
-use crate::raft::{RaftHandle, not_leader};
+use crate::raft::{Members, RaftHandle, not_leader};
 use crate::replica::{Replica, encode_record};
 
 /// A coordinator member.
@@ -39,6 +39,8 @@ pub(crate) struct Member {
     pub(crate) started: Instant,
     /// When each other member sent its last message, in milliseconds since the start.
     pub(crate) heard_ms: Mutex<BTreeMap<NodeId, u64>>,
+    /// The error with which this member ends because the others say that it was removed.
+    pub(crate) removed: watch::Sender<Option<Error>>,
 }
 
 impl Member {
@@ -51,6 +53,11 @@ impl Member {
         self.started.elapsed().as_millis() as u64
     }
 
+    /// The members, as of the last applied entry.
+    pub(crate) fn members(&self) -> Members {
+        self.raft.members().borrow().clone()
+    }
+
     /// Draws the random id of an object.
     pub(crate) fn random_id(&self) -> UniqueId {
         UniqueId::of([self.env.random.next_u64(), self.env.random.next_u64()])
@@ -58,7 +65,7 @@ impl Member {
 
     /// Records that another member has sent a message.
     pub(crate) fn note_heard(&self, from: NodeId) {
-        if self.config.members.iter().any(|(id, _)| *id == from) {
+        if self.members().contains(from) {
             lock(&self.heard_ms).insert(from, self.now_ms());
         }
     }
@@ -70,7 +77,7 @@ impl Member {
             true => 0,
             false => now_ms.saturating_sub(heard_ms.get(id).copied().unwrap_or_default()),
         };
-        self.config.members.iter().map(|(id, _)| (*id, silent_ms(id))).collect()
+        self.members().all().iter().map(|id| (*id, silent_ms(id))).collect()
     }
 
     /// Proposes a command on this member, which must lead.

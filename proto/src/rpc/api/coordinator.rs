@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::members::{CoordinatorChange, CoordinatorChanged, CoordinatorMembers};
 use super::streams::ResultStream;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::flow::AdmissionStatus;
 use crate::model::assignment::VbucketSet;
 use crate::model::catalog::Catalog;
@@ -91,6 +92,17 @@ pub trait CoordinatorApi: Send + Sync + 'static {
 
     /// Raft's messages from another member, unreliable; packed by the coordinator crate.
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
+
+    /// Returns the members. `NotLeader` while the asked member knows no leader: then its own knowledge may be old.
+    async fn members(&self) -> Result<CoordinatorMembers> {
+        Err(Error::internal("this coordinator does not tell its members"))
+    }
+
+    /// Changes the members. A repeated call does nothing more. Returns when the change is made and, for a new member, when it votes or
+    /// has not come to that within some seconds.
+    async fn change_members(&self, _change: CoordinatorChange) -> Result<CoordinatorChanged> {
+        Err(Error::internal("this coordinator does not change its members"))
+    }
 }
 
 /// The published epochs that cover a cut, as one member of the coordinator knows them.
@@ -293,6 +305,8 @@ pub struct CoordinatorStatus {
     pub halved: Vec<HalvedCommit>,
     /// On the leader: the epochs that commits over several buckets hold, the longest first; at most [`HOLDS_MAX`].
     pub holds: Vec<EpochHold>,
+    /// The members.
+    pub members: Box<CoordinatorMembers>,
 }
 
 /// The epochs of a bucket end before a commit, since another bucket of that commit does not have it yet.

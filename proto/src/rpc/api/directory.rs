@@ -15,6 +15,8 @@ pub trait Directory: Send + Sync + 'static {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi>;
     /// One member of the coordinator.
     fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>>;
+    /// Takes over the addresses of the present members of the coordinator, beside those of the settings.
+    fn learn_coordinators(&self, _members: Vec<(NodeId, String)>) {}
     /// A projector.
     fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi>;
     /// An indexer.

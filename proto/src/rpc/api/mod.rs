@@ -11,6 +11,7 @@ mod copies;
 mod directory;
 mod hand_over;
 mod indexer;
+mod members;
 mod places;
 mod projector;
 mod pushed;
@@ -34,6 +35,7 @@ pub use hand_over::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
 };
 pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
+pub use members::{CoordinatorChange, CoordinatorChanged, CoordinatorMembers};
 pub use places::{KnownPlace, Places};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
 pub use pushed::{

@@ -56,7 +56,7 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// whole or not at all. `OverLimit` if they are too long together for one answer; one document never is.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
-    /// Returns some documents of a bucket, the first ones by id; a bounded number of bytes.
+    /// Returns some documents of a bucket, from all parts of the order of ids; a bounded number.
     async fn sample(&self, _bucket: BucketId) -> Result<Vec<Bytes>> {
         Ok(Vec::new())
     }

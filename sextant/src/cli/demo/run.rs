@@ -52,6 +52,7 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
         coordinators: 3,
         indexers: 3,
         log_bytes_max: None,
+        files_dir: None,
         scans_max: None,
         memory_bytes: None,
         large_commit_changes: None,

@@ -306,6 +306,10 @@ impl Backend for Memory {
         }
     }
 
+    async fn wait_version(&self, _: BucketId, _: u64) -> Result<()> {
+        Ok(())
+    }
+
     async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
         Err(Error::unavailable("there is no coordinator in a test"))
     }
@@ -339,6 +343,7 @@ impl Backend for Memory {
             left_out: Vec::new(),
             halved: Vec::new(),
             holds: Vec::new(),
+            members: Default::default(),
         })
     }
 

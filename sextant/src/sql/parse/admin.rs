@@ -1,8 +1,11 @@
-//! Statements about the placement of slices, vbuckets and copies of buckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER BUCKET`.
+//! Statements about the placement of slices, vbuckets and copies of buckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER BUCKET`; and about
+//! the coordinators: `ADD COORDINATOR`, `REMOVE COORDINATOR`.
 
 use proto::model::bucket::VBUCKETS_MAX;
 use proto::model::copies::COPIES_MAX;
-use proto::model::ids::{TransactionId, VbucketId};
+use proto::model::data_set::IDLE_MS_MAX;
+use proto::model::ids::{NodeId, TransactionId, VbucketId};
+use proto::rpc::api::CoordinatorChange;
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
@@ -53,9 +56,34 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::DrainNode { node, drain }))
     }
 
-    /// `REMOVE NODE 'n' [FORCE]`.
+    /// `ADD COORDINATOR 'n' AT 'host:port'`.
+    pub(super) fn add(&mut self) -> SqlResult<Statement> {
+        self.expect_words(&["ADD", "COORDINATOR"])?;
+        let node = self.coordinator_number()?;
+        self.expect_word("AT")?;
+        let place = self.expected("the address of the coordinator in quotes: 'host:port'");
+        let address = self.eat_string().ok_or(place)?;
+        let change = CoordinatorChange::Add { node, address };
+        Ok(Statement::Admin(Admin::ChangeCoordinators(change)))
+    }
+
+    /// The number of a coordinator, which may not be known yet.
+    fn coordinator_number(&mut self) -> SqlResult<NodeId> {
+        let place = self.expected("the number of a coordinator, its --id");
+        let name = self.node()?;
+        name.parse().map(NodeId).map_err(|_| place)
+    }
+
+    /// `REMOVE NODE 'n' [FORCE]`, `REMOVE COORDINATOR 'n'`.
     pub(super) fn remove(&mut self) -> SqlResult<Statement> {
-        self.expect_words(&["REMOVE", "NODE"])?;
+        self.expect_word("REMOVE")?;
+        if self.eat_word("COORDINATOR") {
+            let change = CoordinatorChange::Remove { node: self.coordinator_number()? };
+            return Ok(Statement::Admin(Admin::ChangeCoordinators(change)));
+        }
+        if !self.eat_word("NODE") {
+            return Err(self.expected("NODE or COORDINATOR"));
+        }
         let node = self.node()?;
         let force = self.eat_word("FORCE");
         Ok(Statement::Admin(Admin::RemoveNode { node, force }))
@@ -81,12 +109,18 @@ impl Cursor<'_> {
         self.alter_index()
     }
 
-    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b MOVE TO 'n'`, `ALTER BUCKET b SET (copies = n)`,
-    /// `ALTER BUCKET b CANCEL MOVES`.
+    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b MOVE TO 'n'`, `ALTER BUCKET b SET (…)`, `ALTER BUCKET b CANCEL MOVES`,
+    /// `ALTER BUCKET b LOAD VERSION …`, `ALTER BUCKET b CANCEL VERSION 'v'`.
     fn alter_bucket(&mut self) -> SqlResult<Statement> {
         let bucket = self.object_name("the name of a bucket")?;
         if self.eat_words(&["CANCEL", "MOVES"]) {
             return Ok(Statement::Admin(Admin::CancelVbuckets { bucket }));
+        }
+        if self.eat_word("CANCEL") {
+            return self.cancel_version(bucket);
+        }
+        if self.eat_word("LOAD") {
+            return self.load_version(bucket);
         }
         if self.eat_words(&["MOVE", "TO"]) {
             let to = self.node()?;
@@ -96,7 +130,9 @@ impl Cursor<'_> {
             return self.set_bucket_options(bucket);
         }
         if !self.eat_words(&["MOVE", "VBUCKET"]) {
-            return Err(self.expected("MOVE VBUCKET, MOVE TO, SET (…) or CANCEL MOVES"));
+            let what =
+                "MOVE VBUCKET, MOVE TO, SET (…), LOAD VERSION, CANCEL MOVES or CANCEL VERSION";
+            return Err(self.expected(what));
         }
         let mut vbuckets = vec![self.vbucket()?];
         while self.eat(&Token::Comma) {
@@ -107,16 +143,22 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::MoveVbuckets { bucket, vbuckets, to }))
     }
 
-    /// `(copies = n)`.
+    /// `(copies = n)` or `(version_idle = …)`.
     fn set_bucket_options(&mut self, bucket: String) -> SqlResult<Statement> {
         self.expect(&Token::LParen)?;
         let option = self.with_option()?;
-        if option.name != "copies" {
-            return Err(option.unknown("copies"));
-        }
-        let copies = option.integer(1, COPIES_MAX.into())? as u8;
+        let set = match option.name.as_str() {
+            "copies" => {
+                let copies = option.integer(1, COPIES_MAX.into())? as u8;
+                Admin::SetCopies { bucket, copies }
+            }
+            "version_idle" => {
+                Admin::SetVersionIdle { bucket, idle_ms: option.duration_ms(IDLE_MS_MAX)? }
+            }
+            _ => return Err(option.unknown("copies and version_idle")),
+        };
         self.expect(&Token::RParen)?;
-        Ok(Statement::Admin(Admin::SetCopies { bucket, copies }))
+        Ok(Statement::Admin(set))
     }
 
     fn vbucket(&mut self) -> SqlResult<VbucketId> {

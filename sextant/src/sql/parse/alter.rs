@@ -56,9 +56,7 @@ impl Cursor<'_> {
             () if self.eat_words(&["DROP", "INCLUDE"]) => {
                 IndexChange::DropInclude(self.list(Self::text_expr)?)
             }
-            () if self.eat_words(&["PARTITION", "BY"]) => {
-                IndexChange::Partition(self.hash_partition()?)
-            }
+            () if self.eat_words(&["PARTITION", "BY"]) => IndexChange::Partition(self.partition()?),
             () => {
                 return Err(self.expected(
                     "SET (…), SET KEYS, SET WHERE, DROP WHERE, ADD INCLUDE, DROP INCLUDE, \

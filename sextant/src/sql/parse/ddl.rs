@@ -10,7 +10,8 @@ use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Statement, TextExpr};
+use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Partition, Statement, TextExpr};
+use crate::sql::duration::duration_ms;
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
 /// The value of an option in `WITH (…)`.
@@ -39,6 +40,32 @@ impl WithOption {
             _ => Err(self.error(
                 ErrorCode::InvalidParameter,
                 format!("{} must be a number from {low} to {high}", self.name),
+            )),
+        }
+    }
+
+    /// The value as a duration in milliseconds, up to a limit.
+    pub(super) fn duration_ms(&self, ms_max: u64) -> SqlResult<u64> {
+        let parsed = match &self.value {
+            OptionValue::Integer(ms) => Some(*ms),
+            OptionValue::Text(text) => duration_ms(text),
+            OptionValue::Boolean(_) => None,
+        };
+        parsed.filter(|ms| *ms <= ms_max).ok_or_else(|| {
+            let hours = ms_max / 3_600_000;
+            let what =
+                format!("{} must be a duration such as '10min', of at most {hours} h", self.name);
+            self.error(ErrorCode::InvalidParameter, what)
+        })
+    }
+
+    /// The value as a name.
+    pub(super) fn text(&self) -> SqlResult<String> {
+        match &self.value {
+            OptionValue::Text(text) => Ok(text.clone()),
+            OptionValue::Integer(_) | OptionValue::Boolean(_) => Err(self.error(
+                ErrorCode::InvalidParameter,
+                format!("{} must be a name in quotes", self.name),
             )),
         }
     }
@@ -120,10 +147,9 @@ impl Cursor<'_> {
         let if_not_exists = self.if_not_exists()?;
         let name = self.object_name("the name of a bucket")?;
         let source = match self.eat_word("FROM") {
-            true => {
-                self.expect_word("PUSH")?;
-                SourceKind::Push
-            }
+            true if self.eat_word("FILES") => return self.create_data_set(name, if_not_exists),
+            true if self.eat_word("PUSH") => SourceKind::Push,
+            true => return Err(self.expected("PUSH or FILES")),
             false => SourceKind::Embedded,
         };
         let (mut vbuckets, mut projectors, mut copies) = (None, None, None);
@@ -185,13 +211,13 @@ impl Cursor<'_> {
         Ok(Statement::CreateIndex(index))
     }
 
-    /// `WHERE`, `PARTITION BY HASH` and `WITH` in this order, each at most once.
+    /// `WHERE`, `PARTITION BY` and `WITH` in this order, each at most once.
     fn index_clauses(&mut self, index: &mut CreateIndex) -> SqlResult<()> {
         if self.eat_word("WHERE") {
             index.predicate = Some(self.index_condition()?);
         }
         if self.eat_words(&["PARTITION", "BY"]) {
-            index.partition = self.hash_partition()?;
+            index.partition = self.partition()?;
         }
         for option in self.with_options()? {
             match option.name.as_str() {
@@ -225,13 +251,45 @@ impl Cursor<'_> {
         Ok(predicate)
     }
 
-    /// `HASH (…)` behind `PARTITION BY`; `None` for the document's id.
-    pub(super) fn hash_partition(&mut self) -> SqlResult<Option<Vec<Expr>>> {
-        self.expect_word("HASH")?;
+    /// `HASH (…)` or `RANGE (…)` behind `PARTITION BY`; `None` for the hash of the document's id.
+    pub(super) fn partition(&mut self) -> SqlResult<Option<Partition>> {
+        if self.eat_word("RANGE") {
+            return self.range_partition().map(Some);
+        }
+        if !self.eat_word("HASH") {
+            return Err(self.expected("HASH or RANGE"));
+        }
         let place = self.expected("an expression");
         let exprs = self.list(Self::expr)?;
         exprs.iter().try_for_each(|expr| refuse_inside(expr, &place))?;
-        Ok(Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]))
+        Ok(Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]).map(Partition::Hash))
+    }
+
+    /// `(expr) [SPLIT AT (value, …)]`.
+    fn range_partition(&mut self) -> SqlResult<Partition> {
+        self.expect(&Token::LParen)?;
+        let place = self.expected("an expression");
+        let expr = self.expr()?;
+        refuse_inside(&expr, &place)?;
+        if self.peek() == &Token::Comma {
+            let hint = "an index is divided by the ranges of one expression";
+            return Err(self.here(unsupported("several expressions after RANGE", hint)));
+        }
+        self.expect(&Token::RParen)?;
+        let points = match self.eat_words(&["SPLIT", "AT"]) {
+            true => self.list(Self::split_point)?,
+            false => Vec::new(),
+        };
+        Ok(Partition::Range { expr, points })
+    }
+
+    fn split_point(&mut self) -> SqlResult<Expr> {
+        let place = self.expected("a number, a text, true or false");
+        let point = self.expr()?;
+        let varies = point
+            .any(&mut |expr| matches!(expr, Expr::Path(_) | Expr::Column(_) | Expr::DocumentId));
+        refuse_inside(&point, &place)?;
+        if varies { Err(place) } else { Ok(point) }
     }
 
     pub(super) fn key_item(&mut self) -> SqlResult<KeyItem> {
@@ -281,7 +339,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
+    pub(super) fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
         match self.eat_word("WITH") {
             true => self.distinct_options(),
             false => Ok(Vec::new()),

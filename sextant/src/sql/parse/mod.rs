@@ -15,5 +15,6 @@ mod session;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use statement::{Parsed, parse};

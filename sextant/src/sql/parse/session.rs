@@ -33,6 +33,7 @@ impl Cursor<'_> {
             "moves" => Show::Moves,
             "rollbacks" => Show::Rollbacks,
             "holds" => Show::Holds,
+            "versions" => Show::Versions,
             "transactions" => Show::Transactions,
             _ => Show::Setting(name),
         }))

@@ -76,6 +76,7 @@ impl Cursor<'_> {
             "CANCEL" => self.cancel(),
             "DRAIN" => self.drain(true),
             "REMOVE" => self.remove(),
+            "ADD" => self.add(),
             "SHOW" => self.show(),
             "SET" => self.set(),
             "RESET" => self.reset(),

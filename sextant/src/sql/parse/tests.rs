@@ -2,11 +2,14 @@
 
 use proto::expr::Expr;
 use proto::model::bucket::SourceKind;
+use proto::model::data_set::Files;
 use proto::model::ids::TransactionId;
 
 use super::parse;
 use crate::sql::SqlError;
-use crate::sql::ast::{Select, SelectExpr, SelectItem, Show, Statement, TransactionModes};
+use crate::sql::ast::{
+    CreateDataSet, Partition, Select, SelectExpr, SelectItem, Show, Statement, TransactionModes,
+};
 
 fn one(sql: &str) -> Statement {
     let mut statements = parse(sql).unwrap_or_else(|e| panic!("{sql}: {}", e.error));
@@ -173,7 +176,7 @@ fn definitions_keep_case_of_paths_and_fold_names() {
     assert!(index.keys[0].descending && index.keys[0].include_missing && !index.keys[1].descending);
     assert_eq!(index.include[0].text, "population::int8");
     assert_eq!((index.slices, index.replicas), (Some(4), Some(1)));
-    assert_eq!(index.partition.as_ref().map(Vec::len), Some(1));
+    assert!(matches!(&index.partition, Some(Partition::Hash(exprs)) if exprs.len() == 1));
     assert!(index.sql.starts_with("CREATE INDEX") && index.sql.ends_with("= true)"));
 
     let Statement::CreateIndex(index) =
@@ -398,7 +401,8 @@ fn the_parser_never_panics() {
 #[test]
 fn statements_about_placement_are_parsed() {
     use crate::sql::ast::Admin;
-    use proto::model::ids::{SliceNo, VbucketId};
+    use proto::model::ids::{NodeId, SliceNo, VbucketId};
+    use proto::rpc::api::CoordinatorChange;
     let name = |name: &str| Some(name.to_owned());
     let node = || "7".to_owned();
     for (sql, expected) in [
@@ -411,6 +415,17 @@ fn statements_about_placement_are_parsed() {
         ("CANCEL DRAIN NODE 7", Admin::DrainNode { node: node(), drain: false }),
         ("REMOVE NODE 'host:1'", Admin::RemoveNode { node: "host:1".into(), force: false }),
         ("remove node 7 force", Admin::RemoveNode { node: node(), force: true }),
+        (
+            "ADD COORDINATOR '4' AT 'host:1'",
+            Admin::ChangeCoordinators(CoordinatorChange::Add {
+                node: NodeId(4),
+                address: "host:1".into(),
+            }),
+        ),
+        (
+            "remove coordinator 4",
+            Admin::ChangeCoordinators(CoordinatorChange::Remove { node: NodeId(4) }),
+        ),
         (
             "ALTER INDEX i MOVE SLICE 3 FROM 7 TO 'host:1'",
             Admin::MoveSlice {
@@ -435,6 +450,14 @@ fn statements_about_placement_are_parsed() {
         ),
         ("alter bucket B move to 7", Admin::MoveBucket { bucket: "b".into(), to: node() }),
         ("ALTER BUCKET b SET (copies = 2)", Admin::SetCopies { bucket: "b".into(), copies: 2 }),
+        (
+            "ALTER BUCKET b SET (version_idle = '5 min')",
+            Admin::SetVersionIdle { bucket: "b".into(), idle_ms: 300_000 },
+        ),
+        (
+            "ALTER BUCKET b CANCEL VERSION 'v''1'",
+            Admin::CancelVersion { bucket: "b".into(), version: "v'1".into() },
+        ),
         ("ALTER BUCKET b CANCEL MOVES", Admin::CancelVbuckets { bucket: "b".into() }),
         ("ALTER INDEX i SET (replicas = 2)", Admin::SetReplicas { index: "i".into(), replicas: 2 }),
     ] {
@@ -447,6 +470,7 @@ fn statements_about_placement_are_parsed() {
     assert_eq!(one("SHOW MOVES"), Statement::Show(Show::Moves));
     assert_eq!(one("SHOW COPIES"), Statement::Show(Show::Copies));
     assert_eq!(one("SHOW ROLLBACKS"), Statement::Show(Show::Rollbacks));
+    assert_eq!(one("show versions"), Statement::Show(Show::Versions));
     assert_eq!(one("SHOW HOLDS"), Statement::Show(Show::Holds));
     assert_eq!(one("SHOW TRANSACTIONS"), Statement::Show(Show::Transactions));
     let shown = Statement::Show(Show::Transaction(TransactionId(77)));
@@ -472,6 +496,10 @@ fn statements_about_placement_are_parsed() {
         ("ALTER BUCKET b MOVE 7", 16),
         ("CREATE BUCKET b WITH (copies = 4)", 23),
         ("DRAIN NODE", 11),
+        ("REMOVE INDEX i", 8),
+        ("ADD COORDINATOR 4", 18),
+        ("ADD COORDINATOR 4 AT 5", 22),
+        ("ADD COORDINATOR 'h:1' AT 'h:1'", 17),
         ("CANCEL", 7),
         ("CANCEL INDEX i", 8),
         ("CANCEL BUILD", 13),
@@ -490,5 +518,69 @@ fn the_old_name_of_an_option_is_refused_with_the_new_one() {
         let error = parse(sql).expect_err("the old name");
         assert!(error.error.message.contains("separate_included_columns"), "{}", error.error);
         assert_eq!(error.position, Some(sql.find("include_apart").unwrap() as u32 + 1), "{sql}");
+    }
+}
+
+#[test]
+fn statements_about_versions_are_parsed_and_refused_with_what_is_expected() {
+    let create = |name: &str, partitions: Option<u16>, replication, idle_ms| {
+        let if_not_exists = partitions.is_some();
+        Statement::CreateDataSet(CreateDataSet {
+            name: name.into(),
+            if_not_exists,
+            partitions,
+            replication,
+            idle_ms,
+        })
+    };
+    let all = "CREATE BUCKET IF NOT EXISTS b FROM FILES WITH (partitions = 16, replication = 2, version_idle = '1h')";
+    assert_eq!(one(all), create("b", Some(16), Some(2), Some(3_600_000)));
+    assert_eq!(one("create bucket b from files"), create("b", None, None, None));
+    let load = |id: &str| Statement::LoadVersion {
+        bucket: "b".into(),
+        version: "v42".into(),
+        files: Files { pattern: "dir/*.csv".into(), id: id.into() },
+    };
+    assert_eq!(one("ALTER BUCKET B LOAD VERSION 'v42' FROM 'dir/*.csv'"), load("id"));
+    let named = "ALTER BUCKET b LOAD VERSION 'v42' FROM 'dir/*.csv' WITH (id = 'Key')";
+    assert_eq!(one(named), load("Key"));
+    for (sql, message) in [
+        ("CREATE BUCKET b FROM SOMEWHERE", "PUSH or FILES"),
+        ("CREATE BUCKET b FROM FILES WITH (copies = 2)", "there is no option copies"),
+        ("CREATE BUCKET b FROM FILES WITH (partitions = 0)", "from 1 to 256"),
+        ("CREATE BUCKET b FROM FILES WITH (version_idle = 'soon')", "must be a duration"),
+        ("ALTER BUCKET b SET (version_idle = '9d')", "at most 168 h"),
+        ("ALTER BUCKET b LOAD VERSION v42 FROM 'x.csv'", "in quotes"),
+        ("ALTER BUCKET b LOAD VERSION 'v42' FROM x.csv", "the files"),
+        ("ALTER BUCKET b LOAD VERSION 'v42' FROM 'x.csv' WITH (id = 7)", "name in quotes"),
+    ] {
+        let error = refused(sql).error.message;
+        assert!(error.contains(message), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn ranges_are_parsed_with_and_without_their_split_points() {
+    let partition = |sql: &str| match one(&format!("CREATE INDEX i ON b (k) {sql}")) {
+        Statement::CreateIndex(index) => index.partition,
+        _ => panic!("an index"),
+    };
+    let Some(Partition::Range { points, .. }) =
+        partition("PARTITION BY RANGE (k) SPLIT AT (-5, 10, 'm')")
+    else {
+        panic!("ranges")
+    };
+    assert_eq!(points.iter().map(Expr::to_string).collect::<Vec<_>>(), ["-(5)", "10", "'m'"]);
+    let sampled = partition("PARTITION BY RANGE (lower(k)) WITH (slices = 4)");
+    assert!(matches!(sampled, Some(Partition::Range { points, .. }) if points.is_empty()));
+    assert_eq!(partition("PARTITION BY HASH (META().id)"), None);
+    for (sql, message) in [
+        ("PARTITION BY LIST (k)", "HASH or RANGE"),
+        ("PARTITION BY RANGE (k, j)", "several expressions"),
+        ("PARTITION BY RANGE (k) SPLIT AT (j)", "a number, a text"),
+        ("PARTITION BY RANGE (k) SPLIT AT ($1)", "no parameters"),
+    ] {
+        let error = refused(&format!("CREATE INDEX i ON b (k) {sql}")).error.message;
+        assert!(error.contains(message), "{sql}: {error}");
     }
 }

@@ -56,16 +56,18 @@ impl IndexPlan {
         };
         lines.push(format!("  {what}: {}", columns.join(", ")));
         let by = match &spec.partition {
-            PartitionBy::DocumentId => "META().id".to_owned(),
+            PartitionBy::DocumentId => "hash of META().id".to_owned(),
             PartitionBy::Exprs(exprs) => {
-                exprs.iter().map(Expr::to_string).collect::<Vec<_>>().join(", ")
+                let exprs = exprs.iter().map(Expr::to_string).collect::<Vec<_>>();
+                format!("hash of {}", exprs.join(", "))
             }
+            PartitionBy::Range(range) => format!("range of {}", range.expr),
         };
         let read = match self.request.slices(&self.index) {
             Some(read) => format!("{} of ", read.len()),
             None => String::new(),
         };
-        lines.push(format!("  Slices: {read}{}, by hash of {by}", spec.slices));
+        lines.push(format!("  Slices: {read}{}, by {by}", spec.slices));
         lines
     }
 

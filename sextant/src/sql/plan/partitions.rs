@@ -1,11 +1,12 @@
-//! The slices that conditions leave: an index is spread by the hash of its partition expressions, so conditions that give each of them
-//! single values exclude all slices but those of these values.
+//! The slices that conditions leave. An index is spread by the hash of its partition expressions: conditions that give each of them
+//! single values exclude all slices but those of these values. Or it is divided by the ranges of one expression: conditions on that exclude
+//! the slices whose ranges they do not meet.
 
 use bytes::Bytes;
 use proto::expr::Expr;
-use proto::model::index::{IndexSpec, PartitionBy};
+use proto::model::index::{IndexSpec, PartitionBy, RangePartition};
 
-use super::value_set::PartSet;
+use super::value_set::{PartSet, Set};
 
 /// Maximum of partition keys of a scan. With more, most slices are read anyway.
 const PARTITIONS_MAX: usize = 64;
@@ -22,6 +23,11 @@ pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<B
     let parts: Vec<usize> = match &spec.partition {
         PartitionBy::DocumentId => vec![id],
         PartitionBy::Exprs(exprs) => exprs.iter().map(part_of).collect::<Option<_>>()?,
+        PartitionBy::Range(range) => {
+            let part = part_of(&range.expr).filter(|part| *part != id)?;
+            let (set, _) = sets[part].as_ref()?;
+            return Some(met_ranges(range, set));
+        }
     };
     let mut keys = vec![Vec::new()];
     for part in parts {
@@ -39,4 +45,18 @@ pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<B
             .collect();
     }
     Some(keys.into_iter().map(Bytes::from).collect())
+}
+
+/// A key in each range that values of a set can be in: the lowest of them, and the bounds between the lowest and the highest.
+fn met_ranges(range: &RangePartition, set: &Set) -> Vec<Bytes> {
+    let mut keys = Vec::new();
+    for interval in set {
+        let Some(low) = interval.low.position(&[]) else { continue };
+        let high = interval.high.position(&[]);
+        let first = usize::from(range.slice(&low).0);
+        let is_met = |bound: &&Vec<u8>| high.as_ref().is_none_or(|high| *bound < high);
+        let met = range.bounds[first..].iter().take_while(is_met);
+        keys.extend([low].iter().chain(met).cloned().map(Bytes::from));
+    }
+    keys
 }

@@ -525,3 +525,30 @@ fn only_slices_that_can_have_rows_are_read() {
     let plan = plan_of(Some(&by_id), "SELECT id FROM cities WHERE id = 'k1'", &[]).unwrap();
     assert_eq!(plan.explain().pop().as_deref(), Some("  Slices: 1 of 8, by hash of META().id"));
 }
+
+#[test]
+fn conditions_exclude_the_ranges_that_they_do_not_meet() {
+    let ranged = Relation::Index(index(
+        "CREATE INDEX ranged ON b (country, n::int8 DESC) PARTITION BY RANGE (n::int8) SPLIT AT (10, 20, 30)",
+    ));
+    let Relation::Index(info) = &ranged else { panic!("an index") };
+    let read = |condition: &str| {
+        let plan = scan(&ranged, &format!("SELECT id FROM ranged WHERE {condition}"), &[]);
+        plan.request.slices(info).map(|slices| slices.iter().map(|s| s.0).collect::<Vec<_>>())
+    };
+    for (condition, slices) in [
+        ("n::int8 < 10", vec![0]),
+        ("n::int8 <= 10", vec![0, 1]),
+        ("n::int8 >= 10 AND n::int8 < 20", vec![1]),
+        ("country = 'a' AND n::int8 > 10 AND n::int8 <= 20", vec![1, 2]),
+        ("n::int8 = 20", vec![2]),
+        ("n::int8 IN (5, 35)", vec![0, 3]),
+        ("n::int8 > 100", vec![3]),
+        ("n::int8 > -5", vec![0, 1, 2, 3]),
+    ] {
+        assert_eq!(read(condition), Some(slices), "{condition}");
+    }
+    assert_eq!(read("country = 'a'"), None);
+    let plan = plan_of(Some(&ranged), "SELECT id FROM ranged WHERE n::int8 = 7", &[]).unwrap();
+    assert_eq!(plan.explain().pop().as_deref(), Some("  Slices: 1 of 4, by range of n::int8"));
+}

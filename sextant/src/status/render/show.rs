@@ -8,7 +8,7 @@ use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 use crate::status::{
     BucketStatus, ClusterStatus, CopyStatus, HoldStatus, IndexStatus, MoveStatus, NodeStatus,
-    ProjectorShare, RollbackStatus, SliceStatus,
+    ProjectorShare, RollbackStatus, SliceStatus, VersionStatus,
 };
 
 use ColumnType::{Int4, Int8, Text};
@@ -94,6 +94,19 @@ const ROLLBACKS: &[Column<RollbackStatus>] = &[
     ("note", Text, |rollback| text(&rollback.note)),
 ];
 
+const VERSIONS: &[Column<VersionStatus>] = &[
+    ("bucket", Text, |version| Datum::text(&*version.bucket)),
+    ("number", Int8, |version| Datum::int(version.number as i64)),
+    ("version", Text, |version| Datum::text(&*version.version)),
+    ("state", Text, |version| Datum::text(version.state)),
+    ("documents", Int8, |version| int(version.documents)),
+    ("duplicates", Int8, |version| int(version.duplicates)),
+    ("bytes", Int8, |version| int(version.bytes)),
+    ("partitions", Text, |version| text(&version.partitions)),
+    ("files", Text, |version| text(&version.files)),
+    ("note", Text, |version| text(&version.note)),
+];
+
 const HOLDS: &[Column<HoldStatus>] = &[
     ("bucket", Text, |hold| Datum::text(&*hold.bucket)),
     ("held_ms", Int8, |hold| Datum::int(hold.held_ms as i64)),
@@ -144,6 +157,7 @@ pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
         Show::Slices => Some(named(SLICES)),
         Show::Moves => Some(named(MOVES)),
         Show::Rollbacks => Some(named(ROLLBACKS)),
+        Show::Versions => Some(named(VERSIONS)),
         Show::Holds => Some(named(HOLDS)),
         Show::Setting(_) | Show::All | Show::Transactions | Show::Transaction(_) => None,
     }
@@ -167,6 +181,7 @@ pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
         Show::Slices => values(SLICES, &status.slices),
         Show::Moves => values(MOVES, &status.moves),
         Show::Rollbacks => values(ROLLBACKS, &status.rollbacks),
+        Show::Versions => values(VERSIONS, &status.versions),
         Show::Holds => values(HOLDS, &status.holds),
         Show::Setting(_) | Show::All | Show::Transactions | Show::Transaction(_) => Vec::new(),
     }

@@ -1,0 +1,203 @@
+//! The leader carries versions through their lives.
+
+use proto::model::cut::Cut;
+use proto::model::data_set::DataSet;
+use proto::model::ids::{Epoch, IndexId, LocalIndexId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::command::Outcome;
+
+use super::*;
+use crate::leader::memory::tests::heartbeat;
+use crate::state::data_sets::tests::{complete, with_data_set};
+use crate::state::tests::{done, node};
+
+const SET: BucketId = BucketId(1);
+const ROUTER: u64 = 30;
+const STEP_MS: u64 = 1_000;
+
+/// A cluster with a data set, a leader's memory, and the time.
+struct World {
+    state: StateContext,
+    heartbeats: Heartbeats,
+    promotions: Promotions,
+    versions: Versions,
+    now_ms: u64,
+    /// The generations whose slices are readable, and the epoch that the indexers have applied.
+    readable: Vec<LocalIndexId>,
+    applied: u64,
+    /// The catalog since which the router reads; `None` if it is silent.
+    reads_since: Option<u64>,
+    silent: Vec<u64>,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut state = with_data_set();
+        done(&mut state, Command::RegisterNode(node(ROUTER, Role::Router)));
+        Self {
+            state,
+            heartbeats: Heartbeats::new(0),
+            promotions: Promotions::new(20),
+            versions: Versions::default(),
+            now_ms: LEASE_MS,
+            readable: Vec::new(),
+            applied: 2,
+            reads_since: Some(u64::MAX),
+            silent: Vec::new(),
+        }
+    }
+
+    fn heard(&self, node: u64) -> Heartbeat {
+        let mut heard = heartbeat(node);
+        let loaded = self.state.data_sets().flat_map(|(_, set)| set.versions.values());
+        heard.buckets = loaded
+            .map(|version| BucketProgress {
+                bucket: version.bucket,
+                high_watermark: Cut::zero(version.partitions.len() as u16),
+                applied: Epoch(self.applied),
+                durable: Epoch(self.applied),
+                queue_bytes: 0,
+                queue_bytes_max: 1,
+            })
+            .collect();
+        let of_node = |info: &IndexInfo| {
+            let hosted = (0..info.topology.placement.len() as u16).map(SliceNo);
+            let hosted = hosted.filter(|slice| info.topology.hosts(NodeId(node), *slice));
+            let id = info.local_id();
+            hosted.map(move |slice| progress(id, slice)).collect::<Vec<_>>()
+        };
+        let built = self.state.indexes().filter(|r| self.readable.contains(&r.info.local_id()));
+        heard.slices = built.flat_map(|record| of_node(&record.info)).collect();
+        heard
+    }
+
+    /// Lets a second pass, in which everybody who is not silent reports. Returns what the leader proposes for versions.
+    fn pass(&mut self) -> Vec<Command> {
+        self.now_ms += STEP_MS;
+        for node in [10, 11, 12, 20, 21].into_iter().filter(|node| !self.silent.contains(node)) {
+            let heard = self.heard(node);
+            self.heartbeats.add(heard, self.now_ms);
+        }
+        if let Some(reads_since) = self.reads_since {
+            self.heartbeats.add(Heartbeat { reads_since, ..heartbeat(ROUTER) }, self.now_ms);
+        }
+        let mut stability = Default::default();
+        let Self { state, heartbeats, promotions, versions, now_ms, .. } = self;
+        promotions.plan(state, heartbeats, &mut stability, *now_ms, &mut Plan::default());
+        let mut plan = Plan::default();
+        versions.plan(state, heartbeats, promotions, *now_ms, &mut plan);
+        plan.commands
+    }
+
+    fn run(&mut self, commands: Vec<Command>) -> Vec<Outcome> {
+        commands.into_iter().map(|command| done(&mut self.state, command)).collect()
+    }
+
+    /// Loads a version to its end.
+    fn load(&mut self, name: &str) {
+        complete(&mut self.state, name);
+        for _ in 0..6 {
+            let commands = self.pass();
+            for outcome in self.run(commands) {
+                if let Outcome::Generation(id) = outcome {
+                    self.readable.push(id);
+                }
+            }
+        }
+        let set = self.set();
+        assert_eq!(set.current().unwrap().1.name, name);
+    }
+
+    fn set(&self) -> &DataSet {
+        self.state.data_sets().next().unwrap().1
+    }
+
+    /// True if the leader drops a version within some seconds.
+    fn drops(&mut self, seconds: u64, version: u64) -> bool {
+        let drop = Command::DropVersion { data_set: SET, version };
+        (0..seconds).any(|_| self.pass().contains(&drop))
+    }
+}
+
+fn progress(id: LocalIndexId, slice: SliceNo) -> SliceProgress {
+    SliceProgress {
+        slice: id.slice(slice),
+        floor: Some(Epoch(2)),
+        entries: 0,
+        bytes: 0,
+        built_percent: None,
+        seconds_left: None,
+        copied_from: None,
+        trouble: None,
+    }
+}
+
+#[test]
+fn a_complete_version_is_built_and_then_switched_to() {
+    let mut world = World::new();
+    let bucket = complete(&mut world.state, "v1");
+    let commands = world.pass();
+    let from = world.state.serving(IndexId(1)).unwrap().info.local_id();
+    assert_eq!(commands, [Command::BuildVersion { from, bucket }]);
+    let outcomes = world.run(commands);
+    let [Outcome::Generation(next)] = outcomes[..] else { panic!("{outcomes:?}") };
+    assert!(world.pass().is_empty(), "no slice can be read");
+    world.readable.push(next);
+    world.applied = 1;
+    assert!((0..5).all(|_| world.pass().is_empty()), "the epoch of the version is not applied");
+    world.applied = 2;
+    let switch = Command::SwitchVersion { data_set: SET, version: 1 };
+    assert_eq!(world.pass(), [switch]);
+}
+
+#[test]
+fn a_kept_version_goes_when_nobody_has_asked_for_it_during_the_idle_time() {
+    let mut world = World::new();
+    world.load("v1");
+    world.load("v2");
+    let idle_s = world.set().idle_ms / 1_000;
+    world.reads_since = Some(world.state.catalog_cas() - 1);
+    assert!(!world.drops(3 * idle_s, 1), "something at the router began before the switch");
+    world.reads_since = Some(u64::MAX);
+    assert!(!world.drops(idle_s - 1, 1));
+    assert!(world.drops(2, 1));
+}
+
+#[test]
+fn each_request_for_a_kept_version_begins_its_idle_time_anew() {
+    let mut world = World::new();
+    world.load("v1");
+    world.load("v2");
+    let idle_s = world.set().idle_ms / 1_000;
+    for _ in 0..3 {
+        // The loading has taken some seconds behind the switch.
+        assert!(!world.drops(idle_s - 8, 1));
+        world.reads_since = Some(0);
+        assert!(!world.drops(1, 1));
+        world.reads_since = Some(u64::MAX);
+    }
+    world.versions = Versions::default();
+    assert!(!world.drops(idle_s - 1, 1), "a new leader begins anew");
+    world.reads_since = None;
+    assert!(world.drops(2, 1), "a router that is silent has no requests");
+}
+
+#[test]
+fn the_partitions_of_a_silent_projector_are_given_to_other_holders() {
+    let mut world = World::new();
+    world.load("v1");
+    let bucket = world.set().current().unwrap().1.bucket;
+    let owned = |world: &World, node| {
+        world.state.bucket(bucket).unwrap().info.assignment.owned_by(NodeId(node)).len()
+    };
+    assert!(owned(&world, 10) > 0 && world.pass().is_empty());
+    world.silent = vec![10];
+    let commands: Vec<_> = (0..SILENT_MS_MAX / STEP_MS + 1).flat_map(|_| world.pass()).collect();
+    assert!(matches!(commands[..], [Command::OwnPartitions { .. }, ..]), "{commands:?}");
+    world.run(commands);
+    assert_eq!(owned(&world, 10), 0);
+    world.silent = vec![10, 11, 12];
+    let all_silent: Vec<_> = (0..10).flat_map(|_| world.pass()).collect();
+    assert!(all_silent.is_empty(), "{all_silent:?}");
+}

@@ -1,0 +1,145 @@
+//! Changes of the members: proposed by the leader, applied by all ([`super::members`] has the rules).
+//!
+//! A change is an entry of its own kind. The `raft` crate refuses a second one in the log before the first is applied, and would
+//! replace it by an empty entry, so this file looks first.
+//!
+//! Each change is followed by a snapshot on every member. A new member begins with a snapshot that names it, and never with the
+//! first entry: it does not know the members at the beginning of the log.
+
+use bytes::Bytes;
+use proto::model::ids::NodeId;
+use proto::plant::{self, Plant};
+use proto::{Error, ErrorCode, Result};
+use raft::eraftpb::{ConfChange, ConfChangeType, Entry, EntryType, Message, MessageType};
+use raft::{INVALID_ID, ProgressState, StateRole};
+
+use super::core::{Changed, RaftCore, raft_error};
+use super::members::{MemberChange, Members};
+use super::role::not_leader;
+use super::state_machine::StateMachine;
+use super::wire::ChangeContext;
+
+/// A learner becomes a voter when it lacks at most this many entries. Then no write waits long for it.
+const LEARNER_BEHIND_MAX: u64 = 100;
+
+impl<M: StateMachine> RaftCore<M> {
+    /// The members, as of the last applied entry.
+    pub fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// This member.
+    pub fn member(&self) -> NodeId {
+        self.config.member
+    }
+
+    /// True if this member was removed.
+    pub fn is_removed(&self) -> bool {
+        self.members.is_removed(self.config.member)
+    }
+
+    /// Proposes a change of the members. A later [`RaftCore::poll`] returns its result with the same context, or none does if
+    /// leadership is lost. A leader cannot remove itself: it hands over first.
+    pub fn propose_change(&mut self, context: Bytes, change: MemberChange) -> Result<()> {
+        if self.node.raft.state != StateRole::Leader {
+            return Err(not_leader(self.role().leader));
+        }
+        if self.node.raft.has_pending_conf() && !plant::is(Plant::TwoMemberChanges) {
+            return Err(Error::unavailable("another change of the coordinators is under way")
+                .with_hint("send the same request again"));
+        }
+        if self.node.raft.lead_transferee.is_some() {
+            return Err(not_leader(None));
+        }
+        if change == (MemberChange::Remove { node: self.config.member }) {
+            return Err(Error::new(ErrorCode::NotLeader, "the leader hands over before it leaves"));
+        }
+        self.members.after(&change)?;
+        let context = ChangeContext { proposer: context, change }.encode()?;
+        let entry_type = EntryType::EntryConfChange;
+        let entry = Entry { entry_type, context, ..Default::default() };
+        let mut message = Message { msg_type: MessageType::MsgPropose, ..Default::default() };
+        message.set_entries(vec![entry].into());
+        if plant::is(Plant::TwoMemberChanges) {
+            self.node.raft.pending_conf_index = 0;
+        }
+        self.node.raft.step(message).map_err(raft_error)
+    }
+
+    /// Begins to hand leadership over to the voter that has most of the log; `None` if there is no other voter.
+    pub fn hand_over(&mut self) -> Option<NodeId> {
+        if self.node.raft.state != StateRole::Leader {
+            return None;
+        }
+        let progress = self.node.raft.prs();
+        let others = self.members.voters.iter().filter(|id| **id != self.config.member.0);
+        let known = others.filter_map(|id| Some((progress.get(*id)?, *id)));
+        let (_, to) = known
+            .map(|(progress, id)| ((progress.recent_active, progress.matched), id))
+            .max_by_key(|(order, id)| (*order, std::cmp::Reverse(*id)))?;
+        self.node.transfer_leader(to);
+        Some(NodeId(to))
+    }
+
+    /// Makes a learner that is near the end of the log a voter.
+    pub(super) fn promote_learner(&mut self) {
+        let raft = &self.node.raft;
+        if raft.state != StateRole::Leader
+            || self.members.learners.is_empty()
+            || !raft.apply_to_current_term()
+            || raft.has_pending_conf()
+        {
+            return;
+        }
+        let last = raft.raft_log.last_index();
+        let is_near = |id: &&u64| {
+            raft.prs().get(**id).is_some_and(|progress| {
+                // A learner that only answers heartbeats has nothing, however short the log is.
+                progress.state != ProgressState::Snapshot
+                    && progress.matched > 0
+                    && progress.recent_active
+                    && progress.matched + LEARNER_BEHIND_MAX >= last
+            })
+        };
+        let Some(node) = self.members.learners.iter().find(is_near).map(|id| NodeId(*id)) else {
+            return;
+        };
+        if let Err(error) = self.propose_change(Bytes::new(), MemberChange::Promote { node }) {
+            tracing::debug!(%node, %error, "a learner has to wait until it votes");
+        }
+    }
+
+    /// Applies a change. A refused one changes nothing, on all members alike.
+    pub(super) fn change(&mut self, entry: &Entry) -> Result<Changed> {
+        let ChangeContext { proposer, change } = ChangeContext::decode(&entry.context)?;
+        let changed = self.members.after(&change).and_then(|after| {
+            self.machine.change_members(entry.index, &change)?;
+            Ok(after)
+        });
+        let result = match changed {
+            Ok(after) => {
+                self.node.apply_conf_change(&to_raft(&change)).map_err(raft_error)?;
+                tracing::info!(member = %self.config.member, ?change, "the coordinators have changed");
+                self.members = after;
+                self.snapshot_is_due = true;
+                Ok(())
+            }
+            Err(refused) => Err(refused),
+        };
+        if self.is_removed() && self.node.raft.state == StateRole::Leader {
+            // It had the entry of its removal before it began to lead.
+            let term = self.node.raft.term;
+            self.node.raft.become_follower(term, INVALID_ID);
+        }
+        Ok(Changed { context: proposer, result })
+    }
+}
+
+fn to_raft(change: &MemberChange) -> ConfChange {
+    let change_type = match change {
+        MemberChange::Add { .. } => ConfChangeType::AddLearnerNode,
+        MemberChange::Promote { .. } => ConfChangeType::AddNode,
+        MemberChange::Remove { .. } => ConfChangeType::RemoveNode,
+    };
+    ConfChange { change_type, node_id: change.node().0, ..Default::default() }
+}

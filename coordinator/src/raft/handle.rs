@@ -1,0 +1,136 @@
+//! The handle to a running member.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_channel::Sender;
+use bytes::Bytes;
+use proto::flow::{Budget, Reservation};
+use proto::model::ids::NodeId;
+use proto::{Error, Result};
+use tokio::sync::{oneshot, watch};
+
+use super::members::{MemberChange, Members};
+use super::role::RaftRole;
+use super::wire::RaftMessage;
+
+/// A request to the loop.
+pub(super) enum Work<O> {
+    Command(Bytes, oneshot::Sender<Result<O>>),
+    Change(MemberChange, oneshot::Sender<Result<()>>),
+    HandOver(oneshot::Sender<Option<NodeId>>),
+}
+
+/// A request that waits for the loop.
+pub(super) struct Proposal<O> {
+    pub work: Work<O>,
+    /// Released when the loop takes the proposal.
+    pub room: Reservation,
+}
+
+/// The caller that waits for a proposal. It may have gone.
+pub(super) enum Reply<O> {
+    Outcome(oneshot::Sender<Result<O>>),
+    Changed(oneshot::Sender<Result<()>>),
+}
+
+impl<O> Reply<O> {
+    pub fn fail(self, error: Error) {
+        match self {
+            Self::Outcome(reply) => drop(reply.send(Err(error))),
+            Self::Changed(reply) => drop(reply.send(Err(error))),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct LogProgress {
+    pub committed: AtomicU64,
+    pub applied: AtomicU64,
+}
+
+/// A handle to a running member; cheap to clone.
+pub struct RaftHandle<O> {
+    pub(super) messages: Sender<(RaftMessage, Reservation)>,
+    pub(super) message_bytes: Budget,
+    pub(super) proposals: Sender<Proposal<O>>,
+    pub(super) proposal_bytes: Budget,
+    pub(super) role: watch::Receiver<RaftRole>,
+    pub(super) members: watch::Receiver<Members>,
+    pub(super) progress: Arc<LogProgress>,
+}
+
+impl<O> Clone for RaftHandle<O> {
+    fn clone(&self) -> Self {
+        Self {
+            messages: self.messages.clone(),
+            message_bytes: self.message_bytes.clone(),
+            proposals: self.proposals.clone(),
+            proposal_bytes: self.proposal_bytes.clone(),
+            role: self.role.clone(),
+            members: self.members.clone(),
+            progress: self.progress.clone(),
+        }
+    }
+}
+
+impl<O: Send + 'static> RaftHandle<O> {
+    /// Proposes a command and waits for its outcome. `NotLeader` means that nothing was done. After `Unavailable` the
+    /// command may still be applied later.
+    pub async fn propose(&self, command: Bytes) -> Result<O> {
+        let len = command.len();
+        self.ask(len, |reply| Work::Command(command, reply)).await?
+    }
+
+    /// Proposes a change of the members and waits until it is applied or refused. `NotLeader` means that nothing was done. After
+    /// `Unavailable` the change may still be applied later.
+    pub async fn change(&self, change: MemberChange) -> Result<()> {
+        self.ask(0, |reply| Work::Change(change, reply)).await?
+    }
+
+    /// Begins to hand leadership over, and returns to whom; `None` if this member does not lead or there is nobody.
+    pub async fn hand_over(&self) -> Result<Option<NodeId>> {
+        self.ask(0, Work::HandOver).await
+    }
+
+    async fn ask<T>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce(oneshot::Sender<T>) -> Work<O>,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let room = self.proposal_bytes.reserve(bytes).await;
+        let proposal = Proposal { work: work(reply), room };
+        self.proposals.send(proposal).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())
+    }
+
+    /// Delivers a message from another member. The message is dropped if this member cannot keep up.
+    pub fn deliver(&self, message: RaftMessage) {
+        // A full or closed queue is a lost message to Raft.
+        if let Some(room) = self.message_bytes.try_reserve(message.bytes()) {
+            let _ = self.messages.try_send((message, room));
+        }
+    }
+
+    /// The member's role now and at each change; closed when the member has stopped.
+    pub fn role(&self) -> watch::Receiver<RaftRole> {
+        self.role.clone()
+    }
+
+    /// The members as of the last applied entry, and at each change.
+    pub fn members(&self) -> watch::Receiver<Members> {
+        self.members.clone()
+    }
+
+    /// The indexes of the last committed and the last applied entry.
+    pub fn progress(&self) -> (u64, u64) {
+        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        (load(&self.progress.committed), load(&self.progress.applied))
+    }
+}
+
+pub(super) fn stopped() -> Error {
+    Error::unavailable("this coordinator member has stopped")
+        .with_hint("see its log for the cause; the other members continue")
+}

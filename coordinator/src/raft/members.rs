@@ -1,0 +1,272 @@
+//! The members of the group, and how they change.
+//!
+//! The members are part of the log. They begin with those that the settings of the first start name (the *founders*), and each change is
+//! an entry. A change counts on a member when that member has applied its entry. The members at a snapshot are part of the snapshot.
+//!
+//! - A new member is a *learner*: it gets the log, does not vote and is not waited for. The leader makes it a *voter* when it is near the end
+//!   of the log.
+//! - One change at a time: the next one is proposed when the one before is applied. So any majority of the members before has a voter
+//!   in common with any majority of the members after it.
+//! - A number that was removed is never given again. A process with an empty disk under that number would have forgotten its
+//!   votes, and entries that it has acknowledged.
+//! - Numbers alone do not tell two groups apart: a process that was started by mistake may form a group of its own with others. So a message
+//!   carries a mark of its group, made of the founders, and members drop messages of other groups.
+
+use proto::model::ids::NodeId;
+use proto::{Error, ErrorCode, Result};
+use raft::eraftpb::ConfState;
+use serde::{Deserialize, Serialize};
+
+/// The limit of members. More of them make each write slower and no write safer.
+pub const MEMBERS_MAX: usize = 9;
+/// The limit of numbers that were removed. They are part of each snapshot.
+pub const REMOVED_MAX: usize = 1024;
+
+/// A change of the members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemberChange {
+    /// A new member, as a learner.
+    Add {
+        /// Its number.
+        node: NodeId,
+        /// The address by which the others call it.
+        address: String,
+    },
+    /// A learner becomes a voter.
+    Promote {
+        /// Its number.
+        node: NodeId,
+    },
+    /// A member leaves for good.
+    Remove {
+        /// Its number.
+        node: NodeId,
+    },
+}
+
+impl MemberChange {
+    /// The member that comes, changes or leaves.
+    pub fn node(&self) -> NodeId {
+        match self {
+            Self::Add { node, .. } | Self::Promote { node } | Self::Remove { node } => *node,
+        }
+    }
+}
+
+/// The members at one place of the log. All lists are ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Members {
+    /// The first members; empty on a member that has joined and has no snapshot yet.
+    pub founders: Vec<u64>,
+    /// The members that vote.
+    pub voters: Vec<u64>,
+    /// The members that only get the log.
+    pub learners: Vec<u64>,
+    /// The former members.
+    pub removed: Vec<u64>,
+}
+
+impl Members {
+    /// The members at the beginning of a log; none for a member that joins others.
+    pub fn new(founders: Vec<u64>) -> Self {
+        let (learners, removed) = Default::default();
+        Self { voters: founders.clone(), founders, learners, removed }
+    }
+
+    /// True if this member does not know the group yet.
+    pub fn is_unknown(&self) -> bool {
+        self.founders.is_empty()
+    }
+
+    /// The mark of the group in its messages; 0 if the group is unknown.
+    pub fn group(&self) -> u32 {
+        match self.is_unknown() {
+            true => 0,
+            false => {
+                let bytes: Vec<u8> = self.founders.iter().flat_map(|id| id.to_le_bytes()).collect();
+                crc32c::crc32c(&bytes).max(1)
+            }
+        }
+    }
+
+    /// True if the node votes.
+    pub fn is_voter(&self, node: NodeId) -> bool {
+        self.voters.contains(&node.0)
+    }
+
+    /// True if the node is a learner.
+    pub fn is_learner(&self, node: NodeId) -> bool {
+        self.learners.contains(&node.0)
+    }
+
+    /// True if the node votes or learns.
+    pub fn contains(&self, node: NodeId) -> bool {
+        self.is_voter(node) || self.is_learner(node)
+    }
+
+    /// True if the node was a member.
+    pub fn is_removed(&self, node: NodeId) -> bool {
+        self.removed.contains(&node.0)
+    }
+
+    /// All present members, ascending.
+    pub fn all(&self) -> Vec<NodeId> {
+        let mut all: Vec<NodeId> =
+            self.voters.iter().chain(&self.learners).copied().map(NodeId).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// True if the lists are what changes can make of the founders. The `raft` crate panics on others.
+    pub fn is_sound(&self) -> bool {
+        let ascends = |ids: &[u64]| ids.is_sorted_by(|a, b| a < b) && ids.first() != Some(&0);
+        let lists = [&self.founders, &self.voters, &self.learners, &self.removed];
+        let of_present = |id: &u64| self.contains(NodeId(*id));
+        lists.iter().all(|ids| ascends(ids))
+            && !self.founders.is_empty()
+            && !self.voters.is_empty()
+            && !self.learners.iter().any(|id| self.voters.contains(id))
+            && !self.removed.iter().any(of_present)
+    }
+
+    /// The members after a change. An error refuses the change, on all members alike.
+    pub fn after(&self, change: &MemberChange) -> Result<Self> {
+        let mut after = self.clone();
+        let node = change.node();
+        match change {
+            MemberChange::Add { .. } => {
+                self.check_add(node)?;
+                insert(&mut after.learners, node);
+            }
+            MemberChange::Promote { .. } if self.is_learner(node) => {
+                after.learners.retain(|id| *id != node.0);
+                insert(&mut after.voters, node);
+            }
+            MemberChange::Promote { .. } => {
+                return Err(bad(format!("coordinator {node} is not a learner")));
+            }
+            MemberChange::Remove { .. } => {
+                self.check_remove(node)?;
+                after.voters.retain(|id| *id != node.0);
+                after.learners.retain(|id| *id != node.0);
+                insert(&mut after.removed, node);
+            }
+        }
+        Ok(after)
+    }
+
+    fn check_add(&self, node: NodeId) -> Result<()> {
+        if node.0 == 0 {
+            return Err(bad("0 is not a valid node id".to_owned()));
+        }
+        if self.is_removed(node) {
+            return Err(was_removed(node));
+        }
+        if self.contains(node) {
+            return Err(bad(format!("coordinator {node} is a member already")));
+        }
+        if self.all().len() >= MEMBERS_MAX {
+            let what = format!("there are {MEMBERS_MAX} coordinators, which is the limit");
+            return Err(Error::new(ErrorCode::OverLimit, what)
+                .with_hint("three or five are enough; REMOVE COORDINATOR takes one out"));
+        }
+        Ok(())
+    }
+
+    fn check_remove(&self, node: NodeId) -> Result<()> {
+        if !self.contains(node) {
+            return Err(bad(format!("node {node} is not a coordinator member"))
+                .with_hint("SHOW NODES lists the coordinators"));
+        }
+        if self.voters == [node.0] {
+            return Err(bad(format!("coordinator {node} is the last one that votes"))
+                .with_hint("ADD COORDINATOR adds another one first"));
+        }
+        if self.removed.len() >= REMOVED_MAX {
+            let what = format!("{REMOVED_MAX} coordinators were removed, which is the limit");
+            return Err(Error::new(ErrorCode::OverLimit, what)
+                .with_hint("keep the members, and move their data directories instead"));
+        }
+        Ok(())
+    }
+
+    /// The members in the `raft` crate's form.
+    pub(super) fn to_conf_state(&self) -> ConfState {
+        let (voters, learners) = (self.voters.clone(), self.learners.clone());
+        ConfState { voters, learners, ..Default::default() }
+    }
+}
+
+/// The error of a process under a number that was removed.
+pub fn was_removed(node: NodeId) -> Error {
+    bad(format!("coordinator {node} was removed, and its number is not given again")).with_hint(
+        "start a coordinator with a new --id and an empty data directory, and add it with ADD COORDINATOR 'id' AT \
+         'host:port'",
+    )
+}
+
+fn bad(what: String) -> Error {
+    Error::new(ErrorCode::InvalidParameter, what)
+}
+
+fn insert(ids: &mut Vec<u64>, node: NodeId) {
+    if let Err(at) = ids.binary_search(&node.0) {
+        ids.insert(at, node.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(node: u64) -> MemberChange {
+        MemberChange::Add { node: NodeId(node), address: "h:1".into() }
+    }
+
+    fn promote(node: u64) -> MemberChange {
+        MemberChange::Promote { node: NodeId(node) }
+    }
+
+    fn remove(node: u64) -> MemberChange {
+        MemberChange::Remove { node: NodeId(node) }
+    }
+
+    fn after(members: &Members, changes: &[MemberChange]) -> Members {
+        let apply = |members: Members, change| members.after(change).expect("accepted");
+        changes.iter().fold(members.clone(), apply)
+    }
+
+    #[test]
+    fn a_member_learns_votes_and_leaves() {
+        let three = Members::new(vec![1, 2, 3]);
+        let learns = after(&three, &[add(4)]);
+        assert_eq!((&*learns.voters, &*learns.learners), (&[1, 2, 3][..], &[4][..]));
+        let replaced = after(&learns, &[promote(4), remove(2)]);
+        assert_eq!((&*replaced.voters, &*replaced.removed), (&[1, 3, 4][..], &[2][..]));
+        assert!(replaced.is_sound() && replaced.learners.is_empty());
+        assert_eq!(replaced.group(), three.group(), "it is the same group");
+        assert!(!after(&learns, &[remove(4)]).contains(NodeId(4)), "a learner may leave");
+    }
+
+    #[test]
+    fn changes_that_make_no_sense_are_refused_with_the_way_out() {
+        let members = after(&Members::new(vec![1, 2, 3]), &[add(4), remove(3)]);
+        for change in [add(3), add(1), add(4), add(0), promote(1), promote(9), remove(9)] {
+            let refused = members.after(&change).expect_err("refused");
+            assert_eq!(refused.code, ErrorCode::InvalidParameter, "{change:?}");
+        }
+        let again = members.after(&add(3)).expect_err("its number is used up");
+        assert!(again.hint.is_some_and(|hint| hint.contains("ADD COORDINATOR")));
+        let last = after(&members, &[remove(1)]).after(&remove(2)).expect_err("the last voter");
+        assert!(last.message.contains("last one"), "{last}");
+        let full = after(&members, &(10..16).map(add).collect::<Vec<_>>());
+        assert_eq!(full.after(&add(20)).expect_err("full").code, ErrorCode::OverLimit);
+    }
+
+    #[test]
+    fn groups_of_other_founders_have_other_marks() {
+        let mark = |founders: &[u64]| Members::new(founders.to_vec()).group();
+        assert_eq!(mark(&[]), 0);
+        assert!(mark(&[1]) != mark(&[1, 2, 3]) && mark(&[1]) != 0);
+    }
+}

@@ -1,0 +1,258 @@
+//! Versioned data sets: DDL, and what projectors tell of the versions that they load ([`proto::model::data_set`]).
+//!
+//! Each version is a bucket of its own. The state knows everything of its history beforehand: when the last partition is advertised, it
+//! publishes the only epoch that the version has. So no source of a version is asked or compared, and none is rolled back: a
+//! projector that has lost a partition is no holder any more, and the indexes of the version stay as they are.
+
+use proto::model::assignment::VbucketAssignment;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::data_set::{
+    DataSet, Files, IDLE_MS_MAX, PARTITIONS_MAX, PATTERN_BYTES_MAX, Partition, REPLICATION_MAX,
+    VERSION_NAME_BYTES_MAX, VERSIONS_MAX, Version, VersionStage, holders_of, version_bucket_name,
+};
+use proto::model::ids::{BucketId, NodeId};
+use proto::model::node::Role;
+use proto::rpc::command::Outcome;
+use proto::{Error, ErrorCode, Result};
+
+use super::checks::{check_name, check_range};
+use super::context::StateContext;
+use super::effect::{Change, Effect, catalog_changed, nothing};
+use super::limits::{DATA_SETS_MAX, LOADING_NODES_MAX, VERSIONS_IN_ALL_MAX};
+use super::lookup::no_bucket;
+
+fn wrong_state(what: String, hint: impl Into<String>) -> Error {
+    Error::new(ErrorCode::WrongState, what).with_hint(hint)
+}
+
+fn bad(what: String) -> Error {
+    Error::new(ErrorCode::InvalidParameter, what)
+}
+
+impl StateContext {
+    pub(super) fn create_data_set(
+        &mut self,
+        name: &str,
+        set: DataSet,
+        if_not_exists: bool,
+    ) -> Change {
+        check_range("partitions", set.partitions.into(), 1, PARTITIONS_MAX.into())?;
+        check_range("replication", set.replication.into(), 1, REPLICATION_MAX.into())?;
+        check_idle(set.idle_ms)?;
+        let newest = self.last_bucket;
+        if self.data_sets.len() >= DATA_SETS_MAX && self.bucket_named(name).is_none() {
+            let what = format!(
+                "there are {DATA_SETS_MAX} buckets made FROM FILES, the most that are possible"
+            );
+            return Err(Error::new(ErrorCode::OverLimit, what)
+                .with_hint("DROP BUCKET what is no longer needed"));
+        }
+        let made = self.create_bucket((name, 1, SourceKind::Files), 1, if_not_exists)?;
+        if self.last_bucket > newest {
+            self.data_sets.insert(BucketId(self.last_bucket), set);
+        }
+        Ok(made)
+    }
+
+    pub(super) fn set_version_idle(&mut self, name: &str, idle_ms: u64) -> Change {
+        check_idle(idle_ms)?;
+        let id = self.data_set_named(name)?;
+        let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
+        if std::mem::replace(&mut set.idle_ms, idle_ms) == idle_ms {
+            return nothing();
+        }
+        catalog_changed()
+    }
+
+    pub(super) fn load_version(
+        &mut self,
+        (name, version): (&str, &str),
+        files: &Files,
+        silent: &[NodeId],
+    ) -> Change {
+        let id = self.data_set_named(name)?;
+        check_version(version, files)?;
+        let bucket_name = version_bucket_name(name, version);
+        self.check_new_version(id, name, version)?;
+        self.check_free(&bucket_name)?;
+        let nodes = self.loading_projectors(silent)?;
+        let set = &self.data_sets[&id];
+        let partitions = set.partitions;
+        self.check_room_for_bucket(&bucket_name, partitions)?;
+        let holders = holders_of(partitions, set.replication, &nodes);
+        let owners = holders.iter().filter_map(|holders| holders.first().copied()).collect();
+        let info =
+            BucketInfo::new(BucketId(0), bucket_name, partitions, SourceKind::Files, NodeId(0))
+                .with_assignment(VbucketAssignment::of_owners(owners));
+        let (bucket, mut effects) = self.add_bucket(info);
+        let partitions = vec![Partition::default(); usize::from(partitions)];
+        let (stage, files) = (VersionStage::Loading, files.clone());
+        let version = Version { name: version.to_owned(), bucket, files, nodes, stage, partitions };
+        let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
+        set.newest += 1;
+        set.failed = None;
+        set.versions.insert(set.newest, version);
+        let number = set.newest;
+        effects.push(Effect::CatalogChanged);
+        Ok((Outcome::Version(id, number), effects))
+    }
+
+    /// Checks that a data set has room for a version of that name, and loads no other.
+    fn check_new_version(&self, id: BucketId, name: &str, version: &str) -> Result<()> {
+        let set = &self.data_sets[&id];
+        if let Some((_, loading)) = set.loading() {
+            let what = format!("version '{}' of bucket \"{name}\" is loading", loading.name);
+            let hint = format!(
+                "SHOW VERSIONS shows how far it is; ALTER BUCKET {name} CANCEL VERSION '{}' ends it",
+                loading.name
+            );
+            return Err(wrong_state(what, hint));
+        }
+        if set.versions.values().any(|known| known.name == version) {
+            let what = format!("bucket \"{name}\" has a version '{version}'");
+            return Err(
+                Error::new(ErrorCode::Exists, what).with_hint("give the new one another name")
+            );
+        }
+        if set.versions.len() >= VERSIONS_MAX {
+            let what =
+                format!("bucket \"{name}\" has {VERSIONS_MAX} versions, which may still be read");
+            let hint = format!(
+                "an old one goes when nobody has asked for it during version_idle ({} s)",
+                set.idle_ms / 1_000
+            );
+            return Err(wrong_state(what, hint));
+        }
+        let all: usize = self.data_sets.values().map(|set| set.versions.len()).sum();
+        if all >= VERSIONS_IN_ALL_MAX {
+            let what =
+                format!("there are {all} versions in all buckets, the most that are possible");
+            return Err(Error::new(ErrorCode::OverLimit, what)
+                .with_hint("DROP BUCKET what is no longer needed, or set a shorter version_idle"));
+        }
+        Ok(())
+    }
+
+    /// The projectors that a new version is given to, ascending: all that are not silent, if there are any.
+    fn loading_projectors(&self, silent: &[NodeId]) -> Result<Vec<NodeId>> {
+        let projectors = self.nodes.values().filter(|node| node.role == Role::Projector);
+        let all: Vec<NodeId> = projectors.map(|node| node.id).collect();
+        let live: Vec<NodeId> = all.iter().copied().filter(|id| !silent.contains(id)).collect();
+        let mut nodes = if live.is_empty() { all } else { live };
+        nodes.truncate(LOADING_NODES_MAX);
+        match nodes.is_empty() {
+            true => {
+                Err(Error::unavailable("no projector is registered that could load the version")
+                    .with_hint("start a projector, or wait until one has registered"))
+            }
+            false => Ok(nodes),
+        }
+    }
+
+    pub(super) fn cancel_version(&mut self, name: &str, version: &str) -> Change {
+        let id = self.data_set_named(name)?;
+        let mut versions = self.data_sets[&id].versions.iter();
+        let Some((number, known)) = versions.find(|(_, known)| known.name == version) else {
+            let what = format!("bucket \"{name}\" has no version '{version}'");
+            return Err(Error::new(ErrorCode::Unknown, what).with_hint("SHOW VERSIONS lists them"));
+        };
+        if known.stage != VersionStage::Loading {
+            let what = format!("version '{version}' of bucket \"{name}\" is not loading");
+            return Err(wrong_state(what, "only a version that is loading can be cancelled"));
+        }
+        self.remove_version(id, *number)
+    }
+
+    /// Makes the version that is loading current. Its generations serve from here on.
+    pub(super) fn switch_version(&mut self, id: BucketId, number: u64) -> Change {
+        let Some(set) = self.data_sets.get(&id) else { return nothing() };
+        let Some((_, version)) = set.loading().filter(|(loading, _)| *loading == number) else {
+            return nothing();
+        };
+        let (from, to) = (self.current_bucket(id), version.bucket);
+        if !self.is_published(version) || !self.switch_generations(from, to) {
+            return nothing();
+        }
+        let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
+        for (known, version) in &mut set.versions {
+            match version.stage {
+                VersionStage::Current => version.stage = VersionStage::Kept,
+                VersionStage::Loading if *known == number => version.stage = VersionStage::Current,
+                VersionStage::Loading | VersionStage::Kept => {}
+            }
+        }
+        catalog_changed()
+    }
+
+    /// Removes a version that nobody reads any more.
+    pub(super) fn drop_version(&mut self, id: BucketId, number: u64) -> Change {
+        let stage = self.data_sets.get(&id).and_then(|set| set.versions.get(&number));
+        match stage.map(|version| version.stage) {
+            Some(VersionStage::Kept) => self.remove_version(id, number),
+            _ => nothing(),
+        }
+    }
+
+    pub(super) fn remove_version(&mut self, id: BucketId, number: u64) -> Change {
+        let set = self.data_sets.get_mut(&id);
+        let Some(version) = set.and_then(|set| set.versions.remove(&number)) else {
+            return nothing();
+        };
+        self.remove_generations_over(version.bucket);
+        let gone = self.remove_bucket(version.bucket);
+        Ok((Outcome::Done, vec![Effect::CatalogChanged, gone]))
+    }
+
+    fn data_set_named(&self, name: &str) -> Result<BucketId> {
+        let id = self.bucket_named(name).ok_or_else(|| no_bucket(name))?;
+        match self.data_sets.contains_key(&id) {
+            true => Ok(id),
+            false => {
+                let what = format!("bucket \"{name}\" has no versions: it was not made FROM FILES");
+                Err(Error::new(ErrorCode::Unsupported, what)
+                    .with_hint("CREATE BUCKET … FROM FILES makes one that has"))
+            }
+        }
+    }
+
+    /// The data set and the number of the version that a bucket belongs to.
+    pub fn version_of(&self, bucket: BucketId) -> Option<(BucketId, u64)> {
+        let mut sets = self.data_sets.iter();
+        sets.find_map(|(id, set)| set.version_of(bucket).map(|(number, _)| (*id, number)))
+    }
+
+    /// The bucket whose documents the name of a bucket means.
+    pub fn current_bucket(&self, id: BucketId) -> BucketId {
+        let current = self.data_sets.get(&id).and_then(DataSet::current);
+        current.map_or(id, |(_, version)| version.bucket)
+    }
+
+    /// The versioned data sets, by their buckets.
+    pub fn data_sets(&self) -> impl Iterator<Item = (BucketId, &DataSet)> {
+        self.data_sets.iter().map(|(id, set)| (*id, set))
+    }
+}
+
+fn check_idle(idle_ms: u64) -> Result<()> {
+    check_range("version_idle in ms", idle_ms, 0, IDLE_MS_MAX)
+}
+
+fn check_version(version: &str, files: &Files) -> Result<()> {
+    if version.is_empty()
+        || version.len() > VERSION_NAME_BYTES_MAX
+        || version.contains(char::is_control)
+    {
+        let what = format!(
+            "the name of a version has 1 to {VERSION_NAME_BYTES_MAX} bytes and no control characters"
+        );
+        return Err(bad(what));
+    }
+    if files.pattern.is_empty() || files.pattern.len() > PATTERN_BYTES_MAX {
+        return Err(bad(format!("the pattern of files has 1 to {PATTERN_BYTES_MAX} bytes")));
+    }
+    check_name(&files.id)
+}
+
+#[cfg(test)]
+#[path = "data_sets_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,267 @@
+//! The partitions of versions: what projectors tell of them, who owns them, and the epoch of a version that is complete.
+//!
+//! The holders of a partition all have the same documents, so any of them may own it: it streams the partition to indexers, and is asked for
+//! documents first. At first that is the projector that is to load it, then always a holder.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::model::assignment::VbucketAssignment;
+use proto::model::cut::Position;
+use proto::model::data_set::{
+    FailedVersion, Partition, PartitionContent, Version, VersionStage, branch_of_partition,
+};
+use proto::model::history::FailoverLogs;
+use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId};
+use proto::model::node::Role;
+use proto::rpc::command::{Outcome, Promotion};
+use proto::{Error, ErrorCode, Result};
+
+use super::context::StateContext;
+use super::effect::{Change, Effect, catalog_changed, nothing};
+use super::limits::beginning;
+
+/// The length limit of the reason why a version failed.
+const WHY_BYTES_MAX: usize = 1_024;
+
+fn bad(what: String) -> Error {
+    Error::new(ErrorCode::InvalidParameter, what)
+}
+impl StateContext {
+    /// A projector has partitions. The last one completes the version.
+    pub(super) fn partitions_loaded(
+        &mut self,
+        bucket: BucketId,
+        node: NodeId,
+        partitions: &[(VbucketId, PartitionContent)],
+    ) -> Change {
+        // The version may have been cancelled or dropped.
+        let Some((id, number)) = self.version_of(bucket) else { return nothing() };
+        let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
+        let replication = set.replication;
+        let Some(version) = set.versions.get_mut(&number) else { return nothing() };
+        let mine = version.partitions_of(node, replication);
+        if let Some((stranger, _)) = partitions.iter().find(|(p, _)| !mine.contains(p)) {
+            let what = format!(
+                "partition {stranger} of version '{}' is not projector {node}'s",
+                version.name
+            );
+            return Err(bad(what));
+        }
+        if let Some(differs) = differing(version, partitions) {
+            let why = format!(
+                "partition {differs} has other documents on projector {node} than on projector {}: the files have changed, or differ between the projectors",
+                version.holders(differs).first().copied().unwrap_or_default()
+            );
+            return match version.stage {
+                VersionStage::Loading => self.fail(id, number, why),
+                _ => Err(bad(why)),
+            };
+        }
+        let mut is_changed = false;
+        for (partition, content) in partitions {
+            let known = &mut version.partitions[usize::from(partition.0)];
+            known.content = Some(*content);
+            if let Err(at) = known.holders.binary_search(&node) {
+                known.holders.insert(at, node);
+                is_changed = true;
+            }
+        }
+        if !is_changed {
+            return nothing();
+        }
+        let mut effects = vec![Effect::CatalogChanged];
+        self.give_to_holders(id, number);
+        effects.extend(self.publish_version(id, number));
+        Ok((Outcome::Done, effects))
+    }
+
+    pub(super) fn partitions_lost(
+        &mut self,
+        bucket: BucketId,
+        node: NodeId,
+        partitions: &[VbucketId],
+    ) -> Change {
+        let Some((id, number)) = self.version_of(bucket) else { return nothing() };
+        let set = self.data_sets.get_mut(&id);
+        let Some(version) = set.and_then(|set| set.versions.get_mut(&number)) else {
+            return nothing();
+        };
+        let mut is_changed = false;
+        for partition in partitions {
+            if let Some(known) = version.partitions.get_mut(usize::from(partition.0)) {
+                let before = known.holders.len();
+                known.holders.retain(|holder| *holder != node);
+                is_changed |= known.holders.len() < before;
+            }
+        }
+        if !is_changed {
+            return nothing();
+        }
+        self.give_to_holders(id, number);
+        catalog_changed()
+    }
+
+    pub(super) fn version_failed(
+        &mut self,
+        bucket: BucketId,
+        node: NodeId,
+        error: &Error,
+    ) -> Change {
+        let Some((id, number)) = self.version_of(bucket) else { return nothing() };
+        let version = &self.data_sets[&id].versions[&number];
+        if version.stage != VersionStage::Loading || !version.nodes.contains(&node) {
+            return nothing();
+        }
+        let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+        self.fail(id, number, format!("projector {node}: {}{hint}", error.message))
+    }
+
+    /// Removes a version that cannot be loaded, and remembers why.
+    fn fail(&mut self, id: BucketId, number: u64, mut why: String) -> Change {
+        why.truncate(beginning(&why, WHY_BYTES_MAX).len());
+        let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
+        let name = set.versions.get(&number).map(|version| version.name.clone());
+        set.failed = name.map(|name| FailedVersion { number, name, why });
+        self.remove_version(id, number)
+    }
+
+    /// Other holders own partitions from here on.
+    pub(super) fn own_partitions(
+        &mut self,
+        bucket: BucketId,
+        owners: &[(VbucketId, NodeId)],
+    ) -> Change {
+        let Some((id, number)) = self.version_of(bucket) else { return nothing() };
+        let version = &self.data_sets[&id].versions[&number];
+        let possible =
+            |(partition, node): &&(VbucketId, NodeId)| version.holders(*partition).contains(node);
+        let owners: BTreeMap<_, _> = owners.iter().filter(possible).copied().collect();
+        match self.set_owners(bucket, |partition, _| owners.get(&partition).copied()) {
+            true => catalog_changed(),
+            false => nothing(),
+        }
+    }
+
+    /// Gives each partition whose owner does not hold it to one that does.
+    fn give_to_holders(&mut self, id: BucketId, number: u64) {
+        let version = self.data_sets[&id].versions[&number].clone();
+        self.set_owners(version.bucket, |partition, owner| {
+            let holders = version.holders(partition);
+            holders.first().copied().filter(|_| !holders.contains(&owner))
+        });
+    }
+
+    /// Changes the owners of partitions. Returns true if any has changed.
+    fn set_owners(
+        &mut self,
+        bucket: BucketId,
+        next: impl Fn(VbucketId, NodeId) -> Option<NodeId>,
+    ) -> bool {
+        let Some(known) = self.buckets.get_mut(&bucket) else { return false };
+        let owner = |partition| {
+            let owner = known.info.assignment.owner(partition).unwrap_or_default();
+            next(partition, owner).unwrap_or(owner)
+        };
+        let owners = (0..known.info.vbuckets).map(VbucketId).map(owner).collect();
+        let assignment = VbucketAssignment::of_owners(owners);
+        if *known.info.assignment == assignment {
+            return false;
+        }
+        Arc::make_mut(&mut known.info).assignment = Arc::new(assignment);
+        true
+    }
+
+    /// Publishes the epoch of a version that is complete.
+    fn publish_version(&mut self, id: BucketId, number: u64) -> Option<Effect> {
+        let version = &self.data_sets[&id].versions[&number];
+        let (bucket, changes) = (version.bucket, end_of(version)?);
+        let epochs_max = self.epochs_max();
+        let known = self.buckets.get_mut(&bucket)?;
+        let branches = (0..known.info.vbuckets)
+            .map(|partition| vec![(branch_of_partition(bucket, VbucketId(partition)), 0)]);
+        known.logs = Arc::new(FailoverLogs::new(branches.collect()));
+        let promotion = Promotion { bucket, changes, horizon: Epoch(1) };
+        let mark = known.epochs.promote(&promotion, self.steady_ms, epochs_max).cloned()?;
+        self.note_published(bucket);
+        Some(Effect::EpochPublished(mark))
+    }
+
+    /// True if the epoch of a version is published, and covers all of it.
+    pub fn is_published(&self, version: &Version) -> bool {
+        let Some(known) = self.buckets.get(&version.bucket) else { return false };
+        let cut = &known.epochs.last().cut;
+        let is_covered =
+            |(partition, position): &(VbucketId, Position)| cut.get(*partition) == *position;
+        end_of(version).is_some_and(|end| end.iter().all(is_covered))
+    }
+
+    /// Removes a projector from all data sets, or changes nothing: each partition of a version that is read needs another holder.
+    pub(super) fn check_versions_without(&self, node: NodeId) -> Result<()> {
+        for (id, set) in &self.data_sets {
+            let name = self.buckets.get(id).map_or("", |bucket| &bucket.info.name);
+            for version in set.versions.values() {
+                if version.stage == VersionStage::Loading && version.nodes.contains(&node) {
+                    let what = format!(
+                        "node {node} loads version '{}' of bucket \"{name}\"",
+                        version.name
+                    );
+                    return Err(bad(what).with_hint(
+                        "wait until it is complete, or use ALTER BUCKET … CANCEL VERSION",
+                    ));
+                }
+                if version.partitions.iter().any(|partition| partition.holders == [node]) {
+                    let what = format!(
+                        "node {node} has the only copy of a partition of version '{}' of bucket \"{name}\"",
+                        version.name
+                    );
+                    return Err(bad(what).with_hint(
+                        "load the next version without it (stop its process first), or use DROP BUCKET",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives what a projector owns of data sets to others. [`Self::check_versions_without`] comes first.
+    pub(super) fn leave_versions(&mut self, node: NodeId) {
+        let mut versions = Vec::new();
+        for (id, set) in &mut self.data_sets {
+            for (number, version) in &mut set.versions {
+                version.nodes.retain(|known| *known != node);
+                let holders = version.partitions.iter_mut().map(|partition| &mut partition.holders);
+                holders.for_each(|holders| holders.retain(|holder| *holder != node));
+                versions.push((*id, *number));
+            }
+        }
+        versions.into_iter().for_each(|(id, number)| self.give_to_holders(id, number));
+        // The bucket of the data set itself has no documents.
+        let others = self.nodes.values().filter(|other| other.role == Role::Projector);
+        if let Some(other) = others.map(|other| other.id).find(|other| *other != node) {
+            let sets: Vec<BucketId> = self.data_sets.keys().copied().collect();
+            for id in sets {
+                self.set_owners(id, |_, owner| (owner == node).then_some(other));
+            }
+        }
+    }
+}
+
+/// The first partition that another holder has with other documents.
+fn differing(version: &Version, partitions: &[(VbucketId, PartitionContent)]) -> Option<VbucketId> {
+    let differs = |(partition, content): &&(VbucketId, PartitionContent)| {
+        let known = version.partitions[usize::from(partition.0)].content;
+        known.is_some_and(|known| known != *content)
+    };
+    partitions.iter().find(differs).map(|(partition, _)| *partition)
+}
+
+/// The end of each partition that has documents; `None` while a partition is not known.
+fn end_of(version: &Version) -> Option<Vec<(VbucketId, Position)>> {
+    let end = |(partition, known): (VbucketId, &Partition)| {
+        let vbuuid = branch_of_partition(version.bucket, partition);
+        Some((partition, Position { vbuuid, seqno: Seqno(known.content?.rows) }))
+    };
+    let ends: Option<Vec<_>> = (0..).map(VbucketId).zip(&version.partitions).map(end).collect();
+    Some(ends?.into_iter().filter(|(_, position)| position.seqno.0 > 0).collect())
+}

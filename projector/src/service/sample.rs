@@ -1,0 +1,159 @@
+//! A sample of a bucket's documents, for people's definitions and for the split points of ranges.
+//!
+//! The documents are stored by id, and an expression may follow the ids (a time, a counter). So the sample is taken at many places of
+//! the order of ids: these are spread evenly over the bytes between the first and the last id. That is no even spread of documents, but
+//! no range of ids with many documents is left out.
+
+use bytes::Bytes;
+use proto::Result;
+use proto::model::ids::BucketId;
+
+use crate::source::{DocumentStore, StoredDocument};
+
+/// The number of places at which documents are read.
+const PLACES: u64 = 64;
+/// The number of documents that are read at each.
+const AT_EACH: usize = 16;
+/// The number of bytes of the last id that are looked for.
+const DEPTH_MAX: usize = 24;
+/// About the bytes of documents that are read at each place.
+const BYTES_AT_EACH: usize = 16 << 10;
+
+/// Documents of a bucket from all parts of the order of ids, each once.
+pub(super) fn sample(store: &dyn DocumentStore, bucket: BucketId) -> Result<Vec<Bytes>> {
+    let read = |after: Option<&str>| -> Result<Vec<StoredDocument>> {
+        let mut found = store.snapshot_after(bucket, after)?.next_chunk(BYTES_AT_EACH)?;
+        found.truncate(AT_EACH);
+        Ok(found)
+    };
+    let mut sampled = read(None)?;
+    let Some(first) = sampled.first().map(|document| document.id.clone()) else {
+        return Ok(Vec::new());
+    };
+    let last = last_id(store, bucket, &first)?;
+    let prefix = common_prefix(&first, &last);
+    let (low, high) = (place_of(&first[prefix.len()..]), place_of(&last[prefix.len()..]));
+    let span = u128::from(high.saturating_sub(low));
+    for n in 1..PLACES {
+        let at = low + (span * u128::from(n) / u128::from(PLACES)) as u64;
+        let last = sampled.last().map_or("", |document| &document.id).to_owned();
+        let after = format!("{prefix}{}", text_at(at));
+        // Documents that an earlier place has are not read again.
+        let after = if after.as_str() > last.as_str() { after } else { last };
+        sampled.extend(read(Some(&after))?);
+    }
+    Ok(sampled.into_iter().map(|stored| stored.document).collect())
+}
+
+/// An id near the end: no document lies behind it by more than the bytes of a place tell apart.
+fn last_id(store: &dyn DocumentStore, bucket: BucketId, first: &str) -> Result<String> {
+    let mut last = first.to_owned();
+    // The bytes of the last id are found one after another, each by halving.
+    for depth in 0..=first.len().clamp(8, DEPTH_MAX) {
+        let prefix = last.get(..depth).unwrap_or(&last).to_owned();
+        let (mut low, mut high) = (0_u8, 0x7f_u8);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let probe = format!("{prefix}{}", char::from(middle));
+            let found = store.snapshot_after(bucket, Some(&probe))?.next_chunk(1)?;
+            match found.into_iter().next() {
+                Some(document) => {
+                    low = middle;
+                    last = document.id;
+                }
+                None => high = middle - 1,
+            }
+        }
+        if !last.starts_with(&prefix) || last.len() <= depth {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+fn common_prefix<'a>(one: &'a str, other: &str) -> &'a str {
+    let same = one.char_indices().zip(other.chars()).find(|((_, a), b)| a != b);
+    &one[..same.map_or(one.len().min(other.len()), |((at, _), _)| at)]
+}
+
+/// The place of a text in the order of its first bytes. Bytes beyond ASCII count as the largest.
+fn place_of(text: &str) -> u64 {
+    let byte = |n: usize| u64::from(text.as_bytes().get(n).copied().unwrap_or(0).min(0x7f));
+    (0..8).fold(0, |place, n| place << 7 | byte(n))
+}
+
+/// A text at a place.
+fn text_at(place: u64) -> String {
+    let bytes = (0..8).rev().map(|n| (place >> (7 * n)) as u8 & 0x7f);
+    bytes.map(char::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use proto::model::bucket::{BucketInfo, SourceKind};
+    use proto::model::ids::{NodeId, Seqno, VbucketId, Vbuuid};
+    use proto::rpc::mutation::MutationKind;
+
+    use super::*;
+    use crate::source::{Batch, BucketRecord, MemoryStore, Mutation};
+
+    const BUCKET: BucketId = BucketId(1);
+
+    /// A store with documents of these ids, each of which contains its id.
+    fn store(ids: &[String]) -> MemoryStore {
+        let record = BucketRecord {
+            info: BucketInfo::new(BUCKET, "b", 1, SourceKind::Embedded, NodeId(1)),
+            branches: vec![vec![(Vbuuid(1), 0)]],
+            ownership: Default::default(),
+            given_up: Default::default(),
+            commits: Default::default(),
+        };
+        let store = MemoryStore::default();
+        store.apply_catalog(1, &[record], &[]).unwrap();
+        let mutation = |(n, id): (usize, &String)| {
+            let document = Bytes::from(id.clone().into_bytes());
+            let place = (VbucketId(0), Seqno(n as u64 + 1));
+            Arc::new(Mutation::new(place, Arc::from(&**id), MutationKind::Upsert, document))
+        };
+        let mutations = ids.iter().enumerate().map(mutation).collect();
+        store.commit(BUCKET, Batch { mutations, ..Batch::default() }).unwrap();
+        store
+    }
+
+    fn sampled(ids: &[String]) -> Vec<String> {
+        let sampled = sample(&store(ids), BUCKET).unwrap();
+        let text = |id: Bytes| String::from_utf8(id.to_vec()).unwrap();
+        sampled.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_sample_has_documents_of_all_parts_of_the_order_of_ids() {
+        let counted = (0..20_000).map(|n| format!("user-{n:06}")).collect::<Vec<_>>();
+        let plain = (0..20_000).map(|n| format!("d{n}")).collect::<Vec<_>>();
+        let hashed = (0..20_000_u64)
+            .map(|n| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .collect::<Vec<_>>();
+        for mut ids in [counted, plain, hashed] {
+            let found = sampled(&ids);
+            ids.sort();
+            let places: Vec<_> = found.iter().map(|id| ids.binary_search(id).unwrap()).collect();
+            assert!(
+                places.is_sorted() && places.len() == places.iter().collect::<BTreeSet<_>>().len()
+            );
+            let tenths: BTreeSet<_> = places.iter().map(|place| place * 10 / ids.len()).collect();
+            assert_eq!(tenths.len(), 10, "{}: {places:?}", ids[0]);
+        }
+    }
+
+    #[test]
+    fn a_small_bucket_is_sampled_as_a_whole() {
+        assert!(sampled(&[]).is_empty());
+        for count in [1, 2, 15, 16] {
+            let ids: Vec<_> = (0..count).map(|n| format!("\u{fc}{n}")).collect();
+            assert_eq!(sampled(&ids).len(), count, "{count} documents");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Statements about versioned data sets: `CREATE BUCKET … FROM FILES`, and the parts of `ALTER BUCKET` about versions.
+
+use proto::model::data_set::{Files, IDLE_MS_MAX, PARTITIONS_MAX, REPLICATION_MAX};
+
+use super::cursor::Cursor;
+use crate::sql::ast::{Admin, CreateDataSet, Statement};
+use crate::sql::error::SqlResult;
+
+/// The field with the document's id, if none is named.
+const ID_DEFAULT: &str = "id";
+
+impl Cursor<'_> {
+    /// What follows `CREATE BUCKET b FROM FILES`.
+    pub(super) fn create_data_set(
+        &mut self,
+        name: String,
+        if_not_exists: bool,
+    ) -> SqlResult<Statement> {
+        let (mut partitions, mut replication, mut idle_ms) = (None, None, None);
+        for option in self.with_options()? {
+            match option.name.as_str() {
+                "partitions" => partitions = Some(option.integer(1, PARTITIONS_MAX.into())? as u16),
+                "replication" => {
+                    replication = Some(option.integer(1, REPLICATION_MAX.into())? as u16);
+                }
+                "version_idle" => idle_ms = Some(option.duration_ms(IDLE_MS_MAX)?),
+                _ => return Err(option.unknown("partitions, replication and version_idle")),
+            }
+        }
+        let create = CreateDataSet { name, if_not_exists, partitions, replication, idle_ms };
+        Ok(Statement::CreateDataSet(create))
+    }
+
+    /// What follows `ALTER BUCKET b LOAD`: `VERSION 'v' FROM 'pattern' [WITH (id = 'field')]`.
+    pub(super) fn load_version(&mut self, bucket: String) -> SqlResult<Statement> {
+        let version = self.version()?;
+        self.expect_word("FROM")?;
+        let Some(pattern) = self.eat_string() else {
+            return Err(self.expected("the files, such as 'people/*.parquet'"));
+        };
+        let mut id = ID_DEFAULT.to_owned();
+        for option in self.with_options()? {
+            match option.name.as_str() {
+                "id" => id = option.text()?,
+                _ => return Err(option.unknown("id")),
+            }
+        }
+        Ok(Statement::LoadVersion { bucket, version, files: Files { pattern, id } })
+    }
+
+    /// What follows `ALTER BUCKET b CANCEL`, unless that is `MOVES`: `VERSION 'v'`.
+    pub(super) fn cancel_version(&mut self, bucket: String) -> SqlResult<Statement> {
+        let version = self.version()?;
+        Ok(Statement::Admin(Admin::CancelVersion { bucket, version }))
+    }
+
+    fn version(&mut self) -> SqlResult<String> {
+        self.expect_word("VERSION")?;
+        self.eat_string().ok_or_else(|| self.expected("the name of a version in quotes"))
+    }
+}

@@ -1,0 +1,79 @@
+//! Changes of the members at random: several are proposed at once, the leader hands over, and the network falls into parts of
+//! several members.
+
+use bytes::Bytes;
+use coordinator::testing::{MemberChange, Members};
+use proto::model::ids::NodeId;
+
+use super::{JOINING, World};
+
+/// Fewer voters are not left: then each crash would stop the world for long.
+const VOTERS_MIN: usize = 2;
+
+impl World {
+    /// The members as a member has them.
+    pub fn members(&self, at: usize) -> &Members {
+        self.members[at].running.as_ref().expect("it runs").core.members()
+    }
+
+    /// The places of the present members; all of them must vote.
+    pub(super) fn present(&self, leader: usize) -> Vec<usize> {
+        let members = self.members(leader);
+        assert!(members.learners.is_empty(), "seed {}: a learner never votes", self.seed);
+        members.voters.iter().map(|id| *id as usize - 1).collect()
+    }
+
+    /// Proposes a change to a member; true if it was accepted.
+    pub fn propose_change(&mut self, at: usize, change: MemberChange) -> bool {
+        let mut accepted = false;
+        self.with_core(at, |core| accepted = core.propose_change(Bytes::new(), change).is_ok());
+        accepted
+    }
+
+    /// Proposes to add the next member that waits; true if it was accepted.
+    pub fn propose_next(&mut self, at: usize) -> bool {
+        let Some(node) = JOINING.get(self.added).copied() else { return false };
+        let accepted = self.propose_change(at, MemberChange::Add { node, address: "h:1".into() });
+        self.added += usize::from(accepted);
+        accepted
+    }
+
+    /// Hands leadership over.
+    pub fn hand_over(&mut self, at: usize) {
+        self.with_core(at, |core| {
+            core.hand_over();
+        });
+    }
+
+    /// A step of a world in which the members change.
+    pub(super) fn change_step(&mut self) {
+        let at = self.random.usize(..self.members.len());
+        let is_leader =
+            self.members[at].running.as_ref().is_some_and(|running| running.core.is_leader());
+        match self.random.u32(..1000) {
+            0..3 => {
+                let ids: Vec<NodeId> = self.members.iter().map(|member| member.id).collect();
+                self.cut_off = ids.into_iter().filter(|_| self.random.bool()).collect();
+            }
+            3..40 if is_leader => {
+                for _ in 0..self.random.u32(1..3) {
+                    self.change_at_random(at);
+                }
+            }
+            40..42 => self.hand_over(at),
+            _ => {}
+        }
+    }
+
+    fn change_at_random(&mut self, at: usize) {
+        // The member may have ended with the change before.
+        let Some(running) = &self.members[at].running else { return };
+        let voters = running.core.members().voters.clone();
+        if self.random.bool() {
+            self.propose_next(at);
+        } else if voters.len() > VOTERS_MIN {
+            let node = NodeId(voters[self.random.usize(..voters.len())]);
+            self.propose_change(at, MemberChange::Remove { node });
+        }
+    }
+}

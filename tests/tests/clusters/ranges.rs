@@ -1,0 +1,102 @@
+//! Indexes whose slices are ranges of an expression.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test is a client of the product: real clocks, sockets, files and tasks"
+)]
+
+use tests::harness::{TestCluster, sql};
+use tokio_postgres::Client;
+
+/// Documents of the bucket.
+const DOCUMENTS: u64 = 4_000;
+
+/// A cluster with documents whose numbers follow their ids.
+async fn cluster() -> (TestCluster, Client) {
+    let cluster = TestCluster::start(1, 3).await;
+    let client = cluster.sql().await;
+    sql::run(&client, "CREATE BUCKET b").await;
+    let line = |n: u64| format!("{{\"id\":\"d{n:05}\",\"n\":{n},\"t\":\"t{}\"}}\n", n % 3);
+    let lines: String = (0..DOCUMENTS).map(line).collect();
+    sql::copy_in(&client, "COPY b FROM STDIN", lines.as_bytes(), 64 << 10).await.expect("COPY");
+    sql::run(&client, "SET consistency = 'request_plus'").await;
+    (cluster, client)
+}
+
+/// The entries of each slice.
+async fn entries(client: &Client) -> Vec<u64> {
+    tests::harness::eventually("all slices are reported", || async {
+        let rows = sql::simple(client, "SHOW SLICES").await.ok()?;
+        let entries = rows.iter().filter(|row| row[4].as_deref() == Some("ready"));
+        let entries = entries.map(|row| row[5].as_deref()?.parse().ok());
+        let entries: Vec<u64> = entries.collect::<Option<_>>()?;
+        (entries.iter().sum::<u64>() == DOCUMENTS).then_some(entries)
+    })
+    .await
+}
+
+async fn slices_of(client: &Client, condition: &str) -> String {
+    let explain = format!("EXPLAIN SELECT id FROM i WHERE {condition}");
+    let rows = sql::simple(client, &explain).await.expect("a plan");
+    rows.last().and_then(|row| row[0].clone()).expect("a line").trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sampled_ranges_have_about_the_same_number_of_entries() {
+    let (_cluster, client) = cluster().await;
+    sql::run(
+        &client,
+        "CREATE INDEX i ON b (n::int8) PARTITION BY RANGE (n::int8) WITH (slices = 4)",
+    )
+    .await;
+    let entries = entries(&client).await;
+    assert_eq!(entries.len(), 4);
+    let even = DOCUMENTS / 4;
+    assert!(entries.iter().all(|count| (even / 2..2 * even).contains(count)), "{entries:?}");
+    let definition = sql::simple(&client, "SHOW INDEXES").await.expect("a list")[0].last().cloned();
+    let definition = definition.flatten().expect("a definition");
+    assert!(definition.contains("PARTITION BY RANGE (n::int8) SPLIT AT ("), "{definition}");
+    assert_eq!(slices_of(&client, "n::int8 < 10").await, "Slices: 1 of 4, by range of n::int8");
+    sql::run(&client, "ALTER INDEX i SET (slices = 6)").await;
+    assert_eq!(slices_of(&client, "n::int8 < 10").await, "Slices: 1 of 6, by range of n::int8");
+    sql::run(&client, "ALTER INDEX i PARTITION BY HASH (META().id)").await;
+    let count = "SELECT count(*) FROM i WHERE n::int8 BETWEEN 1000 AND 2999";
+    assert_eq!(sql::value(&client, count).await, "2000");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_goes_to_the_range_of_its_new_value() {
+    let (_cluster, client) = cluster().await;
+    let create = "CREATE INDEX i ON b (n, t) PARTITION BY RANGE (n) SPLIT AT (1000, 2000, 'm')";
+    sql::run(&client, create).await;
+    let count = |condition: &'static str| {
+        let select = format!("SELECT count(*) FROM i WHERE {condition}");
+        let client = &client;
+        async move { sql::value(client, &select).await }
+    };
+    assert_eq!(entries(&client).await, [1_000, 1_000, 2_000, 0]);
+    let upsert = |value: &str| {
+        format!(
+            "INSERT INTO b (id, doc) VALUES ('d00007', '{{\"n\":{value}}}') ON CONFLICT (id) DO UPDATE SET doc = excluded.doc"
+        )
+    };
+    for (value, condition) in
+        [("1500", "n = 1500"), ("\"z\"", "n >= 'm'"), ("-3", "n < 0"), ("2500.5", "n = 2500.5")]
+    {
+        sql::run(&client, &upsert(value)).await;
+        let found = sql::simple(&client, &format!("SELECT id FROM i WHERE {condition}")).await;
+        let found = found.expect("a scan");
+        assert!(found.iter().any(|row| row[0].as_deref() == Some("d00007")), "{condition}");
+        assert_eq!(count("n >= -10 OR n >= 'a'").await, DOCUMENTS.to_string(), "after {value}");
+    }
+    sql::run(&client, "DELETE FROM b WHERE id = 'd00007'").await;
+    assert_eq!(count("n >= -10").await, (DOCUMENTS - 1).to_string());
+    let refused = [
+        ("CREATE INDEX j ON b (n) PARTITION BY RANGE (n) SPLIT AT (5, 3)", "22023"),
+        ("CREATE INDEX j ON b (n) PARTITION BY RANGE (n) SPLIT AT (5) WITH (slices = 4)", "22023"),
+        ("CREATE INDEX j ON b (n) PARTITION BY RANGE (missing)", "55000"),
+    ];
+    for (sql, state) in refused {
+        assert_eq!(sql::sqlstate(&client, sql).await, state, "{sql}");
+    }
+}
