@@ -39,6 +39,7 @@ impl Writer {
     ) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
+        // One group of the log has rows of several partitions, as with a copy of an embedded bucket: each costs a sync.
         self.store.put_documents(bucket.info.id, rows)
     }
 
@@ -49,21 +50,20 @@ impl Writer {
         (partition, rows): (VbucketId, u64),
         projector: NodeId,
     ) -> Result<()> {
-        {
-            let _gate = bucket.gate.close();
-            check_loading(bucket, &[partition].into_iter().collect())?;
-            let mut branches = bucket.branches();
-            let branch = branch_of_partition(bucket.info.id, partition);
-            branches[usize::from(partition.0)] = vec![(branch, 0)];
-            let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
-            match rows {
-                // An empty partition has nothing that was purged.
-                0 => self.store.put_records(&[record])?,
-                _ => self.store.begin_purged(&record, partition, Seqno(rows))?,
-            }
-            bucket.set_copied(branches, [(partition, Seqno(rows))]);
+        let _gate = bucket.gate.close();
+        check_loading(bucket, &[partition].into_iter().collect())?;
+        let mut branches = bucket.branches();
+        let branch = branch_of_partition(bucket.info.id, partition);
+        branches[usize::from(partition.0)] = vec![(branch, 0)];
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        match rows {
+            // An empty partition has nothing that was purged.
+            0 => self.store.put_records(&[record])?,
+            _ => self.store.begin_purged(&record, partition, Seqno(rows))?,
         }
-        self.change_ownership(bucket, &bucket.assignment(), projector)
+        bucket.set_copied(branches, [(partition, Seqno(rows))]);
+        // Behind the same gate: a catalog that changes the owners comes before or after all of this.
+        self.own(bucket, &bucket.assignment(), projector)
     }
 }
 
