@@ -12,7 +12,6 @@ use proto::{Error, ErrorCode, Result};
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::move_settings::MoveSettings;
 use super::plan::Plan;
-use super::versions::silent_projectors;
 use crate::state::StateContext;
 
 /// The time between two looks for lost slices, which are lost for minutes by then.
@@ -81,6 +80,13 @@ pub(super) fn silent_indexers(
     indexers(state).filter(is_silent).collect()
 }
 
+/// The projectors that the leader has not heard of for [`SILENT_MS_MAX`], ascending.
+fn silent_projectors(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Vec<NodeId> {
+    let projectors = state.nodes().filter(|node| node.role == Role::Projector);
+    let is_silent = |node: &NodeId| heartbeats.silent_ms(*node, now_ms) >= SILENT_MS_MAX;
+    projectors.map(|node| node.id).filter(is_silent).collect()
+}
+
 /// Names the silent indexers to a command that places slices, and the silent projectors to one that places partitions.
 pub(super) fn avoiding_silent(
     state: &StateContext,
@@ -92,10 +98,9 @@ pub(super) fn avoiding_silent(
         return avoiding(silent_projectors(state, heartbeats, now_ms), command);
     }
     let places = match &command {
-        Command::Create { command, .. } => match **command {
-            Command::CreateIndex { .. } | Command::BuildGeneration { .. } => true,
-            _ => false,
-        },
+        Command::Create { command, .. } => {
+            matches!(**command, Command::CreateIndex { .. } | Command::BuildGeneration { .. })
+        }
         Command::BuildIndexes { .. }
         | Command::DrainNode { drain: true, .. }
         | Command::RemoveNode { .. }

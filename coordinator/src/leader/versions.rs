@@ -168,17 +168,6 @@ fn new_owners(
     (!owners.is_empty()).then_some(Command::OwnPartitions { bucket: version.bucket, owners })
 }
 
-/// The projectors that the leader has not heard of for [`SILENT_MS_MAX`], ascending.
-pub(super) fn silent_projectors(
-    state: &StateContext,
-    heartbeats: &Heartbeats,
-    now_ms: u64,
-) -> Vec<NodeId> {
-    let projectors = state.nodes().filter(|node| node.role == Role::Projector);
-    let is_silent = |node: &NodeId| heartbeats.silent_ms(*node, now_ms) >= SILENT_MS_MAX;
-    projectors.map(|node| node.id).filter(is_silent).collect()
-}
-
 #[cfg(test)]
 #[path = "versions_tests.rs"]
 mod tests;

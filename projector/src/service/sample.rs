@@ -1,8 +1,11 @@
 //! A sample of a bucket's documents, for people's definitions and for the split points of ranges.
 //!
 //! The documents are stored by id, and an expression may follow the ids (a time, a counter). So the sample is taken at many places of
-//! the order of ids: these are spread evenly over the bytes between the first and the last id. That is no even spread of documents, but
-//! no range of ids with many documents is left out.
+//! the order of ids. The places are spread evenly over the texts between the first and the last id, as if these were numbers whose
+//! digits are the characters that ids have: a counter in digits or a hash in hexadecimal digits is sampled evenly. A first pass, over all
+//! bytes, finds these characters.
+
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use proto::Result;
@@ -26,23 +29,35 @@ pub(super) fn sample(store: &dyn DocumentStore, bucket: BucketId) -> Result<Vec<
         found.truncate(AT_EACH);
         Ok(found)
     };
-    let mut sampled = read(None)?;
+    let sampled = read(None)?;
     let Some(first) = sampled.first().map(|document| document.id.clone()) else {
         return Ok(Vec::new());
     };
     let last = last_id(store, bucket, &first)?;
     let prefix = common_prefix(&first, &last);
-    let (low, high) = (place_of(&first[prefix.len()..]), place_of(&last[prefix.len()..]));
-    let span = u128::from(high.saturating_sub(low));
-    for n in 1..PLACES {
-        let at = low + (span * u128::from(n) / u128::from(PLACES)) as u64;
-        let last = sampled.last().map_or("", |document| &document.id).to_owned();
-        let after = format!("{prefix}{}", text_at(at));
-        // Documents that an earlier place has are not read again.
-        let after = if after.as_str() > last.as_str() { after } else { last };
-        sampled.extend(read(Some(&after))?);
-    }
+    let all = (0..0x80).collect();
+    let found = at_places(&read, &sampled, prefix, &Digits(all).between(&first, &last, prefix))?;
+    let ids = found.iter().map(|document| &*document.id).chain([&*last]);
+    let digits = Digits::of(ids.filter_map(|id| id.strip_prefix(prefix)));
+    let sampled = at_places(&read, &sampled, prefix, &digits.between(&first, &last, prefix))?;
     Ok(sampled.into_iter().map(|stored| stored.document).collect())
+}
+
+/// The first documents, and those behind each place, each once.
+fn at_places(
+    read: &impl Fn(Option<&str>) -> Result<Vec<StoredDocument>>,
+    first: &[StoredDocument],
+    prefix: &str,
+    places: &[String],
+) -> Result<Vec<StoredDocument>> {
+    let mut sampled = first.to_vec();
+    for place in places {
+        let last = sampled.last().map_or("", |document| &document.id).to_owned();
+        let after = format!("{prefix}{place}");
+        // Documents that an earlier place has are not read again.
+        sampled.extend(read(Some(if after > last { &after } else { &last }))?);
+    }
+    Ok(sampled)
 }
 
 /// An id near the end: no document lies behind it by more than the bytes of a place tell apart.
@@ -76,16 +91,57 @@ fn common_prefix<'a>(one: &'a str, other: &str) -> &'a str {
     &one[..same.map_or(one.len().min(other.len()), |((at, _), _)| at)]
 }
 
-/// The place of a text in the order of its first bytes. Bytes beyond ASCII count as the largest.
-fn place_of(text: &str) -> u64 {
-    let byte = |n: usize| u64::from(text.as_bytes().get(n).copied().unwrap_or(0).min(0x7f));
-    (0..8).fold(0, |place, n| place << 7 | byte(n))
-}
+/// The characters of ids, ascending, as the digits of numbers.
+struct Digits(Vec<u8>);
 
-/// A text at a place.
-fn text_at(place: u64) -> String {
-    let bytes = (0..8).rev().map(|n| (place >> (7 * n)) as u8 & 0x7f);
-    bytes.map(char::from).collect()
+impl Digits {
+    /// The characters of some texts, with all others of their kinds.
+    fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut found: BTreeSet<u8> = texts.flat_map(str::bytes).filter(u8::is_ascii).collect();
+        for kind in [b'0'..=b'9', b'A'..=b'F', b'G'..=b'Z', b'a'..=b'f', b'g'..=b'z'] {
+            if kind.clone().any(|byte| found.contains(&byte)) {
+                found.extend(kind);
+            }
+        }
+        Self(found.into_iter().collect())
+    }
+
+    /// Texts at even distances between two ids, without their common prefix.
+    fn between(&self, first: &str, last: &str, prefix: &str) -> Vec<String> {
+        let base = self.0.len() as u64;
+        if base < 2 {
+            return Vec::new();
+        }
+        let length =
+            (1..).take_while(|n| base.checked_pow(*n).is_some_and(|all| all < 1 << 62)).count();
+        let (low, high) = (
+            self.number(&first[prefix.len()..], length),
+            self.number(&last[prefix.len()..], length),
+        );
+        let span = u128::from(high.saturating_sub(low));
+        let place = |n: u64| low + (span * u128::from(n) / u128::from(PLACES)) as u64;
+        (1..PLACES).map(|n| self.text(place(n), length)).collect()
+    }
+
+    /// The number of the first characters of a text. A character that is no digit counts as the next greater one.
+    fn number(&self, text: &str, length: usize) -> u64 {
+        let base = self.0.len() as u64;
+        let digit = |n: usize| {
+            let byte = text.as_bytes().get(n).copied().unwrap_or(0);
+            (self.0.partition_point(|known| *known < byte) as u64).min(base - 1)
+        };
+        (0..length).fold(0, |number, n| number * base + digit(n))
+    }
+
+    fn text(&self, mut number: u64, length: usize) -> String {
+        let base = self.0.len() as u64;
+        let mut text = vec![0; length];
+        for at in text.iter_mut().rev() {
+            *at = self.0[(number % base) as usize];
+            number /= base;
+        }
+        text.into_iter().map(char::from).collect()
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Three Raft cores with an unreliable network and unreliable disks, from one seed. In every other seed members are added and removed
-//! ([`changes`]). Checks for every seed:
+//! (`changes`). Checks for every seed:
 //!
 //! - no term has two leaders;
 //! - no two members apply different commands at one index, across crashes and snapshots;

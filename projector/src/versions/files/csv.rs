@@ -19,7 +19,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::input::{TextInput, read_piece};
 use super::lines::BYTE_ORDER_MARK;
-use super::{Row, RowRules, Rows, document_too_long};
+use super::row::{Row, RowRules, Rows, document_too_long};
 
 /// The length limit of the text of a record.
 const RECORD_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;

@@ -5,7 +5,7 @@ use proto::rpc::api::{check_document_with_id, too_long};
 use proto::{Error, Result};
 
 use super::input::{TextInput, read_piece};
-use super::{Row, RowRules, Rows, document_too_long};
+use super::row::{Row, RowRules, Rows, document_too_long};
 
 /// The byte order mark in UTF-8, with which some editors begin a file.
 pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();

@@ -19,39 +19,16 @@ mod parquet;
 #[cfg(feature = "parquet")]
 mod parquet_json;
 pub mod pattern;
+mod row;
 
+use proto::Result;
 use proto::env::FileSystem;
-use proto::{Error, Result};
 
-use bytes::Bytes;
 use csv::CsvRows;
 use input::open_text;
 use lines::JsonLines;
 use pattern::{FileToRead, Format};
-
-/// A document from a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Its id.
-    pub id: String,
-    /// Its text.
-    pub document: Bytes,
-}
-
-/// The rows of one file.
-pub trait Rows: Send {
-    /// The next row; `None` at the end. An error names the place in the file. Nothing is read behind an error.
-    fn next_row(&mut self) -> Result<Option<Row>>;
-}
-
-/// What the rows of a version are read with.
-#[derive(Clone, Debug)]
-pub struct RowRules {
-    /// The field or column with the id.
-    pub id: String,
-    /// The size limit of a document.
-    pub document_bytes_max: usize,
-}
+pub use row::{RowRules, Rows};
 
 /// Opens a file.
 pub fn open_rows(
@@ -72,16 +49,10 @@ pub fn open_rows(
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => {
             let what = "this projector is built without parquet";
-            return Err(Error::new(proto::ErrorCode::Unsupported, what)
+            return Err(proto::Error::new(proto::ErrorCode::Unsupported, what)
                 .with_hint("load JSON lines or CSV, or build with the feature `parquet`"));
         }
     })
-}
-
-/// The error for a document that is over its limit.
-fn document_too_long(bytes: usize, bytes_max: usize) -> Error {
-    let what = format!("the document has {bytes} bytes; the limit is {bytes_max} bytes");
-    Error::new(proto::ErrorCode::OverLimit, what)
 }
 
 #[cfg(test)]

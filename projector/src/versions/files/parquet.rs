@@ -18,7 +18,7 @@ use proto::value::write_json_text;
 use proto::{Error, ErrorCode, Result};
 
 use super::parquet_json::{integer, write_field};
-use super::{Row, RowRules, Rows, document_too_long};
+use super::row::{Row, RowRules, Rows, document_too_long};
 
 /// The size of a read of what has no known length, like the header of a page.
 const READ_BYTES: usize = 8 << 10;

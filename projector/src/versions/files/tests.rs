@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
+use proto::Error;
 use proto::env::{Env, OpenMode};
 
 use super::pattern::find_files;
