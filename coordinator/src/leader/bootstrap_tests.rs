@@ -7,19 +7,15 @@ use proto::rpc::api::{BucketProgress, Heartbeat};
 
 use super::*;
 use crate::leader::memory::Leader;
+use crate::leader::memory::tests::slice_progress;
 use crate::leader::move_settings::MoveSettings;
 use crate::state::tests::{node, serving};
 
 fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
-    let progress = |slice: &u16| SliceProgress {
-        slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(*slice) },
-        floor: Some(Epoch(1)),
-        entries: 0,
-        bytes: 0,
-        built_percent: None,
-        seconds_left: None,
-        copied_from: None,
-        trouble: None,
+    let progress = |slice: &u16| {
+        let slice =
+            SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(*slice) };
+        slice_progress(slice, Some(Epoch(1)))
     };
     let at = |seqno| Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
     let bucket = BucketProgress {

@@ -47,17 +47,26 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
     }
 }
 
-/// The heartbeat of a node with slices of index 1, each readable or not.
-fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
-    let progress = |(slice, readable): &(u16, bool)| SliceProgress {
-        slice: SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(*slice) },
-        floor: readable.then_some(Epoch(1)),
+/// An empty slice that can be read from an epoch on, or not at all.
+pub(in crate::leader) fn slice_progress(slice: SliceId, floor: Option<Epoch>) -> SliceProgress {
+    SliceProgress {
+        slice,
+        floor,
         entries: 0,
         bytes: 0,
         built_percent: None,
         seconds_left: None,
         copied_from: None,
         trouble: None,
+    }
+}
+
+/// The heartbeat of a node with slices of index 1, each readable or not.
+fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
+    let progress = |(slice, readable): &(u16, bool)| {
+        let slice =
+            SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(*slice) };
+        slice_progress(slice, readable.then_some(Epoch(1)))
     };
     Heartbeat { slices: slices.iter().map(progress).collect(), ..heartbeat(node) }
 }

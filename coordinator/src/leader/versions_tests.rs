@@ -4,11 +4,11 @@ use proto::model::cut::Cut;
 use proto::model::data_set::DataSet;
 use proto::model::ids::{Epoch, IndexId, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
-use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::api::{BucketProgress, Heartbeat};
 use proto::rpc::command::Outcome;
 
 use super::*;
-use crate::leader::memory::tests::heartbeat;
+use crate::leader::memory::tests::{heartbeat, slice_progress};
 use crate::state::data_sets::tests::{complete, with_data_set};
 use crate::state::tests::{done, node};
 
@@ -65,14 +65,16 @@ impl World {
             let hosted = (0..info.topology.placement.len() as u16).map(SliceNo);
             let hosted = hosted.filter(|slice| info.topology.hosts(NodeId(node), *slice));
             let id = info.local_id();
-            hosted.map(move |slice| progress(id, slice)).collect::<Vec<_>>()
+            hosted
+                .map(move |slice| slice_progress(id.slice(slice), Some(Epoch(2))))
+                .collect::<Vec<_>>()
         };
         let built = self.state.indexes().filter(|r| self.readable.contains(&r.info.local_id()));
         heard.slices = built.flat_map(|record| of_node(&record.info)).collect();
         heard
     }
 
-    /// Lets a second pass, in which everybody who is not silent reports. Returns what the leader proposes for versions.
+    /// A second passes, and all nodes that are not silent report. Returns the leader's proposals for versions.
     fn pass(&mut self) -> Vec<Command> {
         self.now_ms += STEP_MS;
         for node in [10, 11, 12, 20, 21].into_iter().filter(|node| !self.silent.contains(node)) {
@@ -117,19 +119,6 @@ impl World {
     fn drops(&mut self, seconds: u64, version: u64) -> bool {
         let drop = Command::DropVersion { data_set: SET, version };
         (0..seconds).any(|_| self.pass().contains(&drop))
-    }
-}
-
-fn progress(id: LocalIndexId, slice: SliceNo) -> SliceProgress {
-    SliceProgress {
-        slice: id.slice(slice),
-        floor: Some(Epoch(2)),
-        entries: 0,
-        bytes: 0,
-        built_percent: None,
-        seconds_left: None,
-        copied_from: None,
-        trouble: None,
     }
 }
 

@@ -9,7 +9,7 @@ use proto::model::ids::NodeId;
 use super::members::Members;
 use super::wire::{ChangeContext, EntryKind, LogEntry, LogSnapshot, MessageKind, RaftMessage};
 
-/// What a member knows when a message comes.
+/// The receiver's knowledge when a message comes.
 pub(super) struct Receiver<'a> {
     pub member: NodeId,
     pub members: &'a Members,

@@ -122,7 +122,7 @@ pub struct LogSnapshot {
     pub voters: Vec<u64>,
     /// The members that learn.
     pub learners: Vec<u64>,
-    /// What else is to be known of the members ([`SnapshotHead`]), and the state. The crate passes it on.
+    /// The rest of the members ([`SnapshotHead`]), and the state. The crate passes it on.
     pub data: Bytes,
 }
 

@@ -1,5 +1,5 @@
-//! The members as operators and other processes see them: `ADD COORDINATOR`, `REMOVE COORDINATOR`, and what a member that hears of no
-//! leader asks the others.
+//! The members as operators and other processes see them: `ADD COORDINATOR`, `REMOVE COORDINATOR`, and the questions of a member that hears
+//! of no leader.
 //!
 //! The leader makes the changes. `ADD` waits until the new member votes, as long as [`VOTES_WITHIN`]; the change itself is made at once.
 //! `REMOVE` first looks whether a majority of the members that stay is alive, since nobody could add members without one. A leader that is to be
@@ -116,7 +116,7 @@ async fn add(member: &Member, node: NodeId, address: String) -> Result<Coordinat
     }
 }
 
-/// What keeps a learner from voting.
+/// The reason why a learner does not vote yet.
 fn lacks(member: &Member, node: NodeId, address: &str) -> String {
     let now_ms = member.now_ms();
     let silent_ms = member.members_silent_ms(now_ms).get(&node).copied();
@@ -177,7 +177,7 @@ async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
     Ok(CoordinatorChanged::default())
 }
 
-/// Waits until a majority of the voters that stay is heard, or refuses. What was heard before does not count: a member may have died since.
+/// Waits until a majority of the voters that stay is heard, or refuses. Earlier messages do not count: their sender may have died since.
 async fn wait_majority(member: &Member, node: NodeId, after: &Members) -> Result<()> {
     let (deadline, began_ms) = (Instant::now() + HEARD_WITHIN, member.now_ms());
     loop {
@@ -238,6 +238,11 @@ pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
     let mut has_said = false;
     loop {
         learn(&member, member.replica.view().catalog.coordinators());
+        // A member that has just started hears of its leader within a second.
+        tokio::select! {
+            _ = changes.changed() => continue,
+            () = sleep(ASK_EVERY) => {}
+        }
         let has_leader = member.raft.role().borrow().leader.is_some();
         let joins = member.members().is_unknown();
         if !has_leader {
@@ -247,10 +252,6 @@ pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
                 tracing::info!(%node, "this coordinator waits until ADD COORDINATOR adds it");
             }
             ask_others(&member).await;
-        }
-        tokio::select! {
-            _ = changes.changed() => {}
-            () = sleep(ASK_EVERY) => {}
         }
     }
 }

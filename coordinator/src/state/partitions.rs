@@ -196,7 +196,7 @@ impl StateContext {
         end_of(version).is_some_and(|end| end.iter().all(is_covered))
     }
 
-    /// Removes a projector from all data sets, or changes nothing: each partition of a version that is read needs another holder.
+    /// Checks that a projector may be removed: it loads no version, and each of its partitions has another holder.
     pub(super) fn check_versions_without(&self, node: NodeId) -> Result<()> {
         for (id, set) in &self.data_sets {
             let name = self.buckets.get(id).map_or("", |bucket| &bucket.info.name);

@@ -186,7 +186,7 @@ impl Bucket {
         of.map(|(vbucket, _)| vbucket).collect()
     }
 
-    /// The vbuckets of which this projector may read documents. What has several holders is the same at all of them.
+    /// The vbuckets of which this projector may read documents. A partition of a version is the same at all of its holders.
     pub fn readable(&self) -> VbucketSet {
         match self.info.source.reports() {
             true => self.ownership().owned.clone(),

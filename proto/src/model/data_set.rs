@@ -11,12 +11,12 @@
 //!   *advertises* each partition when it has it durably. The advertised holders are the truth from there on, and the computation is
 //!   only a way to choose them without a conversation. A projector that joins later holds nothing of the version, and answers
 //!   nothing of it: others do.
-//! - A version is *complete* when each partition has a holder. Its only epoch covers all partitions, and is published with the last
-//!   advertisement. The vbuuid of a partition and the seqnos of its documents follow from the version and its files, so all holders of a
+//! - A version is *complete* when each partition has a holder. Behind the empty first epoch of each bucket it has one more, which covers
+//!   all partitions, and is published with the last advertisement. The vbuuid of a partition and the seqnos of its documents follow from the version and its files, so all holders of a
 //!   partition have the same, and any of them may own its vbucket.
 //! - Then each index of the data set gets a generation over the version. When all of them can be read, one command makes the version
 //!   current and its generations serve: from there on names mean the new version, and nothing of the old one.
-//! - What began on the old version ends on it. It is *kept* until nobody has asked for it during the data set's idle time; then its
+//! - Scans, transactions and tokens that began on the old version end on it. It is *kept* until nobody has asked for it during the data set's idle time; then its
 //!   bucket and its generations go.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub const IDLE_MS_DEFAULT: u64 = 10 * 60 * 1_000;
 pub const IDLE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Maximum number of versions of a data set: the one that is current, one that is loading, and older ones that are kept.
 pub const VERSIONS_MAX: usize = 4;
-/// The length limit of a version's name and of the pattern of its files, in bytes.
+/// The length limit of a version's name, in bytes.
 pub const VERSION_NAME_BYTES_MAX: usize = 128;
 /// The length limit of the pattern of a version's files, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1_024;
@@ -67,7 +67,7 @@ pub struct FailedVersion {
     pub number: u64,
     /// Its name.
     pub name: String,
-    /// What was wrong: the file, the place in it, and the reason.
+    /// The reason: the file, the place in it, and the error.
     pub why: String,
 }
 
@@ -104,7 +104,7 @@ pub enum VersionStage {
 pub struct Partition {
     /// The projectors that have it, ascending.
     pub holders: Vec<NodeId>,
-    /// What it contains, once a projector has it.
+    /// Its content, once a projector has it.
     pub content: Option<PartitionContent>,
 }
 

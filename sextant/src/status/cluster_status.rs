@@ -188,7 +188,7 @@ pub struct VersionStatus {
     pub partitions: Option<String>,
     /// The pattern of its files.
     pub files: Option<String>,
-    /// What it waits for, what it lacks, or why it failed.
+    /// The reason why it waits or failed, or the partitions that it lacks.
     pub note: Option<String>,
 }
 

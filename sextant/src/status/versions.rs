@@ -59,7 +59,7 @@ fn progress(version: &Version) -> String {
     format!("{held} of {}", version.partitions.len())
 }
 
-/// What a version waits for, or what it lacks.
+/// The reason why a version waits, or the partitions that it lacks.
 fn note(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,

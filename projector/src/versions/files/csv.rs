@@ -146,7 +146,7 @@ struct Cell {
     is_quoted: bool,
 }
 
-/// What follows a cell.
+/// The end of a cell.
 #[derive(PartialEq)]
 enum Behind {
     Cell,
@@ -181,7 +181,7 @@ impl CsvText {
         }
     }
 
-    /// What is left of the buffer, which is filled if that is nothing; empty at the end.
+    /// The rest of the buffer, which is filled again when it is used up; empty at the end of the file.
     fn left(&mut self) -> Result<&[u8]> {
         if self.at == self.buffer.len() {
             let is_first = self.buffer.is_empty() && self.line_breaks == 0;

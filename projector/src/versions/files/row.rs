@@ -1,4 +1,4 @@
-//! A row of a file, and what it is read with.
+//! A row of a file, and the rules by which it is read.
 
 use bytes::Bytes;
 use proto::{Error, Result};
@@ -18,7 +18,7 @@ pub trait Rows: Send {
     fn next_row(&mut self) -> Result<Option<Row>>;
 }
 
-/// What the rows of a version are read with.
+/// The rules by which the rows of a version are read.
 #[derive(Clone, Debug)]
 pub struct RowRules {
     /// The field or column with the id.

@@ -37,6 +37,6 @@ pub enum CoordinatorChange {
 /// The end of a change. The change is made; a new member may still lack something before it votes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorChanged {
-    /// What a new member that does not vote yet lacks.
+    /// The reason why a new member does not vote yet.
     pub lacks: Option<String>,
 }

@@ -10,7 +10,7 @@ use crate::sql::error::SqlResult;
 const ID_DEFAULT: &str = "id";
 
 impl Cursor<'_> {
-    /// What follows `CREATE BUCKET b FROM FILES`.
+    /// The rest of `CREATE BUCKET b FROM FILES`: `[WITH (…)]`.
     pub(super) fn create_data_set(
         &mut self,
         name: String,
@@ -31,7 +31,7 @@ impl Cursor<'_> {
         Ok(Statement::CreateDataSet(create))
     }
 
-    /// What follows `ALTER BUCKET b LOAD`: `VERSION 'v' FROM 'pattern' [WITH (id = 'field')]`.
+    /// The rest of `ALTER BUCKET b LOAD`: `VERSION 'v' FROM 'pattern' [WITH (id = 'field')]`.
     pub(super) fn load_version(&mut self, bucket: String) -> SqlResult<Statement> {
         let version = self.version()?;
         self.expect_word("FROM")?;
@@ -48,7 +48,7 @@ impl Cursor<'_> {
         Ok(Statement::LoadVersion { bucket, version, files: Files { pattern, id } })
     }
 
-    /// What follows `ALTER BUCKET b CANCEL`, unless that is `MOVES`: `VERSION 'v'`.
+    /// The rest of `ALTER BUCKET b CANCEL`, unless that is `MOVES`: `VERSION 'v'`.
     pub(super) fn cancel_version(&mut self, bucket: String) -> SqlResult<Statement> {
         let version = self.version()?;
         Ok(Statement::Admin(Admin::CancelVersion { bucket, version }))
