@@ -20,7 +20,7 @@
 //! | `source` | buckets, their writers, and the document store; `embedded` and `push` have what differs between the two kinds |
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
-//! | `roles`, `damaged`, `projector`, `jobs` | the state that calls and tasks share |
+//! | `roles`, `damaged`, `load_reports`, `projector`, `jobs` | the state that calls and tasks share |
 //! | `follow`, `hand_over`, `copies`, `purge`, `pushed_parts`, `resolve`, `versions` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
@@ -35,6 +35,7 @@ mod follow;
 mod hand_over;
 mod jobs;
 mod keys;
+mod load_reports;
 mod maintenance;
 mod projector;
 mod purge;

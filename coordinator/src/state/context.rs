@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
-use proto::model::data_set::DataSet;
+use proto::model::data_set::{DataSet, FilesRead};
 use proto::model::identity::{ClusterId, NodeProof, UniqueId};
 use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
 use proto::model::index::IndexState;
@@ -72,6 +72,9 @@ pub struct StateContext {
     pub(super) newest_generations: BTreeMap<IndexId, Generation>,
     /// The versioned data sets, by their buckets. Snapshots before version 13 end before this field.
     pub(super) data_sets: BTreeMap<BucketId, DataSet>,
+    /// What the first projector has read of each version that is loading, by the version's bucket. Snapshots before version 14 end before
+    /// this field.
+    pub(super) files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
 }
 
 impl StateContext {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use proto::model::copies::Copies;
-use proto::model::data_set::DataSet;
+use proto::model::data_set::{DataSet, FilesRead};
 use proto::model::identity::UniqueId;
-use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId};
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 
@@ -15,8 +15,10 @@ use super::index_record::IndexRecord;
 use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 13;
+const SNAPSHOT_VERSION: u8 = 14;
 /// The version before: it lacks the last field.
+const BEFORE_FILES_READ: u8 = 13;
+/// The version before that: it lacks one more field.
 const BEFORE_DATA_SETS: u8 = 12;
 /// The version before that: it lacks two more fields.
 const BEFORE_GENERATIONS: u8 = 11;
@@ -32,9 +34,14 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
 }
 
-/// The field that a snapshot of version 12 lacks.
+/// The field that a snapshot of version 13 lacks.
+fn no_files_read() -> Result<Vec<u8>> {
+    encoded(&BTreeMap::<BucketId, (NodeId, FilesRead)>::new())
+}
+
+/// The fields that a snapshot of version 12 lacks.
 fn no_data_sets() -> Result<Vec<u8>> {
-    encoded(&BTreeMap::<BucketId, DataSet>::new())
+    Ok([encoded(&BTreeMap::<BucketId, DataSet>::new())?, no_files_read()?].concat())
 }
 
 /// The fields that a snapshot of version 11 lacks.
@@ -91,6 +98,7 @@ impl StateContext {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => decoded(body),
+            Some((&BEFORE_FILES_READ, body)) => decoded(&[body, &no_files_read()?].concat()),
             Some((&BEFORE_DATA_SETS, body)) => decoded(&[body, &no_data_sets()?].concat()),
             Some((&BEFORE_GENERATIONS, body)) => decoded(&[body, &no_generations()?].concat()),
             Some((&BEFORE_MOMENTS, body)) => {
@@ -139,11 +147,16 @@ impl StateContext {
 
     /// The state as version 12 encodes it.
     pub(crate) fn to_bytes_before_data_sets(&self) -> Vec<u8> {
-        self.without(&self.data_sets, BEFORE_DATA_SETS)
+        self.without(&(&self.data_sets, &self.files_read), BEFORE_DATA_SETS)
+    }
+
+    /// The state as version 13 encodes it.
+    pub(crate) fn to_bytes_before_files_read(&self) -> Vec<u8> {
+        self.without(&self.files_read, BEFORE_FILES_READ)
     }
 
     fn since_generations(&self) -> impl Serialize {
-        (&self.generations, &self.newest_generations, &self.data_sets)
+        (&self.generations, &self.newest_generations, &self.data_sets, &self.files_read)
     }
 
     fn since_copies(&self) -> impl Serialize {
@@ -172,10 +185,11 @@ mod tests {
     use crate::state::tests::{serving, with_bucket_of};
 
     #[test]
-    fn snapshots_of_five_versions_before_are_read_and_others_are_refused_by_name() {
+    fn snapshots_of_six_versions_before_are_read_and_others_are_refused_by_name() {
         let state = serving(1);
         let whole = [
             state.to_bytes().unwrap(),
+            state.to_bytes_before_files_read(),
             state.to_bytes_before_data_sets(),
             state.to_bytes_before_generations(),
         ];

@@ -1,26 +1,26 @@
 //! What stored partitions contain.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use proto::Result;
-use proto::env::{Bulk, Env};
+use proto::env::Bulk;
 use proto::model::data_set::PartitionContent;
 use proto::model::ids::{VbucketId, vbucket_of};
 
+use crate::projector::Projector;
+use crate::source::StoredDocument;
 use crate::source::bucket::Bucket;
-use crate::source::{DocumentStore, StoredDocument};
 
 /// The size of a read.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The contents of partitions of which the files have so many rows.
 pub async fn contents(
-    env: &Env,
-    store: Arc<dyn DocumentStore>,
+    projector: &Projector,
     bucket: &Bucket,
     rows: &BTreeMap<VbucketId, u64>,
 ) -> Result<BTreeMap<VbucketId, PartitionContent>> {
+    let (env, store) = (&projector.env, projector.store());
     let (id, partitions) = (bucket.info.id, bucket.info.vbuckets);
     let empty = |(partition, rows): (&VbucketId, &u64)| {
         (*partition, PartitionContent { rows: *rows, ..PartitionContent::default() })
@@ -33,16 +33,17 @@ pub async fn contents(
         }
         let read = move || {
             let chunk = snapshot.next_chunk(CHUNK_BYTES);
-            let is_more = chunk.map(|chunk| {
+            let count = chunk.map(|chunk| {
                 add_all(&chunk, partitions, &mut found);
-                !chunk.is_empty()
+                chunk.len() as u64
             });
-            (snapshot, found, is_more)
+            (snapshot, found, count)
         };
-        let is_more;
-        (snapshot, found, is_more) = env.bulk(Bulk::Queued, read).await;
-        if !is_more? {
-            return Ok(found);
+        let count;
+        (snapshot, found, count) = env.bulk(Bulk::Queued, read).await;
+        match count? {
+            0 => return Ok(found),
+            count => projector.loads.step(id, count),
         }
     }
 }

@@ -91,6 +91,13 @@ pub struct Known {
     pub contents: Vec<Option<PartitionContent>>,
 }
 
+impl Known {
+    /// What a partition contains, if a projector has told that.
+    pub fn content(&self, partition: VbucketId) -> Option<PartitionContent> {
+        self.contents.get(usize::from(partition.0)).copied().flatten()
+    }
+}
+
 /// A version, unless it is gone, or old.
 pub fn known(catalog: &Catalog, bucket: BucketId) -> Option<Known> {
     let (_, _, version) = catalog.version(bucket)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::env::FileSystem;
 use proto::model::assignment::VbucketSet;
-use proto::model::data_set::Files;
+use proto::model::data_set::{Files, FilesRead};
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::{Error, ErrorCode, Result};
 
@@ -26,8 +26,10 @@ pub struct VersionReader {
     /// The file that is being read.
     open: Option<(FileToRead, Box<dyn Rows>)>,
     wanted: VbucketSet,
-    /// The number of rows of each wanted partition so far.
+    /// The number of rows of each partition so far.
     rows: Vec<u64>,
+    /// Everything that was read so far, the rows of other partitions too.
+    read: FilesRead,
 }
 
 /// Some rows.
@@ -54,15 +56,22 @@ impl VersionReader {
                 "start all projectors with --files-dir, or files_dir in the settings file",
             )
         })?;
-        let found = find_files(&*fs, dir, &files.pattern)?.into_iter();
+        let found = find_files(&*fs, dir, &files.pattern)?;
+        let read = FilesRead { files: found.len() as u32, ..FilesRead::default() };
+        let found = found.into_iter();
         let rules = RowRules { id: files.id.clone(), document_bytes_max };
         let rows = vec![0; usize::from(partitions)];
-        Ok(Self { fs, rules, files: found, open: None, wanted, rows })
+        Ok(Self { fs, rules, files: found, open: None, wanted, rows, read })
     }
 
     /// The number of rows of a partition so far.
     pub fn rows_of(&self, partition: VbucketId) -> u64 {
         self.rows[usize::from(partition.0)]
+    }
+
+    /// Everything that was read so far.
+    pub fn read(&self) -> FilesRead {
+        self.read
     }
 
     /// The next rows, about the given number of bytes. An error names file and place.
@@ -91,9 +100,10 @@ impl VersionReader {
             let partition = vbucket_of(&row.id, self.rows.len() as u16);
             let row_bytes = row.id.len() + row.document.len() + ROW_OVERHEAD_BYTES;
             looked_at += row_bytes;
+            self.read.add(&row.id, &row.document);
+            let number = &mut self.rows[usize::from(partition.0)];
+            *number += 1;
             if self.wanted.contains(partition) {
-                let number = &mut self.rows[usize::from(partition.0)];
-                *number += 1;
                 bytes += row_bytes;
                 let (id, document, seqno) = (row.id, row.document, Seqno(*number));
                 piece.rows.push(StoredDocument { id, seqno, document });
@@ -140,20 +150,22 @@ mod tests {
                 let piece = reader.next_piece(bytes).expect("rows");
                 all.extend(piece.rows);
                 if piece.is_last {
-                    return (all, (0..4).map(|p| reader.rows_of(VbucketId(p))).collect::<Vec<_>>());
+                    let counts = (0..4).map(|p| reader.rows_of(VbucketId(p)));
+                    return (all, counts.collect::<Vec<_>>(), reader.read());
                 }
             }
         };
-        let (all, counts) = read(&[0, 1, 2, 3], 1);
+        let (all, counts, whole) = read(&[0, 1, 2, 3], 1);
         assert_eq!((all.len(), counts.iter().sum::<u64>()), (100, 100));
+        assert_eq!((whole.files, whole.rows), (2, 100));
         for partition in 0..4 {
             let of = |row: &&StoredDocument| vbucket_of(&row.id, 4) == VbucketId(partition);
             let expected: Vec<_> = all.iter().filter(of).cloned().collect();
             let numbers: Vec<u64> = expected.iter().map(|row| row.seqno.0).collect();
             assert_eq!(numbers, (1..=counts[usize::from(partition)]).collect::<Vec<_>>());
-            let (alone, counts_alone) = read(&[partition], 1 << 20);
+            let (alone, counts_alone, read) = read(&[partition], 1 << 20);
             assert_eq!(alone, expected, "the same for each holder");
-            assert_eq!(counts_alone.iter().sum::<u64>(), counts[usize::from(partition)]);
+            assert_eq!((&counts_alone, read), (&counts, whole), "whatever a holder wants");
         }
     }
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use proto::model::catalog::Catalog;
-use proto::model::data_set::{PartitionContent, VersionStage};
-use proto::model::ids::{BucketId, VbucketId};
+use proto::model::data_set::VersionStage;
+use proto::model::ids::BucketId;
 use proto::rpc::command::{Command, Outcome};
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::anew::make_anew;
-use super::load::{Failure, load, look, recount};
+use super::load::{Failure, Loaded, load, look, recount};
 use super::plan::{Stored, Todo, Work, plan};
 use super::propose::Proposer;
 use crate::projector::Projector;
@@ -48,11 +48,15 @@ pub async fn load_versions(projector: Arc<Projector>) -> Infallible {
         }
         if let Some(catalog) = &catalog {
             history.keep(catalog);
+            projector.loads.keep(catalog);
         }
         tokio::select! {
             biased;
             Some((bucket, ended)) = running.next(), if !running.is_empty() => {
                 busy.remove(&bucket);
+                if matches!(ended, Ended::Done) {
+                    projector.loads.remove(bucket);
+                }
                 history.note(bucket, ended);
             }
             () = changed(&mut catalogs) => {}
@@ -139,14 +143,19 @@ async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> End
         },
     };
     match told {
-        Ok(contents) => tell(projector, proposer, (bucket, contents)).await,
+        Ok(loaded) => tell(projector, proposer, (bucket, loaded)).await,
         Err(Failure::Gone) => Ended::Done,
         Err(Failure::Files(error)) => fail(projector, proposer, (bucket, error)).await,
+        Err(Failure::Differs(loaded)) => {
+            differs(projector, proposer, (bucket, loaded)).await;
+            Ended::GaveUp
+        }
         Err(Failure::Here(_)) if projector.find(bucket).is_none_or(|found| found.is_removed()) => {
             Ended::Done
         }
         Err(Failure::Here(error)) => {
             tracing::warn!(%bucket, %error, "loading partitions failed here; retrying");
+            projector.loads.trouble(bucket, &error);
             Ended::Again
         }
     }
@@ -156,20 +165,39 @@ async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> End
 async fn tell(
     projector: &Arc<Projector>,
     proposer: &Proposer,
-    (bucket, contents): (BucketId, BTreeMap<VbucketId, PartitionContent>),
+    (bucket, Loaded { contents, read }): (BucketId, Loaded),
 ) -> Ended {
     let (node, partitions) = (projector.me(), contents.into_iter().collect());
-    let command = Command::PartitionsLoaded { bucket, node, partitions };
+    let command = Command::PartitionsRead { bucket, node, partitions, read };
     told(projector, proposer, (bucket, command)).await
 }
 
-/// Ends a version whose files cannot be loaded. One that is current already goes on without this projector.
+/// Tells what this projector has read although another one has read something else. That ends a version before it is current; later
+/// the version goes on without this projector.
+async fn differs(
+    projector: &Arc<Projector>,
+    proposer: &Proposer,
+    (bucket, loaded): (BucketId, Loaded),
+) {
+    let what = "partitions contain other documents here than at other projectors";
+    let error = Error::new(ErrorCode::WrongState, what).with_hint(
+        "all projectors must see the same files, and nothing may change them during a load",
+    );
+    tracing::warn!(%bucket, %error, "a version cannot be loaded");
+    projector.loads.trouble(bucket, &error);
+    if look(projector, bucket).is_ok_and(|known| known.stage == VersionStage::Loading) {
+        tell(projector, proposer, (bucket, loaded)).await;
+    }
+}
+
+/// Ends a version whose files cannot be loaded. One that is complete already goes on without this projector.
 async fn fail(
     projector: &Arc<Projector>,
     proposer: &Proposer,
     (bucket, error): (BucketId, Error),
 ) -> Ended {
     tracing::warn!(%bucket, %error, "a version cannot be loaded");
+    projector.loads.trouble(bucket, &error);
     if look(projector, bucket).is_ok_and(|known| known.stage != VersionStage::Loading) {
         return Ended::GaveUp;
     }
@@ -189,6 +217,7 @@ async fn told(
         match proposer.propose(projector, command.clone()).await {
             Ok(Outcome::Refused(error)) => {
                 tracing::warn!(%bucket, %error, "the coordinators refused what this projector says of a version");
+                projector.loads.trouble(bucket, &error);
                 return Ended::GaveUp;
             }
             Ok(_) => {

@@ -111,7 +111,7 @@ impl Versions {
         until("partitions are told", async || {
             let mut told = BTreeMap::new();
             for command in self.proposed() {
-                if let Command::PartitionsLoaded { bucket, node: by, partitions } = command
+                if let Command::PartitionsRead { bucket, node: by, partitions, .. } = command
                     && by == node
                 {
                     assert_eq!(bucket, VERSION);
@@ -134,6 +134,15 @@ impl Versions {
             }
         }
         self.say();
+    }
+
+    /// What a projector has told of everything that it has read.
+    fn read_by(&self, node: NodeId) -> Vec<Option<FilesRead>> {
+        let read = |command| match command {
+            Command::PartitionsRead { node: by, read, .. } if by == node => Some(read),
+            _ => None,
+        };
+        self.proposed().into_iter().filter_map(read).collect()
     }
 
     /// The error that ended the version.
@@ -398,9 +407,50 @@ async fn whole_partitions_are_told_again_from_what_is_stored() {
     versions.first.stop();
     versions.other.stop();
     versions.first.script.proposed.lock().unwrap().clear();
+    // Another projector has told what they contain, so the files are not needed.
+    for (partition, content) in &told {
+        versions.version().partitions[usize::from(partition.0)].content = Some(*content);
+    }
+    versions.first.script.forget();
+    versions.say();
     versions.put("people/b.jsonl", "gone");
     versions.first.start().await;
     assert_eq!(versions.told_by(PROJECTOR, 4).await, told);
+    assert_eq!(versions.read_by(PROJECTOR), [None]);
+}
+
+#[tokio::test]
+async fn projectors_tell_what_they_have_read_of_partitions_that_others_load() {
+    let mut versions = Versions::new(1).await;
+    put_people(&versions);
+    versions.say();
+    versions.told_by(PROJECTOR, 2).await;
+    versions.told_by(OTHER, 2).await;
+    let read = versions.read_by(PROJECTOR);
+    let [Some(FilesRead { files: 2, rows: 300, .. })] = read[..] else { panic!("{read:?}") };
+    assert_eq!(versions.read_by(OTHER), read);
+}
+
+#[tokio::test]
+async fn whole_partitions_of_which_nobody_has_told_are_compared_with_the_files_again() {
+    let mut versions = Versions::new(1).await;
+    put_people(&versions);
+    versions.say();
+    let told = versions.told_by(PROJECTOR, 2).await;
+    let read = versions.read_by(PROJECTOR);
+    versions.other.stop();
+    for _ in 0..2 {
+        versions.first.stop();
+        versions.first.script.proposed.lock().unwrap().clear();
+        versions.first.start().await;
+        assert_eq!(versions.told_by(PROJECTOR, 2).await, told);
+        assert_eq!(versions.read_by(PROJECTOR), read);
+    }
+    versions.first.stop();
+    versions.put("people/b.jsonl", &lines(0..10, 0));
+    versions.first.start().await;
+    let error = versions.failure().await;
+    assert!(error.message.contains("the files have changed"), "{error}");
 }
 
 #[tokio::test]
@@ -419,7 +469,7 @@ async fn a_bad_row_ends_the_version_once_with_its_file_and_line() {
     until("both say so", async || (failures(PROJECTOR) + failures(OTHER) == 2).then_some(())).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!((failures(PROJECTOR), failures(OTHER)), (1, 1));
-    let is_loaded = |command: &Command| matches!(command, Command::PartitionsLoaded { .. });
+    let is_loaded = |command: &Command| matches!(command, Command::PartitionsRead { .. });
     assert!(!versions.proposed().iter().any(is_loaded));
 }
 
@@ -442,8 +492,10 @@ async fn files_that_differ_between_projectors_end_the_version() {
     let content = PartitionContent { rows: 9, documents: 9, bytes: 9, digest: 9 };
     versions.version().partitions[2].content = Some(content);
     versions.say();
-    let error = versions.failure().await;
-    assert!(error.message.starts_with("partition 2 of \"people/*.jsonl\""), "{error}");
+    // The coordinators compare, and fail the version.
+    let told = versions.told_by(PROJECTOR, 4).await;
+    assert_ne!(told[&VbucketId(2)], content);
+    assert!(versions.first.projector().get(VERSION, vec!["p1".into()]).await.is_err(), "not whole");
 }
 
 #[tokio::test]

@@ -65,6 +65,12 @@ impl Writer {
         // Behind the same gate: a catalog that changes the owners comes before or after all of this.
         self.own(bucket, &bucket.assignment(), projector)
     }
+
+    /// Serves the whole partitions that are assigned to this projector, if an earlier attempt has failed at that.
+    pub fn own_whole(&self, bucket: &Bucket, projector: NodeId) -> Result<()> {
+        let _gate = bucket.gate.close();
+        self.own(bucket, &bucket.assignment(), projector)
+    }
 }
 
 /// Checks that none of the partitions is whole: nothing changes a whole one.
