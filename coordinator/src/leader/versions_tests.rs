@@ -251,7 +251,7 @@ fn a_projector_that_is_silent_or_in_trouble_or_does_not_get_on_holds_no_switch_f
     let mut world = World::new();
     world.complete_but_for_one();
     world.loads.insert(11, (5, Some("no space left on device")));
-    assert!(world.switches(1));
+    assert!(world.switches(3));
     assert!(world.waits().contains("it reports: no space left on device"), "{}", world.waits());
 
     let mut world = World::new();
