@@ -1,4 +1,4 @@
-//! The projector stores the documents of buckets, evaluates the expressions of indexes over them,
+//! The projector stores the documents of embedded and pushed buckets, evaluates the expressions of indexes over them,
 //! and streams the resulting key-versions to indexers. It does not know where an index lives: the router's inward
 //! side decides what each node receives.
 //!
@@ -17,11 +17,11 @@
 //! | module | contents |
 //! |---|---|
 //! | `effects`, `transactions` | what writes change; the open transactions of a bucket |
-//! | `source` | buckets, their writers, and the document store; `embedded`, `push` and `files` have the differences between the kinds |
+//! | `source` | buckets, their writers, and the document store; `embedded` and `push` have what differs between the two kinds |
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
-//! | `roles`, `damaged`, `projector`, `jobs` | the state that calls and tasks share |
-//! | `follow`, `hand_over`, `copies`, `versions`, `purge`, `pushed_parts`, `resolve` | the tasks |
+//! | `roles`, `damaged`, `load_reports`, `projector`, `jobs` | the state that calls and tasks share |
+//! | `follow`, `hand_over`, `copies`, `purge`, `pushed_parts`, `resolve`, `versions` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
 //! A module imports only modules above it in this table.
@@ -35,6 +35,7 @@ mod follow;
 mod hand_over;
 mod jobs;
 mod keys;
+mod load_reports;
 mod maintenance;
 mod projector;
 mod purge;

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use crate::config::Config;
 use crate::damaged::DamagedBuckets;
 use crate::feed::{Readings, StreamContext};
+use crate::load_reports::LoadReports;
 use crate::roles::Roles;
 use crate::source::bucket::Bucket;
 use crate::source::writer::{Job, Writer};
@@ -71,6 +72,7 @@ pub struct Projector {
     pub(crate) transaction_counts: Counts,
     pub(crate) roles: Roles,
     pub(crate) damaged: DamagedBuckets,
+    pub(crate) loads: LoadReports,
     /// Held while buckets are made and removed.
     pub(crate) catalog_turn: tokio::sync::Mutex<()>,
     /// The readings of buckets that backfills may join.

@@ -169,6 +169,7 @@ impl World {
             leases: vec![],
             moments: Vec::new(),
             reads_since: 0,
+            loads: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use proto::Result;
 use proto::model::history::SourceHistory;
 use proto::model::identity::{JoinRequest, NodeProof};
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
@@ -12,6 +11,7 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::rollback::NewestKnown;
 use proto::rpc::api::{BucketReport, EpochHold, Heartbeat, NodeStatus};
 use proto::rpc::command::Command;
+use proto::{Error, Result};
 
 use super::bootstrap;
 use super::builds::ready_indexes;
@@ -176,6 +176,16 @@ impl Leader {
     /// The epochs that commits over several buckets hold.
     pub fn holds(&self, state: &StateContext, now_ms: u64) -> Vec<EpochHold> {
         holds(&self.stability, state, now_ms)
+    }
+
+    /// The reasons why versions of data sets wait, by the versions' buckets.
+    pub fn version_waits(&self, state: &StateContext, now_ms: u64) -> Vec<(BucketId, String)> {
+        self.versions.waits(state, &self.heartbeats, now_ms)
+    }
+
+    /// Records that a command of a plan was refused.
+    pub fn refused(&mut self, command: &Command, error: &Error) {
+        self.versions.refused(command, error);
     }
 
     /// The nodes that have fallen silent or are back since the last call, as lines for the log.

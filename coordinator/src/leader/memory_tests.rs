@@ -40,6 +40,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
         leases: vec![],
         moments: Vec::new(),
         reads_since: 0,
+        loads: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,

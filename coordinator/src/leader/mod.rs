@@ -32,6 +32,7 @@ mod retired;
 mod rollback;
 mod sources;
 pub mod stability;
+mod version_waits;
 mod versions;
 mod vouched;
 

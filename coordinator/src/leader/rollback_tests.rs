@@ -107,6 +107,7 @@ impl World {
             leases: vec![],
             moments: Vec::new(),
             reads_since: 0,
+            loads: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -1,18 +1,21 @@
 //! Carries the versions of data sets through their lives ([`proto::model::data_set`]).
 //!
 //! - A version that is complete gets a generation of each index that serves. When all of these can take the place of the generations that
-//!   serve ([`super::builds`]), the version becomes current in one command.
+//!   serve ([`super::builds`]), and no projector is still loading its partitions ([`super::version_waits`]), the version becomes current in
+//!   one command. A build that is refused is proposed again after a pause that grows.
 //! - A version that is kept goes when nobody has asked for it during the idle time. Whoever may ask for it has chosen it by a catalog from
 //!   before the switch, and each lease of a scan, a transaction or a token has the number of that catalog: the heartbeat of a router tells the
 //!   oldest (`Heartbeat::reads_since`). As long as one is from before the switch, the time begins anew. A new leader begins anew as well.
 //! - A partition whose owner is silent is given to another holder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use proto::Error;
 use proto::model::assignment::VbucketAssignment;
 use proto::model::data_set::{DataSet, Version, VersionStage};
-use proto::model::ids::{BucketId, NodeId, VbucketId};
-use proto::model::index::{GENERATIONS_MAX, IndexState};
+use proto::model::ids::{BucketId, IndexId, NodeId, VbucketId};
+use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexState};
 use proto::model::node::Role;
 use proto::rpc::command::Command;
 
@@ -21,16 +24,46 @@ use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::horizon::{KEEP_WHOLE_MS, LEASE_MS};
 use super::plan::Plan;
 use super::promotions::Promotions;
+use super::version_waits::{Late, Loads, late, shortened, told};
 use crate::state::StateContext;
 
 /// The time between two looks.
 const LOOK_EVERY_MS: u64 = 200;
+
+/// The first pause before a build is proposed again, and the longest one.
+const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 
 /// The leader's memory of versions.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
     looked_ms: Option<u64>,
     kept: BTreeMap<(BucketId, u64), Kept>,
+    /// The builds that were proposed, by the version's bucket and the index.
+    builds: BTreeMap<(BucketId, IndexId), Tries>,
+    loads: Loads,
+}
+
+/// The proposals of a build.
+#[derive(Debug, Default)]
+struct Tries {
+    count: u32,
+    /// The time of the next one.
+    next_ms: u64,
+    /// The reason why the last one was refused.
+    refused: Option<String>,
+}
+
+impl Tries {
+    /// True if it is time for another proposal, which is then made.
+    fn is_due(&mut self, now_ms: u64) -> bool {
+        if now_ms < self.next_ms {
+            return false;
+        }
+        let (first, longest) = PAUSES_MS;
+        self.next_ms = now_ms + (first << self.count.min(16)).min(longest);
+        self.count += 1;
+        true
+    }
 }
 
 /// A version that is kept.
@@ -52,7 +85,7 @@ impl Versions {
         plan: &mut Plan,
     ) {
         if state.data_sets().all(|(_, set)| set.versions.is_empty()) {
-            self.kept.clear();
+            *self = Self::default();
             return;
         }
         plan.look_at(now_ms + LOOK_EVERY_MS);
@@ -60,16 +93,106 @@ impl Versions {
             return;
         }
         self.looked_ms = Some(now_ms);
+        self.loads.look(state, heartbeats, now_ms);
+        let loading = state.data_sets().filter_map(|(_, set)| set.loading());
+        let loading: BTreeSet<BucketId> = loading.map(|(_, version)| version.bucket).collect();
+        self.builds.retain(|(bucket, _), _| loading.contains(bucket));
         for (id, set) in state.data_sets() {
             if let Some((number, version)) = set.loading().filter(|(_, v)| state.is_published(v)) {
                 let builds = Builds::new(state, heartbeats, promotions, now_ms);
-                plan.commands.extend(next_step(state, &builds, (id, number, version)));
+                let (missing, is_ready) = self.missing(state, &builds, (id, version), now_ms);
+                plan.commands.extend(missing);
+                let is_awaited = |late: &Late| self.loads.is_awaited(version.bucket, late, now_ms);
+                if is_ready
+                    && !late(state, heartbeats, (set, version), now_ms).iter().any(is_awaited)
+                {
+                    plan.commands.push(Command::SwitchVersion { data_set: id, version: number });
+                }
             }
             for version in set.versions.values() {
                 plan.commands.extend(new_owners(state, heartbeats, version, now_ms));
             }
         }
         self.drop_idle(state, heartbeats, now_ms, plan);
+    }
+
+    /// The builds that lack for a version whose epoch is published, and true if all generations can take over.
+    fn missing(
+        &mut self,
+        state: &StateContext,
+        builds: &Builds<'_>,
+        (data_set, version): (BucketId, &Version),
+        now_ms: u64,
+    ) -> (Vec<Command>, bool) {
+        let (mut missing, mut is_ready) = (Vec::new(), true);
+        for (info, all) in generations(state, data_set) {
+            let next = all.iter().find(|next| next.bucket == version.bucket);
+            is_ready &=
+                next.is_some_and(|next| builds.is_ready(next) && builds.can_take_over(next));
+            if next.is_some() {
+                self.builds.remove(&(version.bucket, info.id));
+            } else if blocker(info, &all).is_none()
+                && self.builds.entry((version.bucket, info.id)).or_default().is_due(now_ms)
+            {
+                let build = Command::BuildVersion { from: info.local_id(), bucket: version.bucket };
+                missing.push(builds.avoiding_silent(build));
+            }
+        }
+        (missing, is_ready)
+    }
+
+    /// Records that a command was refused.
+    pub(super) fn refused(&mut self, command: &Command, error: &Error) {
+        match command {
+            Command::Avoiding { command, .. } | Command::Create { command, .. } => {
+                self.refused(command, error);
+            }
+            Command::BuildVersion { from, bucket } => {
+                let tries = self.builds.entry((*bucket, from.index)).or_default();
+                tries.refused = Some(error.message.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// The reasons why versions wait, by the versions' buckets.
+    pub(super) fn waits(
+        &self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+    ) -> Vec<(BucketId, String)> {
+        let mut waits = Vec::new();
+        for (id, set) in state.data_sets() {
+            for version in set.versions.values().filter(|v| v.stage != VersionStage::Kept) {
+                let mut why = told(&late(state, heartbeats, (set, version), now_ms));
+                if version.stage == VersionStage::Loading && state.is_published(version) {
+                    why.extend(self.waiting_builds(state, (id, version)));
+                }
+                if !why.is_empty() {
+                    waits.push((version.bucket, shortened(&why.join("; "))));
+                }
+            }
+        }
+        waits
+    }
+
+    /// The reasons why generations are not begun.
+    fn waiting_builds(
+        &self,
+        state: &StateContext,
+        (data_set, version): (BucketId, &Version),
+    ) -> Vec<String> {
+        let why = |(info, all): (&IndexInfo, Vec<&Arc<IndexInfo>>)| {
+            if all.iter().any(|next| next.bucket == version.bucket) {
+                return None;
+            }
+            let tries = self.builds.get(&(version.bucket, info.id));
+            let refused = || tries.and_then(|tries| tries.refused.clone());
+            let why = blocker(info, &all).or_else(refused)?;
+            Some(format!("index \"{}\" is not built yet: {why}", info.spec.name))
+        };
+        generations(state, data_set).into_iter().filter_map(why).collect()
     }
 
     /// Plans to drop the versions that nobody has asked for during their idle time.
@@ -121,31 +244,29 @@ fn is_asked(
     })
 }
 
-/// The next command of a version whose epoch is published: it builds the generations that lack, or switches to them.
-fn next_step(
+/// The indexes of a data set that serve or are built, each with all of its generations.
+fn generations(
     state: &StateContext,
-    builds: &Builds<'_>,
-    (data_set, number, version): (BucketId, u64, &Version),
-) -> Vec<Command> {
+    data_set: BucketId,
+) -> Vec<(&IndexInfo, Vec<&Arc<IndexInfo>>)> {
     let from = state.current_bucket(data_set);
-    let of_set = state.indexes().map(|record| &record.info);
-    let of_set = of_set.filter(|info| info.bucket == from && info.state != IndexState::Retired);
-    let (mut missing, mut is_ready) = (Vec::new(), true);
-    for info in of_set.filter(|info| info.state != IndexState::Pending) {
-        let all = state.indexes().map(|record| &record.info).filter(|of| of.id == info.id);
-        let all: Vec<_> = all.collect();
-        let next = all.iter().find(|next| next.bucket == version.bucket);
-        is_ready &= next.is_some_and(|next| builds.is_ready(next) && builds.can_take_over(next));
-        let is_built = all.iter().any(|other| other.state == IndexState::Backfill);
-        if next.is_none() && !is_built && all.len() < GENERATIONS_MAX {
-            let build = Command::BuildVersion { from: info.local_id(), bucket: version.bucket };
-            missing.push(builds.avoiding_silent(build));
-        }
+    let all = || state.indexes().map(|record| &record.info);
+    let serving = all().filter(|info| {
+        let is_other = matches!(info.state, IndexState::Retired | IndexState::Pending);
+        info.bucket == from && !is_other
+    });
+    serving.map(|info| (&**info, all().filter(|of| of.id == info.id).collect())).collect()
+}
+
+/// The reason why no generation of an index can be begun now.
+fn blocker(info: &IndexInfo, all: &[&Arc<IndexInfo>]) -> Option<String> {
+    if all.iter().any(|other| other.state == IndexState::Backfill) {
+        let name = &info.spec.name;
+        return Some(format!("another build of it is running; CANCEL BUILD {name} ends that"));
     }
-    match is_ready {
-        true => vec![Command::SwitchVersion { data_set, version: number }],
-        false => missing,
-    }
+    (all.len() >= GENERATIONS_MAX).then(|| {
+        format!("it has {GENERATIONS_MAX} generations that scans or transactions may still read")
+    })
 }
 
 /// Gives the partitions of silent owners to other holders.

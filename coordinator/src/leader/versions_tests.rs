@@ -4,12 +4,14 @@ use proto::model::cut::Cut;
 use proto::model::data_set::DataSet;
 use proto::model::ids::{Epoch, IndexId, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
-use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::api::{BucketProgress, Heartbeat, LoadReport};
 use proto::rpc::command::Outcome;
+
+use proto::ErrorCode;
 
 use super::*;
 use crate::leader::memory::tests::{heartbeat, slice_progress};
-use crate::state::data_sets::tests::{complete, with_data_set};
+use crate::state::data_sets::tests::{advertise, complete, load, with_data_set};
 use crate::state::tests::{done, node};
 
 const SET: BucketId = BucketId(1);
@@ -29,6 +31,8 @@ struct World {
     /// The catalog since which the router reads; `None` if it is silent.
     reads_since: Option<u64>,
     silent: Vec<u64>,
+    /// What projectors report of a load: rows, and an error.
+    loads: BTreeMap<u64, (u64, Option<&'static str>)>,
 }
 
 impl World {
@@ -45,11 +49,18 @@ impl World {
             applied: 2,
             reads_since: Some(u64::MAX),
             silent: Vec::new(),
+            loads: BTreeMap::new(),
         }
     }
 
     fn heard(&self, node: u64) -> Heartbeat {
         let mut heard = heartbeat(node);
+        if let Some((steps, trouble)) = self.loads.get(&node)
+            && let Some((_, version)) = self.set().loading()
+        {
+            let (bucket, trouble) = (version.bucket, trouble.map(str::to_owned));
+            heard.loads = vec![LoadReport { bucket, steps: *steps, trouble }];
+        }
         let loaded = self.state.data_sets().flat_map(|(_, set)| set.versions.values());
         heard.buckets = loaded
             .map(|version| BucketProgress {
@@ -94,6 +105,33 @@ impl World {
 
     fn run(&mut self, commands: Vec<Command>) -> Vec<Outcome> {
         commands.into_iter().map(|command| done(&mut self.state, command)).collect()
+    }
+
+    /// A version that all projectors but 11 have loaded, and whose generations can be read.
+    fn complete_but_for_one(&mut self) -> BucketId {
+        done(&mut self.state, load("v1"));
+        let bucket = self.set().loading().unwrap().1.bucket;
+        for node in [10, 12] {
+            let command = advertise(&self.state, bucket, node);
+            done(&mut self.state, command);
+        }
+        let commands = self.pass();
+        let outcomes = self.run(commands);
+        let [Outcome::Generation(next)] = outcomes[..] else { panic!("{outcomes:?}") };
+        self.readable.push(next);
+        bucket
+    }
+
+    /// True if the leader switches to the version within some seconds.
+    fn switches(&mut self, seconds: u64) -> bool {
+        let is_switch = |command: &Command| matches!(command, Command::SwitchVersion { .. });
+        (0..seconds).any(|_| self.pass().iter().any(is_switch))
+    }
+
+    /// The reasons why versions wait.
+    fn waits(&self) -> String {
+        let waits = self.versions.waits(&self.state, &self.heartbeats, self.now_ms);
+        waits.into_iter().map(|(_, why)| why).collect::<Vec<_>>().join("; ")
     }
 
     /// Loads a version to its end.
@@ -189,4 +227,95 @@ fn the_partitions_of_a_silent_projector_are_given_to_other_holders() {
     world.silent = vec![10, 11, 12];
     let all_silent: Vec<_> = (0..10).flat_map(|_| world.pass()).collect();
     assert!(all_silent.is_empty(), "{all_silent:?}");
+}
+
+#[test]
+fn a_version_becomes_current_when_the_live_projectors_have_their_partitions() {
+    let mut world = World::new();
+    let bucket = world.complete_but_for_one();
+    world.loads.insert(11, (0, None));
+    for steps in 1..100 {
+        world.loads.insert(11, (steps, None));
+        assert!(!world.switches(1), "projector 11 reads its {steps}th row");
+    }
+    assert!(world.waits().contains("projector 11 lacks partitions"), "{}", world.waits());
+    assert!(world.waits().contains("99 rows"), "{}", world.waits());
+    let command = advertise(&world.state, bucket, 11);
+    done(&mut world.state, command);
+    assert!(world.switches(1));
+    assert_eq!(world.waits(), "");
+}
+
+#[test]
+fn a_projector_that_is_silent_or_in_trouble_or_does_not_get_on_holds_no_switch_for_long() {
+    let mut world = World::new();
+    world.complete_but_for_one();
+    world.loads.insert(11, (5, Some("no space left on device")));
+    assert!(world.switches(3));
+    assert!(world.waits().contains("it reports: no space left on device"), "{}", world.waits());
+
+    let mut world = World::new();
+    world.complete_but_for_one();
+    world.silent = vec![11];
+    assert!(!world.switches(3), "it may only be slow");
+    assert!(world.switches(SILENT_MS_MAX / STEP_MS));
+    assert!(world.waits().contains("projector 11") && world.waits().contains("silent for"));
+
+    let mut world = World::new();
+    world.complete_but_for_one();
+    world.loads.insert(11, (5, None));
+    assert!(!world.switches(50));
+    assert!(world.switches(20), "it has not read a row for a minute");
+}
+
+#[test]
+fn a_version_that_is_not_complete_says_for_which_projectors_it_waits() {
+    let mut world = World::new();
+    done(&mut world.state, load("v1"));
+    world.silent = vec![12];
+    world.loads.insert(10, (7, Some("no space left on device")));
+    (0..10).for_each(|_| drop(world.pass()));
+    let waits = world.waits();
+    for part in [
+        "projector 10 lacks partitions 0, 1, 3: it reports: no space left on device",
+        "projector 11 lacks partitions 0, 2, 3: it has not begun",
+        "projector 12 lacks partitions 1, 2: it has been silent for",
+    ] {
+        assert!(waits.contains(part), "{waits}");
+    }
+}
+
+#[test]
+fn a_refused_build_is_proposed_ever_more_rarely_and_the_reason_is_told() {
+    let mut world = World::new();
+    complete(&mut world.state, "v1");
+    let refusal = Error::new(ErrorCode::OverLimit, "there are 2048 indexes");
+    let mut proposals = 0;
+    for _ in 0..100 {
+        for command in world.pass() {
+            assert!(matches!(command, Command::BuildVersion { .. }), "{command:?}");
+            world.versions.refused(&command, &refusal);
+            proposals += 1;
+        }
+    }
+    assert!((5..10).contains(&proposals), "{proposals} proposals in 100 seconds");
+    assert_eq!(world.waits(), "index \"i\" is not built yet: there are 2048 indexes");
+    let from = world.state.serving(IndexId(1)).unwrap().info.local_id();
+    let bucket = world.set().loading().unwrap().1.bucket;
+    done(&mut world.state, Command::BuildVersion { from, bucket });
+    world.pass();
+    assert_eq!(world.waits(), "");
+}
+
+#[test]
+fn another_build_of_an_index_is_named_as_the_reason_why_a_version_waits() {
+    let mut world = World::new();
+    complete(&mut world.state, "v1");
+    let info = world.state.serving(IndexId(1)).unwrap().info.clone();
+    let before = Box::new((*info.spec).clone());
+    let mut spec = before.clone();
+    spec.slices += 1;
+    done(&mut world.state, Command::BuildGeneration { from: info.local_id(), before, spec });
+    assert!(world.pass().is_empty());
+    assert!(world.waits().contains("CANCEL BUILD i"), "{}", world.waits());
 }

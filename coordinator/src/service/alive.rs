@@ -24,6 +24,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {
             leases: vec![],
             moments: vec![],
             reads_since: 0,
+            loads: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

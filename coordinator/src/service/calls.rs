@@ -220,6 +220,8 @@ impl CoordinatorApi for Coordinator {
         let left_out = leader.as_ref().map_or_else(Vec::new, |l| l.left_out());
         let halved = leader.as_ref().map_or_else(Vec::new, |l| l.halved());
         let holds = leader.as_ref().map_or_else(Vec::new, |l| l.holds(&view.state, now_ms));
+        let waits = |l: &Leader| l.version_waits(&view.state, now_ms);
+        let version_waits = leader.as_ref().map_or_else(Vec::new, waits);
         drop(leader);
         Ok(CoordinatorStatus {
             node: self.member.config.node,
@@ -235,6 +237,7 @@ impl CoordinatorApi for Coordinator {
             halved,
             holds,
             members: Box::new(members),
+            version_waits,
         })
     }
 

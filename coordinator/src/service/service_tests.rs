@@ -185,6 +185,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
         leases: vec![],
         moments: Vec::new(),
         reads_since: 0,
+        loads: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,

@@ -273,6 +273,7 @@ pub(super) fn indexer_says(
         leases: vec![],
         moments: Vec::new(),
         reads_since: 0,
+        loads: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,

@@ -84,6 +84,7 @@ impl StateContext {
         self.moments.remove(&id);
         self.bucket_ids.remove(&id);
         self.copies.remove(&id);
+        self.files_read.remove(&id);
         Effect::BucketDropped(id)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
-use proto::model::data_set::DataSet;
+use proto::model::data_set::{DataSet, FilesRead};
 use proto::model::identity::{ClusterId, NodeProof, UniqueId};
 use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
 use proto::model::index::IndexState;
@@ -74,6 +74,8 @@ pub struct StateContext {
     pub(super) data_sets: BTreeMap<BucketId, DataSet>,
     /// The sizes from which on indexes get more slices.
     pub(super) slice_bytes_max: BTreeMap<IndexId, u64>,
+    /// What the first projector has read of each version that is loading, by the version's bucket.
+    pub(super) files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
 }
 
 impl StateContext {

@@ -18,7 +18,7 @@ use proto::{Error, ErrorCode, Result};
 use super::checks::{check_name, check_range};
 use super::context::StateContext;
 use super::effect::{Change, Effect, catalog_changed, nothing};
-use super::limits::{DATA_SETS_MAX, LOADING_NODES_MAX, VERSIONS_IN_ALL_MAX};
+use super::limits::{DATA_SETS_MAX, LOADING_NODES_MAX, VERSIONS_EACH_MIN, VERSIONS_IN_ALL_MAX};
 use super::lookup::no_bucket;
 
 fn wrong_state(what: String, hint: impl Into<String>) -> Error {
@@ -123,14 +123,26 @@ impl StateContext {
             );
             return Err(wrong_state(what, hint));
         }
-        let all: usize = self.data_sets.values().map(|set| set.versions.len()).sum();
-        if all >= VERSIONS_IN_ALL_MAX {
-            let what =
-                format!("there are {all} versions in all buckets, the most that are possible");
-            return Err(Error::new(ErrorCode::OverLimit, what)
-                .with_hint("DROP BUCKET what is no longer needed, or set a shorter version_idle"));
+        if self.versions_reserved_with(id) > VERSIONS_IN_ALL_MAX {
+            let all: usize = self.data_sets.values().map(|set| set.versions.len()).sum();
+            let what = format!(
+                "there are {all} versions in all buckets, and more than {VERSIONS_EACH_MIN} of one bucket are not possible now"
+            );
+            return Err(Error::new(ErrorCode::OverLimit, what).with_hint(
+                "wait until old ones have gone, set a shorter version_idle, or DROP BUCKET what is no longer needed",
+            ));
         }
         Ok(())
+    }
+
+    /// The number of versions, with another one of a data set, if each data set that is possible has at least those that it can have in any
+    /// case.
+    fn versions_reserved_with(&self, more: BucketId) -> usize {
+        let possible = DATA_SETS_MAX.saturating_sub(self.data_sets.len()) * VERSIONS_EACH_MIN;
+        let of_set = |(id, set): (&BucketId, &DataSet)| {
+            (set.versions.len() + usize::from(*id == more)).max(VERSIONS_EACH_MIN)
+        };
+        possible + self.data_sets.iter().map(of_set).sum::<usize>()
     }
 
     /// The projectors that a new version is given to, ascending: all that are not silent, if there are any.
@@ -173,6 +185,8 @@ impl StateContext {
         if !self.is_published(version) || !self.switch_generations(from, to) {
             return nothing();
         }
+        // Projectors that come later are compared by their own partitions only.
+        self.files_read.remove(&to);
         let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
         for (known, version) in &mut set.versions {
             match version.stage {

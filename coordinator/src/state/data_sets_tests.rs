@@ -1,7 +1,7 @@
 //! Versions of data sets, from their loading to their end.
 
 use proto::model::data_set::{
-    DataSet, Files, PartitionContent, Version, VersionStage, branch_of_partition,
+    DataSet, Files, FilesRead, PartitionContent, Version, VersionStage, branch_of_partition,
 };
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, VbucketId};
 use proto::model::index::{IndexSpec, IndexState};
@@ -9,6 +9,7 @@ use proto::model::node::Role;
 use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode};
 
+use crate::state::limits::DATA_SETS_MAX;
 use crate::state::tests::{apply, create_bucket, create_index, done, node, refused, spec};
 use crate::state::{Effect, StateContext};
 
@@ -25,7 +26,7 @@ fn create(name: &str) -> Command {
     }
 }
 
-fn load(version: &str) -> Command {
+pub(crate) fn load(version: &str) -> Command {
     let files = Files { pattern: "people/*.csv".into(), id: "id".into() };
     Command::LoadVersion { bucket: "b".into(), version: version.into(), files }
 }
@@ -63,12 +64,16 @@ fn content(partition: u16) -> PartitionContent {
     PartitionContent { rows, documents: rows, bytes: 100 * rows, digest: rows }
 }
 
-/// The command by which a projector advertises its partitions.
-fn advertise(state: &StateContext, bucket: BucketId, node: u64) -> Command {
+/// The command by which a projector advertises its partitions, after it has read the same as all others.
+pub(crate) fn advertise(state: &StateContext, bucket: BucketId, node: u64) -> Command {
     let (_, version) = set(state).version_of(bucket).unwrap();
     let mine = version.partitions_of(NodeId(node), 2);
     let partitions = mine.into_iter().map(|p| (p, content(p.0))).collect();
-    Command::PartitionsLoaded { bucket, node: NodeId(node), partitions }
+    Command::PartitionsRead { bucket, node: NodeId(node), partitions, read: Some(read(60)) }
+}
+
+fn read(rows: u64) -> FilesRead {
+    FilesRead { files: 2, rows, digest: 7 }
 }
 
 /// Begins a version and lets the projectors advertise all of it.
@@ -183,7 +188,7 @@ fn a_version_whose_holders_have_other_documents_fails_and_says_where() {
     let bucket = loading(&state);
     for node in [10, 11] {
         let mut command = advertise(&state, bucket, node);
-        if let Command::PartitionsLoaded { partitions, node: NodeId(11), .. } = &mut command {
+        if let Command::PartitionsRead { partitions, node: NodeId(11), .. } = &mut command {
             partitions.iter_mut().for_each(|(_, content)| content.digest += 1);
         }
         done(&mut state, command);
@@ -200,12 +205,95 @@ fn a_version_whose_holders_have_other_documents_fails_and_says_where() {
 }
 
 #[test]
+fn a_version_whose_projectors_have_read_other_rows_fails_although_they_have_no_partition_in_common()
+{
+    let mut state = with_data_set();
+    done(&mut state, load("v1"));
+    let bucket = loading(&state);
+    let nodes = [10, 11].map(NodeId);
+    let told = |node, partition: u16, rows| Command::PartitionsRead {
+        bucket,
+        node,
+        partitions: vec![(VbucketId(partition), content(partition))],
+        read: Some(read(rows)),
+    };
+    let of = |node| version(&state, "v1").partitions_of(node, 2);
+    let [first, second] = nodes.map(|node| {
+        let other = if node == nodes[0] { nodes[1] } else { nodes[0] };
+        let alone = of(node).into_iter().find(|p| !of(other).contains(p));
+        alone.expect("a partition that the other one does not load").0
+    });
+    done(&mut state, told(nodes[0], first, 60));
+    assert!(state.files_read.contains_key(&bucket));
+    let copy = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
+    assert_eq!(copy, state);
+    done(&mut state, told(nodes[1], second, 61));
+    let failed = set(&state).failed.clone().expect("the version has failed");
+    for part in ["projector 11", "projector 10", "61 rows of 2 files", "60 rows of 2 files"] {
+        assert!(failed.why.contains(part), "{failed:?}");
+    }
+    assert!(state.files_read.is_empty(), "nothing is left of the version");
+    let mut state = copy;
+    done(&mut state, told(nodes[1], second, 60));
+    assert!(set(&state).failed.is_none());
+}
+
+#[test]
+fn a_late_holder_that_cannot_load_its_partitions_does_not_end_a_complete_version() {
+    let mut state = with_data_set();
+    done(&mut state, load("v1"));
+    let bucket = loading(&state);
+    for node in [10, 12] {
+        let command = advertise(&state, bucket, node);
+        done(&mut state, command);
+    }
+    assert!(version(&state, "v1").is_complete());
+    let error = Error::new(ErrorCode::InvalidParameter, "no file of people/*.csv");
+    done(&mut state, Command::VersionFailed { bucket, node: NodeId(11), error });
+    assert!(version(&state, "v1").is_complete() && set(&state).failed.is_none());
+}
+
+#[test]
+fn each_data_set_can_load_a_version_beside_its_current_one() {
+    let mut state = with_data_set();
+    done(&mut state, Command::DropBucket { name: "b".into(), if_exists: false, restrict: false });
+    let names: Vec<String> = (0..DATA_SETS_MAX).map(|n| format!("s{n}")).collect();
+    let load = |set: &str, version: &str| {
+        let files = Files { pattern: "people/*.csv".into(), id: "id".into() };
+        Command::LoadVersion { bucket: set.into(), version: version.into(), files }
+    };
+    for name in &names {
+        let Outcome::Bucket(id) = done(
+            &mut state,
+            Command::CreateDataSet {
+                name: name.clone(),
+                partitions: 1,
+                replication: 1,
+                idle_ms: 60_000,
+                if_not_exists: false,
+            },
+        ) else {
+            panic!("no bucket")
+        };
+        done(&mut state, load(name, "v1"));
+        let version = state.data_sets[&id].loading().unwrap().1;
+        let (bucket, node) = (version.bucket, version.nodes[0]);
+        let partitions = vec![(VbucketId(0), content(1))];
+        done(&mut state, Command::PartitionsRead { bucket, node, partitions, read: None });
+        done(&mut state, Command::SwitchVersion { data_set: id, version: 1 });
+        assert_eq!(state.current_bucket(id), bucket);
+    }
+    assert_eq!(refused(&mut state, create("one more")), ErrorCode::OverLimit);
+    names.iter().for_each(|name| drop(done(&mut state, load(name, "v2"))));
+}
+
+#[test]
 fn only_a_projector_of_a_version_advertises_its_partitions_and_lets_it_fail() {
     let mut state = with_data_set();
     done(&mut state, load("v1"));
     let bucket = loading(&state);
     let partitions = (0..PARTITIONS).map(|p| (VbucketId(p), content(p))).collect();
-    let all = Command::PartitionsLoaded { bucket, node: NodeId(10), partitions };
+    let all = Command::PartitionsRead { bucket, node: NodeId(10), partitions, read: None };
     assert_eq!(refused(&mut state, all), ErrorCode::InvalidParameter);
     let error = Error::new(ErrorCode::Io, "people/1.csv line 7: an open quote");
     let failed = |node| Command::VersionFailed { bucket, node: NodeId(node), error: error.clone() };
@@ -330,9 +418,10 @@ fn a_projector_is_removed_unless_a_version_needs_it() {
     let cancel = Command::CancelVersion { bucket: "b".into(), version: "v1".into() };
     done(&mut state, cancel);
     let bucket = switched(&mut state, "v1");
+    let mine = version(&state, "v1").partitions_of(NodeId(11), 2);
     done(&mut state, remove(10));
     let version = version(&state, "v1");
-    assert_eq!(version.nodes, [11, 12].map(NodeId));
+    assert_eq!(version.partitions_of(NodeId(11), 2), mine, "nobody is to load other partitions");
     assert!(version.partitions.iter().all(|partition| !partition.holders.is_empty()));
     let owners = [SET, bucket].map(|bucket| state.buckets[&bucket].info.assignment.projectors());
     assert!(owners.iter().flatten().all(|owner| *owner != NodeId(10)), "{owners:?}");

@@ -3,6 +3,7 @@
 //! Each kind of record has a limit of its own, in bytes of a snapshot. [`STATE_BYTES_MAX`] is their sum, and the build
 //! fails if it exceeds a message (see `replica`). A command that would pass a limit is refused.
 
+use proto::model::data_set::{PATTERN_BYTES_MAX, VERSION_NAME_BYTES_MAX};
 use proto::model::history::BRANCHES_MAX;
 use proto::model::rollback::DEAD_MAX;
 use serde::Serialize;
@@ -70,15 +71,20 @@ pub(super) const DROPPED_BUCKETS_MAX: usize = 256;
 const DROPPED_BUCKET_BYTES_MAX: usize = 32;
 
 /// The limit of versioned data sets.
-pub(super) const DATA_SETS_MAX: usize = 128;
-/// The limit of their versions, all together.
-pub(super) const VERSIONS_IN_ALL_MAX: usize = 96;
+pub(super) const DATA_SETS_MAX: usize = 64;
+/// The versions that each data set can have in any case: the current one, and one that is loading.
+pub(super) const VERSIONS_EACH_MIN: usize = 2;
+/// The limit of their versions, all together: with room for some that are kept.
+pub(super) const VERSIONS_IN_ALL_MAX: usize = VERSIONS_EACH_MIN * DATA_SETS_MAX + 64;
 /// The encoded size limit of a data set besides its versions: some numbers, and the last version that failed.
 const DATA_SET_BYTES_MAX: usize = 1_280;
-/// The encoded size limit of a version besides its partitions: names, the pattern of its files, and its projectors.
-const VERSION_BYTES_MAX: usize = (2 << 10) + LOADING_NODES_MAX * 10;
+/// The encoded size limit of a version besides its partitions: names of 128 bytes, the pattern of its files, and its projectors.
+const VERSION_BYTES_MAX: usize =
+    VERSION_NAME_BYTES_MAX + PATTERN_BYTES_MAX + 256 + LOADING_NODES_MAX * 10;
+/// The encoded size limit of what the first projector has read of a version that is loading: five numbers.
+const FILES_READ_BYTES_MAX: usize = 50;
 /// The number of projectors that take part in a version.
-pub(super) const LOADING_NODES_MAX: usize = 256;
+pub(super) const LOADING_NODES_MAX: usize = 128;
 /// The encoded size limit of a partition of a version: its holders and its content. It is a vbucket of a bucket without copies.
 const PARTITION_BYTES_MAX: usize = 112;
 
@@ -114,6 +120,7 @@ pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + DROPPED_BUCKETS_MAX * DROPPED_BUCKET_BYTES_MAX
     + DATA_SETS_MAX * DATA_SET_BYTES_MAX
     + VERSIONS_IN_ALL_MAX * VERSION_BYTES_MAX
+    + DATA_SETS_MAX * FILES_READ_BYTES_MAX
     + (NODES_MAX + REMOVED_NODES_MAX) * NODE_BYTES_MAX
     + CLIENTS_MAX * CLIENT_BYTES_MAX
     + ANSWER_BYTES_IN_ALL_MAX
@@ -127,7 +134,7 @@ pub(super) fn encoded_bytes(value: &impl Serialize) -> usize {
 }
 
 /// The longest prefix of a text with at most this many bytes.
-pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
     let fits = |end: &usize| text.is_char_boundary(*end);
     &text[..(0..=bytes_max.min(text.len())).rev().find(fits).unwrap_or(0)]
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use proto::model::assignment::VbucketAssignment;
 use proto::model::cut::Position;
 use proto::model::data_set::{
-    FailedVersion, Partition, PartitionContent, Version, VersionStage, branch_of_partition,
+    FailedVersion, FilesRead, Partition, PartitionContent, Version, VersionStage,
+    branch_of_partition,
 };
 use proto::model::history::FailoverLogs;
 use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId};
@@ -34,6 +35,7 @@ impl StateContext {
         bucket: BucketId,
         node: NodeId,
         partitions: &[(VbucketId, PartitionContent)],
+        read: Option<FilesRead>,
     ) -> Change {
         // The version may have been cancelled or dropped.
         let Some((id, number)) = self.version_of(bucket) else { return nothing() };
@@ -58,6 +60,14 @@ impl StateContext {
                 _ => Err(bad(why)),
             };
         }
+        let is_loading = version.stage == VersionStage::Loading;
+        if let Some(read) = read.filter(|_| is_loading) {
+            let known = self.files_read.get(&bucket);
+            if let Some(known) = known.filter(|(_, known)| !known.has_same_rows(&read)) {
+                let why = differing_files(*known, (node, read));
+                return self.fail(id, number, why);
+            }
+        }
         let mut is_changed = false;
         for (partition, content) in partitions {
             let known = &mut version.partitions[usize::from(partition.0)];
@@ -69,6 +79,9 @@ impl StateContext {
         }
         if !is_changed {
             return nothing();
+        }
+        if let Some(read) = read.filter(|_| is_loading) {
+            self.files_read.entry(bucket).or_insert((node, read));
         }
         let mut effects = vec![Effect::CatalogChanged];
         self.give_to_holders(id, number);
@@ -110,7 +123,11 @@ impl StateContext {
     ) -> Change {
         let Some((id, number)) = self.version_of(bucket) else { return nothing() };
         let version = &self.data_sets[&id].versions[&number];
-        if version.stage != VersionStage::Loading || !version.nodes.contains(&node) {
+        // A version that is complete does not need this projector: it serves with the others, and SHOW VERSIONS says what the projector reports.
+        if version.stage != VersionStage::Loading
+            || version.is_complete()
+            || !version.nodes.contains(&node)
+        {
             return nothing();
         }
         let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
@@ -224,12 +241,12 @@ impl StateContext {
         Ok(())
     }
 
-    /// Gives what a projector owns of data sets to others. [`Self::check_versions_without`] comes first.
+    /// Gives what a projector owns of data sets to others. [`Self::check_versions_without`] comes first. A version keeps the list of its
+    /// projectors: all compute their partitions from it.
     pub(super) fn leave_versions(&mut self, node: NodeId) {
         let mut versions = Vec::new();
         for (id, set) in &mut self.data_sets {
             for (number, version) in &mut set.versions {
-                version.nodes.retain(|known| *known != node);
                 let holders = version.partitions.iter_mut().map(|partition| &mut partition.holders);
                 holders.for_each(|holders| holders.retain(|holder| *holder != node));
                 versions.push((*id, *number));
@@ -254,6 +271,17 @@ fn differing(version: &Version, partitions: &[(VbucketId, PartitionContent)]) ->
         known.is_some_and(|known| known != *content)
     };
     partitions.iter().find(differs).map(|(partition, _)| *partition)
+}
+
+/// Says that two projectors have read other rows.
+fn differing_files(
+    (first, known): (NodeId, FilesRead),
+    (second, read): (NodeId, FilesRead),
+) -> String {
+    format!(
+        "projector {second} has read other rows than projector {first}: {} rows of {} files, and {} rows of {} files; the files differ between the projectors, or have changed",
+        read.rows, read.files, known.rows, known.files
+    )
 }
 
 /// The end of each partition that has documents; `None` while a partition is not known.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use proto::model::copies::Copies;
-use proto::model::data_set::DataSet;
+use proto::model::data_set::{DataSet, FilesRead};
 use proto::model::identity::UniqueId;
-use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId};
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
 const SNAPSHOT_VERSION: u8 = 13;
-/// The version before: it lacks the last two fields.
+/// The version before: it lacks the last three fields.
 const BEFORE_DATA_SETS: u8 = 12;
 /// The version before that: it lacks two more fields.
 const BEFORE_GENERATIONS: u8 = 11;
@@ -34,7 +34,9 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
 
 /// The fields that a snapshot of version 12 lacks.
 fn no_data_sets() -> Result<Vec<u8>> {
-    encoded(&(BTreeMap::<BucketId, DataSet>::new(), BTreeMap::<IndexId, u64>::new()))
+    let (data_sets, slice_bytes_max) =
+        (BTreeMap::<BucketId, DataSet>::new(), BTreeMap::<IndexId, u64>::new());
+    encoded(&(data_sets, slice_bytes_max, BTreeMap::<BucketId, (NodeId, FilesRead)>::new()))
 }
 
 /// The fields that a snapshot of version 11 lacks.
@@ -147,7 +149,7 @@ impl StateContext {
     }
 
     fn since_data_sets(&self) -> impl Serialize {
-        (&self.data_sets, &self.slice_bytes_max)
+        (&self.data_sets, &self.slice_bytes_max, &self.files_read)
     }
 
     fn since_copies(&self) -> impl Serialize {

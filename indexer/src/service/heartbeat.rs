@@ -75,6 +75,7 @@ pub(super) async fn report(
         leases: Vec::new(),
         moments: Vec::new(),
         reads_since: 0,
+        loads: Vec::new(),
         scans: Some(scans.status()),
         proof: None,
         catalog_cas: context.catalog.load().cas,

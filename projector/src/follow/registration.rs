@@ -36,6 +36,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         leases: Vec::new(),
         moments: Vec::new(),
         reads_since: 0,
+        loads: reporter.loads.all(),
         scans: None,
         proof: None,
         catalog_cas: reporter.newest_catalog(),

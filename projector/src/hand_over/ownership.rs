@@ -32,6 +32,16 @@ impl Writer {
         projector: NodeId,
     ) -> Result<()> {
         let _gate = bucket.gate.close();
+        self.own(bucket, assignment, projector)
+    }
+
+    /// The same behind the closed gate.
+    pub fn own(
+        &self,
+        bucket: &Bucket,
+        assignment: &Arc<VbucketAssignment>,
+        projector: NodeId,
+    ) -> Result<()> {
         if bucket.is_removed() {
             return Ok(());
         }

@@ -94,6 +94,7 @@ impl Service {
             writer: Arc::new(writer),
             roles: Roles::new(),
             damaged,
+            loads: Default::default(),
             catalog_turn: Default::default(),
             readings: Default::default(),
         });

@@ -36,6 +36,8 @@ pub struct Script {
     pub(super) projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
     /// The last epoch of the embedded bucket, of which a projector that asks lacks a part.
     pub lacks: Arc<Mutex<Option<Epoch>>>,
+    /// The answer to what projectors say of versions, if it is a refusal.
+    pub refuses_versions: Arc<Mutex<Option<Error>>>,
     /// The timestamps that the coordinators retain.
     pub retained: Arc<Mutex<Vec<EpochMark>>>,
     /// The copies of the embedded bucket, if the test has several.
@@ -76,13 +78,14 @@ impl Script {
         let (messages, _) = watch::channel(Vec::new());
         let (synced, proposed, projectors, lacks) = Default::default();
         let (retained, copies, cuts, hung) = Default::default();
-        let (halved, left_out, pieces) = Default::default();
+        let (halved, left_out, pieces, refuses_versions) = Default::default();
         Self {
             messages,
             synced,
             proposed,
             projectors,
             lacks,
+            refuses_versions,
             retained,
             copies,
             cuts,
@@ -204,10 +207,12 @@ impl CoordinatorApi for Script {
                 refused.map_or(Outcome::Done, |epoch| Outcome::Lacks { epoch, error: error() })
             );
         }
+        let is_of_version = matches!(request.command, Command::PartitionsRead { .. });
         if !matches!(request.command, Command::RegisterNode(_)) {
             self.proposed.lock().unwrap().push(request.command);
         }
-        Ok(Outcome::Done)
+        let refused = self.refuses_versions.lock().unwrap().clone().filter(|_| is_of_version);
+        Ok(refused.map_or(Outcome::Done, Outcome::Refused))
     }
     async fn sync(&self, report: SyncReport) -> Result<SyncReply> {
         let told = report.buckets.into_iter().map(|report| (report.bucket, report));

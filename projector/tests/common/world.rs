@@ -103,7 +103,7 @@ impl World {
 }
 
 /// The simplest router.
-struct Router;
+pub struct Router;
 
 impl MutationRouter for Router {
     fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route {

@@ -1,219 +1,613 @@
-//! Projectors load the partitions of a version from files, and tell what they have.
-#![allow(clippy::disallowed_methods, reason = "a test writes the files that are read")]
+//! Versions of data sets: projectors load their partitions from files, tell the coordinators, and serve what they have whole.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::*;
-use projector::testing::DocumentStore;
-use proto::ErrorCode;
-use proto::model::assignment::VbucketAssignment;
-use proto::model::bucket::{BucketInfo, SourceKind};
-use proto::model::catalog::Catalog;
-use proto::model::data_set::{
-    DataSet, Files, Partition, PartitionContent, Version, VersionStage, branch_of_partition,
-    holders_of,
-};
-use proto::model::ids::{BucketId, NodeId, VbucketId};
-use proto::rpc::api::{ProjectorApi, WatchMessage, WriteRequest};
+use bytes::Bytes;
+use futures::StreamExt;
+use projector::testing::{DocumentStore, StoredDocument};
+use proto::env::{Env, OpenMode};
+use proto::model::assignment::{VbucketAssignment, VbucketSet};
+use proto::model::bucket::*;
+use proto::model::catalog::*;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::data_set::*;
+use proto::model::identity::UniqueId;
+use proto::model::ids::*;
+use proto::model::index::*;
+use proto::rpc::api::*;
 use proto::rpc::command::Command;
-use tokio::time::{sleep, timeout};
+use proto::rpc::mutation::*;
+use proto::value::Value;
+use proto::{Error, ErrorCode};
 
-const SET: BucketId = BucketId(7);
-const VERSION: BucketId = BucketId(8);
+use crate::common::*;
+
+const SET: BucketId = BucketId(20);
+const VERSION: BucketId = BucketId(21);
 const OTHER: NodeId = NodeId(2);
 const PARTITIONS: u16 = 4;
-/// Documents in the files; the first hundred ids come twice.
-const DOCUMENTS: usize = 3_000;
 
-/// Two projectors that load each partition, and the directory of their files.
-struct Pair {
-    files: tempfile::TempDir,
+/// Two projectors, and a data set with a version of which each partition has as many holders as `replication` says.
+struct Versions {
     first: World,
     other: World,
+    dir: tempfile::TempDir,
     cas: u64,
+    set: DataSet,
+    owners: VbucketAssignment,
+    indexes: Vec<Arc<IndexInfo>>,
 }
 
-impl Pair {
-    async fn new() -> Self {
-        let files = tempfile::tempdir().unwrap();
-        write_files(files.path());
-        let dir = files.path().to_path_buf();
-        let set = |config: &mut projector::Config| config.files_dir = Some(dir.clone());
-        let first = World::new(set).await;
-        let other = World::beside_with(&first, OTHER, set).await;
-        Self { files, first, other, cas: 0 }
-    }
-
-    /// Shows a catalog with the version in a stage, of which each partition has these holders.
-    fn show(&mut self, stage: VersionStage, holders: &[NodeId]) {
-        self.cas += 1;
+impl Versions {
+    async fn new(replication: u16) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let files_dir = Some(dir.path().to_path_buf());
+        let first = World::new(|config| config.files_dir = files_dir.clone()).await;
+        let other = World::beside_with(&first, OTHER, |c| c.files_dir = files_dir.clone()).await;
         let nodes = vec![PROJECTOR, OTHER];
-        let partition = Partition { holders: holders.to_vec(), content: None };
+        let holders = holders_of(PARTITIONS, replication, &nodes);
+        let owners = holders.iter().map(|holders| holders[0]).collect();
         let version = Version {
             name: "v1".into(),
             bucket: VERSION,
-            files: Files { pattern: "set/*".into(), id: "id".into() },
-            nodes: nodes.clone(),
-            stage,
-            partitions: vec![partition; usize::from(PARTITIONS)],
+            files: Files { pattern: "people/*.jsonl".into(), id: "id".into() },
+            nodes,
+            stage: VersionStage::Loading,
+            partitions: vec![Partition::default(); usize::from(PARTITIONS)],
         };
-        let owners = holders_of(PARTITIONS, 2, &nodes).iter().map(|holders| holders[0]).collect();
-        let bucket = |id, name: &str, partitions, owners| {
-            let info = BucketInfo::new(id, name, partitions, SourceKind::Files, PROJECTOR);
-            (id, Arc::new(info.with_assignment(VbucketAssignment::of_owners(owners))))
-        };
-        let set = DataSet {
-            newest: 1,
-            versions: [(1, version)].into(),
-            ..DataSet::new(PARTITIONS, 2, 1)
-        };
+        let mut set = DataSet::new(PARTITIONS, replication, 0);
+        set.versions.insert(1, version);
+        let owners = VbucketAssignment::of_owners(owners);
+        Self { first, other, dir, cas: 0, set, owners, indexes: Vec::new() }
+    }
+
+    fn version(&mut self) -> &mut Version {
+        self.set.versions.get_mut(&1).expect("the version")
+    }
+
+    fn catalog(&self) -> Catalog {
+        let base = BucketInfo::new(SET, "people", 1, SourceKind::Files, PROJECTOR);
+        let mut buckets: BTreeMap<_, _> = [(SET, Arc::new(base))].into();
+        if self.set.versions.contains_key(&1) {
+            let name = version_bucket_name("people", "v1");
+            let bucket = BucketInfo::new(VERSION, name, PARTITIONS, SourceKind::Files, PROJECTOR);
+            let bucket = bucket.with_assignment(self.owners.clone());
+            buckets.insert(VERSION, Arc::new(bucket));
+        }
         let node = |id| (id, Arc::new(projector_info(id)));
-        let catalog = Catalog {
+        Catalog {
             cas: self.cas,
-            buckets: [
-                bucket(SET, "b", 1, vec![PROJECTOR]),
-                bucket(VERSION, "b@v1", PARTITIONS, owners),
-            ]
-            .into(),
             nodes: [PROJECTOR, OTHER].map(node).into(),
-            data_sets: [(SET, set)].into(),
+            indexes: self.indexes.iter().map(|index| (index.id, Arc::clone(index))).collect(),
+            bucket_ids: buckets.keys().map(|id| (*id, UniqueId(u128::from(id.0)))).collect(),
+            buckets,
+            data_sets: [(SET, self.set.clone())].into(),
             ..Catalog::default()
-        };
-        self.first.script.say(WatchMessage::Catalog(catalog.into()));
+        }
     }
 
-    /// The projectors' proposals about the version, once there are `count`.
-    async fn proposed(&self, count: usize) -> Vec<Command> {
-        let found = async {
-            loop {
-                let all = self.first.script.proposed.lock().unwrap().clone();
-                let is_ours = |command: &Command| {
-                    matches!(
-                        command,
-                        Command::PartitionsLoaded { .. }
-                            | Command::PartitionsLost { .. }
-                            | Command::VersionFailed { .. }
-                    )
-                };
-                let ours: Vec<_> = all.into_iter().filter(is_ours).collect();
-                if ours.len() >= count {
-                    return ours;
+    /// Says the catalog as it is now.
+    fn say(&mut self) {
+        self.cas += 1;
+        self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let (path, fs) = (self.dir.path().join(name), Env::real().fs);
+        fs.create_dir_all(path.parent().expect("a parent")).expect("made");
+        let file = fs.open(&path, OpenMode::Create).expect("created");
+        file.set_len(0).expect("emptied");
+        file.write_all_at(text.as_bytes(), 0).expect("written");
+    }
+
+    fn proposed(&self) -> Vec<Command> {
+        self.first.script.proposed.lock().unwrap().clone()
+    }
+
+    /// What a projector has told of its partitions, once it has told of so many.
+    async fn told_by(&self, node: NodeId, count: usize) -> BTreeMap<VbucketId, PartitionContent> {
+        until("partitions are told", async || {
+            let mut told = BTreeMap::new();
+            for command in self.proposed() {
+                if let Command::PartitionsRead { bucket, node: by, partitions, .. } = command
+                    && by == node
+                {
+                    assert_eq!(bucket, VERSION);
+                    told.extend(partitions);
                 }
-                sleep(Duration::from_millis(10)).await;
             }
+            (told.len() >= count).then_some(told)
+        })
+        .await
+    }
+
+    /// Waits for what projectors tell, and lists it in the catalog.
+    async fn loaded(&mut self) {
+        for node in [PROJECTOR, OTHER] {
+            let mine = self.set.versions[&1].partitions_of(node, self.set.replication);
+            for (partition, content) in self.told_by(node, mine.len()).await {
+                let of = &mut self.version().partitions[usize::from(partition.0)];
+                of.content = Some(content);
+                of.holders.push(node);
+            }
+        }
+        self.say();
+    }
+
+    /// What a projector has told of everything that it has read.
+    fn read_by(&self, node: NodeId) -> Vec<Option<FilesRead>> {
+        let read = |command| match command {
+            Command::PartitionsRead { node: by, read, .. } if by == node => Some(read),
+            _ => None,
         };
-        timeout(Duration::from_secs(30), found).await.expect("the projectors tell in time")
+        self.proposed().into_iter().filter_map(read).collect()
+    }
+
+    /// The error that ended the version.
+    async fn failure(&self) -> Error {
+        until("the version fails", async || {
+            self.proposed().into_iter().find_map(|command| match command {
+                Command::VersionFailed { bucket: VERSION, error, .. } => Some(error),
+                _ => None,
+            })
+        })
+        .await
+    }
+
+    async fn lost_by(&self, node: NodeId) -> Vec<VbucketId> {
+        until("partitions are lost", async || {
+            self.proposed().into_iter().find_map(|command| match command {
+                Command::PartitionsLost { bucket: VERSION, node: by, partitions } if by == node => {
+                    Some(partitions)
+                }
+                _ => None,
+            })
+        })
+        .await
+    }
+
+    /// The cut that the coordinators publish.
+    fn cut(&self) -> Cut {
+        let position = |(partition, of): (u16, &Partition)| Position {
+            vbuuid: branch_of_partition(VERSION, VbucketId(partition)),
+            seqno: Seqno(of.content.expect("complete").rows),
+        };
+        let partitions = &self.set.versions[&1].partitions;
+        Cut::from_positions((0..).zip(partitions).map(position).collect())
+    }
+
+    fn publish(&self) {
+        let mark =
+            EpochMark { bucket: VERSION, cut: Arc::new(self.cut()), ..mark(7, 0, &Cut::zero(0)) };
+        self.first.script.say(WatchMessage::Epochs(vec![mark]));
     }
 }
 
-fn write_files(dir: &Path) {
-    let dir = dir.join("set");
-    std::fs::create_dir_all(&dir).unwrap();
-    let half = DOCUMENTS / 2;
-    let lines: String = (0..half).map(|n| format!("{{\"id\":\"d{n}\",\"n\":{n}}}\n")).collect();
-    std::fs::write(dir.join("1.jsonl"), lines).unwrap();
-    let records = (half..DOCUMENTS).map(|n| format!("d{n},{n}\n"));
-    let again = (0..100).map(|n| format!("d{n},-{n}\n"));
-    let text: String = std::iter::once("id,n\n".to_owned()).chain(records).chain(again).collect();
-    std::fs::write(dir.join("2.csv"), text).unwrap();
+/// What is stored of the version, by id.
+fn stored(world: &World) -> BTreeMap<String, (u64, Bytes)> {
+    let mut snapshot = world.store.snapshot(VERSION).expect("a snapshot");
+    let all = snapshot.next_chunk(usize::MAX).expect("documents");
+    let of = |StoredDocument { id, seqno, document }| (id, (seqno.0, document));
+    all.into_iter().map(of).collect()
 }
 
-/// The contents that a projector has advertised, by partition.
-fn loaded(commands: &[Command], by: NodeId) -> Vec<(VbucketId, PartitionContent)> {
-    let of = |command: &Command| match command {
-        Command::PartitionsLoaded { bucket: VERSION, node, partitions } if *node == by => {
-            Some(partitions.clone())
+/// Lines with ids from a range, in which a number changes with `n`.
+fn lines(ids: std::ops::Range<u32>, n: u32) -> String {
+    ids.map(|id| format!("{{\"id\":\"p{id}\",\"n\":{}}}\n", id + n)).collect()
+}
+
+/// Files of 300 rows with 250 ids: 50 are in both.
+fn put_people(versions: &Versions) {
+    versions.put("people/a.jsonl", &lines(0..150, 0));
+    versions.put("people/b.jsonl", &lines(100..250, 1000));
+}
+
+/// What the documents of [`put_people`] are.
+fn people() -> BTreeMap<String, u32> {
+    (0..250).map(|id| (format!("p{id}"), if id < 100 { id } else { id + 1000 })).collect()
+}
+
+fn numbers(world: &World) -> BTreeMap<String, u32> {
+    let number = |document: &Bytes| match Value::parse_json(document).expect("JSON") {
+        Value::Object(object) => {
+            object.get("n").and_then(Value::as_number).and_then(|n| n.as_i64())
         }
         _ => None,
     };
-    commands.iter().find_map(of).unwrap_or_else(|| panic!("{by} tells nothing: {commands:?}"))
-}
-
-async fn read(world: &World, id: &str) -> Option<String> {
-    let found = world.projector().get(VERSION, vec![id.into()]).await;
-    let found = found.expect("a partition that is whole");
-    found[0].as_ref().map(|document| String::from_utf8(document.to_vec()).unwrap())
+    let of = |(id, (_, document))| (id, number(&document).expect("a number") as u32);
+    stored(world).into_iter().map(of).collect()
 }
 
 #[tokio::test]
-async fn all_holders_of_a_partition_have_the_same_documents_and_tell_so() {
-    let mut pair = Pair::new().await;
-    pair.show(VersionStage::Loading, &[]);
-    let commands = pair.proposed(2).await;
-    let contents = loaded(&commands, PROJECTOR);
-    assert_eq!(contents, loaded(&commands, OTHER));
-    assert_eq!(contents.len(), usize::from(PARTITIONS));
-    let sum = |of: fn(&PartitionContent) -> u64| contents.iter().map(|(_, c)| of(c)).sum::<u64>();
-    assert_eq!(sum(|c| c.documents), DOCUMENTS as u64);
-    assert_eq!(sum(|c| c.rows), DOCUMENTS as u64 + 100, "the last row of an id counts");
-    for world in [&pair.first, &pair.other] {
-        assert_eq!(read(world, "d7").await.as_deref(), Some("{\"id\":\"d7\",\"n\":-7}"));
-        assert_eq!(read(world, "d2999").await.as_deref(), Some("{\"id\":\"d2999\",\"n\":2999}"));
-        assert_eq!(read(world, "d3000").await, None);
+async fn all_holders_of_a_partition_have_the_same() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    versions.say();
+    let told = versions.told_by(PROJECTOR, 4).await;
+    assert_eq!(versions.told_by(OTHER, 4).await, told);
+    let sum = |of: fn(&PartitionContent) -> u64| told.values().map(of).sum::<u64>();
+    assert_eq!((sum(|of| of.rows), sum(|of| of.documents)), (300, 250));
+    assert_eq!(stored(&versions.first), stored(&versions.other));
+    assert_eq!(numbers(&versions.first), people(), "of rows with one id the last one counts");
+    let bytes: usize =
+        stored(&versions.first).iter().map(|(id, (_, text))| id.len() + text.len()).sum();
+    assert_eq!(sum(|of| of.bytes), bytes as u64);
+    versions.loaded().await;
+    // Each row has its number in its partition.
+    for (partition, content) in told {
+        let seqnos: BTreeSet<u64> = stored(&versions.first)
+            .into_iter()
+            .filter(|(id, _)| vbucket_of(id, PARTITIONS) == partition)
+            .map(|(_, (seqno, _))| seqno)
+            .collect();
+        assert_eq!(seqnos.len() as u64, content.documents);
+        assert_eq!(seqnos.last(), Some(&content.rows), "the last row counts");
     }
-    let records = pair.first.store.buckets().unwrap();
-    let (record, ends) = records.iter().find(|(record, _)| record.info.id == VERSION).unwrap();
-    for (partition, content) in &contents {
-        let at = usize::from(partition.0);
-        assert_eq!(record.branches[at], [(branch_of_partition(VERSION, *partition), 0)]);
-        assert_eq!(ends[at].0, content.rows);
-    }
-}
-
-#[tokio::test]
-async fn a_projector_that_starts_again_advertises_what_it_has_and_loads_what_it_lacks() {
-    let mut pair = Pair::new().await;
-    pair.show(VersionStage::Loading, &[]);
-    let before = loaded(&pair.proposed(2).await, PROJECTOR);
-    pair.first.script.proposed.lock().unwrap().clear();
-    pair.first.start().await;
-    let commands = pair.proposed(1).await;
-    assert_eq!(loaded(&commands, PROJECTOR), before, "from what is stored");
-    assert_eq!(read(&pair.first, "d11").await.as_deref(), Some("{\"id\":\"d11\",\"n\":-11}"));
-    // The files are not needed any more.
-    std::fs::remove_dir_all(pair.files.path().join("set")).unwrap();
-    pair.first.script.proposed.lock().unwrap().clear();
-    pair.first.start().await;
-    assert_eq!(loaded(&pair.proposed(1).await, PROJECTOR), before);
-}
-
-#[tokio::test]
-async fn a_projector_that_has_lost_its_partitions_says_so() {
-    let mut pair = Pair::new().await;
-    std::fs::remove_dir_all(pair.files.path().join("set")).unwrap();
-    pair.show(VersionStage::Current, &[PROJECTOR]);
-    let all: Vec<_> = (0..PARTITIONS).map(VbucketId).collect();
-    let lost = Command::PartitionsLost { bucket: VERSION, node: PROJECTOR, partitions: all };
-    assert_eq!(pair.proposed(1).await, [lost]);
-    let refused = pair.first.projector().get(VERSION, vec!["d1".into()]).await;
-    let refused = refused.expect_err("nothing is here");
-    assert!(refused.is_retry(), "another holder may have it: {refused}");
-}
-
-#[tokio::test]
-async fn a_bad_row_fails_the_version_with_its_place() {
-    let mut pair = Pair::new().await;
-    std::fs::write(pair.files.path().join("set/1.jsonl"), "{\"id\":\"a\"}\n{\"n\":1}\n").unwrap();
-    pair.show(VersionStage::Loading, &[]);
-    for command in pair.proposed(2).await {
-        let Command::VersionFailed { bucket: VERSION, error, .. } = command else {
-            panic!("{command:?}")
-        };
-        assert!(error.message.starts_with("set/1.jsonl: line 2"), "{error}");
-        assert_eq!(error.code, ErrorCode::InvalidText);
+    // Every holder answers, whoever owns the partition.
+    for world in [&versions.first, &versions.other] {
+        let ids: Vec<String> = people().into_keys().collect();
+        let found = world.projector().get(VERSION, ids.clone()).await.expect("documents");
+        assert!(found.iter().all(Option::is_some));
+        let request =
+            DocumentsRequest { bucket: VERSION, ids, snapshot: Some(Epoch(7)), own: None };
+        assert_eq!(world.projector().get_in(request).await.expect("documents"), found);
     }
 }
 
 #[tokio::test]
-async fn a_bucket_from_files_takes_no_writes() {
-    let mut pair = Pair::new().await;
-    pair.show(VersionStage::Loading, &[]);
-    pair.proposed(2).await;
+async fn a_projector_has_its_own_partitions_only() {
+    let mut versions = Versions::new(1).await;
+    put_people(&versions);
+    versions.say();
+    versions.loaded().await;
+    let mut all = numbers(&versions.first);
+    let others = numbers(&versions.other);
+    assert!(others.keys().all(|id| !all.contains_key(id)));
+    let (own, other) = (all.keys().next().cloned(), others.keys().next().cloned());
+    all.extend(others);
+    assert_eq!(all, people());
+    let projector = versions.first.projector();
+    projector.get(VERSION, own.into_iter().collect()).await.expect("its own");
+    let error = projector.get(VERSION, other.into_iter().collect()).await.expect_err("elsewhere");
+    assert_eq!(error.code, ErrorCode::NotOwner);
+}
+
+#[tokio::test]
+async fn an_owner_streams_its_partitions_once_they_are_whole() {
+    let mut versions = Versions::new(1).await;
+    put_people(&versions);
+    let node = INDEXERS[0];
+    let info = index_on(1, vec![path("n")], PartitionBy::DocumentId);
+    let placement = vec![vec![node]; usize::from(SLICES)];
+    let info = IndexInfo::new(info.id, VERSION, (*info.spec).clone(), placement);
+    versions.indexes.push(Arc::new(info));
+    versions.say();
+    versions.loaded().await;
+    versions.publish();
+    let (mut contents, mut seqnos) = (Contents::new(), BTreeMap::new());
+    for world in [&versions.first, &versions.other] {
+        let projector = world.projector();
+        let owned = until("the partitions are owned", async || {
+            let history = projector.history(VERSION).await.expect("a history");
+            (history.kept.len() == 2).then_some(history)
+        })
+        .await;
+        assert_eq!(owned.durable, versions.cut().of(&owned.kept));
+        let request = SubscribeRequest { node, bucket: VERSION, from: None, last_epoch: Epoch(0) };
+        let stream = projector.subscribe(request).await.expect("a stream");
+        let mut follower = Follower { stream, ..Follower::default() };
+        while follower.epochs != [7] {
+            follower.step().await.expect("the stream goes on");
+        }
+        assert_eq!(follower.at, versions.cut().of(&owned.kept), "nothing of it is in frames");
+        let index = versions.indexes[0].local_id();
+        let vbuckets = Some(owned.kept.clone());
+        let request = BackfillRequest { node, index, revision: 0, vbuckets };
+        let mut stream = projector.backfill(request).await.expect("a backfill");
+        while let Some(message) = stream.next().await {
+            let BackfillMessage::Documents(body) = message.expect("it goes on") else { continue };
+            for mutation in KeyVersionsReader::new(&body) {
+                let mutation = mutation.expect("well formed");
+                let state = mutation.indexes().next().expect("one index");
+                seqnos.insert(mutation.id.to_owned(), mutation.seqno_minus_base);
+                apply(&mut contents, &mutation, &state);
+            }
+        }
+    }
+    let expected = people().into_iter().map(|(id, n)| (id, vec![Value::int(i64::from(n))]));
+    assert_eq!(contents, expected.collect());
+    let mut stored_all = stored(&versions.first);
+    stored_all.extend(stored(&versions.other));
+    let expected = stored_all.into_iter().map(|(id, (seqno, _))| (id, seqno));
+    assert_eq!(seqnos, expected.collect());
+}
+
+#[tokio::test]
+async fn a_partition_moves_to_another_holder_without_a_copy() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    versions.say();
+    versions.loaded().await;
+    versions.owners = VbucketAssignment::single(PARTITIONS, OTHER);
+    versions.say();
+    let projector = versions.other.projector();
+    until("the other one owns all", async || {
+        let history = projector.history(VERSION).await.expect("a history");
+        (history.kept == VbucketSet::all(PARTITIONS)).then_some(())
+    })
+    .await;
+    assert_eq!(projector.history(VERSION).await.expect("a history").durable, versions.cut());
+    let history = versions.first.projector().history(VERSION).await.expect("a history");
+    assert!(history.kept.is_empty());
+    assert_eq!(numbers(&versions.first), people(), "it stays a holder");
+}
+
+#[tokio::test]
+async fn a_version_takes_no_writes_and_reports_nothing() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    versions.say();
+    versions.loaded().await;
+    let projector = versions.first.projector();
     for bucket in [SET, VERSION] {
-        let writes = vec![upsert("x", "{}")];
-        let refused = pair.first.projector().write(WriteRequest { bucket, writes }).await;
-        assert_eq!(refused.expect_err("no writes").code, ErrorCode::Unsupported);
+        let writes = vec![upsert("p1", "{}")];
+        let error = projector.write(WriteRequest { bucket, writes }).await.expect_err("no writes");
+        assert_eq!(error.code, ErrorCode::Unsupported);
+        assert!(error.message.contains("loaded from files"), "{error}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("LOAD VERSION")));
+        let push = PushRequest { bucket, branches: vec![], mutations: vec![] };
+        assert_eq!(projector.push(push).await.expect_err("no pushes").code, ErrorCode::Unsupported);
     }
+    // All positions are reported every half second.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert!(versions.first.script.synced.lock().unwrap().is_empty());
+    let base = projector.history(SET).await.expect("a history");
+    assert_eq!(
+        (base.kept.len(), base.durable.get(VbucketId(0)).seqno),
+        (1, Seqno(0)),
+        "it is served, empty"
+    );
+}
+
+#[tokio::test]
+async fn a_load_that_ended_in_the_midst_begins_anew() {
+    let mut versions = Versions::new(2).await;
+    // The first process has stored rows that the files have no more, and no partition is whole.
+    versions.put("people/a.jsonl", &lines(500..600, 0));
+    versions.put("people/b.jsonl", "{\"id\":1");
+    versions.say();
+    let error = versions.failure().await;
+    assert!(error.message.starts_with("people/b.jsonl line 1: "), "{error}");
+    versions.first.stop();
+    versions.other.stop();
+    let left = |n: u32| StoredDocument {
+        id: format!("p{n}"),
+        seqno: Seqno(u64::from(n)),
+        document: Bytes::from_static(b"{\"n\":7}"),
+    };
+    let left: Vec<_> = (200..300).map(left).collect();
+    versions.first.store.put_documents(VERSION, &left).expect("put");
+    assert!(!stored(&versions.first).is_empty());
+    put_people(&versions);
+    versions.first.start().await;
+    versions.other.start().await;
+    versions.loaded().await;
+    assert_eq!(numbers(&versions.first), people());
+    assert_eq!(stored(&versions.first), stored(&versions.other));
+}
+
+#[tokio::test]
+async fn whole_partitions_are_told_again_from_what_is_stored() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    versions.say();
+    let told = versions.told_by(PROJECTOR, 4).await;
+    versions.first.stop();
+    versions.other.stop();
+    versions.first.script.proposed.lock().unwrap().clear();
+    // Another projector has told what they contain, so the files are not needed.
+    for (partition, content) in &told {
+        versions.version().partitions[usize::from(partition.0)].content = Some(*content);
+    }
+    versions.first.script.forget();
+    versions.say();
+    versions.put("people/b.jsonl", "gone");
+    versions.first.start().await;
+    assert_eq!(versions.told_by(PROJECTOR, 4).await, told);
+    assert_eq!(versions.read_by(PROJECTOR), [None]);
+}
+
+#[tokio::test]
+async fn projectors_tell_what_they_have_read_of_partitions_that_others_load() {
+    let mut versions = Versions::new(1).await;
+    put_people(&versions);
+    versions.say();
+    versions.told_by(PROJECTOR, 2).await;
+    versions.told_by(OTHER, 2).await;
+    let read = versions.read_by(PROJECTOR);
+    let [Some(FilesRead { files: 2, rows: 300, .. })] = read[..] else { panic!("{read:?}") };
+    assert_eq!(versions.read_by(OTHER), read);
+}
+
+#[tokio::test]
+async fn whole_partitions_of_which_nobody_has_told_are_compared_with_the_files_again() {
+    let mut versions = Versions::new(1).await;
+    put_people(&versions);
+    versions.say();
+    let told = versions.told_by(PROJECTOR, 2).await;
+    let read = versions.read_by(PROJECTOR);
+    versions.other.stop();
+    for _ in 0..2 {
+        versions.first.stop();
+        versions.first.script.proposed.lock().unwrap().clear();
+        versions.first.start().await;
+        assert_eq!(versions.told_by(PROJECTOR, 2).await, told);
+        assert_eq!(versions.read_by(PROJECTOR), read);
+    }
+    versions.first.stop();
+    versions.put("people/b.jsonl", &lines(0..10, 0));
+    versions.first.start().await;
+    let error = versions.failure().await;
+    assert!(error.message.contains("the files have changed"), "{error}");
+}
+
+#[tokio::test]
+async fn a_bad_row_ends_the_version_once_with_its_file_and_line() {
+    let mut versions = Versions::new(2).await;
+    let mut text = lines(0..20_000, 0);
+    text.push_str("{\"n\":1}\n");
+    versions.put("people/a.jsonl", &text);
+    versions.say();
+    let error = versions.failure().await;
+    assert!(error.message.starts_with("people/a.jsonl line 20001: "), "{error}");
+    let failures = |node: NodeId| {
+        let is_by = |command: &Command| matches!(command, Command::VersionFailed { node: by, .. } if *by == node);
+        versions.proposed().iter().filter(|command| is_by(command)).count()
+    };
+    until("both say so", async || (failures(PROJECTOR) + failures(OTHER) == 2).then_some(())).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!((failures(PROJECTOR), failures(OTHER)), (1, 1));
+    let is_loaded = |command: &Command| matches!(command, Command::PartitionsRead { .. });
+    assert!(!versions.proposed().iter().any(is_loaded));
+}
+
+#[tokio::test]
+async fn a_projector_without_a_directory_of_files_says_which_setting_it_needs() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    versions.other.stop();
+    versions.first.config.files_dir = None;
+    versions.first.start().await;
+    versions.say();
+    let error = versions.failure().await;
+    assert!(error.hint.is_some_and(|hint| hint.contains("files_dir")), "{}", error.message);
+}
+
+#[tokio::test]
+async fn files_that_differ_between_projectors_end_the_version() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    let content = PartitionContent { rows: 9, documents: 9, bytes: 9, digest: 9 };
+    versions.version().partitions[2].content = Some(content);
+    versions.say();
+    // The coordinators compare, and fail the version.
+    let told = versions.told_by(PROJECTOR, 4).await;
+    assert_ne!(told[&VbucketId(2)], content);
+    assert!(versions.first.projector().get(VERSION, vec!["p1".into()]).await.is_err(), "not whole");
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_repeated() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    let refused = Error::new(ErrorCode::WrongState, "the version has failed");
+    *versions.first.script.refuses_versions.lock().unwrap() = Some(refused);
+    versions.say();
+    versions.told_by(PROJECTOR, 4).await;
+    versions.told_by(OTHER, 4).await;
+    let count = versions.proposed().len();
+    versions.say();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(versions.proposed().len(), count);
+}
+
+#[tokio::test]
+async fn partitions_that_are_gone_are_told_and_loaded_again() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    versions.say();
+    versions.loaded().await;
+    versions.version().stage = VersionStage::Current;
+    versions.say();
+    versions.other.stop();
+    versions.first.script.proposed.lock().unwrap().clear();
+    // A disk that was emptied. The first catalog that comes is the newest one.
+    versions.first.script.forget();
+    versions.say();
+    versions.other = World::beside_with(&versions.first, OTHER, |config| {
+        config.files_dir = Some(versions.dir.path().to_path_buf());
+    })
+    .await;
+    let all: Vec<_> = (0..PARTITIONS).map(VbucketId).collect();
+    assert_eq!(versions.lost_by(OTHER).await, all);
+    let error = versions.other.projector().get(VERSION, vec!["p1".into()]).await;
+    assert_eq!(error.expect_err("it has nothing").code, ErrorCode::NotOwner);
+    for partition in &mut versions.version().partitions {
+        partition.holders.retain(|holder| *holder != OTHER);
+    }
+    versions.say();
+    versions.told_by(OTHER, 4).await;
+    assert_eq!(numbers(&versions.other), people());
+}
+
+#[tokio::test]
+async fn a_current_version_does_not_end_because_a_late_holder_cannot_load_it() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    versions.other.stop();
+    versions.say();
+    for (partition, content) in versions.told_by(PROJECTOR, 4).await {
+        let of = &mut versions.version().partitions[usize::from(partition.0)];
+        (of.content, of.holders) = (Some(content), vec![PROJECTOR]);
+    }
+    versions.version().stage = VersionStage::Current;
+    versions.say();
+    versions.put("people/b.jsonl", &lines(0..10, 0));
+    versions.first.script.proposed.lock().unwrap().clear();
+    versions.other.start().await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(versions.proposed(), [], "it gives up, and nobody hears of it");
+    let error = versions.other.projector().get(VERSION, vec!["p1".into()]).await;
+    assert_eq!(error.expect_err("it shows nothing of it").code, ErrorCode::NotOwner);
+}
+
+#[tokio::test]
+async fn a_damaged_version_is_loaded_again() {
+    let mut versions = Versions::new(2).await;
+    put_people(&versions);
+    versions.say();
+    versions.loaded().await;
+    versions.other.stop();
+    versions.first.script.proposed.lock().unwrap().clear();
+    versions.other.store.damage(VERSION);
+    versions.other.start().await;
+    // It is loading still, so the partitions are told anew when they are there.
+    versions.told_by(OTHER, 4).await;
+    assert_eq!(numbers(&versions.other), people());
+    let projector = versions.other.projector();
+    until("it owns its part again", async || {
+        let history = projector.history(VERSION).await.expect("a history");
+        (!history.kept.is_empty() || versions.owners.owned_by(OTHER).is_empty()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_cancelled_leaves_nothing() {
+    let mut versions = Versions::new(2).await;
+    for n in 0..8 {
+        versions.put(&format!("people/{n}.jsonl"), &lines(n * 20_000..(n + 1) * 20_000, 0));
+    }
+    versions.say();
+    let other = Arc::clone(&versions.other.projector());
+    until("the load begins", async || {
+        (!versions.first.store.buckets().unwrap().iter().all(|(r, _)| r.info.id != VERSION))
+            .then_some(())
+    })
+    .await;
+    let version = versions.set.versions.remove(&1);
+    let mut catalog = versions.catalog();
+    catalog.cas = 2;
+    catalog.dropped_buckets.push((VERSION, UniqueId(21)));
+    (versions.cas, versions.set.failed) = (2, None);
+    versions.first.script.say(WatchMessage::Catalog(Arc::new(catalog)));
+    until("the bucket is gone", async || {
+        versions.first.store.snapshot(VERSION).is_err().then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(versions.proposed(), []);
+    drop((other, version));
 }

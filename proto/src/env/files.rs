@@ -17,6 +17,15 @@ pub enum OpenMode {
     CreateNew,
 }
 
+/// Where a name leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The path without symbolic links.
+    pub path: PathBuf,
+    /// True for a regular file: neither a directory nor a device, a pipe or a socket.
+    pub is_file: bool,
+}
+
 /// Files, by path. All calls block; make them inside [`Env::blocking`](super::Env::blocking) or a blocking task.
 ///
 /// What survives a crash: file contents that were synced with [`File::sync`], names (creation,
@@ -39,6 +48,10 @@ pub trait FileSystem: Send + Sync + 'static {
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
     /// True if a file or directory of that name exists.
     fn exists(&self, path: &Path) -> bool;
+    /// Finds out where a name leads. A file system without links and devices has nothing to follow.
+    fn resolve(&self, path: &Path) -> io::Result<Resolved> {
+        Ok(Resolved { path: path.to_path_buf(), is_file: self.exists(path) })
+    }
     /// Locks the directory for this process until the lock is dropped; fails at once if another process has it.
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 }

@@ -11,10 +11,13 @@
 //!   *advertises* each partition when it has it durably. The advertised holders are the truth from there on, and the computation is
 //!   only a way to choose them without a conversation. A projector that joins later holds nothing of the version, and answers
 //!   nothing of it: others do.
+//! - All projectors read all rows of the files, and tell what they have read as a whole ([`FilesRead`]). If two of them differ before the
+//!   version is current, it fails.
 //! - A version is *complete* when each partition has a holder. Behind the empty first epoch of each bucket it has one more, which covers
 //!   all partitions, and is published with the last advertisement. The vbuuid of a partition and the seqnos of its documents follow from the version and its files, so all holders of a
 //!   partition have the same, and any of them may own its vbucket.
-//! - Then each index of the data set gets a generation over the version. When all of them can be read, one command makes the version
+//! - Then each index of the data set gets a generation over the version. When all of them can be read, and each projector that is neither
+//!   silent nor in trouble has its partitions, one command makes the version
 //!   current and its generations serve: from there on names mean the new version, and nothing of the old one.
 //! - Scans, transactions and tokens that began on the old version end on it. It is *kept* until nobody has asked for it during the data set's idle time; then its
 //!   bucket and its generations go.
@@ -128,6 +131,32 @@ impl PartitionContent {
         self.bytes += (id.len() + document.len()) as u64;
         let of_id = xxh3_64_with_seed(id.as_bytes(), seqno.0);
         self.digest = self.digest.wrapping_add(xxh3_64_with_seed(document, of_id));
+    }
+}
+
+/// Everything that a projector has read from the files of a version, the rows of other projectors' partitions too. All projectors of a
+/// version have the same: so files that differ are found although each partition has one holder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesRead {
+    /// The number of files.
+    pub files: u32,
+    /// The number of rows.
+    pub rows: u64,
+    /// A digest of all rows, in their order.
+    pub digest: u64,
+}
+
+impl FilesRead {
+    /// Adds a row.
+    pub fn add(&mut self, id: &str, document: &[u8]) {
+        self.rows += 1;
+        let of_id = xxh3_64_with_seed(id.as_bytes(), self.digest);
+        self.digest = xxh3_64_with_seed(document, of_id);
+    }
+
+    /// True if the rows are the same. The same rows in other files make the same version.
+    pub fn has_same_rows(&self, other: &Self) -> bool {
+        (self.rows, self.digest) == (other.rows, other.digest)
     }
 }
 
@@ -270,6 +299,26 @@ mod tests {
                 let is_full = usize::from(partitions) * wanted >= ids.len();
                 assert!(!is_full || most.unwrap() - least.unwrap() <= 1, "{loads:?}");
             }
+        }
+    }
+
+    #[test]
+    fn rows_are_the_same_if_their_ids_documents_and_order_are() {
+        let read = |rows: &[(&str, &str)], files| {
+            let mut read = FilesRead { files, ..FilesRead::default() };
+            rows.iter().for_each(|(id, document)| read.add(id, document.as_bytes()));
+            read
+        };
+        let one = read(&[("a", "1"), ("b", "2")], 1);
+        assert!(one.has_same_rows(&read(&[("a", "1"), ("b", "2")], 2)));
+        for other in [
+            &[("b", "2"), ("a", "1")][..],
+            &[("a", "1")],
+            &[("a", "1"), ("b", "3")],
+            &[("a", "2"), ("b", "1")],
+            &[("a", "1"), ("c", "2")],
+        ] {
+            assert!(!one.has_same_rows(&read(other, 1)), "{other:?}");
         }
     }
 

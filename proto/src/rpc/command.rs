@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::model::bucket::SourceKind;
 use crate::model::copies::{Copies, CopiesChange};
 use crate::model::cut::Position;
-use crate::model::data_set::{Files, PartitionContent};
+use crate::model::data_set::{Files, FilesRead, PartitionContent};
 use crate::model::history::SourceHistory;
 use crate::model::identity::{ClusterId, JoinRequest, UniqueId};
 use crate::model::ids::{
@@ -343,7 +343,7 @@ pub enum Command {
         /// The version's name.
         version: String,
     },
-    /// A projector has partitions of a version durably. From that projector.
+    /// A projector has partitions of a version durably. From a projector of an earlier build, which says nothing of the other rows.
     PartitionsLoaded {
         /// The version's bucket.
         bucket: BucketId,
@@ -411,6 +411,18 @@ pub enum Command {
         from: LocalIndexId,
         /// The new number of slices.
         slices: u16,
+    },
+    /// The same as [`Command::PartitionsLoaded`], of a projector that has read all of the files. From that projector.
+    PartitionsRead {
+        /// The version's bucket.
+        bucket: BucketId,
+        /// The projector.
+        node: NodeId,
+        /// The partitions, ascending.
+        partitions: Vec<(VbucketId, PartitionContent)>,
+        /// Everything that the projector has read from the files; `None` if the partitions were whole when its process began, and others
+        /// have told what they contain.
+        read: Option<FilesRead>,
     },
 }
 

@@ -50,6 +50,7 @@ impl CoordinatorApi for Leader {
             halved: Vec::new(),
             holds: Vec::new(),
             members: Default::default(),
+            version_waits: Vec::new(),
         })
     }
     async fn epoch_covering(

@@ -62,9 +62,11 @@ fn version_result(catalog: &Catalog, (id, bucket): (BucketId, &str), number: u64
     if current > number {
         return Ok(());
     }
-    let message = format!("the loading of version {number} of bucket \"{bucket}\" was cancelled");
-    Err(Error::new(ErrorCode::BuildCancelled, message)
-        .with_hint("another session has used CANCEL VERSION; what serves is as it was"))
+    let message =
+        format!("version {number} of bucket \"{bucket}\" has ended before it was current");
+    Err(Error::new(ErrorCode::BuildCancelled, message).with_hint(
+        "another session has used CANCEL VERSION, or it has failed and another one was begun; what serves is as it was",
+    ))
 }
 
 fn find(catalog: &Catalog, index: IndexId, id: Option<LocalIndexId>) -> Option<&Arc<IndexInfo>> {

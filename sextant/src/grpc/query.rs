@@ -117,6 +117,11 @@ impl QueryService {
     async fn begin(&self, principal: Principal, request: ScanRequest) -> Result<ScanReplies> {
         let form = Form::of(&request)?;
         let backend = self.backend.with_principal(principal);
+        if request.transaction > 0 {
+            // Order matters: its first read fixes what the name of the index means.
+            let number = TransactionId(request.transaction);
+            self.transactions.find(number, backend.principal())?.pin(&backend).await?;
+        }
         let mut plan = self.plan(&backend, &request).await?;
         plan.request.ordered = !request.unordered;
         plan.request.reverse = request.reverse;

@@ -182,7 +182,7 @@ impl SessionState {
     }
 
     async fn select(&mut self, select: &Select, values: &[Value], kept: &Kept) -> Result<Rows> {
-        match self.plan(select, values, kept).await? {
+        match self.plan_read(select, values, kept).await? {
             Plan::Index(plan) => self.scan(*plan).await,
             Plan::Documents(plan) => {
                 let view = self.view(plan.bucket.id).await?;

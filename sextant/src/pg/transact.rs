@@ -14,21 +14,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
-use proto::model::ids::{BucketId, TransactionPlace};
+use proto::model::ids::{BucketId, LocalIndexId, TransactionPlace};
+use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::error::{Notice, WireError, WireResult};
 use super::floors::{WasOpen, leaves_open};
+use super::kept::Kept;
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Savepoint, Transaction, Writing};
-use crate::sql::ast::{Statement, TransactionModes};
+use crate::sql::ast::{Select, Statement, TransactionModes};
 use crate::sql::backend::TransactionView;
 use crate::sql::commit::{Part, commit_all, number_of};
 use crate::sql::error::unsupported;
-use crate::sql::plan::IndexPlan;
+use crate::sql::plan::{IndexPlan, Plan};
 
 /// Maximum of savepoints; each takes a copy of the settings.
 const SAVEPOINTS_MAX: usize = 1_000;
+
+/// How often the first read of a transaction is planned. Each time another version has become current meanwhile.
+const PLANS_MAX: usize = 5;
 
 impl SessionState {
     /// Refuses all statements but those that end a failed transaction or go back in it.
@@ -238,6 +243,35 @@ impl SessionState {
         Ok(Some((changes, open.buckets.snapshot(bucket.id))))
     }
 
+    /// Plans a SELECT to run it. The first read of a transaction fixes what names mean in it. That is done by a newer catalog than the one
+    /// by which the read was planned, so the read is planned again if a name means something else there.
+    pub(super) async fn plan_read(
+        &mut self,
+        select: &Select,
+        values: &[Value],
+        kept: &Kept,
+    ) -> Result<Plan> {
+        let mut plan = self.plan(select, values, kept).await?;
+        for _ in 0..PLANS_MAX {
+            let is_first =
+                matches!(&self.transaction, Transaction::Open(open) if !open.buckets.has_moment());
+            match &plan {
+                Plan::Index(plan) if is_first => drop(self.scan_view(plan).await?),
+                Plan::Documents(plan) if is_first => drop(self.view(plan.bucket.id).await?),
+                _ => return Ok(plan),
+            }
+            let again = self.plan(select, values, kept).await?;
+            if relation_of(&again) == relation_of(&plan) {
+                return Ok(again);
+            }
+            if let Transaction::Open(open) = &mut self.transaction {
+                open.buckets.unfix();
+            }
+            plan = again;
+        }
+        Err(Error::unavailable("the indexes have changed again and again while a read was planned"))
+    }
+
     /// What the open transaction sees of a bucket whose documents it reads; `None` outside of a transaction.
     pub(super) async fn view(&mut self, bucket: BucketId) -> Result<Option<TransactionView>> {
         let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
@@ -259,6 +293,15 @@ impl SessionState {
             open.buckets.fix(bucket, pin);
         }
         self.view(bucket).await
+    }
+}
+
+/// The bucket that a plan reads, and the generation of an index.
+fn relation_of(plan: &Plan) -> Option<(BucketId, Option<LocalIndexId>)> {
+    match plan {
+        Plan::Index(plan) => Some((plan.index.bucket, Some(plan.index.local_id()))),
+        Plan::Documents(plan) => Some((plan.bucket.id, None)),
+        Plan::Constant(_) => None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The split points of an index that is divided by the ranges of an expression: given, or taken from a sample of the documents.
 
-use proto::expr::Expr;
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::{DocumentScope, eval};
+use proto::expr::{CompareOp, Expr};
 use proto::model::index::{RangePartition, SLICES_DEFAULT};
 use proto::value::Value;
 use proto::value::key::encode_part;
@@ -10,6 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::ast::{CreateIndex, Partition};
 use super::backend::Backend;
+use super::plan::{coerce, document_type};
 use super::remarks::Remarks;
 use super::written;
 
@@ -20,7 +21,7 @@ pub(super) fn range_partition(expr: &Expr, points: &[Expr]) -> Result<RangeParti
     }
     let mut bounds: Vec<Vec<u8>> = Vec::with_capacity(points.len());
     for point in points {
-        let bound = encoded(&value_of(point)?);
+        let bound = encoded(&value_of(&typed(expr, point)?)?);
         if bounds.last().is_some_and(|last| *last >= bound) {
             let what = format!("split point {point} is not greater than the one before it");
             return Err(Error::new(ErrorCode::InvalidParameter, what)
@@ -29,6 +30,17 @@ pub(super) fn range_partition(expr: &Expr, points: &[Expr]) -> Result<RangeParti
         bounds.push(bound);
     }
     Ok(RangePartition { expr: expr.clone(), bounds })
+}
+
+/// A split point with the type of the expression: a text beside a number is read as a number, as in a comparison.
+fn typed(expr: &Expr, point: &Expr) -> Result<Expr> {
+    let (left, right) = (Box::new(expr.clone()), Box::new(point.clone()));
+    let mut comparison = Expr::Compare(CompareOp::Less, left, right);
+    coerce(&mut comparison, &document_type)?;
+    match comparison {
+        Expr::Compare(_, _, point) => Ok(*point),
+        other => Ok(other),
+    }
 }
 
 fn encoded(value: &Value) -> Vec<u8> {
@@ -64,16 +76,21 @@ pub async fn take_split_points(
     if !points.is_empty() {
         return Ok(());
     }
+    let wanted = create.slices.unwrap_or(SLICES_DEFAULT);
+    if wanted < 2 {
+        let what = format!("slices = {wanted}, but PARTITION BY RANGE makes at least two slices");
+        return Err(Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("omit PARTITION BY for an index of one slice, or ask for more slices"));
+    }
     let catalog = backend.catalog();
     let unknown =
         || Error::new(ErrorCode::Unknown, format!("bucket \"{}\" does not exist", create.bucket));
     let bucket = catalog.read_bucket(&create.bucket).ok_or_else(unknown)?;
     let documents = backend.sample(bucket).await?;
-    let wanted = create.slices.unwrap_or(SLICES_DEFAULT);
     let found = quantiles(values(expr, &documents), usize::from(wanted));
-    if found.is_empty() && wanted > 1 {
+    if found.is_empty() {
         let what = format!(
-            "bucket \"{}\" has no documents from which the split points of {expr} could be taken",
+            "bucket \"{}\" has no documents with different values of {expr} from which the split points could be taken",
             create.bucket
         );
         return Err(Error::new(ErrorCode::WrongState, what)
@@ -121,6 +138,8 @@ fn quantiles(values: Vec<Value>, parts: usize) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
+    use proto::expr::ColumnType;
+
     use super::*;
 
     fn numbers(numbers: impl IntoIterator<Item = i64>) -> Vec<Value> {
@@ -147,6 +166,13 @@ mod tests {
         assert_eq!([2, 3, 8, 9].map(|n| slice(Value::int(n))), [0, 1, 1, 2]);
         assert_eq!(["a", "m", "z"].map(|s| slice(Value::String(s.into()))), [2, 3, 3]);
         assert_eq!([slice(Value::Missing), slice(Value::Null)], [0, 0]);
+        let number = Expr::Cast(Box::new(Expr::DocumentId), ColumnType::Int8);
+        let texts = ["3", "20"].map(|text| Value::String(text.into()));
+        let range = range_partition(&number, &points(&texts)).unwrap();
+        let numbers = range_partition(&number, &points(&[3, 20].map(Value::int))).unwrap();
+        assert_eq!(range, numbers, "a text beside a number is a number");
+        let none = range_partition(&number, &points(&[Value::String("x".into())])).unwrap_err();
+        assert_eq!(none.code, ErrorCode::InvalidText, "{none}");
         let wrong = [
             vec![Value::int(9), Value::int(3)],
             vec![Value::int(3), Value::int(3)],

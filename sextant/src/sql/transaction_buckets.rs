@@ -15,6 +15,25 @@ use super::commit::Part;
 /// Maximum of buckets that a transaction changes.
 const BUCKETS_MAX: usize = 64;
 
+/// The generation of an index that was created after the first read of a transaction, over the version that the transaction reads.
+fn younger(began: &Catalog, shown: &Arc<IndexInfo>, now: &Catalog) -> Result<Arc<IndexInfo>> {
+    let read = began.current_of(now.user_bucket(shown.bucket));
+    if read == shown.bucket || !began.buckets.contains_key(&read) {
+        return Ok(Arc::clone(shown));
+    }
+    let mut older = now.generations.values();
+    let is_same = |older: &&Arc<IndexInfo>| {
+        older.id == shown.id && older.bucket == read && older.state.is_read()
+    };
+    older.find(is_same).cloned().ok_or_else(|| {
+        let name = &shown.spec.name;
+        let what = format!(
+            "index \"{name}\" has no entries of the version of its bucket in which the transaction began"
+        );
+        Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the transaction again")
+    })
+}
+
 /// How long a transaction waits for its epoch.
 const EPOCH_WAIT_MS: u64 = 10_000;
 
@@ -51,14 +70,24 @@ impl TransactionBuckets {
         self.pins.insert(bucket, pin);
     }
 
+    /// Takes that back: another version of the data set has become current since the read was planned, and it is planned again.
+    pub fn unfix(&mut self) {
+        self.catalog = None;
+        self.pins.clear();
+    }
+
     /// The generation of an index in which it goes on: the one that served at its first read. The lease of its epoch keeps that
-    /// generation. `SnapshotTooOld` if it is gone all the same.
+    /// generation. `SnapshotTooOld` if it is gone all the same. An index that is younger is read in the generation over the same version of
+    /// its data set.
     pub fn goes_on_in(&self, shown: &Arc<IndexInfo>, now: &Catalog) -> Result<Arc<IndexInfo>> {
-        let began = self.catalog.as_ref().and_then(|catalog| catalog.indexes.get(&shown.id));
-        let began = began.filter(|began| began.state == IndexState::Maintenance);
-        let Some(began) = began.filter(|began| began.local_id() != shown.local_id()) else {
-            return Ok(Arc::clone(shown));
+        let Some(catalog) = &self.catalog else { return Ok(Arc::clone(shown)) };
+        let began = catalog.indexes.get(&shown.id);
+        let Some(began) = began.filter(|began| began.state == IndexState::Maintenance) else {
+            return younger(catalog, shown, now);
         };
+        if began.local_id() == shown.local_id() {
+            return Ok(Arc::clone(shown));
+        }
         now.local_index(began.local_id()).cloned().ok_or_else(|| {
             let name = &shown.spec.name;
             let what = format!(
@@ -167,5 +196,83 @@ impl TransactionBuckets {
             snapshot: self.snapshot(bucket),
         };
         self.changes().map(part).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use proto::model::bucket::SourceKind;
+    use proto::model::data_set::{DataSet, Files, Version, VersionStage};
+    use proto::model::ids::{Generation, IndexId, NodeId};
+    use proto::model::index::IndexSpec;
+
+    use super::*;
+
+    struct Pin(Arc<Catalog>);
+
+    #[async_trait]
+    impl EpochPin for Pin {
+        fn epoch(&self) -> Epoch {
+            Epoch(2)
+        }
+        fn catalog(&self) -> Arc<Catalog> {
+            Arc::clone(&self.0)
+        }
+        async fn pin_at(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
+            Ok(Box::new(Pin(Arc::clone(&self.0))))
+        }
+    }
+
+    const SET: BucketId = BucketId(1);
+    const V1: BucketId = BucketId(2);
+    const V2: BucketId = BucketId(3);
+
+    fn catalog(stages: &[(BucketId, VersionStage)]) -> Catalog {
+        let mut set = DataSet::new(1, 1, 0);
+        let mut catalog = Catalog::default();
+        let buckets = stages.iter().map(|(bucket, _)| *bucket).chain([SET]);
+        for id in buckets {
+            let info = BucketInfo::new(id, format!("b{}", id.0), 1, SourceKind::Files, NodeId(1));
+            catalog.buckets.insert(id, Arc::new(info));
+        }
+        for (bucket, stage) in stages {
+            let version = Version {
+                name: format!("v{}", bucket.0 - 1),
+                bucket: *bucket,
+                files: Files { pattern: "x.csv".into(), id: "id".into() },
+                nodes: Vec::new(),
+                stage: *stage,
+                partitions: Vec::new(),
+            };
+            set.versions.insert(bucket.0 - 1, version);
+        }
+        catalog.data_sets.insert(SET, set);
+        catalog
+    }
+
+    fn generation(bucket: BucketId, generation: u32, state: IndexState) -> Arc<IndexInfo> {
+        let info =
+            IndexInfo::new(IndexId(7), bucket, IndexSpec::new("i", "b"), vec![vec![NodeId(9)]]);
+        Arc::new(IndexInfo { generation: Generation(generation), state, ..info })
+    }
+
+    #[test]
+    fn an_index_that_is_younger_than_a_transaction_shows_no_newer_version() {
+        use VersionStage::{Current, Kept};
+        let mut buckets = TransactionBuckets::default();
+        buckets.fix(V1, Box::new(Pin(Arc::new(catalog(&[(V1, Current)])))));
+        let younger = generation(V1, 1, IndexState::Maintenance);
+        let mut now = catalog(&[(V1, Current)]);
+        let read = |now: &Catalog, shown: &Arc<IndexInfo>| buckets.goes_on_in(shown, now);
+        assert_eq!(read(&now, &younger).unwrap(), younger, "it is over the version that is read");
+
+        now.data_sets = catalog(&[(V1, Kept), (V2, Current)]).data_sets;
+        let next = generation(V2, 2, IndexState::Maintenance);
+        let error = read(&now, &next).unwrap_err();
+        assert_eq!(error.code, ErrorCode::SnapshotTooOld, "{error}");
+        let retired = generation(V1, 1, IndexState::Retired);
+        now.generations.insert(retired.local_id(), Arc::clone(&retired));
+        assert_eq!(read(&now, &next).unwrap(), retired);
     }
 }

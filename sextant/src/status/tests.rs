@@ -223,6 +223,7 @@ fn reports() -> CoordinatorStatus {
             waits_for: BucketId(4),
             held_ms: 2_500,
         }],
+        version_waits: Vec::new(),
         members: Box::new(CoordinatorMembers {
             voters: vec![NodeId(1)],
             learners: vec![NodeId(2)],

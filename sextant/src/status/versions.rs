@@ -59,8 +59,21 @@ fn progress(version: &Version) -> String {
     format!("{held} of {}", version.partitions.len())
 }
 
-/// The reason why a version waits, or the partitions that it lacks.
+/// What a version lacks, and the reasons why it waits.
 fn note(
+    catalog: &Catalog,
+    reports: Option<&CoordinatorStatus>,
+    version: &Version,
+) -> Option<String> {
+    let waits = reports.iter().flat_map(|reports| &reports.version_waits);
+    let mut waits = waits.filter(|(bucket, _)| *bucket == version.bucket).map(|(_, why)| &**why);
+    let own = own_note(catalog, reports, version);
+    let parts: Vec<&str> = own.as_deref().into_iter().chain(waits.by_ref()).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What the catalog and the builds tell of a version.
+fn own_note(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
     version: &Version,

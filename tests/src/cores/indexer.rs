@@ -191,6 +191,7 @@ impl Indexer {
             leases: Vec::new(),
             moments: Vec::new(),
             reads_since: 0,
+            loads: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

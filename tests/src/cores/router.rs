@@ -72,6 +72,7 @@ impl RouterModel {
             leases,
             moments: Vec::new(),
             reads_since: 0,
+            loads: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

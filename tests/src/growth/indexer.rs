@@ -163,6 +163,7 @@ impl LightIndexer {
             leases: Vec::new(),
             moments: Vec::new(),
             reads_since: 0,
+            loads: Vec::new(),
             scans: Some(AdmissionStatus::default()),
             proof: None,
             catalog_cas: catalog.cas,

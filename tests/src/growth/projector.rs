@@ -126,6 +126,7 @@ impl LightProjector {
                 leases: Vec::new(),
                 moments: Vec::new(),
                 reads_since: 0,
+                loads: Vec::new(),
                 scans: None,
                 proof: None,
                 catalog_cas: self.catalog_cas.load(Ordering::Relaxed),

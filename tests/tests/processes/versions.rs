@@ -79,19 +79,24 @@ async fn read(address: SocketAddr, stop: Arc<AtomicBool>) -> u64 {
     statements
 }
 
-/// A cluster with three projectors that read files, and a data set with two indexes.
+/// A cluster with three projectors that read the same files, and a data set with two indexes. Each partition has two copies.
 async fn started(files: &Path) -> (Processes, Client) {
+    started_with([files; PROJECTORS.len()], 2).await
+}
+
+/// The same with a directory of files for each projector.
+async fn started_with(files: [&Path; PROJECTORS.len()], replication: u16) -> (Processes, Client) {
     let mut cluster = Processes::start_with(&[1], &[201, 202]).await;
     let client = cluster.sql().await;
     cluster.kill(PROJECTORS[0]);
-    let flags = ["--files-dir", files.to_str().expect("a path")];
-    for projector in PROJECTORS {
-        cluster.run_with(projector, &flags);
+    for (projector, files) in PROJECTORS.into_iter().zip(files) {
+        cluster.run_with(projector, &["--files-dir", files.to_str().expect("a path")]);
         cluster.joined(&client, projector).await;
     }
-    let create =
-        "CREATE BUCKET b FROM FILES WITH (partitions = 8, replication = 2, version_idle = '1s')";
-    sql::run(&client, create).await;
+    let create = format!(
+        "CREATE BUCKET b FROM FILES WITH (partitions = 8, replication = {replication}, version_idle = '1s')"
+    );
+    sql::run(&client, &create).await;
     sql::run(&client, "CREATE INDEX i ON b (n::int8) INCLUDE (v::int8) WITH (slices = 3)").await;
     sql::run(&client, "CREATE INDEX j ON b (v::int8)").await;
     (cluster, client)
@@ -208,4 +213,25 @@ async fn a_version_that_cannot_be_loaded_says_where_and_leaves_what_serves() {
     assert_eq!(sql::value(&client, "SELECT max(v) FROM j").await, "2");
     sql::run(&client, "DROP BUCKET b").await;
     assert!(states(&client).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn projectors_with_different_files_make_no_version_although_each_partition_has_one_copy() {
+    let dirs = PROJECTORS.map(|_| tempfile::tempdir().expect("a directory"));
+    let paths = [dirs[0].path(), dirs[1].path(), dirs[2].path()];
+    let (_cluster, client) = started_with(paths, 1).await;
+    for path in paths {
+        write_files(path, 1);
+    }
+    let other = paths[2].join("v1/2.csv");
+    let text = std::fs::read_to_string(&other).expect("the file");
+    std::fs::write(&other, format!("{text}more,1,1\n")).expect("a file");
+    let statement = "ALTER BUCKET b LOAD VERSION 'v1' FROM 'v1/*'";
+    let error = sql::simple(&client, statement).await.expect_err("the files differ");
+    let message = error.as_db_error().expect("a refusal").message().to_owned();
+    assert!(message.contains("has read other rows than projector"), "{message}");
+    assert_eq!(states(&client).await, ["v1 failed"]);
+    std::fs::write(&other, text).expect("a file");
+    load(&client, 1).await;
+    assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, documents(1).to_string());
 }

@@ -111,17 +111,30 @@ async fn act(member: &Member) -> Result<Option<u64>> {
         matches!(command, Command::PromoteEpochs(_) | Command::PromoteJoined { .. })
     };
     let promotes = commands.iter().any(is_promotion);
-    let proposals = commands.into_iter().map(|command| propose(member, command));
+    let proposals = commands.iter().map(|command| propose(member, command.clone()));
     let results = future::join_all(proposals).await;
     if promotes && let Some(leader) = member.leader().as_mut() {
         leader.promoted(now_ms, member.now_ms());
     }
-    results.into_iter().collect::<Result<()>>()?;
+    let mut done = Ok(());
+    for (command, result) in commands.iter().zip(results) {
+        if let Ok(Outcome::Refused(error)) = &result
+            && let Some(leader) = member.leader().as_mut()
+        {
+            leader.refused(command, error);
+        }
+        done = done.and(result.and_then(accepted));
+    }
+    done?;
     Ok(Some(0))
 }
 
-async fn propose(member: &Member, command: Command) -> Result<()> {
-    match member.propose_here(CommandRequest { request: None, command }).await? {
+async fn propose(member: &Member, command: Command) -> Result<Outcome> {
+    member.propose_here(CommandRequest { request: None, command }).await
+}
+
+fn accepted(outcome: Outcome) -> Result<()> {
+    match outcome {
         Outcome::Refused(error) => Err(error),
         _ => Ok(()),
     }

@@ -4,11 +4,9 @@
 //! there. So the documents come first, and the purge point and the branch behind them, in one step: that makes the partition whole. A
 //! process that finds documents of a partition without a branch removes them, and begins anew.
 
-use std::collections::BTreeMap;
-
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::branch_of_partition;
-use proto::model::ids::{NodeId, Seqno, VbucketId, vbucket_of};
+use proto::model::ids::{NodeId, Seqno, VbucketId};
 use proto::{Error, Result};
 
 use crate::source::StoredDocument;
@@ -37,18 +35,12 @@ impl Writer {
         &self,
         bucket: &Bucket,
         partitions: &VbucketSet,
-        rows: Vec<StoredDocument>,
+        rows: &[StoredDocument],
     ) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
-        // The store takes documents of one vbucket at a time.
-        let mut by_partition: BTreeMap<VbucketId, Vec<StoredDocument>> = BTreeMap::new();
-        for row in rows {
-            let partition = vbucket_of(&row.id, bucket.info.vbuckets);
-            by_partition.entry(partition).or_default().push(row);
-        }
-        let mut of_each = by_partition.values();
-        of_each.try_for_each(|rows| self.store.put_documents(bucket.info.id, rows))
+        // One group of the log has rows of several partitions, as with a copy of an embedded bucket: each costs a sync.
+        self.store.put_documents(bucket.info.id, rows)
     }
 
     /// Makes a partition whole, all rows of which are stored, and serves it if it is assigned to this projector.
@@ -58,21 +50,26 @@ impl Writer {
         (partition, rows): (VbucketId, u64),
         projector: NodeId,
     ) -> Result<()> {
-        {
-            let _gate = bucket.gate.close();
-            check_loading(bucket, &[partition].into_iter().collect())?;
-            let mut branches = bucket.branches();
-            let branch = branch_of_partition(bucket.info.id, partition);
-            branches[usize::from(partition.0)] = vec![(branch, 0)];
-            let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
-            match rows {
-                // An empty partition has nothing that was purged.
-                0 => self.store.put_records(&[record])?,
-                _ => self.store.begin_purged(&record, partition, Seqno(rows))?,
-            }
-            bucket.set_copied(branches, [(partition, Seqno(rows))]);
+        let _gate = bucket.gate.close();
+        check_loading(bucket, &[partition].into_iter().collect())?;
+        let mut branches = bucket.branches();
+        let branch = branch_of_partition(bucket.info.id, partition);
+        branches[usize::from(partition.0)] = vec![(branch, 0)];
+        let record = bucket.record_with(branches.clone(), (*bucket.ownership()).clone());
+        match rows {
+            // An empty partition has nothing that was purged.
+            0 => self.store.put_records(&[record])?,
+            _ => self.store.begin_purged(&record, partition, Seqno(rows))?,
         }
-        self.change_ownership(bucket, &bucket.assignment(), projector)
+        bucket.set_copied(branches, [(partition, Seqno(rows))]);
+        // Behind the same gate: a catalog that changes the owners comes before or after all of this.
+        self.own(bucket, &bucket.assignment(), projector)
+    }
+
+    /// Serves the whole partitions that are assigned to this projector, if an earlier attempt has failed at that.
+    pub fn own_whole(&self, bucket: &Bucket, projector: NodeId) -> Result<()> {
+        let _gate = bucket.gate.close();
+        self.own(bucket, &bucket.assignment(), projector)
     }
 }
 

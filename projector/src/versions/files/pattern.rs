@@ -79,9 +79,31 @@ pub fn find_files(fs: &dyn FileSystem, dir: &Path, pattern: &str) -> Result<Vec<
             let what = format!("{name}: the ending tells no format; it must be {ENDINGS}");
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         };
-        Ok(FileToRead { path: within.join(&last), name, format })
+        let path = regular_file(fs, dir, (&within.join(&last), &name))?;
+        Ok(FileToRead { path, name, format })
     };
     names.into_iter().map(file).collect()
+}
+
+/// The path of a file behind all symbolic links. It is an error if that is no regular file, or not below the directory of files: whoever
+/// may write there must not have the projector read its other files.
+fn regular_file(fs: &dyn FileSystem, dir: &Path, (path, name): (&Path, &str)) -> Result<PathBuf> {
+    let bad = |why: &str, hint: &str| {
+        let what = format!("{name} {why}");
+        Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint.to_owned()))
+    };
+    let leads = |path: &Path| fs.resolve(path).map_err(|error| Error::from(error).context(name));
+    let (dir, file) = (leads(dir)?, leads(path)?);
+    if !file.path.starts_with(&dir.path) {
+        return bad(
+            "leads out of the directory of files",
+            "put the file itself there, or a link to one within the directory",
+        );
+    }
+    if !file.is_file {
+        return bad("is no regular file", "narrow the pattern, or remove what is no file of rows");
+    }
+    Ok(file.path)
 }
 
 /// The directories and the last part of a pattern, which may have one `*`.

@@ -65,6 +65,31 @@ fn compressed(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn only_regular_files_below_the_directory_are_read() {
+    let dir = Dir::new(&[("p/a.csv", b"id\n1\n"), ("q/b.csv", b"id\n2\n"), ("r/c.csv/x", b"")]);
+    let outside = Dir::new(&[("secret.csv", b"id\nsecret\n")]);
+    let link = |to: &Path, name: &str| {
+        std::os::unix::fs::symlink(to, dir.0.path().join(name)).expect("a link");
+    };
+    link(&dir.0.path().join("q/b.csv"), "p/b.csv");
+    assert_eq!(dir.documents("p/*.csv").len(), 2, "a link within the directory");
+    link(&outside.0.path().join("secret.csv"), "q/c.csv");
+    link(outside.0.path(), "s");
+    link(Path::new("nowhere"), "t.csv");
+    let _socket = std::os::unix::net::UnixListener::bind(dir.0.path().join("u.csv"));
+    for (pattern, why) in [
+        ("q/*.csv", "q/c.csv leads out of the directory of files"),
+        ("s/secret.csv", "s/secret.csv leads out of the directory of files"),
+        ("r/c.csv", "r/c.csv is no regular file"),
+        ("u.csv", "u.csv is no regular file"),
+        ("t.csv", "t.csv: "),
+    ] {
+        let refused = dir.refused(pattern);
+        assert!(refused.starts_with(why), "{pattern}: {refused}");
+    }
+}
+
+#[test]
 fn a_pattern_means_files_of_one_directory_in_the_order_of_their_names() {
     let dir = Dir::new(&[
         ("p/b.csv", b""),

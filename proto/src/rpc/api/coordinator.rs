@@ -206,7 +206,23 @@ pub struct Heartbeat {
     pub catalog_cas: u64,
     /// The vbuckets that a projector owns, by bucket: a leader that gives them to others was restored from a copy.
     pub owned: Vec<(BucketId, VbucketSet)>,
+    /// The versions of data sets that a projector is loading, or could not load.
+    pub loads: Vec<LoadReport>,
 }
+
+/// How a projector gets on with a version of a data set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// The version's bucket.
+    pub bucket: BucketId,
+    /// Rows that were read, and documents that were counted. It changes as long as the load gets on.
+    pub steps: u64,
+    /// What has gone wrong last, if the load is to be repeated or was given up. At most [`LOAD_TROUBLE_BYTES_MAX`].
+    pub trouble: Option<String>,
+}
+
+/// The length limit of [`LoadReport::trouble`].
+pub const LOAD_TROUBLE_BYTES_MAX: usize = 512;
 
 /// A node without a heartbeat for this long is silent: nobody waits for it.
 pub const SILENT_MS_MAX: u64 = 5_000;
@@ -307,6 +323,8 @@ pub struct CoordinatorStatus {
     pub holds: Vec<EpochHold>,
     /// The members.
     pub members: Box<CoordinatorMembers>,
+    /// On the leader: the reasons why versions of data sets wait, by the versions' buckets.
+    pub version_waits: Vec<(BucketId, String)>,
 }
 
 /// The epochs of a bucket end before a commit, since another bucket of that commit does not have it yet.

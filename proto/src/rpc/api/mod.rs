@@ -23,8 +23,8 @@ pub use checked::{CheckedWrite, CheckedWrites, check_document, check_document_wi
 pub use coordinator::{
     BucketProgress, BucketReport, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs,
     EpochHold, FixedMoment, HELD_MS_MIN, HOLDS_MAX, Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX,
-    MOMENT_HOLD_MS, NodeStatus, SILENT_MS_MAX, SliceProgress, SyncReply, SyncReport, WatchMessage,
-    Watched,
+    LOAD_TROUBLE_BYTES_MAX, LoadReport, MOMENT_HOLD_MS, NodeStatus, SILENT_MS_MAX, SliceProgress,
+    SyncReply, SyncReport, WatchMessage, Watched,
 };
 pub use copies::{
     COPY_GRACE_MS, COPY_LEASE_MS, CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion,

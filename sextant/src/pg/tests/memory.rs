@@ -16,6 +16,7 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::cut::{Position, WritePosition};
+use proto::model::data_set::{DataSet, Files, Version, VersionStage};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, TopologyNo,
     TransactionId, TransactionPlace, VbucketId, Vbuuid,
@@ -54,6 +55,8 @@ pub(super) struct MemoryState {
     history: BTreeMap<u64, BTreeMap<BucketId, Documents>>,
     pub(super) epoch: u64,
     pins: usize,
+    /// The catalog that comes before the next epoch is pinned.
+    at_pin: Option<Catalog>,
     /// The changes of open transactions, by transaction and place.
     pub(super) changes: BTreeMap<(TransactionId, TransactionPlace), (String, Option<Bytes>)>,
     /// The epoch of each document's last change.
@@ -61,10 +64,11 @@ pub(super) struct MemoryState {
 }
 
 impl MemoryState {
-    fn pin(&mut self) -> Epoch {
+    fn pin(&mut self) -> (Epoch, Arc<Catalog>) {
+        self.catalog = self.at_pin.take().unwrap_or_else(|| self.catalog.clone());
         self.pins += 1;
         self.history.insert(self.epoch, self.documents.clone());
-        Epoch(self.epoch)
+        (Epoch(self.epoch), Arc::new(self.catalog.clone()))
     }
 
     /// The documents of a bucket as a transaction sees them.
@@ -111,28 +115,52 @@ impl Memory {
         self.inner.lock().unwrap().pins
     }
 
+    /// Makes buckets the versions of a data set. The first one is current, and the second one becomes it when the next epoch is pinned.
+    pub(super) fn make_versions(&self, name: &str, buckets: [&str; 2]) {
+        let mut inner = self.inner.lock().unwrap();
+        let id = |name: &str| inner.catalog.bucket(name).expect("a bucket").id;
+        let (set, buckets) = (id(name), buckets.map(id));
+        let with_current = |current: BucketId| {
+            let version = |bucket: BucketId| Version {
+                name: format!("v{}", bucket.0),
+                bucket,
+                files: Files { pattern: "x.csv".into(), id: "id".into() },
+                nodes: Vec::new(),
+                stage: if bucket == current { VersionStage::Current } else { VersionStage::Kept },
+                partitions: Vec::new(),
+            };
+            let mut catalog = inner.catalog.clone();
+            let mut of_name = DataSet::new(1, 1, 0);
+            of_name.versions = buckets.map(|bucket| (bucket.0, version(bucket))).into();
+            catalog.data_sets.insert(set, of_name);
+            catalog
+        };
+        let (before, after) = (with_current(buckets[0]), with_current(buckets[1]));
+        (inner.catalog, inner.at_pin) = (before, Some(after));
+    }
+
     /// Number of changes of open transactions.
     pub(super) fn uncommitted(&self) -> usize {
         self.inner.lock().unwrap().changes.len()
     }
 }
 
-struct Pin(Arc<Mutex<MemoryState>>, Epoch);
+struct Pin(Arc<Mutex<MemoryState>>, (Epoch, Arc<Catalog>));
 
 #[async_trait]
 impl EpochPin for Pin {
     fn epoch(&self) -> Epoch {
-        self.1
+        self.1.0
     }
 
     fn catalog(&self) -> Arc<Catalog> {
-        Arc::default()
+        Arc::clone(&self.1.1)
     }
 
     /// The epochs of this cluster count for all buckets.
     async fn pin_at(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
         self.0.lock().unwrap().pins += 1;
-        Ok(Box::new(Pin(Arc::clone(&self.0), self.1)))
+        Ok(Box::new(Pin(Arc::clone(&self.0), self.1.clone())))
     }
 }
 
@@ -211,9 +239,9 @@ impl Backend for Memory {
     async fn relation(&self, name: &str) -> Result<Relation> {
         let catalog = self.catalog();
         let index = catalog.index(name).cloned().map(Relation::Index);
-        index.or_else(|| catalog.bucket(name).cloned().map(Relation::Bucket)).ok_or_else(|| {
-            Error::new(ErrorCode::Unknown, format!("there is no bucket or index {name}"))
-        })
+        index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket)).ok_or_else(
+            || Error::new(ErrorCode::Unknown, format!("there is no bucket or index {name}")),
+        )
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
@@ -344,6 +372,7 @@ impl Backend for Memory {
             halved: Vec::new(),
             holds: Vec::new(),
             members: Default::default(),
+            version_waits: Vec::new(),
         })
     }
 
@@ -402,13 +431,13 @@ impl Backend for Memory {
     }
 
     async fn pin(&self, _: LocalIndexId, _: &Consistency, _: u64) -> Result<Box<dyn EpochPin>> {
-        let epoch = self.inner.lock().unwrap().pin();
-        Ok(Box::new(Pin(Arc::clone(&self.inner), epoch)))
+        let pinned = self.inner.lock().unwrap().pin();
+        Ok(Box::new(Pin(Arc::clone(&self.inner), pinned)))
     }
 
     async fn pin_bucket(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
-        let epoch = self.inner.lock().unwrap().pin();
-        Ok(Box::new(Pin(Arc::clone(&self.inner), epoch)))
+        let pinned = self.inner.lock().unwrap().pin();
+        Ok(Box::new(Pin(Arc::clone(&self.inner), pinned)))
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {

@@ -256,3 +256,21 @@ async fn an_interrupted_create_index_says_that_its_build_goes_on() {
     let error = client.batch_execute("CANCEL BUILD cities").await.unwrap_err();
     assert_eq!(state(&error), "55000", "it serves");
 }
+
+#[tokio::test]
+async fn all_reads_of_a_transaction_see_one_version_although_a_switch_meets_the_first_one() {
+    let cluster = Cluster::new();
+    let (client, _task) = cluster.client().await;
+    let create = "CREATE BUCKET people; CREATE BUCKET one; CREATE BUCKET two; \
+                  INSERT INTO one (id, doc) VALUES ('1', '{\"v\":1}'); \
+                  INSERT INTO two (id, doc) VALUES ('1', '{\"v\":2}')";
+    client.batch_execute(create).await.unwrap();
+    cluster.memory.make_versions("people", ["one", "two"]);
+    client.batch_execute("BEGIN").await.unwrap();
+    for _ in 0..2 {
+        let read = simple(&client, "SELECT doc FROM people WHERE id = '1'").await;
+        assert_eq!(read, ["{\"v\":2}"]);
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(cluster.memory.pins(), 0);
+}

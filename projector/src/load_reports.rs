@@ -1,0 +1,50 @@
+//! How this projector gets on with versions of data sets, as its heartbeats tell.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use proto::Error;
+use proto::lock::lock;
+use proto::model::catalog::Catalog;
+use proto::model::ids::BucketId;
+use proto::rpc::api::{LOAD_TROUBLE_BYTES_MAX, LoadReport};
+
+/// The versions that are being loaded here, or could not be loaded.
+#[derive(Default)]
+pub(crate) struct LoadReports(Mutex<BTreeMap<BucketId, LoadReport>>);
+
+impl LoadReports {
+    /// Notes that a load has got on.
+    pub(crate) fn step(&self, bucket: BucketId, steps: u64) {
+        self.change(bucket, |report| report.steps += steps);
+    }
+
+    /// Notes what has gone wrong. It stays until the load is done, so that nobody waits for one that fails again and again.
+    pub(crate) fn trouble(&self, bucket: BucketId, error: &Error) {
+        let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+        let text = format!("{}{hint}", error.message);
+        let fits = |end: &usize| text.is_char_boundary(*end);
+        let end = (0..=LOAD_TROUBLE_BYTES_MAX.min(text.len())).rev().find(fits).unwrap_or(0);
+        self.change(bucket, |report| report.trouble = Some(text[..end].to_owned()));
+    }
+
+    /// Forgets a version that is loaded, or gone.
+    pub(crate) fn remove(&self, bucket: BucketId) {
+        lock(&self.0).remove(&bucket);
+    }
+
+    /// Forgets the versions that are gone.
+    pub(crate) fn keep(&self, catalog: &Catalog) {
+        lock(&self.0).retain(|bucket, _| catalog.buckets.contains_key(bucket));
+    }
+
+    /// All reports.
+    pub(crate) fn all(&self) -> Vec<LoadReport> {
+        lock(&self.0).values().cloned().collect()
+    }
+
+    fn change(&self, bucket: BucketId, change: impl FnOnce(&mut LoadReport)) {
+        let mut reports = lock(&self.0);
+        change(reports.entry(bucket).or_insert(LoadReport { bucket, steps: 0, trouble: None }));
+    }
+}

@@ -1,0 +1,170 @@
+//! What is to be done for each version: a pure function of the catalog and of what is stored here.
+
+use proto::model::assignment::VbucketSet;
+use proto::model::catalog::Catalog;
+use proto::model::data_set::{Files, PartitionContent, Version, VersionStage};
+use proto::model::ids::{BucketId, NodeId, VbucketId};
+
+/// What is stored here of a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// A bucket, with these partitions whole.
+    Whole(VbucketSet),
+    /// A bucket whose files are damaged.
+    Damaged,
+    /// Nothing, or another bucket under the number.
+    Nothing,
+}
+
+/// What is to be done for a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Todo {
+    /// The coordinators believe that this projector has partitions that it does not have.
+    Lost(Vec<VbucketId>),
+    /// The bucket is to be made anew.
+    MakeAnew,
+    /// Partitions are to be loaded.
+    Load(VbucketSet),
+    /// The coordinators do not know yet that this projector has these partitions.
+    Tell(VbucketSet),
+}
+
+/// A version for which something is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Its bucket.
+    pub bucket: BucketId,
+    /// The next step.
+    pub todo: Todo,
+}
+
+/// The versions for which a projector has to do something.
+pub fn plan(catalog: &Catalog, me: NodeId, stored: impl Fn(BucketId) -> Stored) -> Vec<Work> {
+    let mut work = Vec::new();
+    for set in catalog.data_sets.values() {
+        for version in set.versions.values() {
+            let mine = version.partitions_of(me, set.replication);
+            let todo = todo(version, me, (&mine, stored(version.bucket)));
+            work.extend(todo.map(|todo| Work { bucket: version.bucket, todo }));
+        }
+    }
+    work
+}
+
+/// The next step for a version of which these partitions are to be here.
+fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], Stored)) -> Option<Todo> {
+    let (whole, is_damaged) = match stored {
+        Stored::Whole(whole) => (whole, false),
+        Stored::Damaged => (VbucketSet::default(), true),
+        Stored::Nothing => return None,
+    };
+    let is_listed = |partition: &VbucketId| version.holders(*partition).contains(&me);
+    let is_whole = |partition: &VbucketId| whole.contains(*partition);
+    // A version that is loading is loaded again; nobody reads it yet.
+    if version.stage != VersionStage::Loading {
+        let all = (0..version.partitions.len() as u16).map(VbucketId);
+        let lost: Vec<_> = all.filter(|p| is_listed(p) && !is_whole(p)).collect();
+        if !lost.is_empty() {
+            return Some(Todo::Lost(lost));
+        }
+    }
+    // An old version is on its way out. One that has become current may still want its other holders.
+    if version.stage == VersionStage::Kept {
+        return None;
+    }
+    let missing: VbucketSet = mine.iter().copied().filter(|p| !is_whole(p)).collect();
+    if !missing.is_empty() {
+        return Some(if is_damaged { Todo::MakeAnew } else { Todo::Load(missing) });
+    }
+    let untold: VbucketSet = mine.iter().copied().filter(|p| !is_listed(p)).collect();
+    (!untold.is_empty()).then_some(Todo::Tell(untold))
+}
+
+/// What the catalog knows of a version that may be loaded.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Its stage.
+    pub stage: VersionStage,
+    /// Its files.
+    pub files: Files,
+    /// The contents of partitions that other projectors have told.
+    pub contents: Vec<Option<PartitionContent>>,
+}
+
+impl Known {
+    /// What a partition contains, if a projector has told that.
+    pub fn content(&self, partition: VbucketId) -> Option<PartitionContent> {
+        self.contents.get(usize::from(partition.0)).copied().flatten()
+    }
+}
+
+/// A version, unless it is gone, or old.
+pub fn known(catalog: &Catalog, bucket: BucketId) -> Option<Known> {
+    let (_, _, version) = catalog.version(bucket)?;
+    let contents = version.partitions.iter().map(|partition| partition.content).collect();
+    let known = Known { stage: version.stage, files: version.files.clone(), contents };
+    (version.stage != VersionStage::Kept).then_some(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::data_set::{DataSet, Partition};
+
+    use super::*;
+
+    const ME: NodeId = NodeId(1);
+    const BUCKET: BucketId = BucketId(9);
+
+    fn set(partitions: &[u16]) -> VbucketSet {
+        partitions.iter().copied().map(VbucketId).collect()
+    }
+
+    /// A version of four partitions with one of two holders each, of which 0 and 2 are mine; `listed` says which of them the catalog
+    /// lists.
+    fn catalog(stage: VersionStage, listed: &[u16]) -> Catalog {
+        let holders = |p: u16| if listed.contains(&p) { vec![ME] } else { vec![] };
+        let version = Version {
+            name: "v1".into(),
+            bucket: BUCKET,
+            files: Files { pattern: "x.csv".into(), id: "id".into() },
+            nodes: vec![ME, NodeId(2)],
+            stage,
+            partitions: (0..4).map(|p| Partition { holders: holders(p), content: None }).collect(),
+        };
+        let mut set = DataSet::new(4, 1, 0);
+        set.versions.insert(1, version);
+        Catalog { data_sets: [(BucketId(8), set)].into(), ..Catalog::default() }
+    }
+
+    #[test]
+    fn the_next_step_follows_from_the_catalog_and_from_what_is_whole() {
+        use VersionStage::{Current, Kept, Loading};
+        let whole = |partitions: &[u16]| Stored::Whole(set(partitions));
+        let load = |partitions: &[u16]| Some(Todo::Load(set(partitions)));
+        let lost = |partitions: &[u16]| {
+            Some(Todo::Lost(partitions.iter().copied().map(VbucketId).collect()))
+        };
+        let tell = |partitions: &[u16]| Some(Todo::Tell(set(partitions)));
+        for (stage, listed, stored, expected) in [
+            (Loading, &[][..], whole(&[]), load(&[0, 2])),
+            (Loading, &[], whole(&[2]), load(&[0])),
+            (Loading, &[0, 2], whole(&[2]), load(&[0])),
+            (Loading, &[], whole(&[0, 2]), tell(&[0, 2])),
+            (Loading, &[2], whole(&[0, 2]), tell(&[0])),
+            (Loading, &[0, 2], whole(&[0, 2]), None),
+            (Loading, &[], Stored::Nothing, None),
+            (Loading, &[0], Stored::Damaged, Some(Todo::MakeAnew)),
+            (Current, &[0, 2], whole(&[2]), lost(&[0])),
+            (Current, &[2], whole(&[2]), load(&[0])),
+            (Current, &[0, 2], Stored::Damaged, lost(&[0, 2])),
+            (Current, &[0, 2], Stored::Nothing, None),
+            (Kept, &[0, 2], whole(&[]), lost(&[0, 2])),
+            (Kept, &[], whole(&[]), None),
+        ] {
+            let catalog = catalog(stage, listed);
+            let work = plan(&catalog, ME, |_| stored.clone());
+            let todo = work.into_iter().next().map(|work| work.todo);
+            assert_eq!(todo, expected, "{stage:?}, listed {listed:?}, {stored:?}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The task that does what is to be done for the versions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use proto::model::catalog::Catalog;
+use proto::model::data_set::VersionStage;
+use proto::model::ids::BucketId;
+use proto::rpc::command::{Command, Outcome};
+use proto::{Error, ErrorCode, Result};
+use tokio::sync::watch;
+
+use super::anew::make_anew;
+use super::load::{Failure, Loaded, load, look, recount};
+use super::plan::{Stored, Todo, Work, plan};
+use super::propose::Proposer;
+use crate::projector::Projector;
+
+/// Versions of different data sets that are worked on at once. Each has some megabytes of rows in memory.
+const AT_ONCE: usize = 2;
+/// The first pause after a failure, and the longest one. A failure may have cost a whole reading of the files.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
+
+/// Loads and tells partitions, as the catalogs that come require. Runs until cancelled; safe to cancel at any await.
+pub async fn load_versions(projector: Arc<Projector>) -> Infallible {
+    let mut catalogs = projector.catalog.subscribe();
+    let proposer = Proposer::new(&projector);
+    let mut history = History::default();
+    let mut running = FuturesUnordered::new();
+    let mut busy = BTreeSet::new();
+    loop {
+        let catalog = catalogs.borrow_and_update().clone();
+        for work in catalog.iter().flat_map(|catalog| next_work(&projector, catalog)) {
+            let bucket = work.bucket;
+            let has_room = busy.len() < AT_ONCE || matches!(work.todo, Todo::Lost(_));
+            if has_room && !history.given_up.contains(&bucket) && busy.insert(bucket) {
+                let pause = history.pause(bucket);
+                let (projector, proposer) = (&projector, &proposer);
+                running.push(async move {
+                    tokio::time::sleep(pause).await;
+                    (bucket, run(projector, proposer, work).await)
+                });
+            }
+        }
+        if let Some(catalog) = &catalog {
+            history.keep(catalog);
+            projector.loads.keep(catalog);
+        }
+        tokio::select! {
+            biased;
+            Some((bucket, ended)) = running.next(), if !running.is_empty() => {
+                busy.remove(&bucket);
+                if matches!(ended, Ended::Done) {
+                    projector.loads.remove(bucket);
+                }
+                history.note(bucket, ended);
+            }
+            () = changed(&mut catalogs) => {}
+        }
+    }
+}
+
+async fn changed(catalogs: &mut watch::Receiver<Option<Arc<Catalog>>>) {
+    if catalogs.changed().await.is_err() {
+        // The channel lives as long as the projector.
+        std::future::pending::<()>().await;
+    }
+}
+
+fn next_work(projector: &Projector, catalog: &Catalog) -> Vec<Work> {
+    plan(catalog, projector.me(), |bucket| match projector.find(bucket) {
+        _ if projector.is_foreign(bucket) => Stored::Nothing,
+        Some(found) => Stored::Whole(found.whole()),
+        None if projector.damaged.get(bucket).is_some() => Stored::Damaged,
+        None => Stored::Nothing,
+    })
+}
+
+/// How a step ended.
+enum Ended {
+    /// Well, or it was not needed any more.
+    Done,
+    /// Nothing more can be done for the version in this process.
+    GaveUp,
+    /// It is to be repeated after a pause.
+    Again,
+}
+
+/// The steps that have failed.
+#[derive(Default)]
+struct History {
+    given_up: BTreeSet<BucketId>,
+    failures: BTreeMap<BucketId, u32>,
+}
+
+impl History {
+    fn note(&mut self, bucket: BucketId, ended: Ended) {
+        match ended {
+            Ended::Done => drop(self.failures.remove(&bucket)),
+            Ended::GaveUp => drop(self.given_up.insert(bucket)),
+            Ended::Again => *self.failures.entry(bucket).or_default() += 1,
+        }
+    }
+
+    fn pause(&self, bucket: BucketId) -> Duration {
+        let (min, max) = PAUSES;
+        let doubled = |failures: &u32| min.saturating_mul(1 << (failures - 1).min(16)).min(max);
+        self.failures.get(&bucket).map_or(Duration::ZERO, doubled)
+    }
+
+    /// Forgets the versions that are gone.
+    fn keep(&mut self, catalog: &Catalog) {
+        self.given_up.retain(|bucket| catalog.buckets.contains_key(bucket));
+        self.failures.retain(|bucket, _| catalog.buckets.contains_key(bucket));
+    }
+}
+
+/// Does one step for a version.
+async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> Ended {
+    let Work { bucket, todo } = work;
+    let told = match todo {
+        Todo::Lost(partitions) => {
+            tracing::warn!(%bucket, ?partitions, "this projector does not have these partitions any more");
+            let node = projector.me();
+            let command = Command::PartitionsLost { bucket, node, partitions };
+            return told(projector, proposer, (bucket, command)).await;
+        }
+        Todo::MakeAnew => match make_anew(projector, bucket).await {
+            Ok(()) => return Ended::Done,
+            Err(error) => Err(Failure::Here(error)),
+        },
+        Todo::Load(partitions) => match projector.find(bucket) {
+            Some(found) => load(projector, &found, partitions).await,
+            None => Err(Failure::Gone),
+        },
+        Todo::Tell(partitions) => match projector.find(bucket) {
+            Some(found) => recount(projector, &found, &partitions).await,
+            None => Err(Failure::Gone),
+        },
+    };
+    match told {
+        Ok(loaded) => tell(projector, proposer, (bucket, loaded)).await,
+        Err(Failure::Gone) => Ended::Done,
+        Err(Failure::Files(error)) => fail(projector, proposer, (bucket, error)).await,
+        Err(Failure::Differs(loaded)) => {
+            differs(projector, proposer, (bucket, loaded)).await;
+            Ended::GaveUp
+        }
+        Err(Failure::Here(_)) if projector.find(bucket).is_none_or(|found| found.is_removed()) => {
+            Ended::Done
+        }
+        Err(Failure::Here(error)) => {
+            tracing::warn!(%bucket, %error, "loading partitions failed here; retrying");
+            projector.loads.trouble(bucket, &error);
+            Ended::Again
+        }
+    }
+}
+
+/// Tells the coordinators what this projector has.
+async fn tell(
+    projector: &Arc<Projector>,
+    proposer: &Proposer,
+    (bucket, Loaded { contents, read }): (BucketId, Loaded),
+) -> Ended {
+    let (node, partitions) = (projector.me(), contents.into_iter().collect());
+    let command = Command::PartitionsRead { bucket, node, partitions, read };
+    told(projector, proposer, (bucket, command)).await
+}
+
+/// Tells what this projector has read although another one has read something else. That ends a version before it is current; later
+/// the version goes on without this projector.
+async fn differs(
+    projector: &Arc<Projector>,
+    proposer: &Proposer,
+    (bucket, loaded): (BucketId, Loaded),
+) {
+    let what = "partitions contain other documents here than at other projectors";
+    let error = Error::new(ErrorCode::WrongState, what).with_hint(
+        "all projectors must see the same files, and nothing may change them during a load",
+    );
+    tracing::warn!(%bucket, %error, "a version cannot be loaded");
+    projector.loads.trouble(bucket, &error);
+    if look(projector, bucket).is_ok_and(|known| known.stage == VersionStage::Loading) {
+        tell(projector, proposer, (bucket, loaded)).await;
+    }
+}
+
+/// Ends a version whose files cannot be loaded. One that is complete already goes on without this projector.
+async fn fail(
+    projector: &Arc<Projector>,
+    proposer: &Proposer,
+    (bucket, error): (BucketId, Error),
+) -> Ended {
+    tracing::warn!(%bucket, %error, "a version cannot be loaded");
+    projector.loads.trouble(bucket, &error);
+    if look(projector, bucket).is_ok_and(|known| known.stage != VersionStage::Loading) {
+        return Ended::GaveUp;
+    }
+    let command = Command::VersionFailed { bucket, node: projector.me(), error };
+    told(projector, proposer, (bucket, command)).await;
+    Ended::GaveUp
+}
+
+/// Proposes a command until it is answered or the version is gone, and then waits a little until the catalog shows it.
+async fn told(
+    projector: &Arc<Projector>,
+    proposer: &Proposer,
+    (bucket, command): (BucketId, Command),
+) -> Ended {
+    let mut pause = PAUSES.0;
+    loop {
+        match proposer.propose(projector, command.clone()).await {
+            Ok(Outcome::Refused(error)) => {
+                tracing::warn!(%bucket, %error, "the coordinators refused what this projector says of a version");
+                projector.loads.trouble(bucket, &error);
+                return Ended::GaveUp;
+            }
+            Ok(_) => {
+                if let Err(error) = wait_for_catalog(projector, bucket).await {
+                    tracing::debug!(%error, "a version has changed");
+                }
+                return Ended::Done;
+            }
+            Err(error) => {
+                tracing::debug!(%bucket, %error, "the coordinators do not answer; retrying")
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSES.1);
+        let catalog = projector.catalog.borrow().clone();
+        if catalog.is_some_and(|catalog| catalog.version(bucket).is_none()) {
+            return Ended::Done;
+        }
+    }
+}
+
+/// Waits a little until the catalog asks for nothing more of this kind.
+async fn wait_for_catalog(projector: &Arc<Projector>, bucket: BucketId) -> Result<()> {
+    let is_settled = |catalog: &Catalog| {
+        let work = next_work(projector, catalog);
+        let asks = |work: &Work| {
+            work.bucket == bucket && matches!(work.todo, Todo::Tell(_) | Todo::Lost(_))
+        };
+        !work.iter().any(asks)
+    };
+    let look =
+        |catalog: Option<&Catalog>| catalog.filter(|catalog| is_settled(catalog)).map(|_| ());
+    let missing =
+        || Error::unavailable("the catalog does not show the partitions of this projector yet");
+    projector.wait_for(look, missing).await
+}
