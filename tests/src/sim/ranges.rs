@@ -55,7 +55,7 @@ const DIVISIONS: [&str; 6] = [
 /// The time for which a build is watched.
 const WATCHED: Duration = Duration::from_secs(5);
 /// The longest time between the beginning of a build and its cancellation.
-const CANCELLED_MS_MAX: u64 = 700;
+const CANCELLED_MS_MAX: u64 = 120;
 
 /// The cancelled builds; clones share them.
 pub type Cancelled = Arc<Mutex<BTreeSet<LocalIndexId>>>;
@@ -97,7 +97,7 @@ impl Ranged {
 
     async fn change_own(&mut self, session: &Session) {
         let catalog = session.router.catalog();
-        let is_cancelled = self.random.u8(..3) == 0;
+        let is_cancelled = self.random.bool();
         match catalog.index(INDEX.name) {
             None => self.create(session, is_cancelled).await,
             Some(_) if self.random.u8(..6) == 0 => {
@@ -131,7 +131,7 @@ impl Ranged {
         let altering = timeout(WATCHED, altering);
         let cancel = self.cancel_later(session, is_cancelled);
         let (altered, cancelled) = futures::join!(altering, cancel);
-        let altered = altered.ok().map(|altered| altered.map(drop));
+        let altered = altered.ok().map(|altered| altered.map(|_| ()));
         if let Some(Ok(())) = altered {
             self.reader.summary.lock().expect("not poisoned").divided_anew += 1;
         }

@@ -53,25 +53,25 @@ pub fn has_no_tokens(seed: u64) -> bool {
     are_chosen(seed) && (seed / 11) % 2 == 0
 }
 
-/// The versions that the judge knows of: the number in the name of each, by its bucket. Clones share it.
+/// The versions that the judge knows of: the number in the name of each, by its bucket; a data set's own bucket has none. Clones share it.
 #[derive(Clone, Default)]
-pub struct Versions(Arc<Mutex<BTreeMap<BucketId, u64>>>);
+pub struct Versions(Arc<Mutex<BTreeMap<BucketId, Option<u64>>>>);
 
 impl Versions {
     /// Adds the versions of a catalog.
     pub fn learn(&self, catalog: &Catalog) {
         let mut known = self.0.lock().expect("not poisoned");
-        for version in catalog.data_sets.values().flat_map(|set| set.versions.values()) {
-            if let Some(count) = contents::count_of(&version.name) {
-                known.insert(version.bucket, count);
-            }
+        for (id, set) in &catalog.data_sets {
+            known.insert(*id, None);
+            let versions = set.versions.values();
+            known.extend(versions.map(|v| (v.bucket, contents::count_of(&v.name))));
         }
     }
 
-    /// The documents of a bucket that is a version.
+    /// The documents of a bucket that is a version, or of a data set that has none yet.
     pub fn documents(&self, bucket: BucketId) -> Option<BTreeMap<String, Value>> {
         let count = self.0.lock().expect("not poisoned").get(&bucket).copied()?;
-        Some(contents::documents(count).unwrap_or_default())
+        Some(count.and_then(contents::documents).unwrap_or_default())
     }
 }
 

@@ -43,6 +43,8 @@ impl DataSets {
                     let _ = self.reader.scan(&session, index, false, slowly).await;
                 }
             }
+            let gone = session.falsely_gone(&self.reader.summary.lock().expect("not poisoned"));
+            gone.into_iter().for_each(|what| self.violation(what));
         }
     }
 
