@@ -11,14 +11,12 @@ use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::contents::{BROKEN_AT, is_broken, name, pattern};
-use super::{DataSets, NAME};
+use super::{DataSets, NAME, has_no_tokens};
 use crate::sim::session::Session;
 use crate::sim::workload::{STATEMENT, now};
 
 /// The time for which a load is watched. One that takes longer is in the way of the next, and mostly cancelled.
 const WATCHED: Duration = Duration::from_secs(8);
-/// The number of versions with which no other is begun: the one after the faults needs room.
-const ENOUGH: usize = 3;
 /// The longest time between the beginning of a load and its cancellation.
 const CANCELLED_MS_MAX: u64 = 1_500;
 
@@ -32,13 +30,19 @@ impl DataSets {
             let loading = set.loading().map(|(number, version)| (number, version.name.clone()));
             match loading {
                 Some(loading) if self.random.u8(..3) == 0 => self.cancel(&session, loading).await,
-                None if set.versions.len() >= ENOUGH => {}
+                None if set.versions.len() >= self.enough() => {}
                 _ => {
                     let count = self.next();
                     self.load_one(&session, count).await;
                 }
             }
         }
+    }
+
+    /// The number of versions with which no other is begun: the one after the faults needs room. An index has four generations at most, the
+    /// one from before the first version among them, which a token holds as well.
+    fn enough(&self) -> usize {
+        if has_no_tokens(self.seed) { 3 } else { 2 }
     }
 
     async fn load_one(&mut self, session: &Session, count: u64) {

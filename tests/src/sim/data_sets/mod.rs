@@ -34,6 +34,10 @@ use contents::INDEXES;
 const NAME: &str = "d";
 /// The idle time of its versions. The coordinators keep each for some seconds in any case.
 const IDLE_MS: u64 = 1_000;
+/// The longest time without an index.
+const FIRST_INDEX_MS_MAX: u64 = 2_500;
+/// The time between two drops of an index.
+const KEEP_INDEXES_MS: std::ops::Range<u64> = 4_000..12_000;
 /// Readers of versions.
 const READERS: usize = 2;
 
@@ -105,10 +109,13 @@ impl DataSets {
         });
         let readers: Vec<_> = readers.collect();
         let watching = self.clone().watch(session.clone());
-        futures::join!(self.load(session), watching, futures::future::join_all(readers));
+        let indexes = Self { random: self.random.fork(), ..self.clone() };
+        let indexes = indexes.keep_indexes(session.clone());
+        let readers = futures::future::join_all(readers);
+        futures::join!(self.load(session), watching, indexes, readers);
     }
 
-    /// Makes the data set and its indexes. Its session has its bucket.
+    /// Makes the data set. Its session has its bucket.
     async fn create(&mut self, session: Session) -> Session {
         let (partitions, replication) = (self.random.u16(2..7), self.random.u16(1..3));
         loop {
@@ -123,13 +130,23 @@ impl DataSets {
             if let Ok(Ok(Outcome::Bucket(id))) = made
                 && let Some(bucket) = session.router.catalog().buckets.get(&id).cloned()
             {
-                let session = session.of_bucket(bucket);
-                while !self.declare(&session).await {
-                    sleep(Duration::from_millis(200)).await;
-                }
-                return session;
+                return session.of_bucket(bucket);
             }
             sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Creates the indexes, mostly beside the first version, and drops one now and then, until it is dropped.
+    async fn keep_indexes(mut self, session: Session) {
+        loop {
+            sleep(Duration::from_millis(self.random.u64(..FIRST_INDEX_MS_MAX))).await;
+            while !self.declare(&session).await {
+                sleep(Duration::from_millis(200)).await;
+            }
+            sleep(Duration::from_millis(self.random.u64(KEEP_INDEXES_MS))).await;
+            let name = INDEXES[self.random.usize(..INDEXES.len())].name.to_owned();
+            let command = Command::DropIndex { name, if_exists: true };
+            let _ = timeout(STATEMENT, session.backend.command(command)).await;
         }
     }
 

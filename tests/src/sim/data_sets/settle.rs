@@ -38,9 +38,10 @@ impl DataSets {
         loop {
             let catalog = session.router.catalog();
             let set = set_of(&catalog, session.bucket.id);
-            let Some((_, loading)) = set.and_then(DataSet::loading) else { return true };
+            let Some(set) = set.filter(|set| set.loading().is_some()) else { return true };
             if Instant::now() > deadline {
-                let what = format!("a version loads {SETTLED:?} after the faults: {loading:?}");
+                let what =
+                    format!("a version loads {SETTLED:?} after the faults: {}", outline(set));
                 self.violation(what);
                 return false;
             }
@@ -66,7 +67,7 @@ impl DataSets {
             sleep(Duration::from_millis(200)).await;
         }
         let catalog = session.router.catalog();
-        let set = set_of(&catalog, session.bucket.id);
+        let set = set_of(&catalog, session.bucket.id).map(outline);
         let what = format!("no version is current {SETTLED:?} after {begun:?} was begun: {set:?}");
         self.violation(what);
         None
@@ -119,4 +120,13 @@ impl DataSets {
             sleep(Duration::from_millis(200)).await;
         }
     }
+}
+
+/// The versions of a data set: the stage of each, and the holders of its partitions.
+fn outline(set: &DataSet) -> String {
+    let versions = set.versions.values().map(|version| {
+        let holders: Vec<_> = version.partitions.iter().map(|p| &p.holders).collect();
+        format!("{} {:?} {holders:?}", version.name, version.stage)
+    });
+    versions.collect::<Vec<_>>().join("; ")
 }
