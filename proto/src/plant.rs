@@ -153,6 +153,12 @@ pub enum Plant {
     HedgeCountedTwice,
     /// A rebuilt slice answers epochs from before its snapshot.
     RebuiltBelowFloor,
+    /// A version of a data set begins to serve before its last partition is there.
+    VersionInPart,
+    /// A projector that joins gets partitions of versions that others have.
+    PartitionsMoved,
+    /// A cancelled build goes on, and serves.
+    CancelledServes,
     /// A change of the coordinators is proposed while another one is not applied everywhere.
     TwoMemberChanges,
     /// A removal is answered before the coordinators that stay have it on their disks.
@@ -160,7 +166,7 @@ pub enum Plant {
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 74] = [
+pub const PLANTS: [(Plant, &str, &str); 77] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -388,6 +394,21 @@ pub const PLANTS: [(Plant, &str, &str); 74] = [
         Plant::RebuiltBelowFloor,
         "rebuilt-below-floor",
         "a rebuilt slice answers epochs from before its snapshot",
+    ),
+    (
+        Plant::VersionInPart,
+        "version-in-part",
+        "a version of a data set is shown without a partition",
+    ),
+    (
+        Plant::PartitionsMoved,
+        "partitions-moved",
+        "a version has other projectors than it began with",
+    ),
+    (
+        Plant::CancelledServes,
+        "cancelled-serves",
+        "an index is replaced although that was cancelled",
     ),
     (
         Plant::TwoMemberChanges,

@@ -23,6 +23,7 @@ use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, Top
 use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::topology::IndexTopology;
+use proto::plant::{self, Plant};
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
@@ -301,7 +302,9 @@ impl StateContext {
         let index = self.index_named(name).ok_or_else(|| no_index(name))?;
         if let Some(next) = self.next_generation(index) {
             self.check_not_of_version(next)?;
-            self.generations.remove(&next);
+            if !plant::is(Plant::CancelledServes) {
+                self.generations.remove(&next);
+            }
             self.note_generations(index);
             return catalog_changed();
         }

@@ -14,6 +14,7 @@ use proto::model::ids::{LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
+use proto::plant::{self, Plant};
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
@@ -102,6 +103,10 @@ impl StateContext {
                 }
                 self.removed.retain(|removed| removed.id != node.id);
                 self.nodes.insert(node.id, Arc::new(node.clone()));
+                if plant::is(Plant::PartitionsMoved) && node.role == Role::Projector {
+                    let versions = self.data_sets.values_mut().flat_map(|set| &mut set.versions);
+                    versions.for_each(|(_, version)| version.nodes.push(node.id));
+                }
                 Ok((Outcome::Done, vec![Effect::CatalogChanged]))
             }
         }

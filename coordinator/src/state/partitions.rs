@@ -15,6 +15,7 @@ use proto::model::data_set::{
 use proto::model::history::FailoverLogs;
 use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, VbucketId};
 use proto::model::node::Role;
+use proto::plant::{self, Plant};
 use proto::rpc::command::{Outcome, Promotion};
 use proto::{Error, ErrorCode, Result};
 
@@ -210,7 +211,8 @@ impl StateContext {
         let cut = &known.epochs.last().cut;
         let is_covered =
             |(partition, position): &(VbucketId, Position)| cut.get(*partition) == *position;
-        end_of(version).is_some_and(|end| end.iter().all(is_covered))
+        let end = end_of(version);
+        end.map_or(plant::is(Plant::VersionInPart), |end| end.iter().all(is_covered))
     }
 
     /// Checks that a projector may be removed: it loads no version, and each of its partitions has another holder.

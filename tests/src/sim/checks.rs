@@ -17,11 +17,12 @@ use proto::rpc::api::Directory;
 use router::Router;
 use tokio::time::{sleep, timeout};
 
+use super::data_sets::contents;
 use super::hosts::{DATA, Host, Hosts, INDEXERS, ZONES, members};
 use super::oracle::INDEXES;
 use super::transactions::pair;
 use super::truth::Truth;
-use super::{Shared, disks, tenant, violation};
+use super::{Shared, disks, ranges, tenant, violation};
 
 /// Interval between two requests to the members.
 const ASK_EVERY: Duration = Duration::from_millis(150);
@@ -104,8 +105,9 @@ fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
             let nodes: BTreeSet<_> = copies.iter().collect();
             let known = nodes.iter().filter_map(|node| catalog.nodes.get(*node));
             let zones: BTreeSet<_> = known.clone().map(|node| &node.zone).collect();
-            let mut declared =
+            let declared =
                 INDEXES.iter().chain([&tenant::INDEX]).chain(pair::INDEXES.iter().flatten());
+            let mut declared = declared.chain(&contents::INDEXES).chain([&ranges::INDEX]);
             let declared = declared.find(|declared| declared.name == index.spec.name);
             let has_replica = declared.is_some_and(|index| index.sql.contains("replicas = 1"));
             let asked = 1 + usize::from(has_replica);

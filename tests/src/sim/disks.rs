@@ -12,7 +12,7 @@ use super::Shared;
 use super::hosts::{DATA, Host, env};
 
 /// All files below a directory.
-fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
+pub fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
     match fs.list(dir) {
         Ok(listed) => listed.iter().flat_map(|path| files(fs, path)).collect(),
         Err(_) => vec![dir.to_owned()],

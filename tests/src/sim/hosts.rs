@@ -18,10 +18,12 @@ use sextant::roles::services;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::copied::Copied;
+use super::data_sets::{self, contents};
 use super::documents::{self, Ledger, Mirror, TappedStore};
 use super::net::{PORT, WINDOW_BYTES, connect, incoming};
 use super::producer::Producer;
 use super::purges::{Purges, has_purges};
+use super::ranges::Cancelled;
 use super::removals::Removals;
 use super::stages::Stages;
 use super::transactions::pair::{self, CommitStages};
@@ -139,6 +141,8 @@ pub struct Hosts {
     pub parts_read: Arc<AtomicU64>,
     /// The removed indexers.
     pub removals: Arc<Removals>,
+    /// The generations whose builds were cancelled.
+    pub cancelled: Cancelled,
 }
 
 impl Hosts {
@@ -155,6 +159,9 @@ impl Hosts {
         hosts.all.values_mut().for_each(|host| host.has_short_logs = has_short_logs);
         hosts.producer = is_pushed.then(|| Arc::new(Producer::new(seed, VBUCKETS)));
         let projectors = hosts.all.values().filter(|host| host.info.role == Role::Projector);
+        if data_sets::are_chosen(seed) {
+            projectors.clone().for_each(|host| contents::write_files(&host.fs));
+        }
         let mirrors: BTreeMap<_, _> =
             projectors.map(|host| (host.info.id, host.documents.clone())).collect();
         hosts.copied = has_copies(seed).then(|| Arc::new(Copied::new(mirrors.clone())));
@@ -218,6 +225,7 @@ impl Hosts {
             disks_broken_at_ms: Arc::default(),
             parts_read: Arc::default(),
             removals: Arc::default(),
+            cancelled: Cancelled::default(),
         }
     }
 }
@@ -386,6 +394,7 @@ impl Host {
                 let purging = self.purges.clone().serve(env.clone(), Arc::clone(&store));
                 let purging = env.spawn_request("purges", purging);
                 let mut config = projector::Config::new(self.info.clone());
+                config.files_dir = Some(PathBuf::from(contents::FILES_DIR));
                 if has_large_commits(self.run_seed()) {
                     config.large_commit_changes = 2;
                 }

@@ -7,7 +7,8 @@
 //! a bucket with copies shows everything acknowledged whichever copy leads (`copied`, `bucket_copies`);
 //! the store of each projector has at each opening what it must have (`documents`); documents are read as they are; no
 //! epoch splits a statement (I1); transactions see one epoch and their own changes (`transactions`), and
-//! commits over two buckets are whole (`transactions::pair`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
+//! commits over two buckets are whole (`transactions::pair`); versions of a data set are shown whole, and nobody goes back (`data_sets`);
+//! cancelled builds leave nothing (`ranges`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
 //! agree; the files of indexers and projectors are intact; and after the faults the cluster serves again within a bounded
 //! time.
 //!
@@ -20,6 +21,7 @@ mod bucket_copies;
 mod checks;
 pub mod client;
 mod copied;
+mod data_sets;
 mod ddl;
 mod disks;
 mod documents;
@@ -35,6 +37,7 @@ pub mod oracle;
 mod producer;
 mod producer_commits;
 mod purges;
+mod ranges;
 mod reads;
 mod removals;
 mod scans;
@@ -139,6 +142,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     }
     if !is_violated(&summary) {
         checks::check_disks(&hosts, &summary);
+        ranges::check_cancelled(&hosts, &summary);
         take_violations(&hosts, &summary);
     }
     count_compared(&hosts, &summary);

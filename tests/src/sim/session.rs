@@ -13,6 +13,7 @@ use sextant::backend::ClusterBackend;
 
 use super::Summary;
 use super::client::{Client, RouterMaker};
+use super::data_sets::Versions;
 use super::marks::Marks;
 use super::scans::ROLLBACK_REACHES_NODES;
 
@@ -26,6 +27,8 @@ pub(super) struct Session {
     other_router: Arc<Mutex<OtherRouter>>,
     pub marks: Marks,
     pub bucket: Arc<BucketInfo>,
+    /// The versions of data sets, for the judge.
+    pub versions: Versions,
     last_write: Arc<Mutex<Option<WritePosition>>>,
     gone: Arc<Mutex<Vec<Gone>>>,
     /// The newest epoch that was read of each index.
@@ -60,6 +63,7 @@ impl Session {
             other_router: Arc::new(Mutex::new(other)),
             marks,
             bucket,
+            versions: Versions::default(),
             last_write: Arc::default(),
             gone: Arc::default(),
             seen: Arc::default(),

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use proto::model::catalog::Catalog;
-use proto::model::ids::{IndexId, MoveId, VbucketId};
-use proto::model::index::IndexState;
+use proto::model::data_set::DataSet;
+use proto::model::ids::{BucketId, IndexId, LocalIndexId, MoveId, VbucketId};
+use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::MoveStage;
 use proto::model::rollback::RollbackStage;
 use router::Router;
@@ -22,6 +23,10 @@ pub enum Stage {
     Rollback(RollbackStage),
     /// A vbucket is handed over.
     HandOver(VbucketId),
+    /// A version of a data set loads: so many of its partitions are there.
+    Load(BucketId, usize),
+    /// A generation is built over a version.
+    BuildVersion(LocalIndexId),
 }
 
 /// The stages in progress.
@@ -52,5 +57,16 @@ fn of(catalog: &Catalog) -> BTreeSet<Stage> {
     let rollbacks = rollbacks.map(|rollback| Stage::Rollback(rollback.stage));
     let transfer = buckets().flat_map(|bucket| bucket.assignment.transfers());
     let transfer = transfer.map(|hand_over| Stage::HandOver(hand_over.vbucket));
-    builds.chain(moves).chain(rollbacks).chain(transfer).collect()
+    let loading = catalog.data_sets.values().filter_map(DataSet::loading);
+    let loads = loading.map(|(_, version)| {
+        let there = version.partitions.iter().filter(|partition| partition.content.is_some());
+        Stage::Load(version.bucket, there.count())
+    });
+    let over_version = |info: &&Arc<IndexInfo>| {
+        info.state == IndexState::Backfill && catalog.version(info.bucket).is_some()
+    };
+    let of_versions = catalog.generations.values().filter(over_version);
+    let of_versions = of_versions.map(|info| Stage::BuildVersion(info.local_id()));
+    let all = builds.chain(moves).chain(rollbacks).chain(transfer);
+    all.chain(loads).chain(of_versions).collect()
 }

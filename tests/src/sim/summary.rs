@@ -107,6 +107,24 @@ pub struct Summary {
     /// Scans that read a generation which had given way to a newer one.
     #[serde(default)]
     pub scans_of_retired: u64,
+    /// Versions of a data set that became current while they were watched.
+    #[serde(default)]
+    pub versions: u64,
+    /// Versions that were cancelled.
+    #[serde(default)]
+    pub versions_cancelled: u64,
+    /// Versions whose files had a row that cannot be read.
+    #[serde(default)]
+    pub versions_failed: u64,
+    /// Documents of versions that were read by id.
+    #[serde(default)]
+    pub version_documents_read: u64,
+    /// Indexes that were divided anew, by ranges or otherwise.
+    #[serde(default)]
+    pub divided_anew: u64,
+    /// Builds that were cancelled.
+    #[serde(default)]
+    pub builds_cancelled: u64,
     /// Indexers that were removed.
     #[serde(default)]
     pub nodes_removed: u64,
@@ -206,6 +224,12 @@ impl Summary {
             ("nodes removed", self.nodes_removed),
             ("generations that began to serve", self.generations),
             ("scans of retired generations", self.scans_of_retired),
+            ("versions that became current", self.versions),
+            ("versions cancelled", self.versions_cancelled),
+            ("versions with a broken row", self.versions_failed),
+            ("documents of versions read", self.version_documents_read),
+            ("indexes divided anew", self.divided_anew),
+            ("builds cancelled", self.builds_cancelled),
             ("nodes removed by force", self.nodes_forced),
             ("changes of copies asked for", self.copies_asked),
             ("buckets moved", self.buckets_moved),

@@ -21,12 +21,14 @@ use super::bucket_copies::{BucketCopies, WANTED};
 use super::checks::{Acknowledged, check_writes, is_lossy, watch_members};
 use super::client::Client;
 use super::copied::Copied;
+use super::data_sets::{self, DataSets};
 use super::ddl::{self, History};
 use super::generations;
 use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
 use super::producer::Producer;
+use super::ranges::{Cancelled, Ranged};
 use super::removals::Removals;
 use super::scans::Reader;
 use super::session::Session;
@@ -72,6 +74,7 @@ pub struct Workload {
     disks_broken_at_ms: Arc<AtomicU64>,
     parts_read: Arc<AtomicU64>,
     removals: Arc<Removals>,
+    cancelled: Cancelled,
 }
 
 impl Workload {
@@ -86,6 +89,7 @@ impl Workload {
         let disks_broken_at_ms = Arc::clone(&hosts.disks_broken_at_ms);
         let parts_read = Arc::clone(&hosts.parts_read);
         let removals = Arc::clone(&hosts.removals);
+        let cancelled = hosts.cancelled.clone();
         Self {
             random,
             seed,
@@ -104,6 +108,7 @@ impl Workload {
             disks_broken_at_ms,
             parts_read,
             removals,
+            cancelled,
         }
     }
 
@@ -132,6 +137,7 @@ impl Workload {
             disks_broken_at_ms: Arc::clone(&self.disks_broken_at_ms),
             parts_read: Arc::clone(&self.parts_read),
             removals: Arc::clone(&self.removals),
+            cancelled: self.cancelled.clone(),
         }
     }
 
@@ -183,6 +189,12 @@ impl Workload {
             let beginning = generations::run(self.seed, session.clone(), Arc::clone(&self.summary));
             env.spawn_request("generations", beginning)
         });
+        let data_set = DataSets::of(self.seed, self.reader());
+        let data_sets = data_set
+            .clone()
+            .map(|data_set| env.spawn_request("data sets", data_set.run(session.clone())));
+        let ranged = Ranged::of(self.seed, self.reader(), &self.cancelled);
+        let ranges = ranged.map(|ranged| env.spawn_request("ranges", ranged.run(session.clone())));
         let copies = BucketCopies::of(&self.truth, self.seed, &self.summary);
         let copying = copies.clone().map(|copies| copies.spawn(&env, &session));
         let mut pair = Pair::create(&self, &session).await;
@@ -198,8 +210,8 @@ impl Workload {
             }
         };
         futures::join!(steps, beside_steps);
-        drop((readers, beside, tenant, removals, generations, copying));
-        self.heal(&mut session, copies).await;
+        drop((readers, beside, tenant, removals, generations, copying, data_sets, ranges));
+        self.heal(&mut session, copies, data_set).await;
         if let Some(pair) = pair {
             pair.settle().await;
         }
@@ -340,11 +352,17 @@ impl Workload {
             summary: Arc::clone(&self.summary),
             disks_broken_at_ms: Arc::clone(&self.disks_broken_at_ms),
             parts_read: Arc::clone(&self.parts_read),
+            has_pages: !data_sets::has_no_tokens(self.seed),
         }
     }
 
     /// Checks after the faults: everything is served again within a bounded time, new writes included.
-    async fn heal(&mut self, session: &mut Session, copies: Option<BucketCopies>) {
+    async fn heal(
+        &mut self,
+        session: &mut Session,
+        copies: Option<BucketCopies>,
+        data_set: Option<DataSets>,
+    ) {
         sleep(super::CALM).await;
         if let Some(copies) = &copies {
             copies.settle(session).await;
@@ -355,8 +373,14 @@ impl Workload {
             producer.go_on(&session.backend, &session.bucket).await;
         }
         self.serve_all(session).await;
+        if let Some(data_set) = &data_set {
+            data_set.settle(session).await;
+        }
         generations::settle(session, &self.summary).await;
         super::moves::settle(session, &self.summary).await;
+        if let Some(data_set) = &data_set {
+            data_set.old_ones_go(session).await;
+        }
         if let Some(producer) = self.producer.clone() {
             super::hand_overs::settle(&producer, session, &self.summary).await;
         }

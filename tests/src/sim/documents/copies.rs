@@ -44,7 +44,8 @@ impl Copies {
         let Copy { disk, known } = &self.0[at];
         if let Some(producer) = &hosts.producer {
             let changed = host.documents.changed_since(known);
-            changed.iter().for_each(|at| producer.lose_taken(at.vbucket, at.kept));
+            let pushed = changed.iter().filter(|at| at.is_pushed);
+            pushed.for_each(|at| producer.lose_taken(at.vbucket, at.kept));
         }
         host.fs.put_back(disk);
         host.documents.go_back(known);

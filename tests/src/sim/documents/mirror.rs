@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use projector::testing::{BucketRecord, Mutation, StoredId};
+use proto::model::bucket::SourceKind;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
 
 use super::contents::{Change, Contents};
@@ -77,6 +78,8 @@ pub(super) struct ChangedVbucket {
     pub(super) kept: Seqno,
     /// True if the return takes mutations away. Otherwise it undoes a rewind that has nothing new behind it.
     is_loss: bool,
+    /// True if a producer pushes the bucket.
+    pub(super) is_pushed: bool,
 }
 
 /// The mirror of one projector's store; clones share it. Its lock is no yield point: it is never held while anything else happens.
@@ -300,7 +303,9 @@ impl Mirror {
                 let len = |contents: &Contents| contents.log[usize::from(vbucket.0)].len() as u64;
                 let is_loss = kept.0 < len(now);
                 if is_loss || kept.0 < older.map_or(0, len) {
-                    changed.push(ChangedVbucket { bucket: *bucket, vbucket, kept, is_loss });
+                    let is_pushed = now.record.info.source == SourceKind::Push;
+                    let bucket = *bucket;
+                    changed.push(ChangedVbucket { bucket, vbucket, kept, is_loss, is_pushed });
                 }
             }
         }

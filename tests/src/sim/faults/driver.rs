@@ -9,6 +9,7 @@ use turmoil::Sim;
 use super::damage::has_damage;
 use super::growth::{Growing, has_growths};
 use super::of_copies::Replacement;
+use crate::sim::data_sets;
 use crate::sim::documents::copies::Copies;
 use crate::sim::hosts::{Host, Hosts};
 use crate::sim::purges::has_purges;
@@ -20,6 +21,8 @@ use crate::sim::{CALM, Shared};
 pub(super) const BROKEN_MS_MAX: u64 = 4_000;
 /// Downtime of a restarted process.
 pub(super) const RESTART: Duration = Duration::from_millis(300);
+/// The time of the faults in which a projector joins that was not there before.
+const JOINS_MS_MAX: u64 = 5_000;
 /// Interval at which clocks advance.
 const CLOCK_STEP_MS: u64 = 100;
 
@@ -102,6 +105,8 @@ pub struct Faults {
     pub(super) growths: fastrand::Rng,
     pub(super) next_growth: Duration,
     pub(super) growing: Option<Growing>,
+    /// The projector that has yet to join.
+    pub(super) joins_late: Option<&'static str>,
 }
 
 impl Faults {
@@ -140,12 +145,17 @@ impl Faults {
             growths: fastrand::Rng::with_seed(seed ^ 0x6407),
             next_growth: if has_growths(seed) { CALM } else { Duration::MAX },
             growing: None,
+            joins_late: data_sets::joins_late(seed),
         }
     }
 
     /// Repairs expired faults, and starts a new one if it is time. Called at each tick.
     pub fn drive(&mut self, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
         let now = sim.elapsed();
+        if let Some(name) = self.joins_late.take() {
+            let end = CALM + Duration::from_millis(self.random.u64(..JOINS_MS_MAX));
+            self.crash(name, end, sim, hosts);
+        }
         self.move_clocks(now, hosts);
         self.notice_crashes(now, sim, hosts);
         self.mend(now, sim, hosts, summary);

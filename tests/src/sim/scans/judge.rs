@@ -41,7 +41,8 @@ impl Reader {
             );
             violation(&self.summary, what);
         }
-        let mut documents = documents(&self.truth, bucket, &cut);
+        let of_version = session.versions.documents(bucket);
+        let mut documents = of_version.unwrap_or_else(|| documents(&self.truth, bucket, &cut));
         asked.own.put_over(&mut documents);
         let entries = shown(asked.index, &documents);
         let is_whole = read.error.is_none();

@@ -59,6 +59,8 @@ pub struct Reader {
     pub disks_broken_at_ms: Arc<AtomicU64>,
     /// The number of parts of results that slow readers have had.
     pub parts_read: Arc<AtomicU64>,
+    /// True if scans may be read in pages.
+    pub has_pages: bool,
 }
 
 /// The request of a scan.
@@ -136,7 +138,7 @@ impl Reader {
         loop {
             sleep(Duration::from_millis(self.random.u64(50..1_000))).await;
             if self.random.u8(..6) == 0 {
-                self.transaction(&session).await;
+                self.transaction(&session, &INDEXES).await;
                 continue;
             }
             let slowly = self.random.u8(..4) > 0;
@@ -165,8 +167,8 @@ impl Reader {
     }
 
     /// Runs the scans of a transaction: all read the epoch of the first one, as long as the transaction keeps it.
-    async fn transaction(&mut self, session: &Session) {
-        let index = &INDEXES[self.random.usize(..INDEXES.len())];
+    pub(super) async fn transaction(&mut self, session: &Session, indexes: &[SimIndex]) {
+        let index = &indexes[self.random.usize(..indexes.len())];
         let Some(info) = session.router.catalog().index(index.name).cloned() else { return };
         let first = self.draw_scan(session, index, Arc::clone(&info), false, false);
         let pinning = session.backend.pin(info.local_id(), &first.consistency, 5_000);
@@ -355,7 +357,8 @@ impl Reader {
     fn draw_pace(&mut self, query: &Query, slowly: bool) -> Pace {
         let random = &mut self.random;
         // A page ends between rows, so aggregates have none.
-        let page_rows = (random.u8(..3) == 0 && !query.aggregates).then(|| random.u64(1..20));
+        let has_pages = random.u8(..3) == 0 && !query.aggregates && self.has_pages;
+        let page_rows = has_pages.then(|| random.u64(1..20));
         if !slowly {
             return Pace { page_rows, ..Pace::default() };
         }

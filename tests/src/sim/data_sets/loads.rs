@@ -1,0 +1,117 @@
+//! Loads of versions, and their cancellation.
+
+use std::time::Duration;
+
+use proto::model::catalog::Catalog;
+use proto::model::data_set::{DataSet, Files};
+use proto::model::ids::BucketId;
+use proto::rpc::command::{Command, Outcome};
+use proto::{Error, ErrorCode};
+use sextant::sql::backend::Backend;
+use tokio::time::{sleep, timeout};
+
+use super::contents::{BROKEN_AT, is_broken, name, pattern};
+use super::{DataSets, NAME, has_no_tokens};
+use crate::sim::session::Session;
+use crate::sim::workload::{STATEMENT, now};
+
+/// The time for which a load is watched. One that takes longer is in the way of the next, and mostly cancelled.
+const WATCHED: Duration = Duration::from_secs(8);
+/// The longest time between the beginning of a load and its cancellation.
+const CANCELLED_MS_MAX: u64 = 1_500;
+
+impl DataSets {
+    /// Loads one version after another until it is dropped.
+    pub(super) async fn load(mut self, session: Session) {
+        loop {
+            sleep(Duration::from_millis(self.random.u64(200..2_500))).await;
+            let catalog = session.router.catalog();
+            let Some(set) = catalog.data_sets.get(&session.bucket.id) else { continue };
+            let loading = set.loading().map(|(number, version)| (number, version.name.clone()));
+            match loading {
+                Some(loading) if self.random.u8(..3) == 0 => self.cancel(&session, loading).await,
+                None if set.versions.len() >= self.enough() => {}
+                _ => {
+                    let count = self.next();
+                    self.load_one(&session, count).await;
+                }
+            }
+        }
+    }
+
+    /// The number of versions with which no other is begun: the one after the faults needs room. An index has four generations at most, the
+    /// one from before the first version among them, which a token holds as well.
+    fn enough(&self) -> usize {
+        if has_no_tokens(self.seed) { 3 } else { 2 }
+    }
+
+    async fn load_one(&mut self, session: &Session, count: u64) {
+        let began = now();
+        let Some(number) = self.begin(session, count).await else { return };
+        if self.random.u8(..4) == 0 {
+            sleep(Duration::from_millis(self.random.u64(..CANCELLED_MS_MAX))).await;
+            return self.cancel(session, (number, name(count))).await;
+        }
+        let waiting = session.backend.wait_version(session.bucket.id, number);
+        match timeout(WATCHED, waiting).await {
+            Ok(Ok(())) if is_broken(count) => {
+                self.violation(format!("version {} serves, though a row is broken", name(count)));
+            }
+            Ok(Ok(())) => self.count(|summary| summary.versions += 1),
+            Ok(Err(error)) => self.judge_failure(count, began, &error),
+            Err(_) => {}
+        }
+    }
+
+    /// Begins to load a version; its number in the data set if that is known.
+    pub(super) async fn begin(&self, session: &Session, count: u64) -> Option<u64> {
+        let command = Command::LoadVersion {
+            bucket: NAME.into(),
+            version: name(count),
+            files: Files { pattern: pattern(count), id: "id".into() },
+        };
+        match timeout(STATEMENT, session.backend.command(command)).await {
+            Ok(Ok(Outcome::Version(_, number))) => Some(number),
+            // Another one is loading, or there are too many.
+            Ok(Err(error)) if error.is_retry() || error.code == ErrorCode::WrongState => None,
+            Ok(other) => {
+                self.violation(format!("LOAD VERSION '{}' ended with {other:?}", name(count)));
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Cancels a version that loads, if it still does.
+    async fn cancel(&self, session: &Session, (number, version): (u64, String)) {
+        let command = Command::CancelVersion { bucket: NAME.into(), version };
+        let cancelled = timeout(STATEMENT, session.backend.command(command)).await;
+        if let Ok(Ok(_)) = cancelled {
+            self.cancelled.lock().expect("not poisoned").insert(number);
+            self.count(|summary| summary.versions_cancelled += 1);
+        }
+    }
+
+    /// Judges the error of a load. Broken files are told with the place in them, and nothing else but a broken disk ends a load.
+    fn judge_failure(&self, count: u64, began: Duration, error: &Error) {
+        let is_excused = self.is_broken_since(began);
+        let is_named = BROKEN_AT.iter().all(|place| error.message.contains(place));
+        if error.code == ErrorCode::InvalidText && is_broken(count) && (is_named || is_excused) {
+            return self.count(|summary| summary.versions_failed += 1);
+        }
+        if !error.is_retry() && !is_excused {
+            self.violation(format!("the loading of version {} ended: {error}", name(count)));
+        }
+    }
+}
+
+/// The data set in a catalog.
+pub(super) fn set_of(catalog: &Catalog, id: BucketId) -> Option<&DataSet> {
+    catalog.data_sets.get(&id)
+}
+
+/// The number of the version that is current, or zero.
+pub(super) fn current_of(catalog: &Catalog, id: BucketId) -> u64 {
+    let current = set_of(catalog, id).and_then(DataSet::current);
+    current.map_or(0, |(number, _)| number)
+}

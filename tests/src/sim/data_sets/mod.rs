@@ -1,0 +1,182 @@
+//! A data set beside the client's bucket, in some seeds: versions are loaded from files one after another, and cancelled, and some files
+//! have a row that cannot be read; projectors end meanwhile, and slices of old and new versions move.
+//!
+//! Checked: a scan or a transaction shows one version, whole (`scans` judges it by the model in `contents`); documents by id are those of
+//! the version that the catalog names; no router goes back to an older version; a cancelled version never serves, and a failed one names
+//! its file and line; no version gets other projectors than it began with (`watch`). After the faults a new version becomes current
+//! within a bounded time, and old ones go.
+
+pub mod contents;
+mod loads;
+mod reading;
+mod settle;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::model::catalog::Catalog;
+use proto::model::ids::BucketId;
+use proto::rpc::command::{Command, Outcome};
+use serde_json::Value;
+use sextant::sql::backend::Backend;
+use tokio::time::{sleep, timeout};
+
+use super::hosts::has_copies;
+use super::scans::Reader;
+use super::session::Session;
+use super::workload::{STATEMENT, create};
+use contents::INDEXES;
+
+/// The name of the data set.
+const NAME: &str = "d";
+/// The idle time of its versions. The coordinators keep each for some seconds in any case.
+const IDLE_MS: u64 = 1_000;
+/// The longest time without an index.
+const FIRST_INDEX_MS_MAX: u64 = 2_500;
+/// The time between two drops of an index.
+const KEEP_INDEXES_MS: std::ops::Range<u64> = 4_000..12_000;
+/// Readers of versions.
+const READERS: usize = 2;
+
+/// True if there is a data set in the run of this seed. The modulus has no factor in common with those of other choices.
+pub fn are_chosen(seed: u64) -> bool {
+    seed % 11 == 7
+}
+
+/// The projector that joins the cluster in the midst of the run, in a third of these seeds.
+pub fn joins_late(seed: u64) -> Option<&'static str> {
+    (are_chosen(seed) && has_copies(seed)).then_some("projector-102")
+}
+
+/// True if no page of a scan has a token, in half of these seeds: a token holds what it reads for two minutes, so only without them
+/// many versions come and go.
+pub fn has_no_tokens(seed: u64) -> bool {
+    are_chosen(seed) && (seed / 11) % 2 == 0
+}
+
+/// The versions that the judge knows of: the number in the name of each, by its bucket; a data set's own bucket has none. Clones share it.
+#[derive(Clone, Default)]
+pub struct Versions(Arc<Mutex<BTreeMap<BucketId, Option<u64>>>>);
+
+impl Versions {
+    /// Adds the versions of a catalog.
+    pub fn learn(&self, catalog: &Catalog) {
+        let mut known = self.0.lock().expect("not poisoned");
+        for (id, set) in &catalog.data_sets {
+            known.insert(*id, None);
+            let versions = set.versions.values();
+            known.extend(versions.map(|v| (v.bucket, contents::count_of(&v.name))));
+        }
+    }
+
+    /// The documents of a bucket that is a version, or of a data set that has none yet.
+    pub fn documents(&self, bucket: BucketId) -> Option<BTreeMap<String, Value>> {
+        let count = self.0.lock().expect("not poisoned").get(&bucket).copied()?;
+        Some(count.and_then(contents::documents).unwrap_or_default())
+    }
+}
+
+/// The data set of a run.
+#[derive(Clone)]
+pub(super) struct DataSets {
+    random: fastrand::Rng,
+    seed: u64,
+    /// A reader with the knowledge of faults.
+    reader: Reader,
+    /// The number of versions that were asked for.
+    loads: Arc<AtomicU64>,
+    /// The numbers of versions whose cancellation was acknowledged.
+    cancelled: Arc<Mutex<BTreeSet<u64>>>,
+}
+
+impl DataSets {
+    /// The data set of this seed, if it has one.
+    pub fn of(seed: u64, reader: Reader) -> Option<Self> {
+        let random = fastrand::Rng::with_seed(seed ^ 0xda7a);
+        let (loads, cancelled) = (Arc::default(), Arc::default());
+        are_chosen(seed).then_some(Self { random, seed, reader, loads, cancelled })
+    }
+
+    /// Creates the data set, and uses it until it is dropped.
+    pub async fn run(mut self, session: Session) {
+        let session = self.create(session).await;
+        let readers = (0..READERS).map(|_| {
+            let of_one = Self { random: self.random.fork(), ..self.clone() };
+            of_one.read(session.clone())
+        });
+        let readers: Vec<_> = readers.collect();
+        let watching = self.clone().watch(session.clone());
+        let indexes = Self { random: self.random.fork(), ..self.clone() };
+        let indexes = indexes.keep_indexes(session.clone());
+        let readers = futures::future::join_all(readers);
+        futures::join!(self.load(session), watching, indexes, readers);
+    }
+
+    /// Makes the data set. Its session has its bucket.
+    async fn create(&mut self, session: Session) -> Session {
+        let (partitions, replication) = (self.random.u16(2..7), self.random.u16(1..3));
+        loop {
+            let command = Command::CreateDataSet {
+                name: NAME.into(),
+                partitions,
+                replication,
+                idle_ms: IDLE_MS,
+                if_not_exists: true,
+            };
+            let made = timeout(STATEMENT, session.backend.command(command)).await;
+            if let Ok(Ok(Outcome::Bucket(id))) = made
+                && let Some(bucket) = session.router.catalog().buckets.get(&id).cloned()
+            {
+                return session.of_bucket(bucket);
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Creates the indexes, mostly beside the first version, and drops one now and then, until it is dropped.
+    async fn keep_indexes(mut self, session: Session) {
+        loop {
+            sleep(Duration::from_millis(self.random.u64(..FIRST_INDEX_MS_MAX))).await;
+            while !self.declare(&session).await {
+                sleep(Duration::from_millis(200)).await;
+            }
+            sleep(Duration::from_millis(self.random.u64(KEEP_INDEXES_MS))).await;
+            let name = INDEXES[self.random.usize(..INDEXES.len())].name.to_owned();
+            let command = Command::DropIndex { name, if_exists: true };
+            let _ = timeout(STATEMENT, session.backend.command(command)).await;
+        }
+    }
+
+    /// Creates the indexes that lack; false if one still does.
+    async fn declare(&self, session: &Session) -> bool {
+        for index in &INDEXES {
+            let made = timeout(STATEMENT, session.backend.command(create(index, true))).await;
+            if !matches!(made, Ok(Ok(_))) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The number of the next version.
+    fn next(&self) -> u64 {
+        self.loads.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn count(&self, count: impl FnOnce(&mut super::Summary)) {
+        count(&mut self.reader.summary.lock().expect("not poisoned"));
+    }
+
+    fn violation(&self, what: String) {
+        super::violation(&self.reader.summary, what);
+    }
+
+    /// True if a disk was broken at a time or later: a file may not have been read then.
+    fn is_broken_since(&self, began: Duration) -> bool {
+        let broken_at = self.reader.disks_broken_at_ms.load(Ordering::Relaxed);
+        began <= Duration::from_millis(broken_at)
+    }
+}

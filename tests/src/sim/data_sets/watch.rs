@@ -1,0 +1,76 @@
+//! What every catalog must say of versions.
+
+use std::collections::BTreeMap;
+
+use proto::model::data_set::{DataSet, Version, VersionStage};
+use proto::model::ids::{BucketId, NodeId};
+
+use super::DataSets;
+use crate::sim::session::Session;
+
+/// What was seen of a version.
+struct Seen {
+    nodes: Vec<NodeId>,
+    stage: VersionStage,
+}
+
+impl DataSets {
+    /// Watches the catalogs until it is dropped.
+    pub(super) async fn watch(self, session: Session) {
+        let mut seen = BTreeMap::new();
+        loop {
+            let catalog = session.router.catalog();
+            session.versions.learn(&catalog);
+            if let Some(set) = catalog.data_sets.get(&session.bucket.id) {
+                for (number, version) in &set.versions {
+                    if let Some(what) = self.wrong(set, *number, version, &mut seen) {
+                        self.violation(format!("version {}: {what}", version.name));
+                    }
+                }
+            }
+            let cas = catalog.cas;
+            session.router.wait_catalog(|catalog| catalog.cas > cas).await;
+        }
+    }
+
+    /// Describes what is wrong with a version.
+    fn wrong(
+        &self,
+        set: &DataSet,
+        number: u64,
+        version: &Version,
+        seen: &mut BTreeMap<BucketId, Seen>,
+    ) -> Option<String> {
+        let fresh = || Seen { nodes: version.nodes.clone(), stage: version.stage };
+        let before = seen.entry(version.bucket).or_insert_with(fresh);
+        let was = std::mem::replace(&mut before.stage, version.stage);
+        if was > version.stage {
+            return Some(format!("it was {was:?}, and is {:?}", version.stage));
+        }
+        // A catalog from before the cancellation may still come.
+        let serves = version.stage != VersionStage::Loading;
+        if serves && self.cancelled.lock().expect("not poisoned").contains(&number) {
+            return Some(format!("it was cancelled, and is {:?}", version.stage));
+        }
+        if before.nodes != version.nodes {
+            let (now, before) = (&version.nodes, &before.nodes);
+            return Some(format!("its projectors were {before:?}, and are {now:?}"));
+        }
+        for (at, partition) in version.partitions.iter().enumerate() {
+            let mine = holders(at, usize::from(set.replication), &version.nodes);
+            if let Some(other) = partition.holders.iter().find(|node| !mine.contains(node)) {
+                return Some(format!("projector {other} has partition {at}, which is {mine:?}'s"));
+            }
+            if partition.content.is_none() && version.stage != VersionStage::Loading {
+                return Some(format!("it is {:?} without partition {at}", version.stage));
+            }
+        }
+        None
+    }
+}
+
+/// The projectors of a partition: they are dealt out in turn, as often as each partition has copies.
+fn holders(partition: usize, replication: usize, nodes: &[NodeId]) -> Vec<NodeId> {
+    let copies = replication.min(nodes.len());
+    (0..copies).map(|copy| nodes[(partition * copies + copy) % nodes.len()]).collect()
+}

@@ -1,0 +1,222 @@
+//! Indexes that are divided by ranges, and CANCEL BUILD, in some seeds: the client's indexes are divided anew, and an index of its own is
+//! created, altered, cancelled, dropped and read.
+//!
+//! Readers judge what the indexes show, whichever way they are divided. A build whose cancellation was acknowledged never serves, what
+//! served before goes on, and at the end no indexer has anything of a cancelled one.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::model::catalog::Catalog;
+use proto::model::ids::LocalIndexId;
+use proto::model::index::IndexState;
+use proto::model::node::Role;
+use proto::rpc::command::{Command, Outcome};
+use proto::{Error, ErrorCode, Result};
+use sextant::sql::alter::alter_index;
+use sextant::sql::ast::Statement;
+use sextant::sql::backend::Backend;
+use sextant::sql::parse::parse;
+use sextant::sql::remarks::Remarks;
+use tokio::time::{sleep, timeout};
+
+use super::data_sets;
+use super::disks::files;
+use super::hosts::{DATA, Hosts};
+use super::oracle::{INDEXES, SimIndex};
+use super::scans::Reader;
+use super::session::Session;
+use super::workload::{STATEMENT, create};
+use super::{Shared, violation};
+
+/// The index of its own.
+pub const INDEX: SimIndex = SimIndex {
+    name: "ranged",
+    sql: "CREATE INDEX ranged ON b (n, w) INCLUDE (a) PARTITION BY RANGE (n) SPLIT AT (20, 45, 70) WITH (replicas = 1)",
+    keys: |document| match document.get("n") {
+        None => Vec::new(),
+        n => vec![vec![n.cloned(), document.get("w").cloned()]],
+    },
+    descending: &[false, false],
+    included: Some("a"),
+};
+
+/// New divisions of an index.
+const DIVISIONS: [&str; 6] = [
+    "PARTITION BY RANGE (n) SPLIT AT (30, 60)",
+    "PARTITION BY RANGE (n) SPLIT AT (10, 50, 55, 90)",
+    "PARTITION BY RANGE (a) SPLIT AT (0, 'a', 'b')",
+    "PARTITION BY HASH (n)",
+    "PARTITION BY HASH (META().id)",
+    "SET (slices = 3)",
+];
+/// The time for which a build is watched.
+const WATCHED: Duration = Duration::from_secs(5);
+/// The longest time between the beginning of a build and its cancellation.
+const CANCELLED_MS_MAX: u64 = 120;
+
+/// The cancelled builds; clones share them.
+pub type Cancelled = Arc<Mutex<BTreeSet<LocalIndexId>>>;
+
+/// The client that divides.
+pub(super) struct Ranged {
+    random: fastrand::Rng,
+    reader: Reader,
+    cancelled: Cancelled,
+}
+
+impl Ranged {
+    /// The client of this seed, if it has one.
+    pub fn of(seed: u64, mut reader: Reader, cancelled: &Cancelled) -> Option<Self> {
+        let mut random = fastrand::Rng::with_seed(seed ^ 0x4a6e);
+        reader.random = random.fork();
+        let cancelled = Arc::clone(cancelled);
+        data_sets::are_chosen(seed).then_some(Self { random, reader, cancelled })
+    }
+
+    /// Divides indexes, and reads its own, until it is dropped.
+    pub async fn run(mut self, session: Session) {
+        let reader = Reader { random: self.random.fork(), ..self.reader.clone() };
+        let reading = read(reader, session.clone());
+        let dividing = async {
+            loop {
+                sleep(Duration::from_millis(self.random.u64(200..1_500))).await;
+                match self.random.u8(..3) {
+                    0 => {
+                        let index = &INDEXES[self.random.usize(..INDEXES.len())];
+                        self.divide(&session, index.name, false).await;
+                    }
+                    _ => self.change_own(&session).await,
+                }
+            }
+        };
+        futures::join!(reading, dividing);
+    }
+
+    async fn change_own(&mut self, session: &Session) {
+        let catalog = session.router.catalog();
+        let is_cancelled = self.random.bool();
+        match catalog.index(INDEX.name) {
+            None => self.create(session, is_cancelled).await,
+            Some(_) if self.random.u8(..6) == 0 => {
+                let drop = Command::DropIndex { name: INDEX.name.into(), if_exists: true };
+                let _ = timeout(STATEMENT, session.backend.command(drop)).await;
+            }
+            Some(_) => self.divide(session, INDEX.name, is_cancelled).await,
+        }
+    }
+
+    async fn create(&mut self, session: &Session, is_cancelled: bool) {
+        let created = timeout(STATEMENT, session.backend.command(create(&INDEX, false))).await;
+        let Ok(Ok(Outcome::Index(index))) = created else { return };
+        let ready = timeout(WATCHED, session.backend.wait_ready(index, None));
+        let cancel = self.cancel_later(session, is_cancelled);
+        let (ready, cancelled) = futures::join!(ready, cancel);
+        self.judge(cancelled.is_some(), ready.ok(), || format!("the build of index {index}"));
+        if cancelled.is_some() {
+            self.note_gone(session, cancelled.flatten());
+        }
+    }
+
+    /// Divides an index anew, and perhaps cancels that.
+    async fn divide(&mut self, session: &Session, name: &str, is_cancelled: bool) {
+        let division = DIVISIONS[self.random.usize(..DIVISIONS.len())];
+        let text = format!("ALTER INDEX {name} {division}");
+        let parsed = parse(&text).expect("the simulation's statements are right");
+        let Statement::AlterIndex { change, .. } = &parsed[0].statement else { unreachable!() };
+        let remarks = Remarks::unread();
+        let altering = alter_index(&*session.backend, name, change, &remarks);
+        let altering = timeout(WATCHED, altering);
+        let cancel = self.cancel_later(session, is_cancelled);
+        let (altered, cancelled) = futures::join!(altering, cancel);
+        let altered = altered.ok().map(|altered| altered.map(|_| ()));
+        if let Some(Ok(())) = altered {
+            self.reader.summary.lock().expect("not poisoned").divided_anew += 1;
+        }
+        let is_ended = matches!(&altered, Some(Err(e)) if e.code == ErrorCode::BuildCancelled);
+        self.judge(cancelled.is_some(), altered, || text.clone());
+        if is_ended && cancelled.is_some() {
+            self.note_gone(session, cancelled.flatten());
+        }
+    }
+
+    /// Cancels the build of its own index after a while. Returns what was being built then, if the cancellation was acknowledged.
+    fn cancel_later<'a>(
+        &mut self,
+        session: &'a Session,
+        is_cancelled: bool,
+    ) -> impl Future<Output = Option<Option<LocalIndexId>>> + use<'a> {
+        let later = Duration::from_millis(self.random.u64(..CANCELLED_MS_MAX));
+        async move {
+            if !is_cancelled {
+                return None;
+            }
+            sleep(later).await;
+            let catalog = session.router.catalog();
+            let built = built_of(&catalog);
+            let cancel = Command::CancelBuild { name: INDEX.name.into() };
+            let done = timeout(STATEMENT, session.backend.command(cancel)).await;
+            matches!(done, Ok(Ok(_))).then_some(built)
+        }
+    }
+
+    /// Judges the end of a build that was perhaps cancelled.
+    fn judge(&self, is_cancelled: bool, built: Option<Result<()>>, what: impl FnOnce() -> String) {
+        let mut summary = self.reader.summary.lock().expect("not poisoned");
+        summary.builds_cancelled += u64::from(is_cancelled);
+        drop(summary);
+        let is_wrong = |error: &Error| error.code == ErrorCode::Internal;
+        match built {
+            Some(Ok(())) if is_cancelled => {
+                let what = format!("{} serves, though its cancellation was acknowledged", what());
+                violation(&self.reader.summary, what);
+            }
+            Some(Err(error)) if is_wrong(&error) => {
+                violation(&self.reader.summary, format!("{} ended with {error}", what()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what was cancelled, if the catalog shows that it is gone: it must not come back.
+    fn note_gone(&self, session: &Session, built: Option<LocalIndexId>) {
+        let catalog = session.router.catalog();
+        let gone = built.filter(|id| catalog.is_gone(*id));
+        self.cancelled.lock().expect("not poisoned").extend(gone);
+    }
+}
+
+/// The generation of the index that is being built.
+fn built_of(catalog: &Catalog) -> Option<LocalIndexId> {
+    let info = catalog.index(INDEX.name)?;
+    let first = (info.state == IndexState::Backfill).then_some(info);
+    catalog.next_generation(info.id).or(first).map(|info| info.local_id())
+}
+
+/// Reads the index until it is dropped.
+async fn read(mut reader: Reader, session: Session) {
+    loop {
+        sleep(Duration::from_millis(reader.random.u64(100..900))).await;
+        let slowly = reader.random.bool();
+        let _ = reader.scan(&session, &INDEX, false, slowly).await;
+    }
+}
+
+/// Checks that no indexer has anything of a cancelled build.
+pub(super) fn check_cancelled(hosts: &Hosts, summary: &Shared) {
+    let cancelled = hosts.cancelled.lock().expect("not poisoned").clone();
+    for host in hosts.all.values().filter(|host| host.info.role == Role::Indexer) {
+        for path in files(&host.fs, Path::new(DATA)) {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let is_of = |id: &&LocalIndexId| name == Some(format!("index-{id}.manifest"));
+            if let Some(id) = cancelled.iter().find(is_of) {
+                violation(
+                    summary,
+                    format!("{} has a manifest of {id}, whose build was cancelled", host.name),
+                );
+            }
+        }
+    }
+}
