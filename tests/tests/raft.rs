@@ -272,6 +272,52 @@ fn a_removed_member_hears_of_its_removal_only_from_a_leader_that_has_settled_it(
 }
 
 #[test]
+fn a_learner_that_hears_of_no_leader_for_long_knows_none() {
+    let (mut world, leader) = with_joining(9);
+    assert!(world.propose_next(leader));
+    let new = MEMBERS.len();
+    let knows = |world: &mut World| {
+        let mut known = None;
+        world.with_core(new, |core| known = core.role().leader);
+        known.is_some()
+    };
+    while !knows(&mut world) {
+        world.with_core(leader, RaftCore::tick);
+        world.deliver();
+        (0..=new).for_each(|at| world.write(at));
+    }
+    assert!(!world.members(new).is_voter(NodeId(new as u64 + 1)));
+    (0..new).for_each(|at| world.crash(at));
+    (0..100).for_each(|_| world.with_core(new, RaftCore::tick));
+    assert!(!knows(&mut world), "it was removed, or is cut off");
+}
+
+#[test]
+fn a_member_that_finds_its_removal_in_its_own_log_still_helps_those_that_stay() {
+    let (mut world, first) = with_joining(10);
+    let [second, third] = [(first + 1) % 3, (first + 2) % 3];
+    let node = |at: usize| NodeId(at as u64 + 1);
+    // The second one has the entry of its own removal, and leads before it is committed.
+    assert!(world.propose_change(first, MemberChange::Remove { node: node(third) }));
+    world.run_ticks(5);
+    assert!(world.propose_change(first, MemberChange::Remove { node: node(second) }));
+    while world.log_end(second) < world.log_end(first) {
+        world.deliver();
+        world.write(second);
+    }
+    world.crash(first);
+    world.network.clear();
+    world.start(first);
+    world.run_ticks(100);
+    let leader = world.leader().expect("one of two leads");
+    assert!(world.propose(leader));
+    world.run_ticks(60);
+    assert_eq!(world.leader(), Some(first), "the other one was removed");
+    assert!(world.members(first).is_removed(node(second)));
+    assert!(world.propose(first));
+}
+
+#[test]
 fn a_removal_needs_a_majority_that_follows_the_leader() {
     let (mut world, leader) = with_joining(8);
     let [live, dead] = [(leader + 1) % 3, (leader + 2) % 3];

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use proto::Error;
 use proto::model::ids::{IndexId, LocalIndexId, SliceNo};
 use proto::model::index::{IndexInfo, SLICES_MAX};
+use proto::rpc::api::SliceProgress;
 use proto::rpc::command::Command;
 
-use super::heartbeats::Heartbeats;
+use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::lost::{avoiding, silent_indexers};
 use super::plan::Plan;
 use crate::state::StateContext;
@@ -50,7 +52,7 @@ impl Growth {
             if self.planned_ms.contains_key(&index) || !state.can_grow(info.local_id()) {
                 continue;
             }
-            let Some(bytes) = reported_bytes(heartbeats, info) else { continue };
+            let Some(bytes) = reported_bytes(heartbeats, info, now_ms) else { continue };
             if let Some(slices) = enough_slices(info.spec.slices, bytes, bytes_max) {
                 let grow = Command::GrowIndex { from: info.local_id(), slices };
                 let silent = silent_indexers(state, heartbeats, now_ms);
@@ -61,11 +63,31 @@ impl Growth {
     }
 }
 
+impl Growth {
+    /// Says that a plan was refused. It is made again after a pause.
+    pub(super) fn refused(command: &Command, error: &Error) {
+        match command {
+            Command::Avoiding { command, .. } => Self::refused(command, error),
+            Command::GrowIndex { from, slices } => {
+                tracing::warn!(index = %from, slices, %error, "an index has outgrown its slices and gets no more of them for now");
+            }
+            _ => {}
+        }
+    }
+}
+
 /// The bytes of all slices of a generation; `None` while one of them is reported by nobody.
-fn reported_bytes(heartbeats: &Heartbeats, info: &IndexInfo) -> Option<u64> {
+fn reported_bytes(heartbeats: &Heartbeats, info: &IndexInfo, now_ms: u64) -> Option<u64> {
     let id: LocalIndexId = info.local_id();
     let mut largest: BTreeMap<SliceNo, u64> = BTreeMap::new();
-    let reports = heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices);
+    let live = heartbeats
+        .nodes
+        .iter()
+        .filter(|(node, _)| heartbeats.silent_ms(**node, now_ms) < SILENT_MS_MAX);
+    let reports = live.flat_map(|(node, last)| {
+        let placed = |told: &&SliceProgress| info.topology.hosts(*node, told.slice.slice);
+        last.heartbeat.slices.iter().filter(placed)
+    });
     // A copy that is being restored has a part of it.
     let whole = reports.filter(|told| told.slice.local_index() == id && told.floor.is_some());
     for progress in whole {
@@ -91,7 +113,7 @@ fn enough_slices(now: u16, bytes: u64, slice_bytes_max: u64) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use proto::model::ids::{Epoch, SliceId};
-    use proto::rpc::api::{Heartbeat, SliceProgress};
+    use proto::rpc::api::Heartbeat;
 
     use super::*;
     use crate::leader::memory::tests::heartbeat;

@@ -186,6 +186,7 @@ impl Leader {
     /// Records that a command of a plan was refused.
     pub fn refused(&mut self, command: &Command, error: &Error) {
         self.versions.refused(command, error);
+        Growth::refused(command, error);
     }
 
     /// The nodes that have fallen silent or are back since the last call, as lines for the log.

@@ -73,11 +73,11 @@ impl<M: StateMachine> RaftCore<M> {
     /// member counts for one election timeout.
     fn check_majority(&self, after: &Members) -> Result<()> {
         let raft = &self.node.raft;
-        let last = raft.raft_log.last_index();
+        let committed = raft.raft_log.committed;
         let follows = |id: &&u64| {
             **id == self.config.member.0
                 || raft.prs().get(**id).is_some_and(|progress| {
-                    progress.recent_active && progress.matched + BEHIND_MAX >= last
+                    progress.recent_active && progress.matched + BEHIND_MAX >= committed
                 })
         };
         if 2 * after.voters.iter().filter(follows).count() > after.voters.len() {
@@ -93,7 +93,9 @@ impl<M: StateMachine> RaftCore<M> {
             return None;
         }
         let progress = self.node.raft.prs();
+        let stays = |id: &&u64| self.unapplied_removal(**id).is_none();
         let others = self.members.voters.iter().filter(|id| **id != self.config.member.0);
+        let others = others.filter(stays);
         let known = others.filter_map(|id| Some((progress.get(*id)?, *id)));
         let (_, to) = known
             .map(|(progress, id)| ((progress.recent_active, progress.matched), id))

@@ -253,7 +253,9 @@ impl<M: StateMachine> RaftCore<M> {
     /// Returns the term and the leader as this member knows them.
     pub fn role(&self) -> RaftRole {
         let raft = &self.node.raft;
-        let leader = (raft.leader_id != 0).then_some(NodeId(raft.leader_id));
+        // The crate remembers the leader of a member that does not vote for ever.
+        let is_heard = raft.promotable() || raft.election_elapsed < 2 * self.config.election_ticks;
+        let leader = (raft.leader_id != 0 && is_heard).then_some(NodeId(raft.leader_id));
         let leads = raft.state == StateRole::Leader && raft.apply_to_current_term();
         RaftRole { term: raft.term, leader, leads }
     }
@@ -271,6 +273,12 @@ impl<M: StateMachine> RaftCore<M> {
     /// The index of the last entry that is known to be committed.
     pub fn committed_index(&self) -> u64 {
         self.node.raft.raft_log.committed
+    }
+
+    /// The index of the last entry.
+    #[cfg(feature = "testing")]
+    pub fn log_end(&self) -> u64 {
+        self.node.raft.raft_log.last_index()
     }
 
     /// The state machine.

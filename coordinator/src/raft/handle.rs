@@ -126,7 +126,7 @@ impl<O: Send + 'static> RaftHandle<O> {
 
     /// True if this member leads and all removals that it knows are settled: the members that stay have them on their disks.
     pub fn has_settled(&self) -> bool {
-        self.progress.has_settled.load(Ordering::Relaxed)
+        self.progress.has_settled.load(Ordering::Acquire)
     }
 
     /// The indexes of the last committed and the last applied entry.

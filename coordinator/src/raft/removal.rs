@@ -5,8 +5,9 @@
 //!
 //! - The leader therefore proposes an empty entry behind each removal. It comes to the disks of a majority of those that stay together with the
 //!   commit index of the removal. Then the removal is *settled*, and its proposer is answered.
-//! - No message tells a member that its own removal is committed: it would end at once. It hears of no leader any more and asks the
-//!   others, and a leader whose removals are settled tells it (`service::members`).
+//! - No message tells a member that its own removal is committed. It hears of no leader any more and asks the others, and when a leader
+//!   whose removals are settled names it, it ends (`service::ask_members`). A member that finds its removal in its own log, because it has led with it, goes on as a
+//!   follower until then: it votes and acknowledges, as those that stay may need it.
 //! - A new leader has applied the removals before its first entry, or settles them itself.
 
 use bytes::Bytes;
@@ -67,17 +68,17 @@ impl<M: StateMachine> RaftCore<M> {
 
     /// The commit index that a message may tell: below the removal of its receiver.
     pub(super) fn told_commit(&self, to: u64, commit: u64) -> u64 {
-        let raft = &self.node.raft;
-        if raft.state != StateRole::Leader || !raft.has_pending_conf() {
-            return commit;
-        }
+        self.unapplied_removal(to).map_or(commit, |index| commit.min(index - 1))
+    }
+
+    /// The index of an entry in the log that removes a member, and is not applied.
+    pub(super) fn unapplied_removal(&self, of: u64) -> Option<u64> {
         let removes = |entry: &&Entry| {
             entry.entry_type == EntryType::EntryConfChange
                 && ChangeContext::decode(&entry.context).is_ok_and(|context| {
-                    matches!(context.change, MemberChange::Remove { node } if node.0 == to)
+                    matches!(context.change, MemberChange::Remove { node } if node.0 == of)
                 })
         };
-        let removal = self.node.store().entries_from(self.applied + 1).find(removes);
-        removal.map_or(commit, |removal| commit.min(removal.index - 1))
+        self.node.store().entries_from(self.applied + 1).find(removes).map(|entry| entry.index)
     }
 }

@@ -26,7 +26,7 @@ use super::core::{Applied, Changed, RaftCore};
 use super::handle::{LogProgress, Proposal, RaftHandle, Reply, Work, stopped};
 use super::log_store::LogStore;
 use super::log_write::LogWrite;
-use super::members::{Members, was_removed};
+use super::members::Members;
 use super::role::RaftRole;
 use super::state_machine::StateMachine;
 use super::transport::PeerTransport;
@@ -102,9 +102,6 @@ impl<M: StateMachine> RaftService<M> {
         transport: Arc<dyn PeerTransport>,
     ) -> Result<(Self, RaftHandle<M::Outcome>)> {
         let (store, log) = LogStore::open(&*env.fs, dir, config.member, &config.voters())?;
-        if log.members()?.is_removed(config.member) {
-            return Err(was_removed(config.member));
-        }
         let tick = Duration::from_millis(config.tick_ms.max(1));
         let core = RaftCore::new(config, log, machine, env.random.clone())?;
         let (messages_in, messages) = async_channel::bounded(MESSAGES_MAX);
@@ -243,8 +240,15 @@ impl<M: StateMachine> RaftService<M> {
         if self.writing.is_none() && !self.writes.is_empty() {
             self.write();
         }
-        // Before the answers: a caller that has one looks at the members.
-        let published = self.publish_members();
+        // Before the answers: a caller that has one looks at the members. Who sees a removal must not take it for settled.
+        let has_settled = self.core.has_settled();
+        if !has_settled {
+            self.progress.has_settled.store(false, Ordering::Release);
+        }
+        self.publish_members();
+        if has_settled {
+            self.progress.has_settled.store(true, Ordering::Release);
+        }
         for Applied { context, outcome, .. } in output.applied {
             if let Some(Reply::Outcome(reply)) = self.waiter_of(&context) {
                 // The caller may have gone.
@@ -258,20 +262,14 @@ impl<M: StateMachine> RaftService<M> {
         }
         self.progress.committed.store(self.core.committed_index(), Ordering::Relaxed);
         self.progress.applied.store(self.core.applied_index(), Ordering::Relaxed);
-        self.progress.has_settled.store(self.core.has_settled(), Ordering::Relaxed);
         self.publish_role();
-        published
+        Ok(())
     }
 
-    /// Publishes a change of the members. A member that was removed ends.
-    fn publish_members(&mut self) -> Result<()> {
+    fn publish_members(&mut self) {
         let members = self.core.members();
         if *self.members.borrow() != *members {
             self.members.send_replace(members.clone());
-        }
-        match self.core.is_removed() {
-            true => Err(was_removed(self.core.member())),
-            false => Ok(()),
         }
     }
 

@@ -56,8 +56,9 @@ pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
         // A member that has just started hears of its leader within a second.
         tokio::select! {
             changed = changes.changed() => if changed.is_ok() {
-                // The catalog is newer than the answers.
-                told.clear();
+                // A member that catches up has older catalogs first, which lack new members.
+                let known = member.replica.view().catalog.coordinators();
+                told.retain(|id, _| !known.iter().any(|(registered, _)| registered == id));
                 continue;
             },
             () = sleep(ASK_EVERY) => {}
@@ -104,14 +105,27 @@ async fn ask_others(member: &Member, told: &mut BTreeMap<NodeId, String>) {
         member.removed.send_replace(Some(was_removed(own)));
         return;
     }
+    let founders: Vec<NodeId> = member.members().founders.iter().copied().map(NodeId).collect();
+    let is_of_others = |answer: &CoordinatorMembers| {
+        !founders.is_empty() && !answer.founders.is_empty() && answer.founders != founders
+    };
+    if answers.iter().any(is_of_others) {
+        tracing::error!(node = %own, "the other coordinators belong to a cluster that others have founded: stop this one, empty its data directory, and let ADD COORDINATOR add it under a new --id");
+    }
     let is_stranger = |answer: &CoordinatorMembers| {
         answer.has_leader && !answer.voters.contains(&own) && !answer.learners.contains(&own)
     };
     if !member.members().is_unknown() && answers.iter().any(is_stranger) {
         tracing::warn!(node = %own, "the other coordinators do not know this one; ADD COORDINATOR adds one with an empty directory");
     }
-    // Answers of members that hear of a leader come last and count: the others may be as far behind as this one.
+    // Members that hear of no leader may be as far behind as this one.
     let (newer, older): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|answer| answer.has_leader);
-    told.extend(older.into_iter().chain(newer).flat_map(|answer| answer.addresses));
+    let registered = member.replica.view().catalog.coordinators();
+    for (id, address) in older.into_iter().flat_map(|answer| answer.addresses) {
+        if !registered.iter().any(|(known, _)| *known == id) {
+            told.entry(id).or_insert(address);
+        }
+    }
+    told.extend(newer.into_iter().flat_map(|answer| answer.addresses));
 }

@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::leader::driver::member::Member;
 use crate::leader::driver::rounds::Rounds;
 use crate::leader::driver::{checks, lead, queries};
-use crate::raft::{RaftService, was_removed};
+use crate::raft::RaftService;
 use crate::replica::{Machine, Replica};
 
 /// Checks that may wait: more than the limit of concurrent moves.
@@ -111,9 +111,8 @@ impl Coordinator {
         let mut role = self.member.raft.role();
         let ended = async { while role.changed().await.is_ok() {} };
         let mut removed = self.member.removed.subscribe();
-        let node = self.member.config.node;
         tokio::select! {
-            () = ended => self.member.members().is_removed(node).then(|| was_removed(node)),
+            () = ended => None,
             error = removed.wait_for(Option::is_some) => error.ok().and_then(|error| error.clone()),
         }
     }

@@ -37,7 +37,9 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("scan-memory-each-mb", Role::Indexer) => Some(Value("--scan-memory-total-mb")),
         ("scans-max" | "scan-memory-total-mb", Role::Router) => Some(Value("512")),
         ("scan-memory-each-mb", Role::Router) => Some(Value("a quarter of --scan-memory-total-mb")),
-        ("hedge-after-ms", Role::Router) => Some(Value("three times the usual time")),
+        ("hedge-after-ms", Role::Router) => {
+            Some(Value("three times the usual time, and 10 at least"))
+        }
         ("sql", Role::Router) => Some(Value("127.0.0.1:7432")),
         ("grpc", Role::Router) => Some(Value("127.0.0.1:7400")),
         ("http", Role::Router) => Some(Value("127.0.0.1:7480")),

@@ -7,6 +7,7 @@
 //!
 //! A member that was added, has a vote and comes without a log has lost its directory, and its votes with it: it may not start.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use proto::model::ids::NodeId;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{CoordinatorMembers, Directory};
 use proto::{Error, ErrorCode, Result};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// The time limit of the question, if nobody answers who knows. A machine that does not run refuses at once; one that cannot be reached does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -39,11 +40,10 @@ pub(super) async fn members_to_begin_with(
     if has_log {
         return Ok(named.to_vec());
     }
-    let founds = others().count() < named.len();
     let ask = |id| async move { directory.coordinator_member(id).ok()?.members().await.ok() };
     let asked = others().map(|(id, _)| ask(id));
-    let told = timeout(ANSWER_WITHIN, first_answer(asked)).await;
-    let joins = joins(own, founds, told.ok().flatten())?;
+    let told = best_answer(asked).await;
+    let joins = joins(own, named, told)?;
     if !joins {
         return Ok(named.to_vec());
     }
@@ -54,13 +54,29 @@ pub(super) async fn members_to_begin_with(
     Ok(others().collect())
 }
 
-/// True if a process without a log has to be added. `founds` tells whether the settings name it among the members.
-fn joins(own: NodeId, founds: bool, told: Option<CoordinatorMembers>) -> Result<bool> {
+/// True if a process without a log has to be added, with the members of its settings.
+fn joins(
+    own: NodeId,
+    named: &[(NodeId, String)],
+    told: Option<CoordinatorMembers>,
+) -> Result<bool> {
+    let founds = named.iter().any(|(id, _)| *id == own);
     let Some(told) = told else { return Ok(!founds) };
-    if told.removed.contains(&own) {
+    let is_present = told.voters.contains(&own) || told.learners.contains(&own);
+    // A number that was removed is not given again.
+    if told.removed.contains(&own) || told.founders.contains(&own) && !is_present {
         return Err(was_removed(own));
     }
     let is_founder = founds && told.founders.contains(&own);
+    if is_founder && !is_same(&told.founders, named) {
+        let founders: Vec<_> = told.founders.iter().map(NodeId::to_string).collect();
+        let what = format!(
+            "another coordinator has founded a cluster with {}, and the settings of coordinator {own} name others",
+            founders.join(", ")
+        );
+        return Err(Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("give all founders of a cluster the same --coordinators"));
+    }
     if told.voters.contains(&own) && !is_founder {
         let what =
             format!("coordinator {own} is a member that votes, and its data directory has no log");
@@ -72,18 +88,27 @@ fn joins(own: NodeId, founds: bool, told: Option<CoordinatorMembers>) -> Result<
     Ok(!is_founder)
 }
 
-/// The members of the group to which the others belong, as the first tells that knows; some may not answer at all.
-async fn first_answer(
+fn is_same(founders: &[NodeId], named: &[(NodeId, String)]) -> bool {
+    let named: BTreeSet<NodeId> = named.iter().map(|(id, _)| *id).collect();
+    named == founders.iter().copied().collect()
+}
+
+/// The members of the group to which the others belong, as the first tells that hears of a leader. If there is none, the answer of one that does not:
+/// it may have old members. Some may not answer at all.
+async fn best_answer(
     asked: impl Iterator<Item = impl Future<Output = Option<CoordinatorMembers>>>,
 ) -> Option<CoordinatorMembers> {
-    let mut asked: FuturesUnordered<_> = asked.collect();
-    while let Some(answer) = asked.next().await {
+    let (mut asked, until) = (FuturesUnordered::from_iter(asked), Instant::now() + ANSWER_WITHIN);
+    let mut older = None;
+    while let Ok(Some(answer)) = timeout_at(until, asked.next()).await {
         // One that waits until it is added itself knows nothing.
-        if let Some(told) = answer.filter(|told| !told.founders.is_empty()) {
-            return Some(told);
+        match answer.filter(|told| !told.founders.is_empty()) {
+            Some(told) if told.has_leader => return Some(told),
+            Some(told) => older = Some(told),
+            None => {}
         }
     }
-    None
+    older
 }
 
 #[cfg(test)]
@@ -94,37 +119,58 @@ mod tests {
 
     fn told(founders: &[u64], voters: &[u64]) -> CoordinatorMembers {
         let ids = |ids: &[u64]| ids.iter().copied().map(NodeId).collect();
-        CoordinatorMembers { founders: ids(founders), voters: ids(voters), ..Default::default() }
+        let (founders, voters) = (ids(founders), ids(voters));
+        CoordinatorMembers { founders, voters, has_leader: true, ..Default::default() }
+    }
+
+    fn named(ids: &[u64]) -> Vec<(NodeId, String)> {
+        ids.iter().map(|id| (NodeId(*id), format!("h{id}:1"))).collect()
     }
 
     #[test]
     fn a_process_without_a_log_founds_only_the_group_that_its_settings_and_the_others_name() {
         let four = NodeId(4);
-        assert!(!joins(four, true, None).unwrap(), "the first one of a new cluster");
-        assert!(joins(four, false, None).unwrap());
+        let (with, without) = (named(&[3, 4, 5]), named(&[1, 2, 3]));
+        assert!(!joins(four, &with, None).unwrap(), "the first one of a new cluster");
+        assert!(joins(four, &without, None).unwrap());
         let together = told(&[3, 4, 5], &[3, 4, 5]);
-        assert!(!joins(four, true, Some(together)).unwrap(), "the others have started before it");
-        assert!(joins(four, true, Some(told(&[1, 2, 3], &[1, 2, 3]))).unwrap());
-        assert!(joins(four, false, Some(told(&[1, 2, 3], &[1, 2, 3]))).unwrap());
+        assert!(!joins(four, &with, Some(together)).unwrap(), "the others have started before it");
+        assert!(joins(four, &with, Some(told(&[1, 2, 3], &[1, 2, 3]))).unwrap());
+        assert!(joins(four, &without, Some(told(&[1, 2, 3], &[1, 2, 3]))).unwrap());
+        let others = joins(four, &with, Some(told(&[4, 5, 6], &[4, 5, 6])));
+        assert_eq!(others.unwrap_err().code, ErrorCode::InvalidParameter, "other founders");
     }
 
     #[test]
     fn a_member_that_comes_without_its_log_does_not_start() {
-        let added = joins(NodeId(4), true, Some(told(&[1, 2, 3], &[1, 2, 4])));
+        let added = joins(NodeId(4), &named(&[1, 4]), Some(told(&[1, 2, 3], &[1, 2, 4])));
         assert_eq!(added.unwrap_err().code, ErrorCode::Corrupt);
-        let unnamed = joins(NodeId(1), false, Some(told(&[1, 2, 3], &[1, 2, 3])));
+        let unnamed = joins(NodeId(1), &named(&[2, 3]), Some(told(&[1, 2, 3], &[1, 2, 3])));
         assert_eq!(unnamed.unwrap_err().code, ErrorCode::Corrupt);
-        let removed = CoordinatorMembers { removed: vec![NodeId(1)], ..told(&[1, 2], &[2]) };
-        assert!(joins(NodeId(1), true, Some(removed)).is_err());
     }
 
-    #[tokio::test]
-    async fn the_first_answer_that_knows_the_group_counts_beside_machines_that_are_silent() {
-        let silent = std::future::pending().boxed();
+    #[test]
+    fn a_number_that_was_removed_does_not_found_again() {
+        let one = NodeId(1);
+        let by_leader = CoordinatorMembers { removed: vec![one], ..told(&[2, 3], &[2, 3]) };
+        assert!(joins(one, &named(&[2, 3]), Some(by_leader)).is_err());
+        let by_follower = told(&[1, 2, 3], &[2, 3]);
+        assert!(joins(one, &named(&[1, 2, 3]), Some(by_follower)).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_answer_that_hears_of_a_leader_counts_beside_machines_that_are_silent() {
+        let silent = || std::future::pending().boxed();
         let waits_too = async { Some(told(&[], &[])) }.boxed();
         let down = async { None }.boxed();
-        let knows = async { Some(told(&[1, 2], &[1, 2])) }.boxed();
-        let answer = first_answer([silent, waits_too, down, knows].into_iter()).await;
-        assert_eq!(answer, Some(told(&[1, 2], &[1, 2])));
+        let old = || CoordinatorMembers { has_leader: false, ..told(&[1, 2], &[1, 2]) };
+        let behind = || async move { Some(old()) }.boxed();
+        let knows = async { Some(told(&[1, 2], &[1, 3])) }.boxed();
+        let began = Instant::now();
+        let all = [silent(), waits_too, behind(), down, knows];
+        assert_eq!(best_answer(all.into_iter()).await, Some(told(&[1, 2], &[1, 3])));
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert_eq!(best_answer([behind(), silent()].into_iter()).await, Some(old()));
+        assert_eq!(began.elapsed(), ANSWER_WITHIN);
     }
 }

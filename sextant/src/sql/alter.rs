@@ -138,6 +138,8 @@ fn slices_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<u16>> {
 /// The statement that declares an index as it is now.
 pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
     let Ok(create) = declared(spec) else { return spec.sql.clone() };
+    let divides = matches!(create.partition, Some(Partition::Range { .. }));
+    let slice_bytes_max = slice_bytes_max.filter(|_| !divides);
     let is_changed = match parse(&spec.sql).as_deref() {
         Ok([only]) => match &only.statement {
             Statement::CreateIndex(written) => {

@@ -153,7 +153,11 @@ async fn create_index(
     }
     if let Some(bytes) = create.slice_bytes_max {
         let command = Command::SetSliceBytesMax { index: create.name.clone(), bytes };
-        backend.command(command).await?;
+        backend.command(command).await.map_err(|error| {
+            let hint =
+                format!("ALTER INDEX {} SET (slice_bytes_max = {bytes}) sets it", create.name);
+            error.context("the index is created, without slice_bytes_max").with_hint(hint)
+        })?;
     }
     look_at_documents(backend, &spec, remarks).await;
     if !create.defer_build {

@@ -2,8 +2,8 @@
 
 use proto::expr::Expr;
 use proto::model::index::{
-    INCLUDED_KB_DEFAULT, IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICES_DEFAULT,
-    SLICES_MAX,
+    INCLUDED_KB_DEFAULT, IncludedColumn, IndexSpec, KeyPart, PartitionBy, SLICE_BYTES_MAX_LEAST,
+    SLICES_DEFAULT, SLICES_MAX,
 };
 use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
@@ -40,6 +40,14 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         column_type: document_type(&item.expr),
     });
     let include = include.collect();
+    if let Some(bytes) =
+        create.slice_bytes_max.filter(|bytes| (1..SLICE_BYTES_MAX_LEAST).contains(bytes))
+    {
+        let what = format!(
+            "slice_bytes_max must be 0, for never, or at least {SLICE_BYTES_MAX_LEAST} bytes, not {bytes}"
+        );
+        return Err(Error::new(ErrorCode::InvalidParameter, what));
+    }
     let divides = matches!(create.partition, Some(Partition::Range { .. }));
     if divides && create.slice_bytes_max.is_some_and(|bytes| bytes > 0) {
         let what = "an index that is divided by ranges gets no more slices by itself";

@@ -201,10 +201,6 @@ impl World {
         }
         running.writes.extend(output.write);
         self.network.extend(output.messages);
-        if running.core.is_removed() {
-            // It ends, as its process does.
-            member.running = None;
-        }
         self.take_changes(&output.changed);
     }
 
@@ -320,6 +316,11 @@ impl World {
             self.deliver();
             (0..self.members.len()).for_each(|at| self.write(at));
         }
+    }
+
+    /// The index of the last entry of a member's log.
+    pub fn log_end(&self, at: usize) -> u64 {
+        self.members[at].running.as_ref().expect("it runs").core.log_end()
     }
 
     /// The leading member.

@@ -12,7 +12,7 @@ use futures::future::try_join_all;
 use futures::stream::FuturesUnordered;
 use tokio::time::sleep;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::model::bucket::BucketInfo;
 use crate::model::data_set::Version;
 use crate::model::ids::{NodeId, vbucket_of};
@@ -88,12 +88,16 @@ async fn first_of(
 
 /// True if another holder may answer all the same.
 fn is_of_holder(error: &Error) -> bool {
-    error.is_retry() || error.code == ErrorCode::NotOwner || error.code == ErrorCode::Corrupt
+    // A projector that has not heard of the version yet does not know its bucket.
+    error.code.kind() != ErrorKind::Caller || error.code == ErrorCode::Unknown
 }
 
 /// The error of a partition of which no holder answers. If one of them says that it has given it away, the caller tries again.
 fn none_answers(failed: Vec<(NodeId, Error)>) -> Error {
-    let code = failed.iter().map(|(_, error)| error.code).find(|code| *code == ErrorCode::NotOwner);
+    let mut codes = failed.iter().map(|(_, error)| error.code);
+    let first = codes.clone().next();
+    let common = first.filter(|first| codes.clone().all(|code| code == *first));
+    let code = codes.find(|code| *code == ErrorCode::NotOwner).or(common);
     let told: Vec<_> = failed
         .iter()
         .map(|(holder, error)| format!("projector {holder}: {}", error.message))
