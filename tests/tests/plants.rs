@@ -18,7 +18,7 @@ use tests::harness::on_all_processors;
 const SEEDS: u64 = 40;
 
 /// Plant, layer, seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64); 73] = [
+const FOUND: [(&str, &str, u64, u64); 76] = [
     ("hand-over-uncovered", "full", 10, 10),
     ("build-skips-back-index", "store", 1, 0),
     ("install-skips-back-index", "store", 1, 0),
@@ -92,6 +92,9 @@ const FOUND: [(&str, &str, u64, u64); 73] = [
     ("hedge-counted-twice", "full", 31, 10),
     ("retired-dropped", "full", 8, 20),
     ("build-uncovered", "full", 56, 10),
+    ("version-in-part", "full", 7, 10),
+    ("partitions-moved", "full", 7, 10),
+    ("cancelled-serves", "full", 40, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {
