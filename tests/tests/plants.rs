@@ -92,9 +92,9 @@ const FOUND: [(&str, &str, u64, u64); 76] = [
     ("hedge-counted-twice", "full", 31, 10),
     ("retired-dropped", "full", 8, 20),
     ("build-uncovered", "full", 56, 10),
-    ("version-in-part", "full", 7, 10),
+    ("version-in-part", "full", 106, 10),
     ("partitions-moved", "full", 7, 10),
-    ("cancelled-serves", "full", 40, 10),
+    ("cancelled-serves", "full", 18, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {
