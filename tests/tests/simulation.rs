@@ -141,6 +141,7 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("scans of retired generations", SEEDS / 20),
         ("versions that became current", SEEDS / 20),
         ("versions cancelled", 2),
+        ("versions with a broken row", SEEDS / 40),
         ("documents of versions read", SEEDS),
         ("indexes divided anew", SEEDS / 10),
         ("builds cancelled", 2),
