@@ -19,7 +19,7 @@ use tests::harness::on_all_processors;
 const SEEDS: u64 = 40;
 
 /// Plant, layer, seed, step to the next seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64, u64); 74] = [
+const FOUND: [(&str, &str, u64, u64, u64); 77] = [
     ("hand-over-uncovered", "full", 10, 1, 10),
     ("build-skips-back-index", "store", 1, 1, 0),
     ("install-skips-back-index", "store", 1, 1, 0),
@@ -94,6 +94,9 @@ const FOUND: [(&str, &str, u64, u64, u64); 74] = [
     ("hedge-counted-twice", "full", 31, 4, 10),
     ("retired-dropped", "full", 8, 3, 20),
     ("build-uncovered", "full", 56, 3, 10),
+    ("version-in-part", "full", 106, 11, 10),
+    ("partitions-moved", "full", 7, 11, 10),
+    ("cancelled-serves", "full", 18, 11, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

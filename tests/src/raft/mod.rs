@@ -201,7 +201,10 @@ impl World {
         }
         running.writes.extend(output.write);
         self.network.extend(output.messages);
-        self.take_changes(&output.changed);
+        // A follower has nobody to answer.
+        if running.core.is_leader() {
+            self.take_changes(&output.changed);
+        }
     }
 
     /// Proposes a command to a member; true if it was accepted.

@@ -34,8 +34,8 @@ use contents::INDEXES;
 const NAME: &str = "d";
 /// The idle time of its versions. The coordinators keep each for some seconds in any case.
 const IDLE_MS: u64 = 1_000;
-/// The longest time without an index.
-const FIRST_INDEX_MS_MAX: u64 = 2_500;
+/// The longest time without an index, which is drawn. A version that needs no build serves as soon as it is loaded.
+const FIRST_INDEX_MS_MAX: [u64; 2] = [1_500, 6_000];
 /// The time between two drops of an index.
 const KEEP_INDEXES_MS: std::ops::Range<u64> = 4_000..12_000;
 /// Readers of versions.
@@ -139,7 +139,8 @@ impl DataSets {
     /// Creates the indexes, mostly beside the first version, and drops one now and then, until it is dropped.
     async fn keep_indexes(mut self, session: Session) {
         loop {
-            sleep(Duration::from_millis(self.random.u64(..FIRST_INDEX_MS_MAX))).await;
+            let most = FIRST_INDEX_MS_MAX[self.random.usize(..2)];
+            sleep(Duration::from_millis(self.random.u64(..most))).await;
             while !self.declare(&session).await {
                 sleep(Duration::from_millis(200)).await;
             }
