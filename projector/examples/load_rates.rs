@@ -127,7 +127,7 @@ async fn load(script: &Script, cas: u64, pattern: &str, rows: u64) {
         let proposed = script.proposed.lock().expect("not poisoned").clone();
         for command in proposed {
             match command {
-                Command::PartitionsRead { partitions, .. } => {
+                Command::PartitionsLoaded { partitions, .. } => {
                     let documents: u64 = partitions.iter().map(|(_, of)| of.documents).sum();
                     assert_eq!(documents, rows, "all documents are there");
                     print(pattern, rows, begun.elapsed());

@@ -102,10 +102,7 @@ impl StateContext {
             },
             Command::SetVersionIdle { bucket, idle_ms } => self.set_version_idle(bucket, *idle_ms),
             Command::CancelVersion { bucket, version } => self.cancel_version(bucket, version),
-            Command::PartitionsLoaded { bucket, node, partitions } => {
-                self.partitions_loaded(*bucket, *node, partitions, None)
-            }
-            Command::PartitionsRead { bucket, node, partitions, read } => {
+            Command::PartitionsLoaded { bucket, node, partitions, read } => {
                 self.partitions_loaded(*bucket, *node, partitions, *read)
             }
             Command::PartitionsLost { bucket, node, partitions } => {

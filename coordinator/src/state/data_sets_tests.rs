@@ -69,7 +69,7 @@ pub(crate) fn advertise(state: &StateContext, bucket: BucketId, node: u64) -> Co
     let (_, version) = set(state).version_of(bucket).unwrap();
     let mine = version.partitions_of(NodeId(node), 2);
     let partitions = mine.into_iter().map(|p| (p, content(p.0))).collect();
-    Command::PartitionsRead { bucket, node: NodeId(node), partitions, read: Some(read(60)) }
+    Command::PartitionsLoaded { bucket, node: NodeId(node), partitions, read: Some(read(60)) }
 }
 
 fn read(rows: u64) -> FilesRead {
@@ -188,7 +188,7 @@ fn a_version_whose_holders_have_other_documents_fails_and_says_where() {
     let bucket = loading(&state);
     for node in [10, 11] {
         let mut command = advertise(&state, bucket, node);
-        if let Command::PartitionsRead { partitions, node: NodeId(11), .. } = &mut command {
+        if let Command::PartitionsLoaded { partitions, node: NodeId(11), .. } = &mut command {
             partitions.iter_mut().for_each(|(_, content)| content.digest += 1);
         }
         done(&mut state, command);
@@ -211,7 +211,7 @@ fn a_version_whose_projectors_have_read_other_rows_fails_although_they_have_no_p
     done(&mut state, load("v1"));
     let bucket = loading(&state);
     let nodes = [10, 11].map(NodeId);
-    let told = |node, partition: u16, rows| Command::PartitionsRead {
+    let told = |node, partition: u16, rows| Command::PartitionsLoaded {
         bucket,
         node,
         partitions: vec![(VbucketId(partition), content(partition))],
@@ -279,7 +279,7 @@ fn each_data_set_can_load_a_version_beside_its_current_one() {
         let version = state.data_sets[&id].loading().unwrap().1;
         let (bucket, node) = (version.bucket, version.nodes[0]);
         let partitions = vec![(VbucketId(0), content(1))];
-        done(&mut state, Command::PartitionsRead { bucket, node, partitions, read: None });
+        done(&mut state, Command::PartitionsLoaded { bucket, node, partitions, read: None });
         done(&mut state, Command::SwitchVersion { data_set: id, version: 1 });
         assert_eq!(state.current_bucket(id), bucket);
     }
@@ -293,7 +293,7 @@ fn only_a_projector_of_a_version_advertises_its_partitions_and_lets_it_fail() {
     done(&mut state, load("v1"));
     let bucket = loading(&state);
     let partitions = (0..PARTITIONS).map(|p| (VbucketId(p), content(p))).collect();
-    let all = Command::PartitionsRead { bucket, node: NodeId(10), partitions, read: None };
+    let all = Command::PartitionsLoaded { bucket, node: NodeId(10), partitions, read: None };
     assert_eq!(refused(&mut state, all), ErrorCode::InvalidParameter);
     let error = Error::new(ErrorCode::Io, "people/1.csv line 7: an open quote");
     let failed = |node| Command::VersionFailed { bucket, node: NodeId(node), error: error.clone() };

@@ -3,7 +3,7 @@
 //! ```text
 //!  catalog ─▶ plan (what is to be done for each version)
 //!              │ load                      │ tell                   │ lost
-//!  files ─▶ reader ─▶ store ─▶ contents ─▶ whole ─▶ PartitionsRead      PartitionsLost
+//!  files ─▶ reader ─▶ store ─▶ contents ─▶ whole ─▶ PartitionsLoaded    PartitionsLost
 //! ```
 //!
 //! **A load** reads the files once, one after another, and stores the rows of this projector's partitions. The number of a row within its

@@ -168,7 +168,7 @@ async fn tell(
     (bucket, Loaded { contents, read }): (BucketId, Loaded),
 ) -> Ended {
     let (node, partitions) = (projector.me(), contents.into_iter().collect());
-    let command = Command::PartitionsRead { bucket, node, partitions, read };
+    let command = Command::PartitionsLoaded { bucket, node, partitions, read };
     told(projector, proposer, (bucket, command)).await
 }
 

@@ -207,7 +207,7 @@ impl CoordinatorApi for Script {
                 refused.map_or(Outcome::Done, |epoch| Outcome::Lacks { epoch, error: error() })
             );
         }
-        let is_of_version = matches!(request.command, Command::PartitionsRead { .. });
+        let is_of_version = matches!(request.command, Command::PartitionsLoaded { .. });
         if !matches!(request.command, Command::RegisterNode(_)) {
             self.proposed.lock().unwrap().push(request.command);
         }

@@ -111,7 +111,7 @@ impl Versions {
         until("partitions are told", async || {
             let mut told = BTreeMap::new();
             for command in self.proposed() {
-                if let Command::PartitionsRead { bucket, node: by, partitions, .. } = command
+                if let Command::PartitionsLoaded { bucket, node: by, partitions, .. } = command
                     && by == node
                 {
                     assert_eq!(bucket, VERSION);
@@ -139,7 +139,7 @@ impl Versions {
     /// What a projector has told of everything that it has read.
     fn read_by(&self, node: NodeId) -> Vec<Option<FilesRead>> {
         let read = |command| match command {
-            Command::PartitionsRead { node: by, read, .. } if by == node => Some(read),
+            Command::PartitionsLoaded { node: by, read, .. } if by == node => Some(read),
             _ => None,
         };
         self.proposed().into_iter().filter_map(read).collect()
@@ -469,7 +469,7 @@ async fn a_bad_row_ends_the_version_once_with_its_file_and_line() {
     until("both say so", async || (failures(PROJECTOR) + failures(OTHER) == 2).then_some(())).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!((failures(PROJECTOR), failures(OTHER)), (1, 1));
-    let is_loaded = |command: &Command| matches!(command, Command::PartitionsRead { .. });
+    let is_loaded = |command: &Command| matches!(command, Command::PartitionsLoaded { .. });
     assert!(!versions.proposed().iter().any(is_loaded));
 }
 

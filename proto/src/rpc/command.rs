@@ -343,7 +343,7 @@ pub enum Command {
         /// The version's name.
         version: String,
     },
-    /// A projector has partitions of a version durably. From a projector of an earlier build, which says nothing of the other rows.
+    /// A projector has partitions of a version durably. From that projector.
     PartitionsLoaded {
         /// The version's bucket.
         bucket: BucketId,
@@ -351,6 +351,9 @@ pub enum Command {
         node: NodeId,
         /// The partitions, ascending.
         partitions: Vec<(VbucketId, PartitionContent)>,
+        /// Everything that the projector has read from the files; `None` if the partitions were whole when its process began, and others
+        /// have told what they contain.
+        read: Option<FilesRead>,
     },
     /// A projector does not have these partitions any more. From that projector.
     PartitionsLost {
@@ -411,18 +414,6 @@ pub enum Command {
         from: LocalIndexId,
         /// The new number of slices.
         slices: u16,
-    },
-    /// The same as [`Command::PartitionsLoaded`], of a projector that has read all of the files. From that projector.
-    PartitionsRead {
-        /// The version's bucket.
-        bucket: BucketId,
-        /// The projector.
-        node: NodeId,
-        /// The partitions, ascending.
-        partitions: Vec<(VbucketId, PartitionContent)>,
-        /// Everything that the projector has read from the files; `None` if the partitions were whole when its process began, and others
-        /// have told what they contain.
-        read: Option<FilesRead>,
     },
 }
 
