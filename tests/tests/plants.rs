@@ -42,7 +42,7 @@ const FOUND: [(&str, &str, u64, u64, u64); 77] = [
     ("statement-split", "cores", 1, 1, 10),
     ("acknowledged-early", "full", 2, 1, 10),
     ("two-member-changes", "raft", 8, 1, 0),
-    ("removal-not-settled", "raft", 0, 1, 0),
+    ("removal-not-settled", "raft", 18, 8, 0),
     ("vote-not-persisted", "raft", 3, 1, 0),
     ("applied-early", "raft", 1, 1, 0),
     ("done-twice", "cores", 56, 1, 10),

@@ -11,7 +11,7 @@ use tests::raft::{MEMBERS, World, config, run};
 
 #[test]
 fn faults_never_break_the_promises() {
-    let seeds: Vec<u64> = (0..100).collect();
+    let seeds: Vec<u64> = (0..130).collect();
     let counts = Mutex::new((0, 0, 0, 0));
     on_all_processors(&seeds, |seed| {
         let world = run(*seed, 4000);
@@ -238,9 +238,9 @@ fn the_last_member_leads_alone_if_it_crashes_right_after_the_answer_to_a_removal
     assert!(world.propose_change(leader, remove(one)));
     world.run_ticks(5);
     assert!(!world.members(other).is_removed(NodeId(other as u64 + 1)));
-    let answered = world.changes;
+    let answered = world.answered;
     assert!(world.propose_change(leader, remove(other)));
-    while world.changes == answered {
+    while world.answered == answered {
         world.deliver();
         world.write(other);
         world.write(leader);
@@ -257,10 +257,10 @@ fn a_removed_member_hears_of_its_removal_only_from_a_leader_that_has_settled_it(
     let (mut world, leader) = with_joining(7);
     let removed = (leader + 1) % 3;
     let node = NodeId(removed as u64 + 1);
-    let answered = world.changes;
+    let answered = world.answered;
     assert!(world.propose_change(leader, MemberChange::Remove { node }));
     let mut told = Vec::new();
-    while world.changes == answered {
+    while world.answered == answered {
         world.deliver();
         (0..3).for_each(|at| world.write(at));
         world.with_core(removed, |core| told.push(core.is_removed()));

@@ -40,10 +40,10 @@ use super::guard::{Receiver, is_valid};
 use super::log_write::{LogOp, LogWrite};
 use super::members::Members;
 use super::memory_log::MemoryLog;
-use super::removal::Unsettled;
 use super::role::{RaftRole, not_leader};
 use super::snapshots_sent::SnapshotsSent;
 use super::state_machine::StateMachine;
+use super::unsettled::Unsettled;
 use super::wire::{LogSnapshot, MessageKind, RaftMessage};
 
 /// The size limit of a command. A larger command would delay heartbeats on a slow link.

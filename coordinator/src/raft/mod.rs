@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`config`], [`role`], [`state_machine`], [`transport`] | a member's settings, its role, and the traits that it works with |
 //! | [`core`] | the ready loop: inputs in, outputs out, no I/O, no time, no threads |
-//! | [`members`], `change`, `removal` | the members of the group, how they change, and when a removal is safe |
+//! | [`members`], `change`, `removal`, `unsettled` | the members of the group, how they change, and when a removal is safe |
 //! | `snapshots` | the member's own snapshots, and those of the leader |
 //! | [`log_write`] | changes of the log |
 //! | [`memory_log`] | the log as Raft reads it |
@@ -36,6 +36,7 @@ mod snapshots;
 mod snapshots_sent;
 pub mod state_machine;
 pub mod transport;
+mod unsettled;
 pub mod wire;
 
 pub use self::config::RaftConfig;

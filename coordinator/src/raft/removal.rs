@@ -10,7 +10,6 @@
 //!   follower until then: it votes and acknowledges, as those that stay may need it.
 //! - A new leader has applied the removals before its first entry, or settles them itself.
 
-use bytes::Bytes;
 use proto::plant::{self, Plant};
 use raft::StateRole;
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
@@ -18,17 +17,8 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 use super::core::{Changed, Output, RaftCore};
 use super::members::MemberChange;
 use super::state_machine::StateMachine;
+use super::unsettled::Unsettled;
 use super::wire::ChangeContext;
-
-/// A removal that the leader has applied.
-pub(super) struct Unsettled {
-    /// The context of its proposer.
-    proposer: Bytes,
-    /// The term of the leader.
-    term: u64,
-    /// The index of the empty entry, once it is proposed.
-    behind: Option<u64>,
-}
 
 impl<M: StateMachine> RaftCore<M> {
     /// True if this member leads and all removals that it knows are settled.

@@ -127,6 +127,10 @@ pub struct World {
     added: usize,
     /// The members whose removal was answered: their machines are gone.
     gone: BTreeSet<NodeId>,
+    /// The leader that has answered a change a moment ago.
+    answering: Option<usize>,
+    /// The number of answered changes of the members.
+    pub answered: usize,
     /// The number of applied changes of the members.
     pub changes: usize,
     /// The observed facts on which the members must agree.
@@ -161,6 +165,8 @@ impl World {
             proposals: 0,
             added: 0,
             gone: BTreeSet::new(),
+            answering: None,
+            answered: 0,
             changes: 0,
             seen: Agreement::default(),
             acknowledged: BTreeMap::new(),
@@ -201,9 +207,10 @@ impl World {
         }
         running.writes.extend(output.write);
         self.network.extend(output.messages);
+        self.changes += output.changed.iter().filter(|changed| changed.result.is_ok()).count();
         // A follower has nobody to answer.
         if running.core.is_leader() {
-            self.take_changes(&output.changed);
+            self.take_answers(at, &output.changed);
         }
     }
 
