@@ -303,6 +303,9 @@ impl ProjectorApi for Reached {
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
         self.target()?.get(bucket, ids).await
     }
+    async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
+        self.target()?.get_in(request).await
+    }
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         self.target()?.push(request).await
     }

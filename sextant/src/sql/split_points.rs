@@ -139,6 +139,7 @@ fn quantiles(values: Vec<Value>, parts: usize) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use proto::expr::ColumnType;
+    use proto::value::Step;
 
     use super::*;
 
@@ -159,7 +160,8 @@ mod tests {
     fn split_points_ascend_and_are_scalars() {
         let literal = |value: Value| Expr::Literal(value);
         let points = |values: &[Value]| values.iter().cloned().map(literal).collect::<Vec<_>>();
-        let by = |values: &[Value]| range_partition(&Expr::DocumentId, &points(values));
+        let untyped = Expr::Path(vec![Step::Field("n".into())]);
+        let by = |values: &[Value]| range_partition(&untyped, &points(values));
         let text = Value::String("m".into());
         let range = by(&[Value::int(3), Value::int(9), text]).unwrap();
         let slice = |value: Value| range.slice(&encoded(&value)).0;

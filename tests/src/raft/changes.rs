@@ -33,13 +33,14 @@ impl World {
         accepted
     }
 
-    /// Takes the answers to changes. The machine of a member is taken away as soon as its removal is answered.
+    /// Takes the answers to changes. The machine of a member is taken away as soon as its removal is answered, unless the world keeps it.
     pub(super) fn take_answers(&mut self, leader: usize, changed: &[Changed]) {
         for changed in changed.iter().filter(|changed| changed.result.is_ok()) {
             self.answered += 1;
             self.answering = Some(leader);
             let node = changed.context[..].try_into().map_or(0, u64::from_le_bytes);
-            if let Some(member) = self.members.iter_mut().find(|member| member.id.0 == node) {
+            let removed = self.members.iter_mut().find(|member| member.id.0 == node);
+            if let Some(member) = removed.filter(|_| !self.keeps_removed) {
                 member.running = None;
                 self.gone.insert(NodeId(node));
             }
@@ -73,13 +74,14 @@ impl World {
         let is_leader =
             self.members[at].running.as_ref().is_some_and(|running| running.core.is_leader());
         match self.random.u32(..1000) {
-            0..3 => {
-                let ids: Vec<NodeId> = self.members.iter().map(|member| member.id).collect();
-                self.cut_off = ids.into_iter().filter(|_| self.random.bool()).collect();
-            }
+            0..3 => self.cut_some_off(),
             3..40 if is_leader => {
                 for _ in 0..self.random.u32(1..3) {
                     self.change_at_random(at);
+                }
+                // Some of them may hear of the changes, and the others not.
+                if self.random.u32(..3) == 0 {
+                    self.cut_some_off();
                 }
             }
             40..42 => self.hand_over(at),
@@ -87,11 +89,16 @@ impl World {
         }
     }
 
+    fn cut_some_off(&mut self) {
+        let ids: Vec<NodeId> = self.members.iter().map(|member| member.id).collect();
+        self.cut_off = ids.into_iter().filter(|_| self.random.bool()).collect();
+    }
+
     fn change_at_random(&mut self, at: usize) {
         // The member may have ended with the change before.
         let Some(running) = &self.members[at].running else { return };
         let voters = running.core.members().voters.clone();
-        let only_removes = self.seed % 8 == 2;
+        let only_removes = !self.keeps_removed;
         if !only_removes && self.random.bool() {
             self.propose_next(at);
         } else if voters.len() > VOTERS_MIN || only_removes {

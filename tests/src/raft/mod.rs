@@ -127,6 +127,8 @@ pub struct World {
     added: usize,
     /// The members whose removal was answered: their machines are gone.
     gone: BTreeSet<NodeId>,
+    /// Removed members run on, which may vote for others.
+    keeps_removed: bool,
     /// The leader that has answered a change a moment ago.
     answering: Option<usize>,
     /// The number of answered changes of the members.
@@ -165,6 +167,7 @@ impl World {
             proposals: 0,
             added: 0,
             gone: BTreeSet::new(),
+            keeps_removed: false,
             answering: None,
             answered: 0,
             changes: 0,
@@ -357,6 +360,7 @@ impl World {
 pub fn run(seed: u64, steps: usize) -> World {
     let changes = seed.is_multiple_of(2);
     let mut world = if changes { World::with_joining(seed) } else { World::new(seed) };
+    world.keeps_removed = seed % 8 != 2;
     for _ in 0..steps {
         if changes {
             world.change_step();

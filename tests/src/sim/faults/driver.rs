@@ -101,6 +101,8 @@ pub struct Faults {
     pub(super) next_damage: Duration,
     /// The projectors that are down with a flipped bit, and the time from which on the coordinators have decided all their proposals.
     pub(super) left_damaged: BTreeMap<String, Duration>,
+    /// A leader that is cut off from the other copies, the time at which it ends, and the end of its downtime.
+    pub(super) cut_leader: Option<(String, Duration, Duration)>,
     /// The generator of faults at the growth of a copy, the time of the next one, and the copy that joins for it.
     pub(super) growths: fastrand::Rng,
     pub(super) next_growth: Duration,
@@ -142,6 +144,7 @@ impl Faults {
             damages: fastrand::Rng::with_seed(seed ^ 0xda3a),
             next_damage: if has_damage(seed) { CALM } else { Duration::MAX },
             left_damaged: BTreeMap::new(),
+            cut_leader: None,
             growths: fastrand::Rng::with_seed(seed ^ 0x6407),
             next_growth: if has_growths(seed) { CALM } else { Duration::MAX },
             growing: None,

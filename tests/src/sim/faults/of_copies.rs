@@ -50,6 +50,7 @@ impl Faults {
     ) {
         let copies = hosts.copied.as_ref().and_then(|copied| copied.copies_of_client());
         let Some((_, copies)) = copies else { return };
+        self.crash_cut_leader(now, sim, hosts, summary);
         if now < self.next_of_copies.max(CALM) {
             return;
         }
@@ -81,7 +82,13 @@ impl Faults {
         match kind {
             0 => self.crash(&name, end, sim, hosts),
             1 => self.crash(&name, end, sim, hosts),
-            2 | 9 => self.cut_all(&leader, |other| other.starts_with("projector"), end, sim, hosts),
+            2 => self.cut_all(&leader, |other| other.starts_with("projector"), end, sim, hosts),
+            9 => {
+                // It writes on for a moment and then ends: another copy leads without these writes, and this one comes back with them.
+                self.cut_all(&leader, |other| other.starts_with("projector"), end, sim, hosts);
+                let after = Duration::from_millis(self.of_copies.u64(50..500));
+                self.cut_leader = Some((leader, sim.elapsed() + after, end));
+            }
             3 => self.cut_all(&leader, |other| other != "client", end, sim, hosts),
             4 => {
                 // The repairs run in this order: the logs are purged, then the copy comes back.
@@ -108,6 +115,23 @@ impl Faults {
             "copies_cut",
         ];
         Some(kinds[usize::from(kind)])
+    }
+
+    /// Ends a leader that was cut off from the other copies a moment before.
+    fn crash_cut_leader(
+        &mut self,
+        now: Duration,
+        sim: &mut Sim<'_>,
+        hosts: &Hosts,
+        summary: &Shared,
+    ) {
+        let Some((leader, _, end)) = self.cut_leader.take_if(|(_, at, _)| now >= *at) else {
+            return;
+        };
+        if !self.is_down(&leader) && !self.is_damaged(&leader) {
+            self.crash(&leader, end, sim, hosts);
+            note(summary, "cut_leader_crash", now, end);
+        }
     }
 
     /// Crashes a process whose disk is replaced before it starts again: by an empty one, or by an older copy of itself.
