@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tests::harness::on_all_processors;
 
 /// Seeds of every run, from [`FIRST`] on, and the simulated seconds of faults of each.
-const SEEDS: u64 = 130;
+const SEEDS: u64 = 170;
 const FIRST: u64 = 1001;
 const SECONDS: &str = "6";
 /// Seeds that are run twice, from 500 on: of these, 504 to 511 run their blocking work in steps.
@@ -116,7 +116,7 @@ fn every_scan_shows_its_epoch_under_faults() {
         assert!(count(name) >= least, "{name}: {} is too little: {printed}", count(name));
     }
     let kinds = total["faults"].as_object().expect("faults by kind");
-    assert_eq!(kinds.len(), 33, "all kinds of faults: {kinds:?}");
+    assert_eq!(kinds.len(), 34, "all kinds of faults: {kinds:?}");
     let seen = |event: &str| total["seen"][event].as_u64().unwrap_or_default();
     for (event, least) in [
         ("documents read", 5 * SEEDS),
