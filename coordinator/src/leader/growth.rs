@@ -161,7 +161,7 @@ mod tests {
         let slices = 4 * info.spec.slices;
         let grow = Command::GrowIndex { from: info.local_id(), slices };
         let found = planned(&mut growth, (&state, &heartbeats), 4_000);
-        assert_eq!(found, [grow.clone()], "a slice counts with its larger copy");
+        assert_eq!(found, vec![grow.clone()], "a slice counts with its larger copy");
         assert_eq!(
             planned(&mut growth, (&state, &heartbeats), 5_000),
             [],

@@ -54,7 +54,7 @@ pub fn joins_late(seed: u64) -> Option<&'static str> {
 /// True if no page of a scan has a token, in half of these seeds: a token holds what it reads for two minutes, so only without them
 /// many versions come and go.
 pub fn has_no_tokens(seed: u64) -> bool {
-    are_chosen(seed) && (seed / 11) % 2 == 0
+    are_chosen(seed) && (seed / 11).is_multiple_of(2)
 }
 
 /// The versions that the judge knows of: the number in the name of each, by its bucket; a data set's own bucket has none. Clones share it.
