@@ -31,7 +31,7 @@ struct World {
     /// The catalog since which the router reads; `None` if it is silent.
     reads_since: Option<u64>,
     silent: Vec<u64>,
-    /// What projectors report of a load: rows, and an error.
+    /// The reports of projectors about a load: the number of rows, and an error.
     loads: BTreeMap<u64, (u64, Option<&'static str>)>,
 }
 

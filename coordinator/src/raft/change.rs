@@ -69,8 +69,8 @@ impl<M: StateMachine> RaftCore<M> {
         self.node.raft.step(message).map_err(raft_error)
     }
 
-    /// Refuses members of whom no majority could commit now: members that answer may lack most of the log, or stand still. The answer of a
-    /// member counts for one election timeout.
+    /// Refuses a group without a majority that could commit now: a member that answers may still lack most of the log. An answer counts for one
+    /// election timeout.
     fn check_majority(&self, after: &Members) -> Result<()> {
         let raft = &self.node.raft;
         let committed = raft.raft_log.committed;

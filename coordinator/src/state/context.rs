@@ -74,7 +74,7 @@ pub struct StateContext {
     pub(super) data_sets: BTreeMap<BucketId, DataSet>,
     /// The sizes from which on indexes get more slices.
     pub(super) slice_bytes_max: BTreeMap<IndexId, u64>,
-    /// What the first projector has read of each version that is loading, by the version's bucket.
+    /// The first projector's summary of the files of each version that is loading, by the version's bucket.
     pub(super) files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
 }
 

@@ -1,4 +1,4 @@
-//! What stored partitions contain.
+//! The contents of stored partitions.
 
 use std::collections::BTreeMap;
 

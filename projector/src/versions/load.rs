@@ -19,10 +19,10 @@ use crate::source::bucket::Bucket;
 /// The size of a piece of rows: its log is synced once, and the next one is read meanwhile.
 const PIECE_BYTES: usize = 2 << 20;
 
-/// What a projector tells of partitions that are whole.
+/// The report of a projector about partitions that are whole.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What they contain.
+    /// Their contents.
     pub contents: BTreeMap<VbucketId, PartitionContent>,
     /// Everything that was read for them; `None` if nothing was to be read.
     pub read: Option<FilesRead>,
@@ -132,7 +132,7 @@ async fn open(
     projector.env.bulk(Bulk::Queued, open).await.map_err(Failure::Files)
 }
 
-/// What whole partitions contain, which an earlier process has loaded, or an attempt of this one that has failed behind that.
+/// The contents of partitions that are whole already: an earlier process has loaded them, or an attempt of this one that failed only later.
 pub async fn recount(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,

@@ -1,11 +1,11 @@
-//! What is to be done for each version: a pure function of the catalog and of what is stored here.
+//! The next step of each version: a pure function of the catalog and of what is stored here.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::data_set::{Files, PartitionContent, Version, VersionStage};
 use proto::model::ids::{BucketId, NodeId, VbucketId};
 
-/// What is stored here of a version.
+/// The stored part of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// A bucket, with these partitions whole.
@@ -16,7 +16,7 @@ pub enum Stored {
     Nothing,
 }
 
-/// What is to be done for a version.
+/// The next step of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Todo {
     /// The coordinators believe that this projector has partitions that it does not have.
@@ -80,7 +80,7 @@ fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], Stored)) -
     (!untold.is_empty()).then_some(Todo::Tell(untold))
 }
 
-/// What the catalog knows of a version that may be loaded.
+/// The catalog's knowledge of a version that may be loaded.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// Its stage.
@@ -92,7 +92,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What a partition contains, if a projector has told that.
+    /// The contents of a partition, if a projector has told them.
     pub fn content(&self, partition: VbucketId) -> Option<PartitionContent> {
         self.contents.get(usize::from(partition.0)).copied().flatten()
     }

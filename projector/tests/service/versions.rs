@@ -136,7 +136,7 @@ impl Versions {
         self.say();
     }
 
-    /// What a projector has told of everything that it has read.
+    /// The last summary that a projector has told of all that it has read.
     fn read_by(&self, node: NodeId) -> Vec<Option<FilesRead>> {
         let read = |command| match command {
             Command::PartitionsLoaded { node: by, read, .. } if by == node => Some(read),
