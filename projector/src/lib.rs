@@ -68,8 +68,9 @@ pub mod inspect {
 pub mod testing {
     pub use crate::follow::{Reporter, report_changes};
     pub use crate::source::{
-        BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss,
-        LogExtent, LogRange, MemoryStore, Mutation, StoredDocument, StoredId,
+        AddSorted, BucketRecord, DamagedBucket, DamagedFiles, DocumentRef, DocumentSnapshot,
+        DocumentStore, KnownLoss, LogExtent, LogRange, MemoryStore, Mutation, StoredDocument,
+        StoredId,
     };
     pub use documents::change_log::{ChangeLogOptions, IndexCache};
     pub use documents::mutation::entry_bytes;

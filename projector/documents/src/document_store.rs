@@ -45,6 +45,20 @@ pub struct StoredDocument {
     pub document: Bytes,
 }
 
+/// A document that is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct DocumentRef<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The seqno of the document's last change.
+    pub seqno: Seqno,
+    /// The document as it was given.
+    pub document: &'a [u8],
+}
+
+/// Adds documents to their bucket that were written beside it. If it is dropped, they are removed.
+pub type AddSorted = Box<dyn FnOnce() -> Result<()> + Send>;
+
 /// All documents of a bucket at one moment, by id.
 pub trait DocumentSnapshot: Send {
     /// The next documents, about the given number of bytes; empty at the end.
@@ -237,6 +251,15 @@ pub trait DocumentStore: Send + Sync + 'static {
 
     /// Stores documents of a vbucket that is copied; durable no later than the next batch.
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()>;
+
+    /// Writes documents of vbuckets that nobody reads yet, ascending by id and each id once, and returns what adds them to the bucket,
+    /// durably. They have no place in a log: a crash leaves all of one call or nothing, and the caller begins anew. Of documents with
+    /// the same id the one counts that is added last. Several threads may write at once.
+    fn write_sorted<'d>(
+        &self,
+        bucket: BucketId,
+        documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
+    ) -> Result<AddSorted>;
 
     /// Removes all data of a vbucket, and durably stores the record, which has no branches of it: both or nothing.
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()>;

@@ -27,8 +27,8 @@ pub mod store;
 pub mod table;
 
 pub use document_store::{
-    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
-    LogRange, ShowBatch, StoredDocument,
+    AddSorted, Batch, DamagedBucket, DamagedFiles, DocumentRef, DocumentSnapshot, DocumentStore,
+    KnownLoss, LogExtent, LogRange, ShowBatch, StoredDocument,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;

@@ -55,8 +55,8 @@ pub use documents::Batch;
 #[cfg(any(test, feature = "testing"))]
 pub use documents::MemoryStore;
 pub use documents::{
-    BucketRecord, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent, LogRange, Mutation,
-    StoredDocument, StoredId, parse_stored,
+    AddSorted, BucketRecord, DocumentRef, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
+    LogRange, Mutation, StoredDocument, StoredId, parse_stored,
 };
 #[cfg(feature = "testing")]
 pub use documents::{DamagedBucket, DamagedFiles};

@@ -1,4 +1,7 @@
 //! The contents of stored partitions.
+//!
+//! Each sheet of a load tells what its documents are ([`super::sheet`]). If no id is in two of them, as in nearly all files, their sum is
+//! what the partitions contain ([`Distinct`]). Otherwise one pass over what is stored tells.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +10,68 @@ use proto::env::Bulk;
 use proto::model::data_set::PartitionContent;
 use proto::model::ids::{VbucketId, vbucket_of};
 
+use super::sheet::SheetContents;
 use crate::projector::Projector;
 use crate::source::StoredDocument;
 use crate::source::bucket::Bucket;
 
 /// The size of a read.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Documents whose ids are compared in memory, with 8 bytes for each.
+const COMPARED_MAX: usize = 16 << 20;
 
-/// The contents of partitions of which the files have so many rows.
-pub async fn contents(
+/// What partitions contain.
+pub type Contents = BTreeMap<VbucketId, PartitionContent>;
+
+/// The contents of some sheets, as long as no id is in two of them.
+#[derive(Default)]
+pub struct Distinct {
+    partitions: Contents,
+    hashes: Vec<u64>,
+    is_too_large: bool,
+}
+
+impl Distinct {
+    /// Adds a sheet.
+    pub fn add(&mut self, sheet: SheetContents) {
+        self.is_too_large |= self.hashes.len() + sheet.hashes.len() > COMPARED_MAX;
+        if self.is_too_large {
+            self.hashes = Vec::new();
+            return;
+        }
+        self.hashes.extend(sheet.hashes);
+        for (partition, content) in sheet.partitions {
+            self.partitions.entry(partition).or_default().add_all(&content);
+        }
+    }
+
+    /// The contents of all sheets, without the numbers of rows; `None` if an id may be in two of them: two ids may have the same hash.
+    pub fn contents(mut self) -> Option<Contents> {
+        // Each sheet's are sorted, which a stable sort makes use of.
+        self.hashes.sort();
+        let is_distinct = self.hashes.windows(2).all(|pair| pair[0] != pair[1]);
+        (is_distinct && !self.is_too_large).then_some(self.partitions)
+    }
+}
+
+/// The contents of the partitions of which the files have so many rows.
+pub fn with_rows(mut contents: Contents, rows: &BTreeMap<VbucketId, u64>) -> Contents {
+    let of = |(partition, rows): (&VbucketId, &u64)| {
+        let found = contents.remove(partition).unwrap_or_default();
+        (*partition, PartitionContent { rows: *rows, ..found })
+    };
+    rows.iter().map(of).collect()
+}
+
+/// The contents of partitions of which the files have so many rows, from what is stored.
+pub async fn stored_contents(
     projector: &Projector,
     bucket: &Bucket,
     rows: &BTreeMap<VbucketId, u64>,
-) -> Result<BTreeMap<VbucketId, PartitionContent>> {
+) -> Result<Contents> {
     let (env, store) = (&projector.env, projector.store());
     let (id, partitions) = (bucket.info.id, bucket.info.vbuckets);
-    let empty = |(partition, rows): (&VbucketId, &u64)| {
-        (*partition, PartitionContent { rows: *rows, ..PartitionContent::default() })
-    };
-    let mut found: BTreeMap<_, _> = rows.iter().map(empty).collect();
+    let mut found = with_rows(Contents::new(), rows);
     let mut snapshot = env.bulk(Bulk::Queued, move || store.snapshot(id)).await?;
     loop {
         if bucket.is_removed() {

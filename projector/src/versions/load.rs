@@ -3,21 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::Error;
 use proto::env::Bulk;
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::{FilesRead, PartitionContent};
 use proto::model::ids::{BucketId, VbucketId};
-use proto::{Error, ErrorCode};
 use tokio::time::Instant;
 
-use super::contents::contents;
+use super::contents::{stored_contents, with_rows};
 use super::plan::{Known, known};
-use super::reader::{Piece, VersionReader};
+use super::reader::VersionReader;
+use super::store_rows::{Stored, store_rows};
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-
-/// The size of a piece of rows: its log is synced once, and the next one is read meanwhile.
-const PIECE_BYTES: usize = 2 << 20;
 
 /// The report of a projector about partitions that are whole.
 #[derive(Clone, Debug)]
@@ -67,10 +65,15 @@ pub async fn load(
         (Arc::clone(&projector.writer), Arc::clone(bucket), partitions.clone());
     let clear = move || writer.clear_partitions(&at, &cleared);
     projector.env.bulk(Bulk::AtOnce, clear).await?;
-    let (rows, read) = store_rows(projector, bucket, &partitions).await?;
-    let found = Loaded { contents: contents(projector, bucket, &rows).await?, read: Some(read) };
-    let found = same(&look(projector, id)?, found)?;
-    for (partition, rows) in rows {
+    let Stored { rows, contents } = store_rows(projector, bucket, &partitions).await?;
+    let of_each = partitions.iter().map(|partition| (partition, rows.rows_of(partition)));
+    let of_each: BTreeMap<VbucketId, u64> = of_each.collect();
+    let contents = match contents {
+        Some(contents) => with_rows(contents, &of_each),
+        None => stored_contents(projector, bucket, &of_each).await?,
+    };
+    let found = same(&look(projector, id)?, Loaded { contents, read: Some(rows.read) })?;
+    for (partition, rows) in of_each {
         let (writer, at, me) = (Arc::clone(&projector.writer), Arc::clone(bucket), projector.me());
         let complete = move || writer.complete_partition(&at, (partition, rows), me);
         projector.env.bulk(Bulk::AtOnce, complete).await?;
@@ -81,46 +84,8 @@ pub async fn load(
     Ok(found)
 }
 
-/// Reads the files, and stores the rows of some partitions. Returns the number of rows of each, and everything that was read.
-async fn store_rows(
-    projector: &Arc<Projector>,
-    bucket: &Arc<Bucket>,
-    partitions: &VbucketSet,
-) -> std::result::Result<(BTreeMap<VbucketId, u64>, FilesRead), Failure> {
-    let id = bucket.info.id;
-    let mut reader = open(projector, bucket, partitions.clone()).await?;
-    let mut piece = Piece::default();
-    let mut told_rows = 0;
-    loop {
-        look(projector, id)?;
-        let read_rows = reader.read().rows;
-        projector.loads.step(id, read_rows - told_rows);
-        told_rows = read_rows;
-        let rows = std::mem::take(&mut piece.rows);
-        let (writer, at, of) =
-            (Arc::clone(&projector.writer), Arc::clone(bucket), partitions.clone());
-        let store = projector.env.bulk(Bulk::AtOnce, move || match rows.is_empty() {
-            true => Ok(()),
-            false => writer.put_rows(&at, &of, &rows),
-        });
-        if piece.is_last {
-            store.await?;
-            break;
-        }
-        let read = projector.env.bulk(Bulk::Queued, move || {
-            let next = reader.next_piece(PIECE_BYTES);
-            (reader, next)
-        });
-        let (stored, next);
-        (stored, (reader, next)) = futures::join!(store, read);
-        stored?;
-        piece = next.map_err(Failure::Files)?;
-    }
-    let rows = partitions.iter().map(|partition| (partition, reader.rows_of(partition)));
-    Ok((rows.collect(), reader.read()))
-}
-
-async fn open(
+/// Opens the files of a version, for the rows of some partitions.
+pub(super) async fn open(
     projector: &Arc<Projector>,
     bucket: &Bucket,
     partitions: VbucketSet,
@@ -132,65 +97,8 @@ async fn open(
     projector.env.bulk(Bulk::Queued, open).await.map_err(Failure::Files)
 }
 
-/// The contents of partitions that are whole already: an earlier process has loaded them, or an attempt of this one that failed only later.
-pub async fn recount(
-    projector: &Arc<Projector>,
-    bucket: &Arc<Bucket>,
-    partitions: &VbucketSet,
-) -> std::result::Result<Loaded, Failure> {
-    let (writer, at, me) = (Arc::clone(&projector.writer), Arc::clone(bucket), projector.me());
-    projector.env.bulk(Bulk::AtOnce, move || writer.own_whole(&at, me)).await?;
-    let (durable, whole) = (bucket.durable(), bucket.whole());
-    let wanted = partitions.iter().filter(|partition| whole.contains(*partition));
-    let rows = wanted.map(|partition| (partition, durable.get(partition).seqno.0)).collect();
-    let contents = contents(projector, bucket, &rows).await?;
-    let known = look(projector, bucket.info.id)?;
-    let found = same(&known, Loaded { contents, read: None })?;
-    if rows.keys().all(|partition| known.content(*partition).is_some()) {
-        return Ok(found);
-    }
-    let read = Some(read_again(projector, bucket, &rows).await?);
-    Ok(Loaded { read, ..found })
-}
-
-/// Reads all files once more, to tell what is in them, and compares the numbers of rows with those of whole partitions.
-async fn read_again(
-    projector: &Arc<Projector>,
-    bucket: &Arc<Bucket>,
-    rows: &BTreeMap<VbucketId, u64>,
-) -> std::result::Result<FilesRead, Failure> {
-    let id = bucket.info.id;
-    let mut reader = open(projector, bucket, VbucketSet::default()).await?;
-    loop {
-        look(projector, id)?;
-        let before = reader.read().rows;
-        let read = move || {
-            let next = reader.next_piece(PIECE_BYTES);
-            (reader, next)
-        };
-        let next;
-        (reader, next) = projector.env.bulk(Bulk::Queued, read).await;
-        projector.loads.step(id, reader.read().rows - before);
-        if next.map_err(Failure::Files)?.is_last {
-            break;
-        }
-    }
-    match rows.iter().find(|(partition, rows)| reader.rows_of(**partition) != **rows) {
-        None => Ok(reader.read()),
-        Some((partition, rows)) => {
-            let what = format!(
-                "the files have changed: partition {partition} has {} rows, and {rows} were loaded",
-                reader.rows_of(*partition)
-            );
-            Err(Failure::Files(Error::new(ErrorCode::WrongState, what).with_hint(
-                "nothing may change the files before the version is current; load it again",
-            )))
-        }
-    }
-}
-
 /// Compares what partitions contain with what other projectors have told.
-fn same(known: &Known, found: Loaded) -> std::result::Result<Loaded, Failure> {
+pub(super) fn same(known: &Known, found: Loaded) -> std::result::Result<Loaded, Failure> {
     let differs = |(partition, content): (&VbucketId, &PartitionContent)| {
         known.content(*partition).is_some_and(|other| other != *content)
     };

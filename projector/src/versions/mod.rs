@@ -3,13 +3,14 @@
 //! ```text
 //!  catalog ─▶ plan (what is to be done for each version)
 //!              │ load                      │ tell                   │ lost
-//!  files ─▶ reader ─▶ store ─▶ contents ─▶ whole ─▶ PartitionsLoaded    PartitionsLost
+//!  files ─▶ parts ─▶ batches ─▶ sheets ─▶ contents ─▶ whole ─▶ PartitionsLoaded    PartitionsLost
 //! ```
 //!
-//! **A load** reads the files once, one after another, and stores the rows of this projector's partitions. The number of a row within its
-//! partition is its seqno; of rows with one id the last one counts. While a piece of rows is stored the next one is read, both with low
-//! priority. Then one pass over what is stored computes what each partition contains. If another projector has told that a partition
-//! contains something else, the files are not the same, and the version fails. Otherwise the partitions become whole
+//! **A load** reads the files once, and stores the rows of this projector's partitions. Parts of the files are read side by side, with low
+//! priority ([`reader`]); their rows are numbered in the order of the files. The number of a row within its partition is its seqno; of rows
+//! with one id the last one counts. Sorted sheets of rows become files of the document table without a log ([`store_rows`]): nothing counts
+//! before the partition is whole, so nothing is to be replayed. If another projector has told that a partition
+//! contains something else than this one has found ([`contents`]), the files are not the same, and the version fails. Otherwise the partitions become whole
 //! ([`crate::source::files`]), and the coordinators learn that this projector has them.
 //!
 //! A process that ends in the midst leaves nothing that counts: the next one removes what is there of partitions that are not whole, and
@@ -25,6 +26,9 @@ mod load;
 mod plan;
 mod propose;
 mod reader;
+mod recount;
+mod sheet;
+mod store_rows;
 mod tasks;
 
 pub use tasks::load_versions;

@@ -15,9 +15,10 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::anew::make_anew;
-use super::load::{Failure, Loaded, load, look, recount};
+use super::load::{Failure, Loaded, load, look};
 use super::plan::{Stored, Todo, Work, plan};
 use super::propose::Proposer;
+use super::recount::recount;
 use crate::projector::Projector;
 
 /// Versions of different data sets that are worked on at once. Each has some megabytes of rows in memory.

@@ -132,6 +132,13 @@ impl PartitionContent {
         let of_id = xxh3_64_with_seed(id.as_bytes(), seqno.0);
         self.digest = self.digest.wrapping_add(xxh3_64_with_seed(document, of_id));
     }
+
+    /// Adds other documents of the partition. The rows do not count.
+    pub fn add_all(&mut self, other: &Self) {
+        self.documents += other.documents;
+        self.bytes += other.bytes;
+        self.digest = self.digest.wrapping_add(other.digest);
+    }
 }
 
 /// Everything that a projector has read from the files of a version, the rows of other projectors' partitions too. All projectors of a
@@ -142,22 +149,46 @@ pub struct FilesRead {
     pub files: u32,
     /// The number of rows.
     pub rows: u64,
-    /// A digest of all rows, in their order.
+    /// A digest of all rows, in their order: the polynomial of [`DIGEST_BASE`] whose coefficients are the hashes of the rows, modulo 2^64.
+    /// So the digest of some rows follows from those of their parts, which are read side by side.
     pub digest: u64,
 }
 
+/// The base of the digest of rows; an odd number, so that no row leaves it.
+const DIGEST_BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+
 impl FilesRead {
-    /// Adds a row.
-    pub fn add(&mut self, id: &str, document: &[u8]) {
+    /// Adds a row, by the hash of its id ([`super::ids::hash_id`]).
+    pub fn add(&mut self, id_hash: u64, document: &[u8]) {
         self.rows += 1;
-        let of_id = xxh3_64_with_seed(id.as_bytes(), self.digest);
-        self.digest = xxh3_64_with_seed(document, of_id);
+        let of_row = xxh3_64_with_seed(document, id_hash);
+        self.digest = self.digest.wrapping_mul(DIGEST_BASE).wrapping_add(of_row);
+    }
+
+    /// Adds the rows that follow. The files do not count.
+    pub fn add_rows(&mut self, next: &Self) {
+        self.rows += next.rows;
+        let shifted = self.digest.wrapping_mul(power(DIGEST_BASE, next.rows));
+        self.digest = shifted.wrapping_add(next.digest);
     }
 
     /// True if the rows are the same. The same rows in other files make the same version.
     pub fn has_same_rows(&self, other: &Self) -> bool {
         (self.rows, self.digest) == (other.rows, other.digest)
     }
+}
+
+/// A power modulo 2^64.
+fn power(base: u64, mut exponent: u64) -> u64 {
+    let (mut result, mut square) = (1_u64, base);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = result.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        exponent >>= 1;
+    }
+    result
 }
 
 /// The files of a version.
@@ -261,6 +292,7 @@ pub fn holders_of(partitions: u16, replication: u16, nodes: &[NodeId]) -> Vec<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ids::hash_id;
 
     fn version(partitions: u16, nodes: &[u64]) -> Version {
         Version {
@@ -306,10 +338,16 @@ mod tests {
     fn rows_are_the_same_if_their_ids_documents_and_order_are() {
         let read = |rows: &[(&str, &str)], files| {
             let mut read = FilesRead { files, ..FilesRead::default() };
-            rows.iter().for_each(|(id, document)| read.add(id, document.as_bytes()));
+            rows.iter().for_each(|(id, document)| read.add(hash_id(id), document.as_bytes()));
             read
         };
         let one = read(&[("a", "1"), ("b", "2")], 1);
+        let all = [("a", "1"), ("b", "2"), ("c", "3"), ("a", "4"), ("d", "1")];
+        for cut in 0..=all.len() {
+            let mut parts = read(&all[..cut], 1);
+            parts.add_rows(&read(&all[cut..], 1));
+            assert_eq!(parts, read(&all, 1), "read in two parts");
+        }
         assert!(one.has_same_rows(&read(&[("a", "1"), ("b", "2")], 2)));
         for other in [
             &[("b", "2"), ("a", "1")][..],

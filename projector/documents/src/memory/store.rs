@@ -14,8 +14,8 @@ use proto::{Error, ErrorCode, Result};
 use super::contents::{Contents, Doubtful};
 use super::snapshot::MemorySnapshot;
 use crate::document_store::{
-    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
-    LogRange, ShowBatch, StoredDocument,
+    AddSorted, Batch, DamagedBucket, DamagedFiles, DocumentRef, DocumentSnapshot, DocumentStore,
+    KnownLoss, LogExtent, LogRange, ShowBatch, StoredDocument,
 };
 use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
@@ -390,6 +390,20 @@ impl DocumentStore for MemoryStore {
             contents.documents.insert(id, stored);
         }
         Ok(())
+    }
+
+    fn write_sorted<'d>(
+        &self,
+        bucket: BucketId,
+        documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
+    ) -> Result<AddSorted> {
+        let stored = |DocumentRef { id, seqno, document }: DocumentRef<'_>| {
+            let document = Bytes::copy_from_slice(document);
+            StoredDocument { id: id.to_owned(), seqno, document }
+        };
+        let documents: Vec<_> = documents.map(stored).collect();
+        let store = self.clone();
+        Ok(Box::new(move || store.put_documents(bucket, &documents)))
     }
 
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {

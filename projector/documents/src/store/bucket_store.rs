@@ -52,6 +52,8 @@ pub struct BucketStore {
     checkpoint: Mutex<LastCheckpoint>,
     /// Held during a flush: a later one waits for its end, and checkpoints never go back.
     pub(super) flushing: Mutex<()>,
+    /// True while documents come beside the log.
+    pub(super) is_loading: AtomicBool,
     /// See [`DiskStoreOptions::prepared_behind_bytes`].
     pub(super) prepared_behind_bytes: u64,
 }
@@ -205,6 +207,7 @@ impl BucketStore {
             has_failed_show: AtomicBool::new(false),
             checkpoint: Mutex::new(LastCheckpoint { file, last }),
             flushing: Mutex::default(),
+            is_loading: AtomicBool::new(false),
             prepared_behind_bytes: options.prepared_behind_bytes,
         })
     }

@@ -21,8 +21,8 @@ use super::source_manifest::{
 };
 use super::walk::StoreWalk;
 use crate::document_store::{
-    Batch, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss, LogExtent,
-    LogRange, ShowBatch, StoredDocument,
+    AddSorted, Batch, DamagedBucket, DamagedFiles, DocumentRef, DocumentSnapshot, DocumentStore,
+    KnownLoss, LogExtent, LogRange, ShowBatch, StoredDocument,
 };
 use crate::record::{BucketRecord, StoredId};
 use crate::rules::no_bucket;
@@ -390,6 +390,14 @@ impl DocumentStore for DiskStore {
         let bytes = documents.iter().map(|stored| stored.id.len() + stored.document.len()).sum();
         self.bound_memory(&bucket, bytes)?;
         bucket.put_documents(documents)
+    }
+
+    fn write_sorted<'d>(
+        &self,
+        bucket: BucketId,
+        documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
+    ) -> Result<AddSorted> {
+        self.bucket(bucket)?.write_sorted(documents)
     }
 
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {

@@ -26,6 +26,11 @@ impl BucketStore {
     /// Flushes what is in memory, and releases the part of the log that this covers. False if there was nothing to flush.
     pub fn flush(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.flushing);
+        self.flush_now()
+    }
+
+    /// The same for a caller that holds `flushing`.
+    pub(super) fn flush_now(&self) -> Result<bool> {
         // Order matters: the table has everything of this state, and perhaps more.
         let shown = self.shown_state()?;
         let covered = shown.log.from;
@@ -57,7 +62,7 @@ impl BucketStore {
         if (is_long || self.table.needs_flush()) && self.flush()? {
             return Ok(true);
         }
-        if self.table.needs_merge() && self.merge()? {
+        if !self.merges_wait() && self.table.needs_merge() && self.merge()? {
             return Ok(true);
         }
         if plant::is(Plant::CheckpointAhead) {

@@ -36,6 +36,7 @@ mod options;
 mod paired_file;
 mod recover;
 mod replay;
+mod sorted;
 mod source_manifest;
 mod verify;
 mod walk;

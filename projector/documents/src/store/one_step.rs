@@ -1,5 +1,6 @@
 //! Changes of a bucket in one step: the log has them, then the table, before anything else happens.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use proto::lock::lock;
@@ -22,7 +23,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 impl BucketStore {
     /// The changes, for one in one step: unless an earlier one has failed half way, or is half way.
-    fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
+    pub(super) fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
         let this = lock(&self.changes);
         let shown = lock(&self.shown);
         check_whole(this.is_broken || shown.is_broken)?;
@@ -36,7 +37,7 @@ impl BucketStore {
     }
 
     /// Ends a change in one step: the table has it.
-    fn complete(&self, this: &mut Changes) {
+    pub(super) fn complete(&self, this: &mut Changes) {
         let mut shown = lock(&self.shown);
         (shown.state, shown.record) = (self.log.state(), this.record.clone());
         shown.places = this.places.clone();
@@ -53,7 +54,7 @@ impl BucketStore {
     }
 
     /// Makes a change without mutations; returns its place. The caller tells the table of it.
-    fn change(
+    pub(super) fn change(
         &self,
         this: &mut MutexGuard<'_, Changes>,
         record: Option<&BucketRecord>,
@@ -167,6 +168,7 @@ impl BucketStore {
         let place = self.change(&mut this, Some(record), |group| group.begin(vbucket, purged))?;
         self.table.reach(place.end);
         self.complete(&mut this);
+        self.is_loading.store(false, Ordering::Relaxed);
         Ok(())
     }
 

@@ -35,15 +35,15 @@ const REWINDS_MAX: usize = 64;
 #[derive(Debug)]
 #[must_use = "a change counts when it is installed"]
 pub struct TableChange<'a> {
-    table: &'a DocumentTable,
-    kind: ChangeKind,
-    written: Option<Arc<FragmentTable>>,
+    pub(super) table: &'a DocumentTable,
+    pub(super) kind: ChangeKind,
+    pub(super) written: Option<Arc<FragmentTable>>,
     /// True if a manifest on disk may name the new file.
-    may_be_named: bool,
+    pub(super) may_be_named: bool,
 }
 
 #[derive(Debug)]
-enum ChangeKind {
+pub(super) enum ChangeKind {
     /// The runs before a place become a fragment.
     Flush { covered: u64 },
     /// Neighbouring fragments become one.

@@ -71,6 +71,11 @@ impl State {
         debug_assert!(self.tables.are_in_order(), "{:?}", self.tables);
     }
 
+    /// True if the fragments have all versions.
+    pub fn has_all_on_disk(&self) -> bool {
+        self.memtable.places().is_none() && self.tables.runs.is_empty()
+    }
+
     /// Memory of the versions that no fragment has, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let runs: usize = self.tables.runs.iter().map(Run::memory_bytes).sum();
@@ -204,6 +209,11 @@ impl DocumentTable {
     pub fn reach(&self, place: u64) {
         let mut state = self.state.write();
         state.next_place = state.next_place.max(place);
+    }
+
+    /// Number of fragments.
+    pub fn fragments(&self) -> usize {
+        self.state.read().tables.fragments.len()
     }
 
     /// Returns the current document of an id.

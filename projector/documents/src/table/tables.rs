@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::model::ids::Seqno;
+use storage::fragment::OpenFragment;
 use storage::layers::Table;
 
 use crate::table::dead::{DeadEntry, DeadList};
@@ -26,6 +27,20 @@ pub(super) struct FragmentTable {
 }
 
 impl FragmentTable {
+    /// A fragment that was just written to a file: so many documents, without the dead versions up to an entry of the list.
+    pub fn new((file, documents, cleaned): (u64, u64, u64), open: OpenFragment) -> Self {
+        let entry = FragmentEntry {
+            file,
+            first: open.stats.oldest.0,
+            last: open.stats.newest.0,
+            versions: open.stats.rows,
+            documents,
+            bytes: open.fragment.file_bytes(),
+            cleaned,
+        };
+        Self { entry, table: Arc::new(Table::from_fragment(open)) }
+    }
+
     /// True if the fragment may hold dead versions of an entry.
     pub fn may_hold(&self, dead: &DeadEntry) -> bool {
         self.entry.first < dead.before && self.entry.cleaned < dead.number

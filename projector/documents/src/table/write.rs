@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use proto::{Error, Result};
 use storage::fragment::{BlobStore, FragmentOptions, FragmentWriter};
-use storage::layers::{Source, Table, TableBuilder};
+use storage::layers::{Source, TableBuilder};
 
 use crate::table::document_table::DocumentTable;
 use crate::table::files::{delete, with_hint};
-use crate::table::manifest::FragmentEntry;
 use crate::table::options::TableOptions;
 use crate::table::rewrite::Rewrite;
 use crate::table::tables::FragmentTable;
@@ -26,12 +25,27 @@ fn is_in_cache(sources: &[Source]) -> bool {
 
 impl DocumentTable {
     /// Removes files that no manifest names. If that fails, the next opening removes them.
-    pub(super) fn discard(&self, files: impl IntoIterator<Item = u64>) {
+    pub fn discard(&self, files: impl IntoIterator<Item = u64>) {
         for file in files {
             if let Err(error) = delete(&self.blobs, file) {
                 tracing::warn!(%error, "deleting a fragment of documents failed");
             }
         }
+    }
+
+    /// The id of a new file.
+    pub(super) fn next_file(&self) -> u64 {
+        let mut state = self.state.write();
+        state.next_file += 1;
+        state.next_file - 1
+    }
+
+    /// Makes the names of all files durable.
+    pub(super) fn sync_names(&self) -> Result<()> {
+        self.blobs.sync_names().map_err(|error| {
+            let what = format!("sync the directory {}", self.blobs.store_name());
+            Error::from(error).context(what)
+        })
     }
 
     /// Writes a durable fragment with the rows of some sources, newest source first, of at most
@@ -41,11 +55,7 @@ impl DocumentTable {
         (sources, documents_max): (Vec<Source>, u64),
         rewrite: &Rewrite<'_>,
     ) -> Result<Option<Arc<FragmentTable>>> {
-        let file = {
-            let mut state = self.state.write();
-            state.next_file += 1;
-            state.next_file - 1
-        };
+        let file = self.next_file();
         let written = self.write_file(file, (sources, documents_max), rewrite).map_err(with_hint);
         if !matches!(written, Ok(Some(_))) {
             self.discard([file]);
@@ -71,20 +81,8 @@ impl DocumentTable {
         let documents = rewrite.run(sources, &mut out)?;
         let Some((writer, stats, index)) = out.finish_parts()? else { return Ok(None) };
         let open = writer.finish(stats, index)?;
-        self.blobs.sync_names().map_err(|error| {
-            let what = format!("sync the directory {}", self.blobs.store_name());
-            Error::from(error).context(what)
-        })?;
-        let entry = FragmentEntry {
-            file,
-            first: open.stats.oldest.0,
-            last: open.stats.newest.0,
-            versions: open.stats.rows,
-            documents,
-            bytes: open.fragment.file_bytes(),
-            cleaned: rewrite.dead.newest(),
-        };
-        let table = Arc::new(Table::from_fragment(open));
-        Ok(Some(Arc::new(FragmentTable { entry, table })))
+        self.sync_names()?;
+        let cleaned = rewrite.dead.newest();
+        Ok(Some(Arc::new(FragmentTable::new((file, documents, cleaned), open))))
     }
 }

@@ -9,7 +9,7 @@ use proto::model::data_set::branch_of_partition;
 use proto::model::ids::{NodeId, Seqno, VbucketId};
 use proto::{Error, Result};
 
-use crate::source::StoredDocument;
+use crate::source::AddSorted;
 use crate::source::bucket::Bucket;
 use crate::source::writer::Writer;
 
@@ -30,17 +30,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores rows of partitions that are being loaded.
-    pub fn put_rows(
-        &self,
-        bucket: &Bucket,
-        partitions: &VbucketSet,
-        rows: &[StoredDocument],
-    ) -> Result<()> {
+    /// Adds rows of partitions that are being loaded, which were written beside the bucket.
+    pub fn add_rows(&self, bucket: &Bucket, partitions: &VbucketSet, add: AddSorted) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
-        // One group of the log has rows of several partitions, as with a copy of an embedded bucket: each costs a sync.
-        self.store.put_documents(bucket.info.id, rows)
+        add()
     }
 
     /// Makes a partition whole, all rows of which are stored, and serves it if it is assigned to this projector.

@@ -11,15 +11,14 @@
 //! | exactly a number or `true` or `false` of JSON, without quotes | that |
 //! | anything else | a string |
 
-use bytes::Bytes;
 use proto::rpc::api::too_long;
-use proto::value::key::check_id;
 use proto::value::{DOCUMENT_BYTES_MAX, check_json, write_json_text};
 use proto::{Error, ErrorCode, Result};
 
+use super::batch::{Batch, RowRules};
 use super::input::{TextInput, read_piece};
 use super::lines::BYTE_ORDER_MARK;
-use super::row::{Row, RowRules, Rows, document_too_long};
+use super::parts::Rows;
 
 /// The length limit of the text of a record.
 const RECORD_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
@@ -29,10 +28,7 @@ const COLUMNS_MAX: usize = 4_096;
 /// The documents of a CSV file.
 pub struct CsvRows {
     text: CsvText,
-    rules: RowRules,
     header: Option<Header>,
-    /// The size of the last document, for the next one.
-    document_bytes: usize,
 }
 
 /// The columns.
@@ -45,49 +41,45 @@ struct Header {
 
 impl CsvRows {
     /// The records of a text.
-    pub fn new(input: TextInput, rules: RowRules) -> Self {
-        Self { text: CsvText::new(input), rules, header: None, document_bytes: 256 }
+    pub fn new(input: TextInput) -> Self {
+        Self { text: CsvText::new(input), header: None }
     }
 
-    fn read_row(&mut self) -> Result<Option<Row>> {
+    fn read_row(&mut self, rules: &RowRules, batch: &mut Batch) -> Result<bool> {
         if self.header.is_none() {
             if !self.text.next_record()? {
                 return Err(bad("the file has no header"));
             }
-            self.header = Some(self.read_header()?);
+            self.header = Some(self.read_header(&rules.id)?);
         }
-        let Some(header) = &self.header else { return Ok(None) };
+        let Some(header) = &self.header else { return Ok(false) };
         if !self.text.next_record()? {
-            return Ok(None);
+            return Ok(false);
         }
         let (has, wanted) = (self.text.cells.len(), header.fields.len());
         if has != wanted {
             return Err(bad(format!("the record has {has} cells, and the header has {wanted}")));
         }
-        let id = self.text.cell(header.id)?.0.to_owned();
-        check_id(&id)?;
-        let mut document = Vec::with_capacity(self.document_bytes);
+        let document = batch.document();
         document.push(b'{');
+        let mut is_first = true;
         for (at, field) in header.fields.iter().enumerate() {
             let (cell, is_quoted) = self.text.cell(at)?;
             if cell.is_empty() && !is_quoted {
                 continue;
             }
-            if document.len() > 1 {
+            if !std::mem::replace(&mut is_first, false) {
                 document.push(b',');
             }
             document.extend_from_slice(field);
-            write_value(cell, is_quoted, &mut document);
+            write_value(cell, is_quoted, document);
         }
         document.push(b'}');
-        if document.len() > self.rules.document_bytes_max {
-            return Err(document_too_long(document.len(), self.rules.document_bytes_max));
-        }
-        self.document_bytes = document.len() + document.len() / 8;
-        Ok(Some(Row { id, document: Bytes::from(document) }))
+        batch.end_row(rules, self.text.cell(header.id)?.0)?;
+        Ok(true)
     }
 
-    fn read_header(&self) -> Result<Header> {
+    fn read_header(&self, wanted_id: &str) -> Result<Header> {
         let names = (0..self.text.cells.len()).map(|at| Ok(self.text.cell(at)?.0));
         let names: Vec<&str> = names.collect::<Result<_>>()?;
         for (at, name) in names.iter().enumerate() {
@@ -98,8 +90,8 @@ impl CsvRows {
                 return Err(bad(format!("the header has column {name:?} twice")));
             }
         }
-        let Some(id) = names.iter().position(|name| *name == self.rules.id) else {
-            let what = format!("the header has no column {:?} for the id", self.rules.id);
+        let Some(id) = names.iter().position(|name| *name == wanted_id) else {
+            let what = format!("the header has no column {wanted_id:?} for the id");
             return Err(bad(what).with_hint(format!("the columns are {}", names.join(", "))));
         };
         let field = |name: &&str| {
@@ -113,8 +105,9 @@ impl CsvRows {
 }
 
 impl Rows for CsvRows {
-    fn next_row(&mut self) -> Result<Option<Row>> {
-        self.read_row().map_err(|error| error.context(format!("line {}", self.text.begun)))
+    fn next_row(&mut self, rules: &RowRules, batch: &mut Batch) -> Result<bool> {
+        let read = self.read_row(rules, batch);
+        read.map_err(|error| error.context(format!("line {}", self.text.begun)))
     }
 }
 

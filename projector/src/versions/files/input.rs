@@ -12,7 +12,7 @@ const READ_BYTES: usize = 256 << 10;
 /// The largest window of compressed files, as the power of two: 128 MiB, which the `zstd` tool reads without a flag.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// The size of a piece of text: enough that a piece costs little, and few enough that many fit in memory.
-const PIECE_BYTES: usize = 512 << 10;
+pub const PIECE_BYTES: usize = 512 << 10;
 
 /// A file that is read from its beginning to its end.
 struct FileReader {

@@ -1,11 +1,11 @@
-//! JSON lines. The documents of a piece of text share its memory.
+//! JSON lines. A part is some whole lines.
 
-use bytes::Bytes;
 use proto::rpc::api::{check_document_with_id, too_long};
 use proto::{Error, Result};
 
-use super::input::{TextInput, read_piece};
-use super::row::{Row, RowRules, Rows, document_too_long};
+use super::batch::{Batch, RowRules, document_too_long};
+use super::input::{PIECE_BYTES, TextInput, read_piece};
+use super::parts::{PART_BYTES, Part, Parts};
 
 /// The byte order mark in UTF-8, with which some editors begin a file.
 pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -13,82 +13,82 @@ pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// The documents of a file with a JSON object in each line.
 pub struct JsonLines {
     input: TextInput,
-    rules: RowRules,
-    /// The present piece: whole lines, but for the last line of the file.
-    piece: Bytes,
-    /// The place of the next line in it.
-    at: usize,
-    /// The beginning of the line behind the piece.
+    /// The beginning of the line behind the last part.
     rest: Vec<u8>,
     is_end: bool,
-    /// The number of the last line.
-    line: u64,
+    /// The number of lines in the parts so far.
+    lines: u64,
 }
 
 impl JsonLines {
     /// The lines of a text.
-    pub fn new(input: TextInput, rules: RowRules) -> Self {
-        let (piece, rest) = (Bytes::new(), Vec::new());
-        Self { input, rules, piece, at: 0, rest, is_end: false, line: 0 }
+    pub fn new(input: TextInput) -> Self {
+        Self { input, rest: Vec::new(), is_end: false, lines: 0 }
     }
 
-    /// Reads the next piece; false at the end.
-    fn refill(&mut self) -> Result<bool> {
-        // White space around a document does not count, up to as much as the document.
-        let bytes_max = 2 * self.rules.document_bytes_max;
-        let mut searched = 0;
-        while !self.is_end {
-            self.is_end = !read_piece(&mut self.input, &mut self.rest)?;
-            let end = self.rest[searched..].iter().rposition(|byte| *byte == b'\n');
-            if let Some(end) = end {
-                let behind = self.rest.split_off(searched + end + 1);
-                self.piece = std::mem::replace(&mut self.rest, behind).into();
-                self.at = 0;
-                return Ok(true);
-            }
-            searched = self.rest.len();
-            if searched > bytes_max {
-                self.line += 1;
-                return Err(too_long(searched));
+    /// The next whole lines, and the rest at the end; `None` behind it.
+    fn cut(&mut self, line_bytes_max: usize) -> Result<Option<Vec<u8>>> {
+        let mut text = Vec::with_capacity(PART_BYTES + PIECE_BYTES);
+        text.append(&mut self.rest);
+        let mut end = 0;
+        while !self.is_end && (text.len() < PART_BYTES || end == 0) {
+            let searched = text.len();
+            self.is_end = !read_piece(&mut self.input, &mut text)?;
+            let found = text[searched..].iter().rposition(|byte| *byte == b'\n');
+            end = found.map_or(end, |found| searched + found + 1);
+            if text.len() - end > line_bytes_max {
+                // The lines before may have errors of their own, which come first.
+                break;
             }
         }
-        self.piece = std::mem::take(&mut self.rest).into();
-        self.at = 0;
-        Ok(!self.piece.is_empty())
-    }
-
-    fn next_line(&mut self) -> Result<Option<Bytes>> {
-        loop {
-            if self.at == self.piece.len() && !self.refill()? {
-                return Ok(None);
-            }
-            let left = &self.piece[self.at..];
-            let end = left.iter().position(|byte| *byte == b'\n').unwrap_or(left.len());
-            let mut line = &left[..end];
-            self.at = (self.at + end + 1).min(self.piece.len());
-            self.line += 1;
-            if self.line == 1 {
-                line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-            }
-            let line = line.trim_ascii();
-            if !line.is_empty() {
-                return Ok(Some(self.piece.slice_ref(line)));
+        if !self.is_end {
+            match end {
+                0 => return Err(too_long(text.len())),
+                end => self.rest = text.split_off(end),
             }
         }
-    }
-
-    fn read_row(&mut self) -> Result<Option<Row>> {
-        let Some(document) = self.next_line()? else { return Ok(None) };
-        if document.len() > self.rules.document_bytes_max {
-            return Err(document_too_long(document.len(), self.rules.document_bytes_max));
-        }
-        let id = check_document_with_id(&self.rules.id, &document)?.into_owned();
-        Ok(Some(Row { id, document }))
+        Ok((!text.is_empty()).then_some(text))
     }
 }
 
-impl Rows for JsonLines {
-    fn next_row(&mut self) -> Result<Option<Row>> {
-        self.read_row().map_err(|error: Error| error.context(format!("line {}", self.line.max(1))))
+impl Parts for JsonLines {
+    fn next_part(&mut self, rules: &RowRules) -> Result<Option<Part>> {
+        // White space around a document does not count, up to as much as the document.
+        let line_bytes_max = 2 * rules.document_bytes_max;
+        let first = self.lines + 1;
+        let cut = self.cut(line_bytes_max).map_err(|error| at_line(error, first))?;
+        let Some(text) = cut else { return Ok(None) };
+        self.lines += text.iter().filter(|byte| **byte == b'\n').count() as u64;
+        Ok(Some(Part::Unread(Box::new(move |rules| read_lines(&text, first, rules)))))
     }
+}
+
+fn at_line(error: Error, line: u64) -> Error {
+    error.context(format!("line {line}"))
+}
+
+/// Reads whole lines, of which the first one has a number.
+fn read_lines(text: &[u8], first: u64, rules: &RowRules) -> Result<Batch> {
+    // Each id is there twice.
+    let mut batch = Batch::new(rules, text.len() + text.len() / 4);
+    for (line, number) in text.split(|byte| *byte == b'\n').zip(first..) {
+        let line = match number {
+            1 => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
+            _ => line,
+        };
+        let document = line.trim_ascii();
+        if !document.is_empty() {
+            read_document(document, rules, &mut batch).map_err(|error| at_line(error, number))?;
+        }
+    }
+    Ok(batch)
+}
+
+fn read_document(document: &[u8], rules: &RowRules, batch: &mut Batch) -> Result<()> {
+    if document.len() > rules.document_bytes_max {
+        return Err(document_too_long(document.len(), rules.document_bytes_max));
+    }
+    let id = check_document_with_id(&rules.id, document)?;
+    batch.document().extend_from_slice(document);
+    batch.end_row(rules, &id)
 }

@@ -9,43 +9,43 @@
 //! | `.parquet` | a row; each column is a field. Only in a build with the feature `parquet` |
 //!
 //! Lines and records may be compressed by zstd (`.jsonl.zst`, `.csv.zst`). A field or column has the document's id, a string or an
-//! integer, and stays in the document. Files are read one after another, through the file seam, and an error names file and place.
+//! integer, and stays in the document. Files are cut into parts through the file seam, one after another; several parts are read at once
+//! ([`parts`]): lines and row groups, but not records of CSV, of which only a reading tells where they end. An error names file and place.
 
+mod batch;
 pub mod csv;
 mod input;
 pub mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
-#[cfg(feature = "parquet")]
-mod parquet_json;
+mod parts;
 pub mod pattern;
-mod row;
 
 use proto::Result;
 use proto::env::FileSystem;
 
+pub use batch::{Batch, BatchRow, RowRules};
 use csv::CsvRows;
 use input::open_text;
 use lines::JsonLines;
+pub use parts::{Part, Parts};
 use pattern::{FileToRead, Format};
-pub use row::{RowRules, Rows};
 
 /// Opens a file.
-pub fn open_rows(
+pub fn open_parts(
     fs: &dyn FileSystem,
     file: &FileToRead,
     rules: &RowRules,
-) -> Result<Box<dyn Rows>> {
-    let rules = rules.clone();
+) -> Result<Box<dyn Parts>> {
     Ok(match file.format {
         Format::JsonLines { is_compressed } => {
-            Box::new(JsonLines::new(open_text(fs, &file.path, is_compressed)?, rules))
+            Box::new(JsonLines::new(open_text(fs, &file.path, is_compressed)?))
         }
         Format::Csv { is_compressed } => {
-            Box::new(CsvRows::new(open_text(fs, &file.path, is_compressed)?, rules))
+            Box::new(CsvRows::new(open_text(fs, &file.path, is_compressed)?))
         }
         #[cfg(feature = "parquet")]
-        Format::Parquet => Box::new(parquet::ParquetRows::open(fs, &file.path, rules)?),
+        Format::Parquet => parquet::open(fs, &file.path, rules)?,
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => {
             let what = "this projector is built without parquet";

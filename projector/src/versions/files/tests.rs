@@ -3,6 +3,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use proto::Error;
 use proto::env::{Env, OpenMode};
+use proto::model::assignment::VbucketSet;
 
 use super::pattern::find_files;
 use super::*;
@@ -32,14 +33,16 @@ impl Dir {
 
     /// The rows of all files of a pattern, up to an error.
     fn rows(&self, pattern: &str, bytes_max: usize) -> (Vec<(String, String)>, Option<Error>) {
-        let rules = RowRules { id: "id".into(), document_bytes_max: bytes_max };
+        let rules = rules("id", bytes_max);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
         let mut found = Vec::new();
         let read = |found: &mut Vec<_>| -> Result<()> {
             for file in self.find(pattern)? {
-                let mut rows = open_rows(&*self.1.fs, &file, &rules)?;
-                while let Some(row) = rows.next_row()? {
-                    let document = String::from_utf8(row.document.to_vec()).expect("text");
-                    found.push((row.id, document));
+                let mut parts = open_parts(&*self.1.fs, &file, &rules)?;
+                while let Some(part) = parts.next_part(&rules)? {
+                    let batch = part.read(&rules)?;
+                    let row = |row| (text(batch.id(row)), text(batch.document_of(row)));
+                    found.extend(batch.rows().iter().map(row));
                 }
             }
             Ok(())
@@ -58,6 +61,11 @@ impl Dir {
         let (_, error) = self.rows(pattern, 1 << 20);
         error.unwrap_or_else(|| panic!("{pattern} is read")).message
     }
+}
+
+/// The rules of one partition, which is wanted.
+fn rules(id: &str, document_bytes_max: usize) -> RowRules {
+    RowRules { id: id.into(), document_bytes_max, partitions: 1, wanted: VbucketSet::all(1) }
 }
 
 fn compressed(text: &[u8]) -> Vec<u8> {
@@ -161,9 +169,7 @@ fn a_bad_line_is_named_by_file_and_number() {
         ("{\"id\":\"\u{1}\"}", "line 30001"),
     ] {
         let dir = Dir::new(&[("p/a.jsonl", format!("{long}{bad}\n{long}").as_bytes())]);
-        let (rows, error) = dir.rows("p/*.jsonl", 1 << 20);
-        let message = error.expect(bad).message;
-        assert_eq!(rows.len(), 30_000, "{bad}");
+        let message = dir.refused("p/*.jsonl");
         assert!(message.starts_with("line 30001: ") && message.contains(why), "{bad}: {message}");
     }
     let long = format!("{{\"id\":1}}\n{}", " ".repeat(3_000_000));
@@ -337,8 +343,7 @@ mod parquet_files {
         assert!(dir.refused("a.parquet").starts_with("row 3: a document's id is empty"));
         let fs = &dir.1.fs;
         let file = &dir.find("a.parquet").expect("found")[0];
-        let rules = RowRules { id: "k".into(), document_bytes_max: 100 };
-        let error = open_rows(&**fs, file, &rules).err().expect("no such column");
+        let error = open_parts(&**fs, file, &rules("k", 100)).err().expect("no such column");
         assert!(error.message.contains("no column \"k\""), "{error}");
         assert_eq!(error.hint.as_deref(), Some("the columns are id, n, x"));
     }

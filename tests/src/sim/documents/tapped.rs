@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use projector::testing::{
-    Batch, BucketRecord, DamagedBucket, DamagedFiles, DocumentSnapshot, DocumentStore, KnownLoss,
-    LogExtent, LogRange, Mutation, ShowBatch, StoredDocument, StoredId,
+    AddSorted, Batch, BucketRecord, DamagedBucket, DamagedFiles, DocumentRef, DocumentSnapshot,
+    DocumentStore, KnownLoss, LogExtent, LogRange, Mutation, ShowBatch, StoredDocument, StoredId,
 };
 use projector::{DiskStore, DiskStoreOptions};
 use proto::env::Env;
@@ -18,16 +18,17 @@ use super::contents::Change;
 use super::mirror::{Mirror, StoreChange};
 use super::reconcile::Found;
 
-/// A store on disk and its mirror.
+/// A store on disk and its mirror. A clone is the same store.
+#[derive(Clone)]
 pub struct TappedStore {
-    store: DiskStore,
+    store: Arc<DiskStore>,
     mirror: Mirror,
 }
 
 impl TappedStore {
     /// Opens the store in a directory.
     pub fn open(env: &Env, dir: &Path, options: DiskStoreOptions, mirror: Mirror) -> Result<Self> {
-        let opened = Self { store: DiskStore::open(env, dir, options)?, mirror };
+        let opened = Self { store: Arc::new(DiskStore::open(env, dir, options)?), mirror };
         opened.tell_losses()?;
         Ok(opened)
     }
@@ -237,6 +238,23 @@ impl DocumentStore for TappedStore {
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
         let change = Change::Documents(documents.to_vec());
         self.change_bucket(bucket, change, |store| store.put_documents(bucket, documents))
+    }
+
+    fn write_sorted<'d>(
+        &self,
+        bucket: BucketId,
+        documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
+    ) -> Result<AddSorted> {
+        let documents: Vec<DocumentRef<'d>> = documents.collect();
+        let add = self.store.write_sorted(bucket, &mut documents.iter().copied())?;
+        let stored = |one: &DocumentRef<'_>| StoredDocument {
+            id: one.id.to_owned(),
+            seqno: one.seqno,
+            document: Bytes::copy_from_slice(one.document),
+        };
+        let change = Change::Documents(documents.iter().map(stored).collect());
+        let store = self.clone();
+        Ok(Box::new(move || store.change_bucket(bucket, change, |_| add())))
     }
 
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {

@@ -10,6 +10,7 @@ mod many_buckets;
 mod prepared;
 mod purge;
 mod recover;
+mod sorted;
 mod tamper;
 mod two_steps;
 

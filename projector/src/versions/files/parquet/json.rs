@@ -16,8 +16,33 @@ use parquet::record::Field;
 use proto::value::write_json_text;
 use proto::{Error, ErrorCode, Result};
 
+/// The id that a value is; `None` if it is neither text nor an integer.
+pub fn id_of(value: &Field) -> Option<String> {
+    match value {
+        Field::Str(text) => Some(text.clone()),
+        Field::Bytes(bytes) => std::str::from_utf8(bytes.data()).ok().map(str::to_owned),
+        other => integer(other).map(|number| number.to_string()),
+    }
+}
+
+/// Appends an integer as JSON.
+#[inline]
+pub fn write_integer(number: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Appends bytes that are text as JSON.
+#[inline]
+pub fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => write_json_text(text, out),
+        Err(_) => return Err(bad("the bytes are no text")),
+    }
+    Ok(())
+}
+
 /// The number of an integer.
-pub fn integer(value: &Field) -> Option<i128> {
+fn integer(value: &Field) -> Option<i128> {
     Some(match value {
         Field::Byte(number) => (*number).into(),
         Field::Short(number) => (*number).into(),
@@ -37,12 +62,8 @@ pub fn write_field(value: &Field, out: &mut Vec<u8>) -> Result<()> {
         Field::Null => out.extend_from_slice(b"null"),
         Field::Bool(true) => out.extend_from_slice(b"true"),
         Field::Bool(false) => out.extend_from_slice(b"false"),
-        Field::Long(number) => put(out, format_args!("{number}")),
         Field::Str(text) => write_json_text(text, out),
-        Field::Bytes(bytes) => match std::str::from_utf8(bytes.data()) {
-            Ok(text) => write_json_text(text, out),
-            Err(_) => return Err(bad("the bytes are no text")),
-        },
+        Field::Bytes(bytes) => write_bytes(bytes.data(), out)?,
         Field::Double(number) => write_float(*number, out),
         Field::Float(number) => match number.is_finite() {
             // Its own digits, not those of the double.
@@ -87,7 +108,7 @@ pub fn write_field(value: &Field, out: &mut Vec<u8>) -> Result<()> {
             write_object(entries.iter().map(|(key, value)| (key.as_str(), *value)), out)?;
         }
         other => match integer(other) {
-            Some(number) => put(out, format_args!("{number}")),
+            Some(number) => write_integer(number, out),
             None => return Err(bad("the type of the value is not supported")),
         },
     }

@@ -1,0 +1,69 @@
+//! Documents that come beside the log ([`crate::table`], `sorted`).
+//!
+//! The log gets an empty group for each piece of them, which reserves their place: behind all that happened before, and before all that
+//! comes. The piece counts when the checkpoint names its fragment. A crash before leaves the empty group, and a file that the next
+//! opening removes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use proto::Result;
+use proto::lock::lock;
+use proto::model::ids::VbucketId;
+
+use super::bucket_store::BucketStore;
+use crate::document_store::{AddSorted, DocumentRef};
+use crate::table::SortedRows;
+
+/// Number of fragments from which on merges do not wait for the end of a load.
+const UNMERGED_MAX: usize = 128;
+
+/// Written documents that are removed unless they are added.
+struct Written {
+    bucket: Arc<BucketStore>,
+    rows: Option<SortedRows>,
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        if let Some(rows) = &self.rows {
+            self.bucket.table.discard([rows.file()]);
+        }
+    }
+}
+
+impl BucketStore {
+    /// Writes sorted documents; returns what adds them.
+    pub fn write_sorted<'d>(
+        self: &Arc<Self>,
+        documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
+    ) -> Result<AddSorted> {
+        // A merge would rewrite what the next pieces are merged with again.
+        self.is_loading.store(true, Ordering::Relaxed);
+        let rows = self.table.write_sorted(documents)?;
+        let mut written = Written { bucket: Arc::clone(self), rows };
+        Ok(Box::new(move || {
+            written.rows.take().map_or(Ok(()), |rows| written.bucket.add_sorted(rows))
+        }))
+    }
+
+    fn add_sorted(&self, rows: SortedRows) -> Result<()> {
+        let _one_at_a_time = lock(&self.flushing);
+        let mut this = self.changes()?;
+        // Fragments come before all that is in memory.
+        self.flush_now()?;
+        let place = self.change(&mut this, None, |group| group.documents(VbucketId(0), &[]))?;
+        self.table.reach(place.end);
+        self.complete(&mut this);
+        let shown = self.shown_state()?;
+        let change = self.table.prepare_sorted(rows, place.start, place.end)?;
+        change.install(|table| self.write_table(Some(shown), table))?;
+        drop(this);
+        self.release()
+    }
+
+    /// True if merges wait for the end of a load.
+    pub(super) fn merges_wait(&self) -> bool {
+        self.is_loading.load(Ordering::Relaxed) && self.table.fragments() < UNMERGED_MAX
+    }
+}

@@ -1,0 +1,134 @@
+//! Rows that were read from a part of a file, and the rules by which they are read.
+
+use proto::model::assignment::VbucketSet;
+use proto::model::data_set::FilesRead;
+use proto::model::ids::{VbucketId, hash_id};
+use proto::value::key::check_id;
+use proto::{Error, ErrorCode, Result};
+
+/// The rules by which the rows of a version are read.
+#[derive(Clone, Debug)]
+pub struct RowRules {
+    /// The field or column with the id.
+    pub id: String,
+    /// The size limit of a document.
+    pub document_bytes_max: usize,
+    /// The number of partitions.
+    pub partitions: u16,
+    /// The partitions whose rows are kept.
+    pub wanted: VbucketSet,
+}
+
+/// The rows of a part of a file, in their order: those of the wanted partitions, and numbers of all.
+#[derive(Debug)]
+pub struct Batch {
+    /// Each kept row's document and, behind it, its id.
+    bytes: Vec<u8>,
+    rows: Vec<BatchRow>,
+    /// The beginning of the row that is being read.
+    from: usize,
+    /// The number of rows of each partition.
+    counts: Vec<u32>,
+    read: FilesRead,
+    /// The bytes of all rows.
+    read_bytes: usize,
+}
+
+/// A kept row.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchRow {
+    from: usize,
+    document_bytes: u32,
+    id_bytes: u32,
+    /// Its partition.
+    pub partition: VbucketId,
+    /// Its number among the rows of its partition in this part, from 1 on.
+    pub number: u32,
+    /// The hash of its id.
+    pub hash: u64,
+}
+
+impl Batch {
+    /// No rows, with memory for so many bytes of them.
+    pub fn new(rules: &RowRules, bytes: usize) -> Self {
+        let counts = vec![0; usize::from(rules.partitions)];
+        let (bytes, rows, read) = (Vec::with_capacity(bytes), Vec::new(), FilesRead::default());
+        Self { bytes, rows, from: 0, counts, read, read_bytes: 0 }
+    }
+
+    /// The document of the row that is being read, to be appended to. What is behind the last row does not count.
+    #[inline]
+    pub fn document(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Ends the row that is being read.
+    #[inline]
+    pub fn end_row(&mut self, rules: &RowRules, id: &str) -> Result<()> {
+        check_id(id)?;
+        let document = &self.bytes[self.from..];
+        if document.len() > rules.document_bytes_max {
+            return Err(document_too_long(document.len(), rules.document_bytes_max));
+        }
+        let hash = hash_id(id);
+        self.read.add(hash, document);
+        self.read_bytes += document.len() + id.len() + size_of::<BatchRow>();
+        let partition = VbucketId((hash % u64::from(rules.partitions.max(1))) as u16);
+        let number = &mut self.counts[usize::from(partition.0)];
+        *number += 1;
+        if rules.wanted.contains(partition) {
+            let (document_bytes, id_bytes) = (document.len() as u32, id.len() as u32);
+            let (from, number) = (self.from, *number);
+            self.rows.push(BatchRow { from, document_bytes, id_bytes, partition, number, hash });
+            self.bytes.extend_from_slice(id.as_bytes());
+        } else {
+            self.bytes.truncate(self.from);
+        }
+        self.from = self.bytes.len();
+        Ok(())
+    }
+
+    /// The kept rows.
+    pub fn rows(&self) -> &[BatchRow] {
+        &self.rows
+    }
+
+    /// The id of a kept row.
+    #[inline]
+    pub fn id(&self, row: &BatchRow) -> &[u8] {
+        let from = row.from + row.document_bytes as usize;
+        &self.bytes[from..from + row.id_bytes as usize]
+    }
+
+    /// The document of a kept row.
+    #[inline]
+    pub fn document_of(&self, row: &BatchRow) -> &[u8] {
+        &self.bytes[row.from..row.from + row.document_bytes as usize]
+    }
+
+    /// The number of rows of each partition.
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// Everything that was read.
+    pub fn read(&self) -> FilesRead {
+        self.read
+    }
+
+    /// The bytes of all rows, the other partitions' too.
+    pub fn read_bytes(&self) -> usize {
+        self.read_bytes
+    }
+
+    /// Memory in use, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.rows.capacity() * size_of::<BatchRow>()
+    }
+}
+
+/// The error for a document that is over its limit.
+pub fn document_too_long(bytes: usize, bytes_max: usize) -> Error {
+    let what = format!("the document has {bytes} bytes; the limit is {bytes_max} bytes");
+    Error::new(ErrorCode::OverLimit, what)
+}

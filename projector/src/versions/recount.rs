@@ -1,0 +1,69 @@
+//! Tells the contents of partitions that are whole already, without loading them again.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use proto::env::Bulk;
+use proto::model::assignment::VbucketSet;
+use proto::model::data_set::FilesRead;
+use proto::model::ids::VbucketId;
+use proto::{Error, ErrorCode};
+
+use super::contents::stored_contents;
+use super::load::{Failure, Loaded, look, open, same};
+use super::reader::RowsRead;
+use crate::projector::Projector;
+use crate::source::bucket::Bucket;
+
+/// The contents of partitions that are whole already: an earlier process has loaded them, or an attempt of this one that failed only later.
+pub async fn recount(
+    projector: &Arc<Projector>,
+    bucket: &Arc<Bucket>,
+    partitions: &VbucketSet,
+) -> std::result::Result<Loaded, Failure> {
+    let (writer, at, me) = (Arc::clone(&projector.writer), Arc::clone(bucket), projector.me());
+    projector.env.bulk(Bulk::AtOnce, move || writer.own_whole(&at, me)).await?;
+    let (durable, whole) = (bucket.durable(), bucket.whole());
+    let wanted = partitions.iter().filter(|partition| whole.contains(*partition));
+    let rows = wanted.map(|partition| (partition, durable.get(partition).seqno.0)).collect();
+    let contents = stored_contents(projector, bucket, &rows).await?;
+    let known = look(projector, bucket.info.id)?;
+    let found = same(&known, Loaded { contents, read: None })?;
+    if rows.keys().all(|partition| known.content(*partition).is_some()) {
+        return Ok(found);
+    }
+    let read = Some(read_again(projector, bucket, &rows).await?);
+    Ok(Loaded { read, ..found })
+}
+
+/// Reads all files once more, to tell what is in them, and compares the numbers of rows with those of whole partitions.
+async fn read_again(
+    projector: &Arc<Projector>,
+    bucket: &Arc<Bucket>,
+    rows: &BTreeMap<VbucketId, u64>,
+) -> std::result::Result<FilesRead, Failure> {
+    let id = bucket.info.id;
+    let reader = open(projector, bucket, VbucketSet::default()).await?;
+    let mut found = RowsRead::new(reader.files(), bucket.info.vbuckets);
+    let mut batches = pin!(reader.batches(&projector.env));
+    while let Some(batch) = batches.next().await {
+        look(projector, id)?;
+        let batch = batch.map_err(Failure::Files)?;
+        found.add(&batch);
+        projector.loads.step(id, batch.read().rows);
+    }
+    match rows.iter().find(|(partition, rows)| found.rows_of(**partition) != **rows) {
+        None => Ok(found.read),
+        Some((partition, rows)) => {
+            let what = format!(
+                "the files have changed: partition {partition} has {} rows, and {rows} were loaded",
+                found.rows_of(*partition)
+            );
+            Err(Failure::Files(Error::new(ErrorCode::WrongState, what).with_hint(
+                "nothing may change the files before the version is current; load it again",
+            )))
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Rows that are stored together: sorted by id, each id once.
+
+use std::collections::BTreeMap;
+
+use proto::model::data_set::PartitionContent;
+use proto::model::ids::{BucketId, Seqno, VbucketId};
+use proto::{Error, Result};
+
+use super::files::{Batch, BatchRow};
+use crate::source::{AddSorted, DocumentRef, DocumentStore};
+
+/// Rows of some parts, in their order.
+#[derive(Default)]
+pub struct Sheet {
+    batches: Vec<Numbered>,
+    bytes: usize,
+}
+
+/// The rows of a part, with the number of rows of each partition before it.
+struct Numbered {
+    batch: Batch,
+    before: Vec<u64>,
+}
+
+/// The contents of a stored sheet.
+#[derive(Default)]
+pub struct SheetContents {
+    /// The contents of each partition. Their numbers of rows are zero.
+    pub partitions: BTreeMap<VbucketId, PartitionContent>,
+    /// The hashes of the ids, ascending.
+    pub hashes: Vec<u64>,
+}
+
+/// The place of a row, and the first bytes of its id behind those that all ids of the sheet have in common.
+#[derive(Clone, Copy)]
+struct Key {
+    id_begin: u64,
+    batch: u32,
+    row: u32,
+}
+
+impl Sheet {
+    /// Adds the rows of the next part; `before` is the number of rows of each partition in all parts before.
+    pub fn add(&mut self, batch: Batch, before: Vec<u64>) {
+        self.bytes += batch.memory_bytes();
+        self.batches.push(Numbered { batch, before });
+    }
+
+    /// Memory in use, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// True if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.batches.iter().all(|numbered| numbered.batch.rows().is_empty())
+    }
+
+    /// Writes the rows beside a bucket; returns what adds them, and their contents. Of rows with one id the last one counts.
+    pub fn write(
+        &self,
+        store: &dyn DocumentStore,
+        bucket: BucketId,
+    ) -> Result<(AddSorted, SheetContents)> {
+        let keys = self.sorted();
+        let documents: Vec<(&Numbered, &BatchRow)> = keys.iter().map(|key| self.row(key)).collect();
+        let mut contents = SheetContents::default();
+        contents.hashes.extend(documents.iter().map(|(_, row)| row.hash));
+        contents.hashes.sort_unstable();
+        let documents = documents.into_iter().map(|(of, row)| document(of, row));
+        let documents: Vec<DocumentRef<'_>> = documents.collect::<Result<_>>()?;
+        let mut counted = documents.iter().zip(&keys).map(|(document, key)| {
+            let partition = self.row(key).1.partition;
+            let content = contents.partitions.entry(partition).or_default();
+            content.add(document.id, document.seqno, document.document);
+            *document
+        });
+        let add = store.write_sorted(bucket, &mut counted)?;
+        Ok((add, contents))
+    }
+
+    fn row(&self, key: &Key) -> (&Numbered, &BatchRow) {
+        let of = &self.batches[key.batch as usize];
+        (of, &of.batch.rows()[key.row as usize])
+    }
+
+    /// The last row of each id, by id.
+    fn sorted(&self) -> Vec<Key> {
+        let common = self.common_bytes();
+        let mut keys = Vec::with_capacity(self.rows().count());
+        for (batch, numbered) in (0..).zip(&self.batches) {
+            for (row, found) in (0..).zip(numbered.batch.rows()) {
+                let id_begin = begin(&numbered.batch.id(found)[common..]);
+                keys.push(Key { id_begin, batch, row });
+            }
+        }
+        // Stable: rows with one id stay in their order.
+        keys.sort_by(|one, other| {
+            let ids = || self.id(one).cmp(self.id(other));
+            one.id_begin.cmp(&other.id_begin).then_with(ids)
+        });
+        // Of neighbours with one id the first one stays, with the place of the last one.
+        keys.dedup_by(|next, last| {
+            let is_same = next.id_begin == last.id_begin && self.id(next) == self.id(last);
+            if is_same {
+                *last = *next;
+            }
+            is_same
+        });
+        keys
+    }
+
+    fn id(&self, key: &Key) -> &[u8] {
+        let (of, row) = self.row(key);
+        of.batch.id(row)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&Numbered, &BatchRow)> {
+        self.batches.iter().flat_map(|of| of.batch.rows().iter().map(move |row| (of, row)))
+    }
+
+    /// The number of bytes with which all ids begin.
+    fn common_bytes(&self) -> usize {
+        let mut ids = self.rows().map(|(of, row)| of.batch.id(row));
+        let Some(first) = ids.next() else { return 0 };
+        ids.fold(first.len(), |common, id| {
+            let same = first.iter().zip(id).take(common).take_while(|(one, other)| one == other);
+            same.count()
+        })
+    }
+}
+
+/// The first bytes of a text as a number that sorts like them.
+fn begin(text: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let count = text.len().min(8);
+    bytes[..count].copy_from_slice(&text[..count]);
+    u64::from_be_bytes(bytes)
+}
+
+fn document<'s>(of: &'s Numbered, row: &BatchRow) -> Result<DocumentRef<'s>> {
+    let before = of.before.get(usize::from(row.partition.0)).copied().unwrap_or_default();
+    let id = std::str::from_utf8(of.batch.id(row))
+        .map_err(|_| Error::internal("the id of a row is not text"))?;
+    let seqno = Seqno(before + u64::from(row.number));
+    Ok(DocumentRef { id, seqno, document: of.batch.document_of(row) })
+}

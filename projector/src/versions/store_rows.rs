@@ -1,0 +1,98 @@
+//! Stores the rows of a version.
+//!
+//! Batches of rows come in the order of the files. Some megabytes of them make a sheet, which is sorted and written by itself, beside the
+//! reading of the next ones. Sheets are added to the bucket in their order, so that of rows with one id the last one counts.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::FuturesOrdered;
+use proto::env::Bulk;
+use proto::model::assignment::VbucketSet;
+
+use super::contents::{Contents, Distinct};
+use super::load::{Failure, look, open};
+use super::reader::RowsRead;
+use super::sheet::{Sheet, SheetContents};
+use crate::projector::Projector;
+use crate::source::AddSorted;
+use crate::source::bucket::Bucket;
+
+/// The memory of a sheet, about. Larger ones make fewer fragments.
+const SHEET_BYTES: usize = 48 << 20;
+/// Sheets that are written at once.
+const WRITTEN_AT_ONCE: usize = 2;
+
+/// The rows of a version that were stored.
+pub struct Stored {
+    /// Everything that was read.
+    pub rows: RowsRead,
+    /// What the partitions contain; `None` if only a look at what is stored can tell.
+    pub contents: Option<Contents>,
+}
+
+type Written = Result<(AddSorted, SheetContents), Failure>;
+
+/// Reads the files, and stores the rows of some partitions.
+pub async fn store_rows(
+    projector: &Arc<Projector>,
+    bucket: &Arc<Bucket>,
+    partitions: &VbucketSet,
+) -> Result<Stored, Failure> {
+    let id = bucket.info.id;
+    let reader = open(projector, bucket, partitions.clone()).await?;
+    let mut rows = RowsRead::new(reader.files(), bucket.info.vbuckets);
+    let mut batches = pin!(reader.batches(&projector.env).fuse());
+    let (mut sheet, mut distinct) = (Sheet::default(), Distinct::default());
+    let mut writing = FuturesOrdered::new();
+    let mut adding = FuturesOrdered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(added) = adding.next() => added?,
+            Some(written) = writing.next(), if adding.is_empty() => {
+                let (add, contents): (AddSorted, SheetContents) = written?;
+                distinct.add(contents);
+                adding.push_back(add_rows(projector, bucket, partitions, add));
+            }
+            batch = batches.next(), if !batches.is_done() && writing.len() < WRITTEN_AT_ONCE => {
+                look(projector, id)?;
+                if let Some(batch) = batch {
+                    let batch = batch.map_err(Failure::Files)?;
+                    projector.loads.step(id, batch.read().rows);
+                    let before = rows.rows.clone();
+                    rows.add(&batch);
+                    sheet.add(batch, before);
+                }
+                let is_due = sheet.memory_bytes() >= SHEET_BYTES || batches.is_done();
+                if is_due && !sheet.is_empty() {
+                    let sheet = std::mem::take(&mut sheet);
+                    writing.push_back(write_rows(projector, bucket, sheet));
+                }
+            }
+            else => break,
+        }
+    }
+    let contents = projector.env.bulk(Bulk::AtOnce, move || distinct.contents()).await;
+    Ok(Stored { rows, contents })
+}
+
+/// Sorts and writes a sheet beside the bucket.
+async fn write_rows(projector: &Arc<Projector>, bucket: &Arc<Bucket>, sheet: Sheet) -> Written {
+    let (store, id) = (projector.store(), bucket.info.id);
+    let write = move || sheet.write(&*store, id);
+    Ok(projector.env.bulk(Bulk::AtOnce, write).await?)
+}
+
+/// Adds a written sheet to the bucket.
+async fn add_rows(
+    projector: &Arc<Projector>,
+    bucket: &Arc<Bucket>,
+    partitions: &VbucketSet,
+    add: AddSorted,
+) -> Result<(), Failure> {
+    let (writer, at, of) = (Arc::clone(&projector.writer), Arc::clone(bucket), partitions.clone());
+    let add = move || writer.add_rows(&at, &of, add);
+    Ok(projector.env.bulk(Bulk::AtOnce, add).await?)
+}
