@@ -152,7 +152,8 @@ fn print(what: &str, rows: u64, spent: Duration) {
 async fn copy(service: &Service, env: &Env, path: &Path) {
     let mut text = Bytes::from(std::fs::read(path).expect("a file"));
     // There is no coordinator here, and without its epochs so much is accepted.
-    text.truncate(COPY_BYTES_MAX);
+    let end = text.iter().take(COPY_BYTES_MAX).rposition(|byte| *byte == b'\n');
+    text.truncate(end.map_or(0, |end| end + 1));
     let (begun, mut written, mut rows) = (Instant::now(), std::collections::VecDeque::new(), 0);
     let mut rest = text;
     while !rest.is_empty() {

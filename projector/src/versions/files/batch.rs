@@ -88,6 +88,16 @@ impl Batch {
         Ok(())
     }
 
+    /// Gives memory back that the kept rows do not need. Few rows may be of the wanted partitions.
+    pub fn shrink(&mut self) {
+        if self.bytes.len() < self.bytes.capacity() / 2 {
+            self.bytes.shrink_to_fit();
+        }
+        if self.rows.len() < self.rows.capacity() / 2 {
+            self.rows.shrink_to_fit();
+        }
+    }
+
     /// The kept rows.
     pub fn rows(&self) -> &[BatchRow] {
         &self.rows

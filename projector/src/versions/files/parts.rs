@@ -28,10 +28,12 @@ pub trait Parts: Send {
 impl Part {
     /// The rows of the part.
     pub fn read(self, rules: &RowRules) -> Result<Batch> {
-        match self {
-            Self::Unread(read) => read(rules),
-            Self::Read(batch) => Ok(batch),
-        }
+        let mut batch = match self {
+            Self::Unread(read) => read(rules)?,
+            Self::Read(batch) => batch,
+        };
+        batch.shrink();
+        Ok(batch)
     }
 }
 

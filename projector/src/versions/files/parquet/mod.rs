@@ -107,3 +107,6 @@ fn few_rows() -> Error {
 fn damaged(error: &ParquetError) -> Error {
     Error::new(ErrorCode::InvalidText, format!("the parquet file is not readable: {error}"))
 }
+
+#[cfg(test)]
+mod tests;
