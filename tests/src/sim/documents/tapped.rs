@@ -43,7 +43,7 @@ impl TappedStore {
     /// Compares the store with its mirror, which settles the changes in doubt. An error is one of a read. `may_be_damaged` says that
     /// the disk has a wrong bit.
     pub fn reconcile(&self, may_be_damaged: bool) -> Result<()> {
-        self.mirror.reconcile(&Found::read(&self.store)?, may_be_damaged);
+        self.mirror.reconcile(&Found::read(&*self.store)?, may_be_damaged);
         Ok(())
     }
 

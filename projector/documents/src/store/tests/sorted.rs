@@ -59,7 +59,8 @@ fn stored(store: &dyn DocumentStore) -> BTreeMap<String, (u64, String)> {
         }
         for stored in chunk {
             let document = String::from_utf8(stored.document.to_vec()).expect("text");
-            let one = store.get(BUCKET, &[stored.id.clone()], 1 << 20).expect("a document");
+            let one =
+                store.get(BUCKET, std::slice::from_ref(&stored.id), 1 << 20).expect("a document");
             assert_eq!(one[0].as_deref(), Some(document.as_bytes()));
             found.insert(stored.id, (stored.seqno.0, document));
         }
