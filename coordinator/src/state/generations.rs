@@ -61,7 +61,7 @@ impl StateContext {
     }
 
     /// The newest generation that was ever begun of an index.
-    pub(super) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
+    pub(crate) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
         let shown = self.indexes.get(&index)?.info.generation;
         Some(self.newest_generations.get(&index).copied().unwrap_or(shown))
     }
