@@ -409,6 +409,98 @@ fn dropping_a_data_set_drops_its_versions_and_its_indexes() {
     assert_eq!(state.indexes().count(), 0);
 }
 
+/// The last version has lost one of its partitions.
+fn lose_partition(state: &mut StateContext, bucket: BucketId) {
+    for node in [10, 11, 12].map(NodeId) {
+        let partitions = vec![VbucketId(0)];
+        done(state, Command::PartitionsLost { bucket, node, partitions });
+    }
+}
+
+/// Begins the generation of an index over a version.
+fn build(state: &mut StateContext, index: u64, bucket: BucketId) -> Outcome {
+    let from = state.indexes[&IndexId(index)].info.local_id();
+    done(state, Command::BuildVersion { from, bucket })
+}
+
+/// A current version that has lost a partition, the first build of index 3 over it, and a newer version with generations of both indexes.
+fn with_stuck_build() -> (StateContext, BucketId, LocalIndexId) {
+    let mut state = with_data_set();
+    let lost = switched(&mut state, "v1");
+    done(&mut state, create_index(spec("k")));
+    let first = state.indexes[&IndexId(3)].info.local_id();
+    lose_partition(&mut state, lost);
+    let bucket = complete(&mut state, "v2");
+    assert!(matches!(build(&mut state, 1, bucket), Outcome::Generation(_)));
+    assert!(
+        matches!(build(&mut state, 3, bucket), Outcome::Generation(_)),
+        "beside its first build"
+    );
+    assert_eq!(build(&mut state, 3, bucket), Outcome::Done, "it has one");
+    assert_eq!(state.indexes[&IndexId(3)].info.local_id(), first, "its first build goes on");
+    (state, bucket, first)
+}
+
+#[test]
+fn a_first_build_is_given_up_when_the_next_version_is_switched_to() {
+    let (mut state, bucket, first) = with_stuck_build();
+    let next = state.catalog().next_generation(IndexId(3)).unwrap().local_id();
+    done(&mut state, Command::IndexReady { index: next.index, generation: next.generation });
+    assert_eq!(state.indexes[&IndexId(3)].info.local_id(), first, "the switch makes it serve");
+    done(&mut state, Command::SwitchVersion { data_set: SET, version: 2 });
+    let shown = state.catalog().indexes[&IndexId(3)].clone();
+    assert_eq!((shown.local_id(), shown.bucket), (next, bucket));
+    assert_eq!(shown.state, IndexState::Maintenance);
+    assert_eq!(state.generations_of(IndexId(3)), [next], "nothing could read the first build");
+    assert!(state.catalog().is_gone(first));
+}
+
+#[test]
+fn a_first_build_goes_on_when_the_next_version_is_cancelled_and_may_end_before_the_switch() {
+    let (mut state, bucket, first) = with_stuck_build();
+    let mut cancelled = state.clone();
+    done(&mut cancelled, Command::CancelVersion { bucket: "b".into(), version: "v2".into() });
+    assert_eq!(cancelled.generations_of(IndexId(3)), [first]);
+    assert_eq!(cancelled.indexes[&IndexId(3)].info.state, IndexState::Backfill);
+    done(&mut state, Command::IndexReady { index: first.index, generation: first.generation });
+    assert_eq!(state.indexes[&IndexId(3)].info.state, IndexState::Maintenance);
+    done(&mut state, Command::SwitchVersion { data_set: SET, version: 2 });
+    let states = state.generations_of(IndexId(3)).into_iter();
+    let states: Vec<_> = states.map(|id| state.record(id).unwrap().info.state).collect();
+    assert_eq!(states, [IndexState::Maintenance, IndexState::Retired]);
+    assert_eq!(state.indexes[&IndexId(3)].info.bucket, bucket);
+}
+
+#[test]
+fn the_cancellation_of_a_first_build_ends_that_over_the_next_version_too() {
+    let (mut state, ..) = with_stuck_build();
+    done(&mut state, Command::CancelBuild { name: "k".into() });
+    assert_eq!(state.generations_of(IndexId(3)), []);
+    done(&mut state, Command::SwitchVersion { data_set: SET, version: 2 });
+    assert_eq!(set(&state).current().unwrap().0, 2);
+}
+
+#[test]
+fn a_changed_index_is_built_over_the_next_version_if_its_own_has_lost_a_partition() {
+    let mut state = with_data_set();
+    let old = switched(&mut state, "v1");
+    let serving = state.indexes[&IndexId(1)].info.clone();
+    let before = Box::new((*serving.spec).clone());
+    let spec = Box::new(IndexSpec { slices: 5, ..(*before).clone() });
+    let change = Command::BuildGeneration { from: serving.local_id(), before, spec };
+    let Outcome::Generation(changed) = done(&mut state, change) else { panic!("no generation") };
+    let bucket = complete(&mut state, "v2");
+    assert_eq!(build(&mut state, 1, bucket), Outcome::Done, "the other build has an end");
+    lose_partition(&mut state, old);
+    let Outcome::Generation(next) = build(&mut state, 1, bucket) else { panic!("no generation") };
+    let info = state.record(next).unwrap().info.clone();
+    assert_eq!((info.bucket, info.spec.slices), (bucket, 5));
+    assert!(state.catalog().is_gone(changed));
+    lose_partition(&mut state, bucket);
+    assert_eq!(build(&mut state, 1, bucket), Outcome::Done, "no build is begun twice");
+    assert_eq!(state.generations_of(IndexId(1)).len(), 3, "the empty one is retired");
+}
+
 #[test]
 fn a_projector_is_removed_unless_a_version_needs_it() {
     let mut state = with_data_set();

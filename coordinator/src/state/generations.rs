@@ -6,6 +6,8 @@
 //!
 //! - at most one for each index that is newer and being built. When it is complete, one command puts it in the place of the one that
 //!   serves. Cancelled, it goes without a trace: what serves was never touched.
+//!   An index whose first generation is not complete gets a newer one only over the next version of its data set. The first build goes on
+//!   beside it until the switch, and is given up then: a version that has lost a partition for good lets it wait for ever.
 //! - retired ones, which have given way. They are fed, and answer the scans, transactions and tokens that began on them, until the leader
 //!   finds that nobody reads them any more (`leader/retired.rs`). There is no way back from a newer generation to an older one.
 //!
@@ -101,7 +103,8 @@ impl StateContext {
         self.begin_generation(&info, (spec, info.bucket), unique, silent)
     }
 
-    /// Begins the generation of an index over a version that is complete. The switch to the version makes it serve.
+    /// Begins the generation of an index over a version that is complete. The switch to the version makes it serve. It takes the place of a
+    /// generation that waits for a partition which its own version has lost.
     pub(super) fn build_version(
         &mut self,
         from: LocalIndexId,
@@ -114,12 +117,28 @@ impl StateContext {
             return nothing();
         };
         let info = Arc::clone(&record.info);
-        let serves = info.local_id() == from && info.state == IndexState::Maintenance;
-        if !serves || self.check_not_built(from.index, &info.spec.name).is_err() {
+        let is_begun = matches!(info.state, IndexState::Maintenance | IndexState::Backfill);
+        let next = self.next_generation(from.index).map(|next| &self.generations[&next].info);
+        let is_kept = |next: &Arc<IndexInfo>| next.bucket == bucket || !self.is_stuck(next);
+        if info.local_id() != from || !is_begun || next.is_some_and(is_kept) {
             return nothing();
         }
+        let stuck = next.map(|next| next.local_id());
+        let spec = Arc::clone(&next.unwrap_or(&info).spec);
         let unique = self.unique_id(bucket);
-        self.begin_generation(&info, (&info.spec, bucket), unique, silent)
+        let begun = self.begin_generation(&info, (&spec, bucket), unique, silent)?;
+        if let Some(stuck) = stuck {
+            self.generations.remove(&stuck);
+        }
+        Ok(begun)
+    }
+
+    /// True if a build waits for a partition of its version that no projector has any more.
+    pub(crate) fn is_stuck(&self, info: &IndexInfo) -> bool {
+        let version = self.version_of(info.bucket);
+        let is_lost =
+            |(set, number)| self.data_sets[&set].versions[&number].lost().next().is_some();
+        info.state == IndexState::Backfill && version.is_some_and(is_lost)
     }
 
     pub(super) fn begin_generation(
@@ -224,7 +243,7 @@ impl StateContext {
     }
 
     /// True if a generation is built over a version that is not current.
-    fn is_of_next_version(&self, info: &IndexInfo) -> bool {
+    pub(crate) fn is_of_next_version(&self, info: &IndexInfo) -> bool {
         let shown = self.indexes.get(&info.id);
         shown.is_some_and(|shown| shown.info.bucket != info.bucket)
     }
@@ -257,7 +276,7 @@ impl StateContext {
     /// Puts a generation in the place of the one that serves.
     fn serve_next(&mut self, id: LocalIndexId) {
         if let Some(next) = self.generations.remove(&id) {
-            self.retire(id.index);
+            self.give_way(id.index);
             self.indexes.insert(id.index, next);
         }
         self.change_index(id, |info| info.state = IndexState::Maintenance);
@@ -273,11 +292,14 @@ impl StateContext {
         }
     }
 
-    /// Puts the generation that serves beside the next one.
-    fn retire(&mut self, index: IndexId) {
-        let Some(before) = self.indexes.get(&index).map(|record| record.info.local_id()) else {
+    /// Puts the generation that serves beside the next one. A first build goes: nothing could read it.
+    fn give_way(&mut self, index: IndexId) {
+        let Some(info) = self.indexes.get(&index).map(|record| &record.info) else { return };
+        if info.state == IndexState::Backfill {
+            self.indexes.remove(&index);
             return;
-        };
+        }
+        let before = info.local_id();
         let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;
         self.end_moves(before, Some("a newer generation serves the index"), unfinished);
         self.change_index(before, |info| info.state = IndexState::Retired);
@@ -300,7 +322,8 @@ impl StateContext {
     /// Removes what is being built: a whole index, or the generation that was to take its place. The nodes drop what they have of it.
     pub(super) fn cancel_build(&mut self, name: &str) -> Change {
         let index = self.index_named(name).ok_or_else(|| no_index(name))?;
-        if let Some(next) = self.next_generation(index) {
+        let is_first = self.indexes[&index].info.state == IndexState::Backfill;
+        if let Some(next) = self.next_generation(index).filter(|_| !is_first) {
             self.check_not_of_version(next)?;
             if !plant::is(Plant::CancelledServes) {
                 self.generations.remove(&next);
