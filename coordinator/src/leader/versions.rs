@@ -24,7 +24,7 @@ use proto::rpc::command::Command;
 
 use super::builds::Builds;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
-use super::horizon::{KEEP_WHOLE_MS, LEASE_MS};
+use super::horizon::{KEEP_WHOLE_MS, LEASE_AGE_MS_MAX, LEASE_MS};
 use super::plan::Plan;
 use super::promotions::Promotions;
 use super::version_waits::{Late, Loads, late, shortened, told};
@@ -134,7 +134,7 @@ impl Versions {
                 next.is_some_and(|next| builds.is_ready(next) && builds.can_take_over(next));
             if next.is_some() {
                 self.builds.remove(&(version.bucket, info.id));
-            } else if blocker(state, info, &all).is_none()
+            } else if blocker(state, data_set, (info, &all)).is_none()
                 && self.builds.entry((version.bucket, info.id)).or_default().is_due(now_ms)
             {
                 let build = Command::BuildVersion { from: info.local_id(), bucket: version.bucket };
@@ -192,7 +192,7 @@ impl Versions {
             }
             let tries = self.builds.get(&(version.bucket, info.id));
             let refused = || tries.and_then(|tries| tries.refused.clone());
-            let why = blocker(state, info, &all).or_else(refused)?;
+            let why = blocker(state, data_set, (info, &all)).or_else(refused)?;
             Some(format!("index \"{}\" is not built yet: {why}", info.spec.name))
         };
         generations(state, data_set).into_iter().filter_map(why).collect()
@@ -261,8 +261,13 @@ fn generations(
     named.map(|info| (&**info, all().filter(|of| of.id == info.id).collect())).collect()
 }
 
-/// The reason why no generation of an index can be begun now.
-fn blocker(state: &StateContext, info: &IndexInfo, all: &[&Arc<IndexInfo>]) -> Option<String> {
+/// The reason why no generation of an index can be begun now. A generation from before the first version has no entries, so it does not count
+/// as one of those that an index may have.
+fn blocker(
+    state: &StateContext,
+    data_set: BucketId,
+    (info, all): (&IndexInfo, &[&Arc<IndexInfo>]),
+) -> Option<String> {
     let mut beside = all.iter().filter(|other| other.local_id() != info.local_id());
     let built = beside.find(|other| other.state == IndexState::Backfill);
     let is_replaced = built.is_some_and(|other| state.is_stuck(other));
@@ -270,8 +275,12 @@ fn blocker(state: &StateContext, info: &IndexInfo, all: &[&Arc<IndexInfo>]) -> O
         let name = &info.spec.name;
         return Some(format!("another build of it is running; CANCEL BUILD {name} ends that"));
     }
-    (all.len() - usize::from(is_replaced) >= GENERATIONS_MAX).then(|| {
-        format!("it has {GENERATIONS_MAX} generations that scans or transactions may still read")
+    let counted = all.iter().filter(|other| other.bucket != data_set).count();
+    (counted - usize::from(is_replaced) >= GENERATIONS_MAX).then(|| {
+        let minutes = LEASE_AGE_MS_MAX / 60_000;
+        format!(
+            "it has {GENERATIONS_MAX} generations that scans, transactions or tokens may still read; one goes when these have ended, after {minutes} minutes at the latest, or with its version"
+        )
     })
 }
 

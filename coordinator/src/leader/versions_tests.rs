@@ -371,3 +371,37 @@ fn another_build_over_a_version_that_lost_a_partition_is_begun_anew_over_the_new
     }
     assert!(world.switches(3));
 }
+
+#[test]
+fn the_generation_from_before_the_first_version_holds_no_later_one() {
+    let mut world = World::new();
+    world.reads_since = Some(0);
+    ["v1", "v2", "v3", "v4"].into_iter().for_each(|name| world.load(name));
+    assert_eq!(world.state.indexes().filter(|r| r.info.id == IndexId(1)).count(), 5);
+}
+
+#[test]
+fn a_version_tells_at_once_that_it_waits_for_generations_that_are_still_read() {
+    let mut world = World::new();
+    world.reads_since = Some(0);
+    ["v1", "v2", "v3"].into_iter().for_each(|name| world.load(name));
+    let empty =
+        world.state.indexes().find(|r| r.info.bucket == SET && r.info.state == IndexState::Retired);
+    let empty = empty.unwrap().info.local_id();
+    done(&mut world.state, Command::DropGeneration(empty));
+    let info = world.state.serving(IndexId(1)).unwrap().info.clone();
+    let before = Box::new((*info.spec).clone());
+    let build = Command::BuildGeneration { from: info.local_id(), spec: before.clone(), before };
+    let Outcome::Generation(next) = done(&mut world.state, build) else { panic!("no generation") };
+    done(&mut world.state, Command::IndexReady { index: next.index, generation: next.generation });
+    complete(&mut world.state, "v4");
+    let waits = world.waits();
+    assert!(waits.contains("index \"i\" is not built yet: it has 4 generations"), "{waits}");
+    assert!(
+        waits.contains("scans, transactions or tokens") && waits.contains("minutes"),
+        "{waits}"
+    );
+    assert!(world.pass().is_empty());
+    done(&mut world.state, Command::DropGeneration(info.local_id()));
+    assert!(matches!(world.pass()[..], [Command::BuildVersion { .. }]));
+}
