@@ -16,6 +16,7 @@ use proto::rpc::api::SliceProgress;
 use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use super::looks::Looks;
 use super::lost::{avoiding, silent_indexers};
 use super::plan::Plan;
 use crate::state::StateContext;
@@ -28,7 +29,7 @@ const RETRY_MS: u64 = 60_000;
 /// The leader's memory of indexes that grow.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
-    looked_ms: Option<u64>,
+    looks: Looks<LOOK_EVERY_MS>,
     planned: BTreeMap<IndexId, Planned>,
 }
 
@@ -71,11 +72,9 @@ impl Growth {
             self.planned.clear();
             return;
         }
-        plan.look_at(now_ms + LOOK_EVERY_MS);
-        if self.looked_ms.is_some_and(|looked_ms| now_ms < looked_ms + LOOK_EVERY_MS) {
+        if !self.looks.is_due_in(plan, now_ms) {
             return;
         }
-        self.looked_ms = Some(now_ms);
         let settings: BTreeMap<IndexId, u64> = state.slice_bytes_max().collect();
         self.planned.retain(|index, _| settings.contains_key(index));
         for (index, bytes_max) in settings {

@@ -11,6 +11,7 @@ use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use super::looks::Looks;
 use super::move_settings::MoveSettings;
 use super::plan::Plan;
 use crate::state::StateContext;
@@ -22,7 +23,7 @@ const LOOK_EVERY_MS: u64 = 3_000;
 /// The leader's memory of its looks for lost slices.
 #[derive(Debug, Default)]
 pub(super) struct LostSlices {
-    next_ms: u64,
+    looks: Looks<LOOK_EVERY_MS>,
 }
 
 impl LostSlices {
@@ -35,15 +36,14 @@ impl LostSlices {
         now_ms: u64,
         plan: &mut Plan,
     ) {
-        if now_ms < self.next_ms {
+        if !self.looks.is_due(now_ms) {
             return;
         }
-        self.next_ms = now_ms + LOOK_EVERY_MS;
         let silent = silent_indexers(state, heartbeats, now_ms);
         if silent.is_empty() {
             return;
         }
-        plan.look_at(self.next_ms);
+        plan.look_at(now_ms + LOOK_EVERY_MS);
         let live = indexers(state).filter(|node| heartbeats.is_alive(*node, now_ms));
         let live: Vec<NodeId> = live.collect();
         let can_receive = live.iter().any(|node| !state.is_draining(*node));

@@ -25,6 +25,7 @@ use proto::rpc::command::Command;
 use super::builds::Builds;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::horizon::{KEEP_WHOLE_MS, LEASE_AGE_MS_MAX, LEASE_MS};
+use super::looks::Looks;
 use super::plan::Plan;
 use super::promotions::Promotions;
 use super::version_waits::{Late, Loads, late, shortened, told};
@@ -39,7 +40,7 @@ const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 /// The leader's memory of versions.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    looked_ms: Option<u64>,
+    looks: Looks<LOOK_EVERY_MS>,
     kept: BTreeMap<(BucketId, u64), Kept>,
     /// The builds that were proposed, by the version's bucket and the index.
     builds: BTreeMap<(BucketId, IndexId), Tries>,
@@ -91,11 +92,9 @@ impl Versions {
             *self = Self::default();
             return;
         }
-        plan.look_at(now_ms + LOOK_EVERY_MS);
-        if self.looked_ms.is_some_and(|looked_ms| now_ms < looked_ms + LOOK_EVERY_MS) {
+        if !self.looks.is_due_in(plan, now_ms) {
             return;
         }
-        self.looked_ms = Some(now_ms);
         self.loads.look(state, heartbeats, now_ms);
         let loading = state.data_sets().filter_map(|(_, set)| set.loading());
         let loading: BTreeSet<BucketId> = loading.map(|(_, version)| version.bucket).collect();

@@ -12,7 +12,7 @@
 //!   finds that nobody reads them any more (`leader/retired.rs`). There is no way back from a newer generation to an older one.
 //!
 //! The generations of an index may be over different buckets: the versions of a data set. The switch to a version is the switch of all its
-//! generations in one command (`data_sets`).
+//! generations in one command (`version_builds`).
 //!
 //! Numbers of generations only grow, and are not reused: a node that has files of one that the catalog does not list drops them when the
 //! catalog has a newer one (`Catalog::is_gone`). A change of the set of generations is a change of the record that the name means, so
@@ -69,7 +69,7 @@ impl StateContext {
     }
 
     /// The generation that is being built to take the place of an index.
-    fn next_generation(&self, index: IndexId) -> Option<LocalIndexId> {
+    pub(super) fn next_generation(&self, index: IndexId) -> Option<LocalIndexId> {
         let mut beside = self.generations.range(LocalIndexId::all_of(index));
         let is_built = |record: &IndexRecord| record.info.state == IndexState::Backfill;
         beside.find(|(_, record)| is_built(record)).map(|(id, _)| *id)
@@ -84,7 +84,7 @@ impl StateContext {
     }
 
     /// Notes a change of the set of an index's generations in the record that the name means.
-    fn note_generations(&mut self, index: IndexId) {
+    pub(super) fn note_generations(&mut self, index: IndexId) {
         let (revision, unix_ms) = (self.revision(), self.unix_ms);
         if let Some(record) = self.indexes.get_mut(&index) {
             record.change(revision, unix_ms, |_| {});
@@ -101,44 +101,6 @@ impl StateContext {
         let info = self.check_change(from, before, spec)?;
         check_spec(spec)?;
         self.begin_generation(&info, (spec, info.bucket), unique, silent)
-    }
-
-    /// Begins the generation of an index over a version that is complete. The switch to the version makes it serve. It takes the place of a
-    /// generation that waits for a partition which its own version has lost.
-    pub(super) fn build_version(
-        &mut self,
-        from: LocalIndexId,
-        bucket: BucketId,
-        silent: &[NodeId],
-    ) -> Change {
-        // The version may have been dropped, or the index changed, since the leader looked.
-        let (Some(record), Some(_)) = (self.indexes.get(&from.index), self.version_of(bucket))
-        else {
-            return nothing();
-        };
-        let info = Arc::clone(&record.info);
-        let is_begun = matches!(info.state, IndexState::Maintenance | IndexState::Backfill);
-        let next = self.next_generation(from.index).map(|next| &self.generations[&next].info);
-        let is_kept = |next: &Arc<IndexInfo>| next.bucket == bucket || !self.is_stuck(next);
-        if info.local_id() != from || !is_begun || next.is_some_and(is_kept) {
-            return nothing();
-        }
-        let stuck = next.map(|next| next.local_id());
-        let spec = Arc::clone(&next.unwrap_or(&info).spec);
-        let unique = self.unique_id(bucket);
-        let begun = self.begin_generation(&info, (&spec, bucket), unique, silent)?;
-        if let Some(stuck) = stuck {
-            self.generations.remove(&stuck);
-        }
-        Ok(begun)
-    }
-
-    /// True if a build waits for a partition of its version that no projector has any more.
-    pub(crate) fn is_stuck(&self, info: &IndexInfo) -> bool {
-        let version = self.version_of(info.bucket);
-        let is_lost =
-            |(set, number)| self.data_sets[&set].versions[&number].lost().next().is_some();
-        info.state == IndexState::Backfill && version.is_some_and(is_lost)
     }
 
     pub(super) fn begin_generation(
@@ -242,54 +204,13 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
-    /// True if a generation is built over a version that is not current.
-    pub(crate) fn is_of_next_version(&self, info: &IndexInfo) -> bool {
-        let shown = self.indexes.get(&info.id);
-        shown.is_some_and(|shown| shown.info.bucket != info.bucket)
-    }
-
-    /// Puts the generations over one bucket in the place of those over another: all of them, or none if one is missing.
-    pub(super) fn switch_generations(&mut self, from: BucketId, to: BucketId) -> bool {
-        let of_bucket = self.indexes.values().filter(|record| record.info.bucket == from);
-        let indexes: Vec<_> = of_bucket.map(|record| Arc::clone(&record.info)).collect();
-        let next = |index| {
-            let next = self.next_generation(index)?;
-            (self.generations[&next].info.bucket == to).then_some(next)
-        };
-        let is_there = |info: &Arc<IndexInfo>| match info.state {
-            IndexState::Pending => true,
-            _ => next(info.id).is_some(),
-        };
-        if !indexes.iter().all(is_there) {
-            return false;
-        }
-        for info in indexes {
-            match self.next_generation(info.id) {
-                Some(id) => self.serve_next(id),
-                // It has no entries yet.
-                None => self.change_index(info.local_id(), |info| info.bucket = to),
-            }
-        }
-        true
-    }
-
     /// Puts a generation in the place of the one that serves.
-    fn serve_next(&mut self, id: LocalIndexId) {
+    pub(super) fn serve_next(&mut self, id: LocalIndexId) {
         if let Some(next) = self.generations.remove(&id) {
             self.give_way(id.index);
             self.indexes.insert(id.index, next);
         }
         self.change_index(id, |info| info.state = IndexState::Maintenance);
-    }
-
-    /// Removes the generations over a bucket that serve no index.
-    pub(super) fn remove_generations_over(&mut self, bucket: BucketId) {
-        let over = self.generations.iter().filter(|(_, record)| record.info.bucket == bucket);
-        let gone: Vec<LocalIndexId> = over.map(|(id, _)| *id).collect();
-        for id in gone {
-            self.generations.remove(&id);
-            self.note_generations(id.index);
-        }
     }
 
     /// Puts the generation that serves beside the next one. A first build goes: nothing could read it.

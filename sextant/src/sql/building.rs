@@ -106,7 +106,8 @@ pub async fn wait_built(
             return done;
         }
         let catalog = backend.catalog();
-        let next = catalog.next_generation(index).filter(|_| generation.is_some());
+        // A first build may be passed by one over the next version of its data set.
+        let next = catalog.next_generation(index);
         let Some(info) = next.or_else(|| catalog.indexes.get(&index)) else { continue };
         if let Ok(Some((message, hint))) = timeout(ASK_WAIT, progress(backend, info)).await {
             remarks.tell(message, hint);
