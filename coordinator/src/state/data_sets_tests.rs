@@ -1,7 +1,7 @@
 //! Versions of data sets, from their loading to their end.
 
 use proto::model::data_set::{
-    DataSet, Files, FilesRead, PartitionContent, Version, VersionStage, branch_of_partition,
+    DataSet, Files, FilesRead, PartitionContent, Version, branch_of_partition,
 };
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, VbucketId};
 use proto::model::node::Role;
