@@ -43,5 +43,9 @@ mod transaction_streams;
 mod transactions;
 #[path = "service/versions.rs"]
 mod versions;
+#[path = "service/versions_compared.rs"]
+mod versions_compared;
+#[path = "service/versions_lost.rs"]
+mod versions_lost;
 #[path = "service/writes.rs"]
 mod writes;

@@ -1,7 +1,7 @@
 //! Parallel requests to another copy when a node is slow (seed 002, "when responding to a request").
 //!
 //! A shard scan asks one node for its first batch. If that does not come within a *stage*, the next copy is asked beside it, and the first good
-//! answer wins. The same happens, once, to a batch in the midst of a long scan: the other copy begins behind the last row (`scan/rest.rs`).
+//! answer wins. The same happens, once for each node, to a batch behind the first: the other copy begins behind the last row (`scan/rest.rs`).
 //! A stage is three times the recent 95th percentile of such batches, and at least 10 ms, so at rest hardly any scan comes to its end.
 //!
 //! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and at most some are saved up. So at most

@@ -81,9 +81,9 @@ pub(super) fn ready_indexes(
         return Vec::new();
     }
     let builds = Builds::new(state, heartbeats, promotions, now_ms);
-    let may_serve = |index: &IndexInfo| match state.serving(index.id) {
-        Some(serving) => serving.info.bucket == index.bucket && builds.can_take_over(index),
-        None => true,
+    let may_serve = |index: &IndexInfo| {
+        let is_first = state.serving(index.id).is_none();
+        !state.is_of_next_version(index) && (is_first || builds.can_take_over(index))
     };
     state
         .indexes()

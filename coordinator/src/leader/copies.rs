@@ -20,6 +20,7 @@ use proto::model::node::{NodeInfo, Role};
 use proto::rpc::command::Command;
 
 use super::heartbeats::Heartbeats;
+use super::looks::Looks;
 use super::old_copy::all_have_reported;
 use super::plan::Plan;
 use crate::state::StateContext;
@@ -38,8 +39,7 @@ const JOINING_IN_ALL_MAX: usize = 8;
 /// The leader's memory of its plans for copies.
 #[derive(Debug, Default)]
 pub(super) struct CopyPlans {
-    /// The time of the last look.
-    looked_ms: Option<u64>,
+    looks: Looks<LOOK_EVERY_MS>,
     /// The buckets that lack a copy, and since when.
     short_since_ms: BTreeMap<BucketId, u64>,
 }
@@ -53,10 +53,9 @@ impl CopyPlans {
         now_ms: u64,
         plan: &mut Plan,
     ) {
-        if self.looked_ms.is_some_and(|looked_ms| now_ms < looked_ms + LOOK_EVERY_MS) {
+        if !self.looks.is_due(now_ms) {
             return;
         }
-        self.looked_ms = Some(now_ms);
         let is_short = |copies: &Copies| copies.members().count() < usize::from(copies.wanted);
         let short: BTreeSet<BucketId> =
             state.all_copies().filter(|(_, copies)| is_short(copies)).map(|(id, _)| id).collect();

@@ -3,16 +3,20 @@
 //! The mean size of an index's slices counts, not the largest one: more slices do not divide the entries of one key. The number is doubled until the
 //! mean would be at most half of the limit, so that an index that grows on is not built anew at once. Sizes are those that the nodes report; each slice counts once,
 //! with its largest copy.
+//!
+//! A growth that CANCEL BUILD has ended is not begun again at once: the index has to grow by another quarter first, or `slice_bytes_max` is
+//! set again. A new leader knows of no cancellation.
 
 use std::collections::BTreeMap;
 
 use proto::Error;
-use proto::model::ids::{IndexId, LocalIndexId, SliceNo};
+use proto::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
 use proto::model::index::{IndexInfo, SLICES_MAX};
 use proto::rpc::api::SliceProgress;
 use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use super::looks::Looks;
 use super::lost::{avoiding, silent_indexers};
 use super::plan::Plan;
 use crate::state::StateContext;
@@ -25,8 +29,35 @@ const RETRY_MS: u64 = 60_000;
 /// The leader's memory of indexes that grow.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
-    looked_ms: Option<u64>,
-    planned_ms: BTreeMap<IndexId, u64>,
+    looks: Looks<LOOK_EVERY_MS>,
+    planned: BTreeMap<IndexId, Planned>,
+}
+
+/// A growth that was planned.
+#[derive(Debug)]
+struct Planned {
+    at_ms: u64,
+    /// The generation that served then, and the newest one that had been begun.
+    from: LocalIndexId,
+    newest: Option<Generation>,
+    /// The size of the index then, and its setting.
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl Planned {
+    /// True if no other growth of the index is planned. None is being built.
+    fn holds(&self, state: &StateContext, now: &Self) -> bool {
+        if (self.from, self.bytes_max) != (now.from, now.bytes_max) {
+            return false;
+        }
+        // What was begun has ended, and did not come to serve.
+        let is_cancelled = state.newest_generation(now.from.index) > self.newest;
+        match is_cancelled {
+            true => 4 * u128::from(now.bytes) < 5 * u128::from(self.bytes),
+            false => now.at_ms < self.at_ms + RETRY_MS,
+        }
+    }
 }
 
 impl Growth {
@@ -38,27 +69,43 @@ impl Growth {
         plan: &mut Plan,
     ) {
         if state.slice_bytes_max().next().is_none() {
-            self.planned_ms.clear();
+            self.planned.clear();
             return;
         }
-        plan.look_at(now_ms + LOOK_EVERY_MS);
-        if self.looked_ms.is_some_and(|looked_ms| now_ms < looked_ms + LOOK_EVERY_MS) {
+        if !self.looks.is_due_in(plan, now_ms) {
             return;
         }
-        self.looked_ms = Some(now_ms);
-        self.planned_ms.retain(|_, planned_ms| now_ms < *planned_ms + RETRY_MS);
-        for (index, bytes_max) in state.slice_bytes_max() {
+        let settings: BTreeMap<IndexId, u64> = state.slice_bytes_max().collect();
+        self.planned.retain(|index, _| settings.contains_key(index));
+        for (index, bytes_max) in settings {
             let Some(info) = state.serving(index).map(|record| &record.info) else { continue };
-            if self.planned_ms.contains_key(&index) || !state.can_grow(info.local_id()) {
+            let from = info.local_id();
+            if !state.can_grow(from) {
                 continue;
             }
             let Some(bytes) = reported_bytes(heartbeats, info, now_ms) else { continue };
-            if let Some(slices) = enough_slices(info.spec.slices, bytes, bytes_max) {
-                let grow = Command::GrowIndex { from: info.local_id(), slices };
-                let silent = silent_indexers(state, heartbeats, now_ms);
-                plan.commands.push(avoiding(silent, grow));
-                self.planned_ms.insert(index, now_ms);
+            let newest = state.newest_generation(index);
+            let now = Planned { at_ms: now_ms, from, newest, bytes, bytes_max };
+            if self.planned.get(&index).is_some_and(|planned| planned.holds(state, &now)) {
+                continue;
             }
+            if let Some(slices) = enough_slices(info.spec.slices, bytes, bytes_max) {
+                let silent = silent_indexers(state, heartbeats, now_ms);
+                plan.commands.push(avoiding(silent, Command::GrowIndex { from, slices }));
+                self.planned.insert(index, now);
+            }
+        }
+    }
+
+    /// Notes a statement: a growth that was cancelled may begin again when the setting is repeated, which changes nothing in the state.
+    pub(super) fn note(&mut self, state: &StateContext, command: &Command) {
+        let Command::SetSliceBytesMax { index: name, bytes } = command else { return };
+        let is_named = |index: IndexId| {
+            state.serving(index).is_some_and(|record| record.info.spec.name == *name)
+        };
+        let mut settings = state.slice_bytes_max();
+        if let Some((index, _)) = settings.find(|(index, now)| now == bytes && is_named(*index)) {
+            self.planned.remove(&index);
         }
     }
 }
@@ -113,74 +160,5 @@ fn enough_slices(now: u16, bytes: u64, slice_bytes_max: u64) -> Option<u16> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proto::model::ids::{Epoch, SliceId};
-    use proto::rpc::api::Heartbeat;
-
-    use super::*;
-    use crate::leader::memory::tests::heartbeat;
-    use crate::state::tests::{done, serving};
-
-    /// A node reports slices of a size.
-    fn report(heartbeats: &mut Heartbeats, info: &IndexInfo, (node, bytes): (u64, u64)) {
-        let told = |slice| SliceProgress {
-            slice: SliceId { slice: SliceNo(slice), ..info.local_id().slice(SliceNo(0)) },
-            floor: Some(Epoch(1)),
-            entries: 1,
-            bytes,
-            built_percent: None,
-            seconds_left: None,
-            copied_from: None,
-            trouble: None,
-        };
-        let slices = (0..info.spec.slices).map(told).collect();
-        heartbeats.add(Heartbeat { slices, ..heartbeat(node) }, 1_000);
-    }
-
-    fn planned(growth: &mut Growth, of: (&StateContext, &Heartbeats), now_ms: u64) -> Vec<Command> {
-        let mut plan = Plan::default();
-        growth.plan(of.0, of.1, now_ms, &mut plan);
-        plan.commands
-    }
-
-    #[test]
-    fn an_index_that_has_outgrown_its_slices_gets_a_generation_with_more_of_them() {
-        let mut state = serving(1);
-        let info = state.serving(IndexId(1)).unwrap().info.clone();
-        let mut heartbeats = Heartbeats::new(0);
-        let mut growth = Growth::default();
-        report(&mut heartbeats, &info, (20, 100 << 10));
-        assert_eq!(
-            planned(&mut growth, (&state, &heartbeats), 2_000),
-            [],
-            "nobody has asked for it"
-        );
-        done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
-        assert_eq!(planned(&mut growth, (&state, &heartbeats), 3_000), [], "they are not larger");
-        report(&mut heartbeats, &info, (21, (100 << 10) + 1));
-        let slices = 4 * info.spec.slices;
-        let grow = Command::GrowIndex { from: info.local_id(), slices };
-        let found = planned(&mut growth, (&state, &heartbeats), 4_000);
-        assert_eq!(found, vec![grow.clone()], "a slice counts with its larger copy");
-        assert_eq!(
-            planned(&mut growth, (&state, &heartbeats), 5_000),
-            [],
-            "it may have been refused"
-        );
-        done(&mut state, grow);
-        let next = state.catalog().next_generation(IndexId(1)).cloned().unwrap();
-        assert_eq!(next.spec.slices, slices);
-        let later_ms = 5_000 + RETRY_MS;
-        assert_eq!(planned(&mut growth, (&state, &heartbeats), later_ms), [], "it is being built");
-    }
-
-    #[test]
-    fn the_slices_are_doubled_until_each_has_at_most_half_of_the_limit() {
-        assert_eq!(enough_slices(1, 100, 100), None);
-        assert_eq!(enough_slices(1, 101, 100), Some(4));
-        assert_eq!(enough_slices(3, 330, 100), Some(12));
-        assert_eq!(enough_slices(4, 401, 1_000), None);
-        assert_eq!(enough_slices(2, 1 << 40, 1 << 20), Some(SLICES_MAX));
-        assert_eq!(enough_slices(SLICES_MAX, u64::MAX, 1), None);
-    }
-}
+#[path = "growth_tests.rs"]
+mod tests;

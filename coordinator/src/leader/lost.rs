@@ -5,14 +5,17 @@
 //! few others could not keep everything.
 
 use proto::model::ids::NodeId;
+use proto::model::index::IndexState;
 use proto::model::node::Role;
 use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use super::looks::Looks;
 use super::move_settings::MoveSettings;
 use super::plan::Plan;
 use crate::state::StateContext;
+use crate::state::nodes::{OLD_ONES_GO, only_copy_of};
 
 /// The time between two looks for lost slices, which are lost for minutes by then.
 const LOOK_EVERY_MS: u64 = 3_000;
@@ -20,7 +23,7 @@ const LOOK_EVERY_MS: u64 = 3_000;
 /// The leader's memory of its looks for lost slices.
 #[derive(Debug, Default)]
 pub(super) struct LostSlices {
-    next_ms: u64,
+    looks: Looks<LOOK_EVERY_MS>,
 }
 
 impl LostSlices {
@@ -33,15 +36,14 @@ impl LostSlices {
         now_ms: u64,
         plan: &mut Plan,
     ) {
-        if now_ms < self.next_ms {
+        if !self.looks.is_due(now_ms) {
             return;
         }
-        self.next_ms = now_ms + LOOK_EVERY_MS;
         let silent = silent_indexers(state, heartbeats, now_ms);
         if silent.is_empty() {
             return;
         }
-        plan.look_at(self.next_ms);
+        plan.look_at(now_ms + LOOK_EVERY_MS);
         let live = indexers(state).filter(|node| heartbeats.is_alive(*node, now_ms));
         let live: Vec<NodeId> = live.collect();
         let can_receive = live.iter().any(|node| !state.is_draining(*node));
@@ -132,14 +134,16 @@ pub(super) fn judge_forced(
     now_ms: u64,
 ) -> Result<()> {
     let silent_ms = heartbeats.silent_ms(node, now_ms);
-    let Some((index, slice)) = state.only_copy_on(node).filter(|_| silent_ms < SILENT_MS_MAX)
-    else {
+    let Some((info, slice)) = state.only_copy_on(node).filter(|_| silent_ms < SILENT_MS_MAX) else {
         return Ok(());
     };
-    let what =
-        format!("node {node} is alive and has the only copy of slice {slice} of index \"{index}\"");
+    let what = format!("node {node} is alive and has {}", only_copy_of(info, slice));
+    let way = match info.state {
+        IndexState::Retired => OLD_ONES_GO.to_owned(),
+        _ => format!("DRAIN NODE '{node}' moves its slices away"),
+    };
     Err(Error::new(ErrorCode::WrongState, what).with_hint(format!(
-        "DRAIN NODE '{node}' moves its slices away; if its data is lost, stop its process, wait {} seconds and repeat the statement",
+        "{way}; if its data is lost, stop its process, wait {} seconds and repeat the statement",
         SILENT_MS_MAX / 1_000
     )))
 }

@@ -129,6 +129,11 @@ impl Leader {
         lost::judge_forced(state, &self.heartbeats, node, now_ms)
     }
 
+    /// Notes a statement before it is proposed.
+    pub fn note_statement(&mut self, state: &StateContext, command: &Command) {
+        self.growth.note(state, command);
+    }
+
     /// Adds the silent indexers to a command that places slices.
     pub fn avoiding_silent(&self, state: &StateContext, command: Command, now_ms: u64) -> Command {
         lost::avoiding_silent(state, &self.heartbeats, command, now_ms)

@@ -18,6 +18,7 @@ mod holds;
 pub mod horizon;
 mod joint;
 mod leases;
+mod looks;
 mod lost;
 mod memory;
 pub mod moment_round;

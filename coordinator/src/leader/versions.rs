@@ -1,8 +1,11 @@
 //! Carries the versions of data sets through their lives ([`proto::model::data_set`]).
 //!
-//! - A version that is complete gets a generation of each index that serves. When all of these can take the place of the generations that
-//!   serve ([`super::builds`]), and no projector is still loading its partitions ([`super::version_waits`]), the version becomes current in
-//!   one command. A build that is refused is proposed again after a pause that grows.
+//! - A version that is complete gets a generation of each index that serves, or that is first built over the current version. When all of
+//!   these can take the place of what is there ([`super::builds`]), and no projector is still loading its partitions
+//!   ([`super::version_waits`]), the version becomes current in one command. First builds that are not done by then are given up, so none
+//!   can hold a version. Another generation of an index (ALTER INDEX) is waited for, unless the current version has lost a partition, which the
+//!   build would miss for ever: then it is begun anew over the new version. A build that is refused is proposed again after a pause that
+//!   grows.
 //! - A version that is kept goes when nobody has asked for it during the idle time. Whoever may ask for it has chosen it by a catalog from
 //!   before the switch, and each lease of a scan, a transaction or a token has the number of that catalog: the heartbeat of a router tells the
 //!   oldest (`Heartbeat::reads_since`). As long as one is from before the switch, the time begins anew. A new leader begins anew as well.
@@ -21,7 +24,8 @@ use proto::rpc::command::Command;
 
 use super::builds::Builds;
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
-use super::horizon::{KEEP_WHOLE_MS, LEASE_MS};
+use super::horizon::{KEEP_WHOLE_MS, LEASE_AGE_MS_MAX, LEASE_MS};
+use super::looks::Looks;
 use super::plan::Plan;
 use super::promotions::Promotions;
 use super::version_waits::{Late, Loads, late, shortened, told};
@@ -36,7 +40,7 @@ const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 /// The leader's memory of versions.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    looked_ms: Option<u64>,
+    looks: Looks<LOOK_EVERY_MS>,
     kept: BTreeMap<(BucketId, u64), Kept>,
     /// The builds that were proposed, by the version's bucket and the index.
     builds: BTreeMap<(BucketId, IndexId), Tries>,
@@ -88,11 +92,9 @@ impl Versions {
             *self = Self::default();
             return;
         }
-        plan.look_at(now_ms + LOOK_EVERY_MS);
-        if self.looked_ms.is_some_and(|looked_ms| now_ms < looked_ms + LOOK_EVERY_MS) {
+        if !self.looks.is_due_in(plan, now_ms) {
             return;
         }
-        self.looked_ms = Some(now_ms);
         self.loads.look(state, heartbeats, now_ms);
         let loading = state.data_sets().filter_map(|(_, set)| set.loading());
         let loading: BTreeSet<BucketId> = loading.map(|(_, version)| version.bucket).collect();
@@ -131,7 +133,7 @@ impl Versions {
                 next.is_some_and(|next| builds.is_ready(next) && builds.can_take_over(next));
             if next.is_some() {
                 self.builds.remove(&(version.bucket, info.id));
-            } else if blocker(info, &all).is_none()
+            } else if blocker(state, data_set, (info, &all)).is_none()
                 && self.builds.entry((version.bucket, info.id)).or_default().is_due(now_ms)
             {
                 let build = Command::BuildVersion { from: info.local_id(), bucket: version.bucket };
@@ -189,7 +191,7 @@ impl Versions {
             }
             let tries = self.builds.get(&(version.bucket, info.id));
             let refused = || tries.and_then(|tries| tries.refused.clone());
-            let why = blocker(info, &all).or_else(refused)?;
+            let why = blocker(state, data_set, (info, &all)).or_else(refused)?;
             Some(format!("index \"{}\" is not built yet: {why}", info.spec.name))
         };
         generations(state, data_set).into_iter().filter_map(why).collect()
@@ -250,22 +252,34 @@ fn generations(
     data_set: BucketId,
 ) -> Vec<(&IndexInfo, Vec<&Arc<IndexInfo>>)> {
     let from = state.current_bucket(data_set);
+    let is_begun = |info: &&Arc<IndexInfo>| {
+        info.bucket == from && matches!(info.state, IndexState::Maintenance | IndexState::Backfill)
+    };
+    let named = state.named_indexes().map(|record| &record.info).filter(is_begun);
     let all = || state.indexes().map(|record| &record.info);
-    let serving = all().filter(|info| {
-        let is_other = matches!(info.state, IndexState::Retired | IndexState::Pending);
-        info.bucket == from && !is_other
-    });
-    serving.map(|info| (&**info, all().filter(|of| of.id == info.id).collect())).collect()
+    named.map(|info| (&**info, all().filter(|of| of.id == info.id).collect())).collect()
 }
 
-/// The reason why no generation of an index can be begun now.
-fn blocker(info: &IndexInfo, all: &[&Arc<IndexInfo>]) -> Option<String> {
-    if all.iter().any(|other| other.state == IndexState::Backfill) {
+/// The reason why no generation of an index can be begun now. A generation from before the first version has no entries, so it does not count
+/// as one of those that an index may have.
+fn blocker(
+    state: &StateContext,
+    data_set: BucketId,
+    (info, all): (&IndexInfo, &[&Arc<IndexInfo>]),
+) -> Option<String> {
+    let mut beside = all.iter().filter(|other| other.local_id() != info.local_id());
+    let built = beside.find(|other| other.state == IndexState::Backfill);
+    let is_replaced = built.is_some_and(|other| state.is_stuck(other));
+    if built.is_some() && !is_replaced {
         let name = &info.spec.name;
         return Some(format!("another build of it is running; CANCEL BUILD {name} ends that"));
     }
-    (all.len() >= GENERATIONS_MAX).then(|| {
-        format!("it has {GENERATIONS_MAX} generations that scans or transactions may still read")
+    let counted = all.iter().filter(|other| other.bucket != data_set).count();
+    (counted - usize::from(is_replaced) >= GENERATIONS_MAX).then(|| {
+        let minutes = LEASE_AGE_MS_MAX / 60_000;
+        format!(
+            "it has {GENERATIONS_MAX} generations that scans, transactions or tokens may still read; one goes when these have ended, after {minutes} minutes at the latest, or with its version"
+        )
     })
 }
 

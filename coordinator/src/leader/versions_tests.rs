@@ -10,9 +10,10 @@ use proto::rpc::command::Outcome;
 use proto::ErrorCode;
 
 use super::*;
+use crate::leader::builds::ready_indexes;
 use crate::leader::memory::tests::{heartbeat, slice_progress};
 use crate::state::data_sets::tests::{advertise, complete, load, with_data_set};
-use crate::state::tests::{done, node};
+use crate::state::tests::{create_index, done, node, spec};
 
 const SET: BucketId = BucketId(1);
 const ROUTER: u64 = 30;
@@ -318,4 +319,89 @@ fn another_build_of_an_index_is_named_as_the_reason_why_a_version_waits() {
     done(&mut world.state, Command::BuildGeneration { from: info.local_id(), before, spec });
     assert!(world.pass().is_empty());
     assert!(world.waits().contains("CANCEL BUILD i"), "{}", world.waits());
+}
+
+#[test]
+fn a_first_build_over_a_version_that_lost_a_partition_holds_no_newer_version() {
+    let mut world = World::new();
+    world.load("v1");
+    done(&mut world.state, create_index(spec("k")));
+    let lost = world.set().current().unwrap().1.bucket;
+    for node in [10, 11, 12].map(NodeId) {
+        let partitions = vec![VbucketId(0)];
+        done(&mut world.state, Command::PartitionsLost { bucket: lost, node, partitions });
+    }
+    let bucket = complete(&mut world.state, "v2");
+    let commands = world.pass();
+    let begins = |command: &Command| matches!(command, Command::BuildVersion { bucket: of, .. } if *of == bucket);
+    assert!(commands.len() == 2 && commands.iter().all(begins), "{commands:?}");
+    for outcome in world.run(commands) {
+        let Outcome::Generation(next) = outcome else { panic!("{outcome:?}") };
+        world.readable.push(next);
+    }
+    assert!(world.switches(3));
+    let World { state, heartbeats, promotions, now_ms, .. } = &world;
+    let ready = ready_indexes(state, heartbeats, promotions, *now_ms);
+    assert_eq!(ready, [], "the switch makes them serve");
+    done(&mut world.state, Command::SwitchVersion { data_set: SET, version: 2 });
+    let shown = world.state.serving(IndexId(3)).expect("it serves").info.clone();
+    assert_eq!(shown.bucket, bucket);
+}
+
+#[test]
+fn another_build_over_a_version_that_lost_a_partition_is_begun_anew_over_the_newer_version() {
+    let mut world = World::new();
+    world.load("v1");
+    let info = world.state.serving(IndexId(1)).unwrap().info.clone();
+    let before = Box::new((*info.spec).clone());
+    let mut spec = before.clone();
+    spec.slices += 1;
+    done(&mut world.state, Command::BuildGeneration { from: info.local_id(), before, spec });
+    complete(&mut world.state, "v2");
+    assert!(world.pass().is_empty(), "the build has an end");
+    for node in [10, 11, 12].map(NodeId) {
+        let partitions = vec![VbucketId(0)];
+        done(&mut world.state, Command::PartitionsLost { bucket: info.bucket, node, partitions });
+    }
+    let commands = world.pass();
+    assert!(matches!(commands[..], [Command::BuildVersion { .. }]), "{commands:?}");
+    for outcome in world.run(commands) {
+        let Outcome::Generation(next) = outcome else { panic!("{outcome:?}") };
+        world.readable.push(next);
+    }
+    assert!(world.switches(3));
+}
+
+#[test]
+fn the_generation_from_before_the_first_version_holds_no_later_one() {
+    let mut world = World::new();
+    world.reads_since = Some(0);
+    ["v1", "v2", "v3", "v4"].into_iter().for_each(|name| world.load(name));
+    assert_eq!(world.state.indexes().filter(|r| r.info.id == IndexId(1)).count(), 5);
+}
+
+#[test]
+fn a_version_tells_at_once_that_it_waits_for_generations_that_are_still_read() {
+    let mut world = World::new();
+    world.reads_since = Some(0);
+    ["v1", "v2", "v3"].into_iter().for_each(|name| world.load(name));
+    let empty =
+        world.state.indexes().find(|r| r.info.bucket == SET && r.info.state == IndexState::Retired);
+    let empty = empty.unwrap().info.local_id();
+    done(&mut world.state, Command::DropGeneration(empty));
+    let info = world.state.serving(IndexId(1)).unwrap().info.clone();
+    let before = Box::new((*info.spec).clone());
+    let build = Command::BuildGeneration { from: info.local_id(), spec: before.clone(), before };
+    let Outcome::Generation(next) = done(&mut world.state, build) else { panic!("no generation") };
+    done(&mut world.state, Command::IndexReady { index: next.index, generation: next.generation });
+    complete(&mut world.state, "v4");
+    let waits = world.waits();
+    assert!(waits.contains("index \"i\" is not built yet: it has 4 generations"), "{waits}");
+    assert!(
+        waits.contains("scans, transactions or tokens") && waits.contains("minutes"),
+        "{waits}"
+    );
+    assert!(world.pass().is_empty());
+    done(&mut world.state, Command::DropGeneration(info.local_id()));
+    assert!(matches!(world.pass()[..], [Command::BuildVersion { .. }]));
 }

@@ -90,6 +90,7 @@ fn judged(
             let judged = member.as_leader(|leader| {
                 let view = member.replica.view();
                 leader.check_newest(&view.state)?;
+                leader.note_statement(&view.state, &command);
                 let judged = match &command {
                     Command::RemoveNodeForced { node } => {
                         leader.judge_forced(&view.state, *node, now_ms)

@@ -134,6 +134,11 @@ impl StateContext {
         self.indexes.values().chain(self.generations.values())
     }
 
+    /// The generations that the names of indexes mean, by id.
+    pub fn named_indexes(&self) -> impl Iterator<Item = &IndexRecord> {
+        self.indexes.values()
+    }
+
     /// The generation of an index that serves scans.
     pub fn serving(&self, index: IndexId) -> Option<&IndexRecord> {
         let serves = |record: &&IndexRecord| record.info.state == IndexState::Maintenance;

@@ -270,3 +270,7 @@ fn check_version(version: &str, files: &Files) -> Result<()> {
 #[cfg(test)]
 #[path = "data_sets_tests.rs"]
 pub(crate) mod tests;
+
+#[cfg(test)]
+#[path = "data_sets_switch_tests.rs"]
+mod switch_tests;

@@ -1,10 +1,9 @@
 //! Versions of data sets, from their loading to their end.
 
 use proto::model::data_set::{
-    DataSet, Files, FilesRead, PartitionContent, Version, VersionStage, branch_of_partition,
+    DataSet, Files, FilesRead, PartitionContent, Version, branch_of_partition,
 };
-use proto::model::ids::{BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, VbucketId};
-use proto::model::index::{IndexSpec, IndexState};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, VbucketId};
 use proto::model::node::Role;
 use proto::rpc::command::{Command, Outcome};
 use proto::{Error, ErrorCode};
@@ -13,7 +12,7 @@ use crate::state::limits::DATA_SETS_MAX;
 use crate::state::tests::{apply, create_bucket, create_index, done, node, refused, spec};
 use crate::state::{Effect, StateContext};
 
-const SET: BucketId = BucketId(1);
+pub(super) const SET: BucketId = BucketId(1);
 const PARTITIONS: u16 = 4;
 
 fn create(name: &str) -> Command {
@@ -51,7 +50,7 @@ pub(crate) fn loading(state: &StateContext) -> BucketId {
     set(state).loading().unwrap().1.bucket
 }
 
-fn set(state: &StateContext) -> &DataSet {
+pub(super) fn set(state: &StateContext) -> &DataSet {
     &state.data_sets[&SET]
 }
 
@@ -88,7 +87,7 @@ pub(crate) fn complete(state: &mut StateContext, name: &str) -> BucketId {
 }
 
 /// Makes a version current.
-fn switched(state: &mut StateContext, name: &str) -> BucketId {
+pub(super) fn switched(state: &mut StateContext, name: &str) -> BucketId {
     let bucket = complete(state, name);
     let from = state.indexes[&IndexId(1)].info.local_id();
     done(state, Command::BuildVersion { from, bucket });
@@ -307,59 +306,6 @@ fn only_a_projector_of_a_version_advertises_its_partitions_and_lets_it_fail() {
 }
 
 #[test]
-fn one_command_switches_all_indexes_of_a_data_set_or_none() {
-    let mut state = with_data_set();
-    done(&mut state, create_index(IndexSpec { replicas: 0, ..spec("k") }));
-    done(&mut state, Command::IndexReady { index: IndexId(3), generation: Generation(1) });
-    let bucket = complete(&mut state, "v1");
-    let switch = Command::SwitchVersion { data_set: SET, version: 1 };
-    let of = |state: &StateContext, index| state.indexes[&IndexId(index)].info.bucket;
-    for (index, built) in [(1, 0), (3, 1)] {
-        done(&mut state, switch.clone());
-        assert_eq!(of(&state, 1), SET, "{built} of two generations are there");
-        let from = state.indexes[&IndexId(index)].info.local_id();
-        let Outcome::Generation(next) = done(&mut state, Command::BuildVersion { from, bucket })
-        else {
-            panic!("no generation of index {index}")
-        };
-        done(&mut state, Command::IndexReady { index: next.index, generation: next.generation });
-        assert_eq!(of(&state, index), SET, "a generation of a version is not switched alone");
-    }
-    done(&mut state, switch);
-    assert_eq!([1, 2, 3].map(|index| of(&state, index)), [bucket; 3]);
-    let states = [1, 2, 3].map(|index| state.indexes[&IndexId(index)].info.state);
-    assert_eq!(states, [IndexState::Maintenance, IndexState::Pending, IndexState::Maintenance]);
-    let catalog = state.catalog();
-    assert_eq!(catalog.read_bucket("b").unwrap().id, bucket);
-    let old = LocalIndexId { index: IndexId(1), generation: Generation(1) };
-    assert_eq!(catalog.local_index(old).unwrap().state, IndexState::Retired);
-    done(&mut state, create_index(spec("l")));
-    assert_eq!(of(&state, 4), bucket, "a further index is over the current version");
-}
-
-#[test]
-fn an_old_version_is_kept_with_its_generations_until_it_is_dropped() {
-    let mut state = with_data_set();
-    let first = switched(&mut state, "v1");
-    let second = switched(&mut state, "v2");
-    let stages =
-        |state: &StateContext| set(state).versions.values().map(|v| v.stage).collect::<Vec<_>>();
-    assert_eq!(stages(&state), [VersionStage::Kept, VersionStage::Current]);
-    let over = |state: &StateContext, bucket| {
-        state.indexes().filter(|record| record.info.bucket == bucket).count()
-    };
-    assert_eq!((over(&state, first), over(&state, second)), (1, 2));
-    let drop = |version| Command::DropVersion { data_set: SET, version };
-    done(&mut state, drop(2));
-    assert_eq!(stages(&state).len(), 2, "the current version is not dropped");
-    let (_, effects) = apply(&mut state, drop(1));
-    assert!(effects.contains(&Effect::BucketDropped(first)));
-    assert_eq!((stages(&state), over(&state, first)), (vec![VersionStage::Current], 0));
-    assert_eq!(refused(&mut state, load("v2")), ErrorCode::Exists);
-    assert_eq!(done(&mut state, load("v1")), Outcome::Version(SET, 3), "numbers only grow");
-}
-
-#[test]
 fn a_data_set_loads_one_version_at_a_time_and_has_a_bounded_number() {
     let mut state = with_data_set();
     done(&mut state, load("v1"));
@@ -376,21 +322,6 @@ fn a_data_set_loads_one_version_at_a_time_and_has_a_bounded_number() {
     assert_eq!(refused(&mut state, load("v5")), ErrorCode::WrongState);
     done(&mut state, Command::DropVersion { data_set: SET, version: 2 });
     done(&mut state, load("v5"));
-}
-
-#[test]
-fn a_build_for_a_version_is_cancelled_with_the_version_and_never_alone() {
-    let mut state = with_data_set();
-    let bucket = complete(&mut state, "v1");
-    let from = state.indexes[&IndexId(1)].info.local_id();
-    done(&mut state, Command::BuildVersion { from, bucket });
-    let build = Command::CancelBuild { name: "i".into() };
-    assert_eq!(refused(&mut state, build), ErrorCode::WrongState);
-    done(&mut state, Command::CancelVersion { bucket: "b".into(), version: "v1".into() });
-    let left: Vec<_> = state.indexes().map(|record| record.info.bucket).collect();
-    assert_eq!(left, [SET, SET]);
-    done(&mut state, Command::SwitchVersion { data_set: SET, version: 1 });
-    assert_eq!(state.current_bucket(SET), SET);
 }
 
 #[test]

@@ -6,11 +6,13 @@
 //!
 //! - at most one for each index that is newer and being built. When it is complete, one command puts it in the place of the one that
 //!   serves. Cancelled, it goes without a trace: what serves was never touched.
+//!   An index whose first generation is not complete gets a newer one only over the next version of its data set. The first build goes on
+//!   beside it until the switch, and is given up then: a version that has lost a partition for good lets it wait for ever.
 //! - retired ones, which have given way. They are fed, and answer the scans, transactions and tokens that began on them, until the leader
 //!   finds that nobody reads them any more (`leader/retired.rs`). There is no way back from a newer generation to an older one.
 //!
 //! The generations of an index may be over different buckets: the versions of a data set. The switch to a version is the switch of all its
-//! generations in one command (`data_sets`).
+//! generations in one command (`version_builds`).
 //!
 //! Numbers of generations only grow, and are not reused: a node that has files of one that the catalog does not list drops them when the
 //! catalog has a newer one (`Catalog::is_gone`). A change of the set of generations is a change of the record that the name means, so
@@ -61,13 +63,13 @@ impl StateContext {
     }
 
     /// The newest generation that was ever begun of an index.
-    pub(super) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
+    pub(crate) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
         let shown = self.indexes.get(&index)?.info.generation;
         Some(self.newest_generations.get(&index).copied().unwrap_or(shown))
     }
 
     /// The generation that is being built to take the place of an index.
-    fn next_generation(&self, index: IndexId) -> Option<LocalIndexId> {
+    pub(super) fn next_generation(&self, index: IndexId) -> Option<LocalIndexId> {
         let mut beside = self.generations.range(LocalIndexId::all_of(index));
         let is_built = |record: &IndexRecord| record.info.state == IndexState::Backfill;
         beside.find(|(_, record)| is_built(record)).map(|(id, _)| *id)
@@ -82,7 +84,7 @@ impl StateContext {
     }
 
     /// Notes a change of the set of an index's generations in the record that the name means.
-    fn note_generations(&mut self, index: IndexId) {
+    pub(super) fn note_generations(&mut self, index: IndexId) {
         let (revision, unix_ms) = (self.revision(), self.unix_ms);
         if let Some(record) = self.indexes.get_mut(&index) {
             record.change(revision, unix_ms, |_| {});
@@ -99,27 +101,6 @@ impl StateContext {
         let info = self.check_change(from, before, spec)?;
         check_spec(spec)?;
         self.begin_generation(&info, (spec, info.bucket), unique, silent)
-    }
-
-    /// Begins the generation of an index over a version that is complete. The switch to the version makes it serve.
-    pub(super) fn build_version(
-        &mut self,
-        from: LocalIndexId,
-        bucket: BucketId,
-        silent: &[NodeId],
-    ) -> Change {
-        // The version may have been dropped, or the index changed, since the leader looked.
-        let (Some(record), Some(_)) = (self.indexes.get(&from.index), self.version_of(bucket))
-        else {
-            return nothing();
-        };
-        let info = Arc::clone(&record.info);
-        let serves = info.local_id() == from && info.state == IndexState::Maintenance;
-        if !serves || self.check_not_built(from.index, &info.spec.name).is_err() {
-            return nothing();
-        }
-        let unique = self.unique_id(bucket);
-        self.begin_generation(&info, (&info.spec, bucket), unique, silent)
     }
 
     pub(super) fn begin_generation(
@@ -223,61 +204,23 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
-    /// True if a generation is built over a version that is not current.
-    fn is_of_next_version(&self, info: &IndexInfo) -> bool {
-        let shown = self.indexes.get(&info.id);
-        shown.is_some_and(|shown| shown.info.bucket != info.bucket)
-    }
-
-    /// Puts the generations over one bucket in the place of those over another: all of them, or none if one is missing.
-    pub(super) fn switch_generations(&mut self, from: BucketId, to: BucketId) -> bool {
-        let of_bucket = self.indexes.values().filter(|record| record.info.bucket == from);
-        let indexes: Vec<_> = of_bucket.map(|record| Arc::clone(&record.info)).collect();
-        let next = |index| {
-            let next = self.next_generation(index)?;
-            (self.generations[&next].info.bucket == to).then_some(next)
-        };
-        let is_there = |info: &Arc<IndexInfo>| match info.state {
-            IndexState::Pending => true,
-            _ => next(info.id).is_some(),
-        };
-        if !indexes.iter().all(is_there) {
-            return false;
-        }
-        for info in indexes {
-            match self.next_generation(info.id) {
-                Some(id) => self.serve_next(id),
-                // It has no entries yet.
-                None => self.change_index(info.local_id(), |info| info.bucket = to),
-            }
-        }
-        true
-    }
-
     /// Puts a generation in the place of the one that serves.
-    fn serve_next(&mut self, id: LocalIndexId) {
+    pub(super) fn serve_next(&mut self, id: LocalIndexId) {
         if let Some(next) = self.generations.remove(&id) {
-            self.retire(id.index);
+            self.give_way(id.index);
             self.indexes.insert(id.index, next);
         }
         self.change_index(id, |info| info.state = IndexState::Maintenance);
     }
 
-    /// Removes the generations over a bucket that serve no index.
-    pub(super) fn remove_generations_over(&mut self, bucket: BucketId) {
-        let over = self.generations.iter().filter(|(_, record)| record.info.bucket == bucket);
-        let gone: Vec<LocalIndexId> = over.map(|(id, _)| *id).collect();
-        for id in gone {
-            self.generations.remove(&id);
-            self.note_generations(id.index);
-        }
-    }
-
-    /// Puts the generation that serves beside the next one.
-    fn retire(&mut self, index: IndexId) {
-        let Some(before) = self.indexes.get(&index).map(|record| record.info.local_id()) else {
+    /// Puts the generation that serves beside the next one. A first build goes: nothing could read it.
+    fn give_way(&mut self, index: IndexId) {
+        let Some(info) = self.indexes.get(&index).map(|record| &record.info) else { return };
+        if info.state == IndexState::Backfill {
+            self.indexes.remove(&index);
             return;
-        };
+        }
+        let before = info.local_id();
         let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;
         self.end_moves(before, Some("a newer generation serves the index"), unfinished);
         self.change_index(before, |info| info.state = IndexState::Retired);
@@ -300,7 +243,8 @@ impl StateContext {
     /// Removes what is being built: a whole index, or the generation that was to take its place. The nodes drop what they have of it.
     pub(super) fn cancel_build(&mut self, name: &str) -> Change {
         let index = self.index_named(name).ok_or_else(|| no_index(name))?;
-        if let Some(next) = self.next_generation(index) {
+        let is_first = self.indexes[&index].info.state == IndexState::Backfill;
+        if let Some(next) = self.next_generation(index).filter(|_| !is_first) {
             self.check_not_of_version(next)?;
             if !plant::is(Plant::CancelledServes) {
                 self.generations.remove(&next);

@@ -90,11 +90,11 @@ impl StateContext {
         begun.map(|info| alone_on(info, nodes)).unwrap_or_default()
     }
 
-    /// The name of an index and a slice of it that no other node than this one has, for users.
-    pub fn only_copy_on(&self, node: NodeId) -> Option<(&str, SliceNo)> {
+    /// A generation and a slice of it that no other node than this one has.
+    pub fn only_copy_on(&self, node: NodeId) -> Option<(&IndexInfo, SliceNo)> {
         self.indexes().find_map(|record| {
             let slice = self.alone_on(record.info.local_id(), &[node]).first().copied()?;
-            Some((record.info.spec.name.as_str(), slice))
+            Some((&*record.info, slice))
         })
     }
 

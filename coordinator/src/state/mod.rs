@@ -65,6 +65,7 @@ mod skip;
 mod skipped;
 mod snapshot;
 mod vbucket_owners;
+mod version_builds;
 
 pub use bucket::BucketState;
 pub use context::StateContext;

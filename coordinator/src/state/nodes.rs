@@ -291,13 +291,39 @@ fn placement_without(
     Ok(Some(placement))
 }
 
+/// The refusal to remove a node that has the only copy of a slice. DRAIN NODE moves slices that serve, and no others.
 fn only_copy(info: &IndexInfo, slice: SliceNo, node: NodeId) -> Error {
+    let what = format!("node {node} has {}", only_copy_of(info, slice));
+    match info.state {
+        IndexState::Retired => Error::new(ErrorCode::WrongState, what).with_hint(OLD_ONES_GO),
+        IndexState::Backfill => Error::new(ErrorCode::WrongState, what).with_hint(
+            "DRAIN NODE moves it away when it is built; SHOW INDEXES shows the progress, CANCEL BUILD ends the build",
+        ),
+        IndexState::Pending | IndexState::Maintenance => {
+            Error::new(ErrorCode::InvalidParameter, what).with_hint(format!(
+                "use DRAIN NODE first; if its data is lost for good, REMOVE NODE '{node}' FORCE lets other indexers rebuild its \
+                 slices from the documents"
+            ))
+        }
+    }
+}
+
+/// The way to the removal of a node with an old generation.
+pub(crate) const OLD_ONES_GO: &str = "repeat the statement when SHOW SLICES lists the generation no more: it goes when these have ended, or with its version of a \
+     data set (version_idle)";
+
+/// Names a slice that no other node has.
+pub(crate) fn only_copy_of(info: &IndexInfo, slice: SliceNo) -> String {
     let name = &info.spec.name;
-    let what = format!("node {node} has the only copy of slice {slice} of index \"{name}\"");
-    Error::new(ErrorCode::InvalidParameter, what).with_hint(format!(
-        "use DRAIN NODE first; if its data is lost for good, REMOVE NODE '{node}' FORCE lets other indexers rebuild its \
-         slices from the documents"
-    ))
+    match info.state {
+        IndexState::Retired => format!(
+            "the only copy of slice {slice} of an older generation of index \"{name}\", which scans, transactions or tokens may still read"
+        ),
+        IndexState::Backfill => {
+            format!("the only copy of slice {slice} of index \"{name}\", which is being built")
+        }
+        _ => format!("the only copy of slice {slice} of index \"{name}\""),
+    }
 }
 
 /// The refusal to remove a projector, when the removal was to be forced.

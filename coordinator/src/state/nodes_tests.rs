@@ -97,6 +97,29 @@ fn a_node_with_the_only_copy_is_not_removed() {
 }
 
 #[test]
+fn a_drained_node_with_the_only_copy_of_a_retired_slice_is_not_removed_before_that_is_gone() {
+    let mut state = serving(0);
+    let old = state.indexes[&INDEX].info.clone();
+    let before = Box::new((*old.spec).clone());
+    let build =
+        Command::BuildGeneration { from: old.local_id(), before: before.clone(), spec: before };
+    done(&mut state, drain(20, true));
+    let Outcome::Generation(next) = done(&mut state, build) else { panic!("no generation") };
+    done(&mut state, Command::IndexReady { index: next.index, generation: next.generation });
+    assert!(old.topology.hosts(NodeId(20), SliceNo(0)));
+    let serving = state.indexes[&INDEX].info.clone();
+    assert!(!serving.topology.nodes().contains(&NodeId(20)), "it is drained");
+    let before = state.clone();
+    let error = refusal(&mut state, remove(20));
+    assert_eq!(error.code, ErrorCode::WrongState);
+    assert!(error.message.contains("slice 0 of an older generation of index \"i\""), "{error}");
+    assert!(error.hint.as_ref().unwrap().contains("SHOW SLICES"), "{error:?}");
+    assert_eq!(state.indexes, before.indexes);
+    done(&mut state, Command::DropGeneration(old.local_id()));
+    done(&mut state, remove(20));
+}
+
+#[test]
 fn removing_a_node_removes_its_copies_and_moves() {
     let mut state = serving(1);
     let plan = [planned(0, 20, 22), planned(1, 20, 23), planned(2, 21, 22), planned(3, 21, 23)];

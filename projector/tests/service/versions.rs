@@ -24,24 +24,24 @@ use proto::{Error, ErrorCode};
 
 use crate::common::*;
 
-const SET: BucketId = BucketId(20);
-const VERSION: BucketId = BucketId(21);
-const OTHER: NodeId = NodeId(2);
-const PARTITIONS: u16 = 4;
+pub const SET: BucketId = BucketId(20);
+pub const VERSION: BucketId = BucketId(21);
+pub const OTHER: NodeId = NodeId(2);
+pub const PARTITIONS: u16 = 4;
 
 /// Two projectors, and a data set with a version of which each partition has as many holders as `replication` says.
-struct Versions {
-    first: World,
-    other: World,
-    dir: tempfile::TempDir,
-    cas: u64,
-    set: DataSet,
-    owners: VbucketAssignment,
-    indexes: Vec<Arc<IndexInfo>>,
+pub struct Versions {
+    pub first: World,
+    pub other: World,
+    pub dir: tempfile::TempDir,
+    pub cas: u64,
+    pub set: DataSet,
+    pub owners: VbucketAssignment,
+    pub indexes: Vec<Arc<IndexInfo>>,
 }
 
 impl Versions {
-    async fn new(replication: u16) -> Self {
+    pub async fn new(replication: u16) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let files_dir = Some(dir.path().to_path_buf());
         let first = World::new(|config| config.files_dir = files_dir.clone()).await;
@@ -63,11 +63,11 @@ impl Versions {
         Self { first, other, dir, cas: 0, set, owners, indexes: Vec::new() }
     }
 
-    fn version(&mut self) -> &mut Version {
+    pub fn version(&mut self) -> &mut Version {
         self.set.versions.get_mut(&1).expect("the version")
     }
 
-    fn catalog(&self) -> Catalog {
+    pub fn catalog(&self) -> Catalog {
         let base = BucketInfo::new(SET, "people", 1, SourceKind::Files, PROJECTOR);
         let mut buckets: BTreeMap<_, _> = [(SET, Arc::new(base))].into();
         if self.set.versions.contains_key(&1) {
@@ -89,12 +89,12 @@ impl Versions {
     }
 
     /// Says the catalog as it is now.
-    fn say(&mut self) {
+    pub fn say(&mut self) {
         self.cas += 1;
         self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
     }
 
-    fn put(&self, name: &str, text: &str) {
+    pub fn put(&self, name: &str, text: &str) {
         let (path, fs) = (self.dir.path().join(name), Env::real().fs);
         fs.create_dir_all(path.parent().expect("a parent")).expect("made");
         let file = fs.open(&path, OpenMode::Create).expect("created");
@@ -102,12 +102,16 @@ impl Versions {
         file.write_all_at(text.as_bytes(), 0).expect("written");
     }
 
-    fn proposed(&self) -> Vec<Command> {
+    pub fn proposed(&self) -> Vec<Command> {
         self.first.script.proposed.lock().unwrap().clone()
     }
 
     /// What a projector has told of its partitions, once it has told of so many.
-    async fn told_by(&self, node: NodeId, count: usize) -> BTreeMap<VbucketId, PartitionContent> {
+    pub async fn told_by(
+        &self,
+        node: NodeId,
+        count: usize,
+    ) -> BTreeMap<VbucketId, PartitionContent> {
         until("partitions are told", async || {
             let mut told = BTreeMap::new();
             for command in self.proposed() {
@@ -124,7 +128,7 @@ impl Versions {
     }
 
     /// Waits for what projectors tell, and lists it in the catalog.
-    async fn loaded(&mut self) {
+    pub async fn loaded(&mut self) {
         for node in [PROJECTOR, OTHER] {
             let mine = self.set.versions[&1].partitions_of(node, self.set.replication);
             for (partition, content) in self.told_by(node, mine.len()).await {
@@ -137,7 +141,7 @@ impl Versions {
     }
 
     /// The last summary that a projector has told of all that it has read.
-    fn read_by(&self, node: NodeId) -> Vec<Option<FilesRead>> {
+    pub fn read_by(&self, node: NodeId) -> Vec<Option<FilesRead>> {
         let read = |command| match command {
             Command::PartitionsLoaded { node: by, read, .. } if by == node => Some(read),
             _ => None,
@@ -146,7 +150,7 @@ impl Versions {
     }
 
     /// The error that ended the version.
-    async fn failure(&self) -> Error {
+    pub async fn failure(&self) -> Error {
         until("the version fails", async || {
             self.proposed().into_iter().find_map(|command| match command {
                 Command::VersionFailed { bucket: VERSION, error, .. } => Some(error),
@@ -156,7 +160,7 @@ impl Versions {
         .await
     }
 
-    async fn lost_by(&self, node: NodeId) -> Vec<VbucketId> {
+    pub async fn lost_by(&self, node: NodeId) -> Vec<VbucketId> {
         until("partitions are lost", async || {
             self.proposed().into_iter().find_map(|command| match command {
                 Command::PartitionsLost { bucket: VERSION, node: by, partitions } if by == node => {
@@ -169,7 +173,7 @@ impl Versions {
     }
 
     /// The cut that the coordinators publish.
-    fn cut(&self) -> Cut {
+    pub fn cut(&self) -> Cut {
         let position = |(partition, of): (u16, &Partition)| Position {
             vbuuid: branch_of_partition(VERSION, VbucketId(partition)),
             seqno: Seqno(of.content.expect("complete").rows),
@@ -178,7 +182,7 @@ impl Versions {
         Cut::from_positions((0..).zip(partitions).map(position).collect())
     }
 
-    fn publish(&self) {
+    pub fn publish(&self) {
         let mark =
             EpochMark { bucket: VERSION, cut: Arc::new(self.cut()), ..mark(7, 0, &Cut::zero(0)) };
         self.first.script.say(WatchMessage::Epochs(vec![mark]));
@@ -186,7 +190,7 @@ impl Versions {
 }
 
 /// What is stored of the version, by id.
-fn stored(world: &World) -> BTreeMap<String, (u64, Bytes)> {
+pub fn stored(world: &World) -> BTreeMap<String, (u64, Bytes)> {
     let mut snapshot = world.store.snapshot(VERSION).expect("a snapshot");
     let all = snapshot.next_chunk(usize::MAX).expect("documents");
     let of = |StoredDocument { id, seqno, document }| (id, (seqno.0, document));
@@ -194,22 +198,22 @@ fn stored(world: &World) -> BTreeMap<String, (u64, Bytes)> {
 }
 
 /// Lines with ids from a range, in which a number changes with `n`.
-fn lines(ids: std::ops::Range<u32>, n: u32) -> String {
+pub fn lines(ids: std::ops::Range<u32>, n: u32) -> String {
     ids.map(|id| format!("{{\"id\":\"p{id}\",\"n\":{}}}\n", id + n)).collect()
 }
 
 /// Files of 300 rows with 250 ids: 50 are in both.
-fn put_people(versions: &Versions) {
+pub fn put_people(versions: &Versions) {
     versions.put("people/a.jsonl", &lines(0..150, 0));
     versions.put("people/b.jsonl", &lines(100..250, 1000));
 }
 
 /// What the documents of [`put_people`] are.
-fn people() -> BTreeMap<String, u32> {
+pub fn people() -> BTreeMap<String, u32> {
     (0..250).map(|id| (format!("p{id}"), if id < 100 { id } else { id + 1000 })).collect()
 }
 
-fn numbers(world: &World) -> BTreeMap<String, u32> {
+pub fn numbers(world: &World) -> BTreeMap<String, u32> {
     let number = |document: &Bytes| match Value::parse_json(document).expect("JSON") {
         Value::Object(object) => {
             object.get("n").and_then(Value::as_number).and_then(|n| n.as_i64())
@@ -369,245 +373,4 @@ async fn a_version_takes_no_writes_and_reports_nothing() {
         (1, Seqno(0)),
         "it is served, empty"
     );
-}
-
-#[tokio::test]
-async fn a_load_that_ended_in_the_midst_begins_anew() {
-    let mut versions = Versions::new(2).await;
-    // The first process has stored rows that the files have no more, and no partition is whole.
-    versions.put("people/a.jsonl", &lines(500..600, 0));
-    versions.put("people/b.jsonl", "{\"id\":1");
-    versions.say();
-    let error = versions.failure().await;
-    assert!(error.message.starts_with("people/b.jsonl line 1: "), "{error}");
-    versions.first.stop();
-    versions.other.stop();
-    let left = |n: u32| StoredDocument {
-        id: format!("p{n}"),
-        seqno: Seqno(u64::from(n)),
-        document: Bytes::from_static(b"{\"n\":7}"),
-    };
-    let left: Vec<_> = (200..300).map(left).collect();
-    versions.first.store.put_documents(VERSION, &left).expect("put");
-    assert!(!stored(&versions.first).is_empty());
-    put_people(&versions);
-    versions.first.start().await;
-    versions.other.start().await;
-    versions.loaded().await;
-    assert_eq!(numbers(&versions.first), people());
-    assert_eq!(stored(&versions.first), stored(&versions.other));
-}
-
-#[tokio::test]
-async fn whole_partitions_are_told_again_from_what_is_stored() {
-    let mut versions = Versions::new(2).await;
-    put_people(&versions);
-    versions.say();
-    let told = versions.told_by(PROJECTOR, 4).await;
-    versions.first.stop();
-    versions.other.stop();
-    versions.first.script.proposed.lock().unwrap().clear();
-    // Another projector has told what they contain, so the files are not needed.
-    for (partition, content) in &told {
-        versions.version().partitions[usize::from(partition.0)].content = Some(*content);
-    }
-    versions.first.script.forget();
-    versions.say();
-    versions.put("people/b.jsonl", "gone");
-    versions.first.start().await;
-    assert_eq!(versions.told_by(PROJECTOR, 4).await, told);
-    assert_eq!(versions.read_by(PROJECTOR), [None]);
-}
-
-#[tokio::test]
-async fn projectors_tell_what_they_have_read_of_partitions_that_others_load() {
-    let mut versions = Versions::new(1).await;
-    put_people(&versions);
-    versions.say();
-    versions.told_by(PROJECTOR, 2).await;
-    versions.told_by(OTHER, 2).await;
-    let read = versions.read_by(PROJECTOR);
-    let [Some(FilesRead { files: 2, rows: 300, .. })] = read[..] else { panic!("{read:?}") };
-    assert_eq!(versions.read_by(OTHER), read);
-}
-
-#[tokio::test]
-async fn whole_partitions_of_which_nobody_has_told_are_compared_with_the_files_again() {
-    let mut versions = Versions::new(1).await;
-    put_people(&versions);
-    versions.say();
-    let told = versions.told_by(PROJECTOR, 2).await;
-    let read = versions.read_by(PROJECTOR);
-    versions.other.stop();
-    for _ in 0..2 {
-        versions.first.stop();
-        versions.first.script.proposed.lock().unwrap().clear();
-        versions.first.start().await;
-        assert_eq!(versions.told_by(PROJECTOR, 2).await, told);
-        assert_eq!(versions.read_by(PROJECTOR), read);
-    }
-    versions.first.stop();
-    versions.put("people/b.jsonl", &lines(0..10, 0));
-    versions.first.start().await;
-    let error = versions.failure().await;
-    assert!(error.message.contains("the files have changed"), "{error}");
-}
-
-#[tokio::test]
-async fn a_bad_row_ends_the_version_once_with_its_file_and_line() {
-    let mut versions = Versions::new(2).await;
-    let mut text = lines(0..20_000, 0);
-    text.push_str("{\"n\":1}\n");
-    versions.put("people/a.jsonl", &text);
-    versions.say();
-    let error = versions.failure().await;
-    assert!(error.message.starts_with("people/a.jsonl line 20001: "), "{error}");
-    let failures = |node: NodeId| {
-        let is_by = |command: &Command| matches!(command, Command::VersionFailed { node: by, .. } if *by == node);
-        versions.proposed().iter().filter(|command| is_by(command)).count()
-    };
-    until("both say so", async || (failures(PROJECTOR) + failures(OTHER) == 2).then_some(())).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!((failures(PROJECTOR), failures(OTHER)), (1, 1));
-    let is_loaded = |command: &Command| matches!(command, Command::PartitionsLoaded { .. });
-    assert!(!versions.proposed().iter().any(is_loaded));
-}
-
-#[tokio::test]
-async fn a_projector_without_a_directory_of_files_says_which_setting_it_needs() {
-    let mut versions = Versions::new(2).await;
-    put_people(&versions);
-    versions.other.stop();
-    versions.first.config.files_dir = None;
-    versions.first.start().await;
-    versions.say();
-    let error = versions.failure().await;
-    assert!(error.hint.is_some_and(|hint| hint.contains("files_dir")), "{}", error.message);
-}
-
-#[tokio::test]
-async fn files_that_differ_between_projectors_end_the_version() {
-    let mut versions = Versions::new(2).await;
-    put_people(&versions);
-    let content = PartitionContent { rows: 9, documents: 9, bytes: 9, digest: 9 };
-    versions.version().partitions[2].content = Some(content);
-    versions.say();
-    // The coordinators compare, and fail the version.
-    let told = versions.told_by(PROJECTOR, 4).await;
-    assert_ne!(told[&VbucketId(2)], content);
-    assert!(versions.first.projector().get(VERSION, vec!["p1".into()]).await.is_err(), "not whole");
-}
-
-#[tokio::test]
-async fn a_refusal_is_not_repeated() {
-    let mut versions = Versions::new(2).await;
-    put_people(&versions);
-    let refused = Error::new(ErrorCode::WrongState, "the version has failed");
-    *versions.first.script.refuses_versions.lock().unwrap() = Some(refused);
-    versions.say();
-    versions.told_by(PROJECTOR, 4).await;
-    versions.told_by(OTHER, 4).await;
-    let count = versions.proposed().len();
-    versions.say();
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(versions.proposed().len(), count);
-}
-
-#[tokio::test]
-async fn partitions_that_are_gone_are_told_and_loaded_again() {
-    let mut versions = Versions::new(2).await;
-    put_people(&versions);
-    versions.say();
-    versions.loaded().await;
-    versions.version().stage = VersionStage::Current;
-    versions.say();
-    versions.other.stop();
-    versions.first.script.proposed.lock().unwrap().clear();
-    // A disk that was emptied. The first catalog that comes is the newest one.
-    versions.first.script.forget();
-    versions.say();
-    versions.other = World::beside_with(&versions.first, OTHER, |config| {
-        config.files_dir = Some(versions.dir.path().to_path_buf());
-    })
-    .await;
-    let all: Vec<_> = (0..PARTITIONS).map(VbucketId).collect();
-    assert_eq!(versions.lost_by(OTHER).await, all);
-    let error = versions.other.projector().get(VERSION, vec!["p1".into()]).await;
-    assert_eq!(error.expect_err("it has nothing").code, ErrorCode::NotOwner);
-    for partition in &mut versions.version().partitions {
-        partition.holders.retain(|holder| *holder != OTHER);
-    }
-    versions.say();
-    versions.told_by(OTHER, 4).await;
-    assert_eq!(numbers(&versions.other), people());
-}
-
-#[tokio::test]
-async fn a_current_version_does_not_end_because_a_late_holder_cannot_load_it() {
-    let mut versions = Versions::new(2).await;
-    put_people(&versions);
-    versions.other.stop();
-    versions.say();
-    for (partition, content) in versions.told_by(PROJECTOR, 4).await {
-        let of = &mut versions.version().partitions[usize::from(partition.0)];
-        (of.content, of.holders) = (Some(content), vec![PROJECTOR]);
-    }
-    versions.version().stage = VersionStage::Current;
-    versions.say();
-    versions.put("people/b.jsonl", &lines(0..10, 0));
-    versions.first.script.proposed.lock().unwrap().clear();
-    versions.other.start().await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(versions.proposed(), [], "it gives up, and nobody hears of it");
-    let error = versions.other.projector().get(VERSION, vec!["p1".into()]).await;
-    assert_eq!(error.expect_err("it shows nothing of it").code, ErrorCode::NotOwner);
-}
-
-#[tokio::test]
-async fn a_damaged_version_is_loaded_again() {
-    let mut versions = Versions::new(2).await;
-    put_people(&versions);
-    versions.say();
-    versions.loaded().await;
-    versions.other.stop();
-    versions.first.script.proposed.lock().unwrap().clear();
-    versions.other.store.damage(VERSION);
-    versions.other.start().await;
-    // It is loading still, so the partitions are told anew when they are there.
-    versions.told_by(OTHER, 4).await;
-    assert_eq!(numbers(&versions.other), people());
-    let projector = versions.other.projector();
-    until("it owns its part again", async || {
-        let history = projector.history(VERSION).await.expect("a history");
-        (!history.kept.is_empty() || versions.owners.owned_by(OTHER).is_empty()).then_some(())
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_version_that_is_cancelled_leaves_nothing() {
-    let mut versions = Versions::new(2).await;
-    for n in 0..8 {
-        versions.put(&format!("people/{n}.jsonl"), &lines(n * 20_000..(n + 1) * 20_000, 0));
-    }
-    versions.say();
-    let other = Arc::clone(&versions.other.projector());
-    until("the load begins", async || {
-        (!versions.first.store.buckets().unwrap().iter().all(|(r, _)| r.info.id != VERSION))
-            .then_some(())
-    })
-    .await;
-    let version = versions.set.versions.remove(&1);
-    let mut catalog = versions.catalog();
-    catalog.cas = 2;
-    catalog.dropped_buckets.push((VERSION, UniqueId(21)));
-    (versions.cas, versions.set.failed) = (2, None);
-    versions.first.script.say(WatchMessage::Catalog(Arc::new(catalog)));
-    until("the bucket is gone", async || {
-        versions.first.store.snapshot(VERSION).is_err().then_some(())
-    })
-    .await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(versions.proposed(), []);
-    drop((other, version));
 }

@@ -235,6 +235,14 @@ impl Version {
         self.partitions.iter().all(|partition| partition.content.is_some())
     }
 
+    /// The partitions that no projector has any more, ascending.
+    pub fn lost(&self) -> impl Iterator<Item = VbucketId> {
+        let all = (0..).map(VbucketId).zip(&self.partitions);
+        let is_lost =
+            |partition: &Partition| partition.holders.is_empty() && partition.content.is_some();
+        all.filter(move |(_, partition)| is_lost(partition)).map(|(partition, _)| partition)
+    }
+
     /// The number of documents in the partitions that are known.
     pub fn documents(&self) -> u64 {
         self.contents().map(|content| content.documents).sum()

@@ -1,7 +1,6 @@
 //! Parallel requests to another copy, against simulated indexers.
 
 use proto::model::topology::TopologyProvider;
-use proto::rpc::scan::FirstBatch;
 
 use super::*;
 
@@ -9,7 +8,7 @@ use super::*;
 struct First(Node);
 
 #[async_trait]
-impl IndexerApi for First {
+impl Scans for First {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         self.0.scan(scan).await
     }
@@ -23,19 +22,10 @@ impl IndexerApi for First {
         }
         Ok(FirstBatch { batch: ShardBatch::Rows(all.finish()), is_whole: true })
     }
-    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        Err(Error::unavailable("not here"))
-    }
 }
 
 fn firsts(nodes: Vec<Node>) -> Vec<Arc<dyn IndexerApi>> {
-    nodes.into_iter().map(|node| Arc::new(First(node)) as _).collect()
+    nodes.into_iter().map(|node| only(First(node))).collect()
 }
 
 const SOON: Duration = Duration::from_millis(1);
@@ -251,7 +241,7 @@ async fn many_scans_at_once_use_both_copies_of_a_slice() {
 struct SlowRest(Duration);
 
 #[async_trait]
-impl IndexerApi for SlowRest {
+impl Scans for SlowRest {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         let (rows, delay) = (Rows { batch: 1, ..THREE_ROWS }, self.0);
         let slow = rows.scan(scan).await?.enumerate().then(move |(n, batch)| async move {
@@ -260,20 +250,11 @@ impl IndexerApi for SlowRest {
         });
         Ok(Box::pin(slow))
     }
-    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        Err(Error::unavailable("not here"))
-    }
 }
 
 /// A scan whose first node becomes slow behind its first batch.
 fn plan_with_slow_rest(delay: Duration, other: Node) -> ScanPlan {
-    let plan = plan_over(vec![vec![1, 2]; 2], vec![Arc::new(SlowRest(delay)), Arc::new(other)]);
+    let plan = plan_over(vec![vec![1, 2]; 2], vec![only(SlowRest(delay)), only(other)]);
     applied(&plan, 1);
     save_up(&plan);
     plan
@@ -303,4 +284,44 @@ async fn a_node_of_the_usual_pace_is_asked_alone() {
     let plan = plan_with_slow_rest(STAGE / 2, Node::After(SOON));
     timed(&plan).await;
     assert_eq!(plan.context.hedging.status().begun, 0);
+}
+
+/// Answers the call for a first batch at once with the rows numbered 0, and streams the others after a delay.
+struct SlowTask(Duration);
+
+#[async_trait]
+impl Scans for SlowTask {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        tokio::time::sleep(self.0).await;
+        THREE_ROWS.scan(scan).await
+    }
+    async fn first_batch(&self, scan: ShardScan) -> Result<FirstBatch> {
+        let batch = THREE_ROWS.scan(scan).await?.next().await.expect("rows")?;
+        Ok(FirstBatch { batch, is_whole: false })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_copy_is_asked_beside_a_node_that_is_slow_behind_its_first_batch() {
+    let plan_with = |other| {
+        let all = vec![only(SlowTask(LATE)), only(other)];
+        let plan = plan_over(vec![vec![1, 2]; 2], all);
+        applied(&plan, 1);
+        plan
+    };
+    let plan = plan_with(Node::After(SOON));
+    save_up(&plan);
+    let took = timed(&plan).await;
+    assert!((STAGE..2 * STAGE).contains(&took), "{took:?}");
+    let status = plan.context.hedging.status();
+    assert_eq!((status.begun, status.won), (1, 1));
+    let plan = plan_with(Node::After(SOON));
+    assert!(timed(&plan).await >= LATE, "there is no budget");
+    for other in [Node::After(4 * LATE), Node::Refuses] {
+        let plan = plan_with(other);
+        save_up(&plan);
+        let took = timed(&plan).await;
+        assert!((LATE..LATE + STAGE).contains(&took), "{took:?}");
+        assert_eq!(plan.context.hedging.status().won, 0);
+    }
 }

@@ -1,16 +1,19 @@
-//! The batches of a shard scan behind its first one, from a node that may become slow in the midst of them.
+//! The batches of a task that reads a shard scan, from a node that may become slow in the midst of them.
 //!
 //! A batch that does not come within a stage is asked of another copy too, once for each node ([`crate::hedging`]): that one begins behind the
 //! last row, and whichever batch comes first counts. If it is the other copy's, the scan goes on there. That is exact, because the epoch is
-//! the same.
+//! the same. The first batch of the task has a longer stage, since the node opens the scan for it.
 
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::Either;
 use proto::flow::ByteReceiver;
 use proto::model::ids::{NodeId, SliceNo};
 use proto::rpc::api::ResultStream;
-use proto::rpc::scan::ShardBatch;
+use proto::rpc::scan::{Output, ShardBatch};
 use proto::{Error, Result};
 use tokio::time::{Instant, timeout_at};
 
@@ -25,15 +28,54 @@ pub(super) struct Rest {
     may_hedge: bool,
 }
 
-impl Rest {
-    /// The batches of a node.
-    pub fn new(batches: ResultStream<ShardBatch>) -> Self {
-        Self { batches, may_hedge: true }
-    }
+/// The next batch; `None` at the end of the stream.
+type Next = Option<Result<ShardBatch>>;
 
-    /// The first batch.
-    pub async fn first(&mut self) -> Option<Result<ShardBatch>> {
-        self.batches.next().await
+/// The batches of another copy, and the first of them.
+type Other = (ShardBatch, ResultStream<ShardBatch>);
+
+impl Rest {
+    /// Opens a shard scan behind a place, and waits for its first batch.
+    pub async fn open(
+        plan: &ScanPlan,
+        (node, slices): (NodeId, &[SliceNo]),
+        place: &ShardPosition,
+        timeout: Duration,
+    ) -> Result<(Self, Next)> {
+        let began = Instant::now();
+        let opened = async {
+            let mut batches = plan.open_shard(node, slices, place, timeout).await?;
+            let first = batches.next().await;
+            Ok((batches, first))
+        };
+        let opened = async move {
+            timeout_at(began + timeout, opened).await.unwrap_or_else(|_| Err(late(node)))
+        };
+        let mut opened = pin!(opened);
+        let alone = |(batches, first)| (Self { batches, may_hedge: true }, first);
+        // The one batch of an aggregate takes as long as the whole shard.
+        let has_rows = matches!(plan.request.output, Output::Rows { .. });
+        if !has_rows || !plan.may_hedge_rest(node, slices) {
+            return opened.await.map(alone);
+        }
+        let hedging = &plan.context.hedging;
+        let stage = plan.stage(Batches::Rows).max(plan.stage(Batches::Rest)).min(timeout / 2);
+        let begun = match timeout_at(began + stage, opened.as_mut()).await {
+            Ok(opened) => opened.map(alone),
+            Err(_) if hedging.spend_for_rest() => {
+                let first = first_of(plan, (node, slices), place, opened).await?;
+                let (batches, first) = match first {
+                    Either::Left(opened) => opened,
+                    Either::Right((other, batches)) => (batches, Some(Ok(other))),
+                };
+                Ok((Self { batches, may_hedge: false }, first))
+            }
+            Err(_) => opened.await.map(alone),
+        };
+        if let Ok((_, Some(Ok(_)))) = begun {
+            hedging.note_batch(Batches::Rest, began.elapsed());
+        }
+        begun
     }
 
     /// The next batch, behind a place. The outer error is a time-out.
@@ -42,7 +84,7 @@ impl Rest {
         plan: &ScanPlan,
         (node, slices): (NodeId, &[SliceNo]),
         place: &ShardPosition,
-    ) -> Result<Option<Result<ShardBatch>>> {
+    ) -> Result<Next> {
         let began = Instant::now();
         let silent = began + plan.timeout();
         if !self.may_hedge || !plan.may_hedge_rest(node, slices) {
@@ -70,27 +112,48 @@ impl Rest {
         (node, slices): (NodeId, &[SliceNo]),
         place: &ShardPosition,
         silent: Instant,
-    ) -> Result<Option<Result<ShardBatch>>> {
+    ) -> Result<Next> {
         self.may_hedge = false;
-        let (mut others, task) = plan.behind(place).spawn(slices.to_vec(), vec![node]);
-        let other = tokio::select! {
-            biased;
-            next = timeout_at(silent, self.batches.next()) => return next.map_err(|_| late(node)),
-            other = with_rows(&mut others) => other,
+        let first = {
+            let batches = &mut self.batches;
+            let next =
+                async move { timeout_at(silent, batches.next()).await.map_err(|_| late(node)) };
+            first_of(plan, (node, slices), place, pin!(next)).await?
         };
-        let Some(Ok(other)) = other else {
-            // No other copy has answered.
-            return timeout_at(silent, self.batches.next()).await.map_err(|_| late(node));
-        };
-        plan.context.hedging.note_won();
-        plan.context.resumed.fetch_add(u64::from(place.has_rows), Ordering::Relaxed);
-        let rest = futures::stream::unfold((others, task), |(mut others, task)| async move {
-            let next = others.recv().await?;
-            Some((next, (others, task)))
-        });
-        self.batches = Box::pin(rest);
-        Ok(Some(Ok(other)))
+        match first {
+            Either::Left(next) => Ok(next),
+            Either::Right((other, batches)) => {
+                self.batches = batches;
+                Ok(Some(Ok(other)))
+            }
+        }
     }
+}
+
+/// Waits for the answer of a node, or for the first batch that another copy sends from behind a place.
+async fn first_of<T>(
+    plan: &ScanPlan,
+    (node, slices): (NodeId, &[SliceNo]),
+    place: &ShardPosition,
+    mut asked: Pin<&mut impl Future<Output = Result<T>>>,
+) -> Result<Either<T, Other>> {
+    let (mut others, task) = plan.behind(place).spawn(slices.to_vec(), vec![node]);
+    let other = tokio::select! {
+        biased;
+        answer = asked.as_mut() => return answer.map(Either::Left),
+        other = with_rows(&mut others) => other,
+    };
+    let Some(Ok(other)) = other else {
+        // No other copy has answered.
+        return asked.await.map(Either::Left);
+    };
+    plan.context.hedging.note_won();
+    plan.context.resumed.fetch_add(u64::from(place.has_rows), Ordering::Relaxed);
+    let rest = futures::stream::unfold((others, task), |(mut others, task)| async move {
+        let next = others.recv().await?;
+        Some((next, (others, task)))
+    });
+    Ok(Either::Right((other, Box::pin(rest))))
 }
 
 fn late(node: NodeId) -> Error {

@@ -11,7 +11,7 @@ use proto::model::ids::{NodeId, SliceNo};
 use proto::rpc::api::ResultStream;
 use proto::rpc::scan::{Output, ShardBatch};
 use proto::{Error, ErrorCode, ErrorKind, Result};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::gather::Gather;
 use super::place::{Place, ShardPosition};
@@ -230,13 +230,9 @@ impl ScanPlan {
         sender: &Batches,
     ) -> Result<Attempt> {
         let under_way = self.context.busy.begin(node);
-        let late = || Error::unavailable(format!("node {node} did not answer in time"));
         let left = place.deadline.saturating_duration_since(Instant::now());
         let timeout = first_batch_timeout.map_or(left, |timeout| timeout.min(left));
-        let deadline = Instant::now() + timeout;
-        let opened = timeout_at(deadline, self.open_shard(node, slices, place, timeout)).await;
-        let mut rest = Rest::new(opened.map_err(|_| late())??);
-        let mut next = timeout_at(deadline, rest.first()).await.map_err(|_| late())?;
+        let (mut rest, mut next) = Rest::open(self, (node, slices), place, timeout).await?;
         // How fast it is read is the reader's matter.
         drop(under_way);
         loop {
@@ -269,7 +265,7 @@ impl ScanPlan {
     }
 
     /// Opens a shard scan on a node.
-    async fn open_shard(
+    pub(super) async fn open_shard(
         &self,
         node: NodeId,
         slices: &[SliceNo],

@@ -9,7 +9,9 @@ use proto::model::index::{IndexInfo, IndexSpec};
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi, ResultStream};
 use proto::rpc::export::{ExportMessage, ExportRequest};
-use proto::rpc::scan::{AppliedReport, Consistency, HedgeAfter, Output, ScanRequest, ShardScan};
+use proto::rpc::scan::{
+    AppliedReport, Consistency, FirstBatch, HedgeAfter, Output, ScanRequest, ShardScan,
+};
 
 use super::super::retry_round::FIRST_BATCH_TIMEOUT;
 use super::*;
@@ -22,6 +24,41 @@ mod hedged;
 /// Delay of the simulated indexer.
 const ANSWER: Duration = Duration::from_secs(4);
 const TIMEOUT_MS: u64 = 10_000;
+
+/// An indexer that is asked for scans alone.
+#[async_trait]
+pub(crate) trait Scans: Send + Sync + 'static {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>>;
+    async fn first_batch(&self, _: ShardScan) -> Result<FirstBatch> {
+        Err(Error::new(ErrorCode::Unsupported, "only streams"))
+    }
+}
+
+struct Only<T>(Arc<T>);
+
+#[async_trait]
+impl<T: Scans> IndexerApi for Only<T> {
+    async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
+        self.0.scan(scan).await
+    }
+    async fn first_batch(&self, scan: ShardScan) -> Result<FirstBatch> {
+        self.0.first_batch(scan).await
+    }
+    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
+        Err(Error::unavailable("not here"))
+    }
+    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
+        Err(Error::unavailable("not here"))
+    }
+}
+
+/// An indexer that is asked for scans alone.
+fn only(indexer: impl Scans) -> Arc<dyn IndexerApi> {
+    Arc::new(Only(Arc::new(indexer)))
+}
 
 /// An indexer with some rows of each slice.
 pub(crate) struct Rows {
@@ -36,7 +73,7 @@ pub(crate) struct Rows {
 pub(crate) const THREE_ROWS: Rows = Rows { of_slice: 3, digits: 1, batch: 2 };
 
 #[async_trait]
-impl IndexerApi for Rows {
+impl Scans for Rows {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         let digits = self.digits;
         let row = |n| scan.slices.iter().map(move |slice| format!("{n:0digits$} of {slice}"));
@@ -51,15 +88,6 @@ impl IndexerApi for Rows {
         };
         let batches = rows.chunks(self.batch).map(block).chain([Ok(ShardBatch::Done)]);
         Ok(Box::pin(futures::stream::iter(batches.collect::<Vec<_>>())))
-    }
-    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        Err(Error::unavailable("not here"))
     }
 }
 
@@ -77,7 +105,7 @@ enum Node {
 }
 
 #[async_trait]
-impl IndexerApi for Node {
+impl Scans for Node {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         match self {
             Node::After(answer) => tokio::time::sleep(*answer).await,
@@ -98,15 +126,6 @@ impl IndexerApi for Node {
             }
         }
         THREE_ROWS.scan(scan).await
-    }
-    async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
-        Err(Error::unavailable("not here"))
-    }
-    async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        Err(Error::unavailable("not here"))
     }
 }
 
@@ -136,12 +155,14 @@ fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
 }
 
 /// A scan of slices that are all on nodes 1 and 2; both are this indexer.
-pub(crate) fn plan(slices: u16, indexer: Arc<dyn IndexerApi>) -> ScanPlan {
+pub(crate) fn plan(slices: u16, indexer: Arc<impl Scans>) -> ScanPlan {
+    let indexer: Arc<dyn IndexerApi> = Arc::new(Only(indexer));
     plan_over(vec![vec![1, 2]; usize::from(slices)], vec![Arc::clone(&indexer), indexer])
 }
 
 /// A scan of two slices on a node each.
-pub(crate) fn plan_apart(indexer: Arc<dyn IndexerApi>) -> ScanPlan {
+pub(crate) fn plan_apart(indexer: Arc<impl Scans>) -> ScanPlan {
+    let indexer: Arc<dyn IndexerApi> = Arc::new(Only(indexer));
     plan_over(vec![vec![1], vec![2]], vec![Arc::clone(&indexer), indexer])
 }
 
@@ -205,7 +226,7 @@ async fn read(plan: &ScanPlan, slices: u16) -> Result<Vec<String>> {
 }
 
 fn nodes(nodes: Vec<Node>) -> Vec<Arc<dyn IndexerApi>> {
-    nodes.into_iter().map(|node| Arc::new(node) as _).collect()
+    nodes.into_iter().map(only).collect()
 }
 
 #[tokio::test(start_paused = true)]

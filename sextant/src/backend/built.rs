@@ -14,17 +14,36 @@ pub(super) async fn wait_ready(
     index: IndexId,
     generation: Option<Generation>,
 ) -> Result<()> {
-    let id = generation.map(|generation| LocalIndexId { index, generation });
-    let decided = |catalog: &Catalog| match find(catalog, index, id) {
-        Some(info) => info.state.is_read(),
-        None => id.map_or(index <= catalog.newest_index, |id| catalog.is_gone(id)),
-    };
-    let before = find(&router.catalog(), index, id).cloned();
-    let catalog = router.wait_catalog(decided).await;
-    match find(&catalog, index, id) {
-        Some(_) => Ok(()),
-        None => Err(ended(&catalog, index, before.as_deref())),
+    let mut id = generation.map(|generation| LocalIndexId { index, generation });
+    loop {
+        let is_gone =
+            |catalog: &Catalog| id.map_or(index <= catalog.newest_index, |id| catalog.is_gone(id));
+        // The catalog may be from before the statement.
+        let before =
+            router.wait_catalog(|now| find(now, index, id).is_some() || is_gone(now)).await;
+        let before = find(&before, index, id).cloned();
+        let decided = |now: &Catalog| {
+            find(now, index, id).map_or_else(|| is_gone(now), |info| info.state.is_read())
+        };
+        let catalog = router.wait_catalog(decided).await;
+        if find(&catalog, index, id).is_some() {
+            return Ok(());
+        }
+        match before.as_deref().and_then(|before| successor(&catalog, before)) {
+            Some(next) => id = Some(next),
+            None => return Err(ended(&catalog, index, before.as_deref())),
+        }
     }
+}
+
+/// The generation that has taken the place of one: it has the same definition, and is over another version of the data set.
+fn successor(catalog: &Catalog, gone: &IndexInfo) -> Option<LocalIndexId> {
+    let shown = catalog.indexes.get(&gone.id).filter(|shown| shown.state.is_read())?;
+    let next = catalog.next_generation(gone.id).into_iter().chain([shown]);
+    let is_same = |info: &&Arc<IndexInfo>| {
+        info.generation > gone.generation && info.bucket != gone.bucket && info.spec == gone.spec
+    };
+    next.filter(is_same).map(|info| info.local_id()).next()
 }
 
 /// Waits until a version of a data set is current, or was. An error if its loading has ended otherwise.
@@ -104,7 +123,7 @@ mod tests {
     use proto::model::bucket::{BucketInfo, SourceKind};
     use proto::model::data_set::{DataSet, FailedVersion};
     use proto::model::ids::{BucketId, NodeId};
-    use proto::model::index::IndexSpec;
+    use proto::model::index::{IndexSpec, IndexState};
 
     use super::*;
 
@@ -124,6 +143,36 @@ mod tests {
             assert!(error.message.contains(name), "{error}");
         }
     }
+
+    #[test]
+    fn a_build_goes_on_in_the_generation_that_takes_its_place_over_another_version() {
+        let (id, spec) = (IndexId(3), IndexSpec::new("i", "b"));
+        let changed = IndexSpec { slices: 2, ..spec.clone() };
+        let info = |bucket, generation, spec: &IndexSpec, state| {
+            let generation = Generation(generation);
+            let info = IndexInfo::new(id, BucketId(bucket), spec.clone(), vec![vec![NodeId(9)]]);
+            IndexInfo { generation, state, ..info }
+        };
+        let gone = info(1, 5, &changed, IndexState::Backfill);
+        let found = |shown: IndexInfo, next: Option<IndexInfo>| {
+            let mut catalog = Catalog::default();
+            catalog.indexes.insert(id, Arc::new(shown));
+            catalog.generations.extend(next.map(|next| (next.local_id(), Arc::new(next))));
+            successor(&catalog, &gone).map(|id| id.generation.0)
+        };
+        let serves = || info(1, 4, &spec, IndexState::Maintenance);
+        let next = |bucket, spec| Some(info(bucket, 6, spec, IndexState::Backfill));
+        assert_eq!(found(serves(), None), None, "it was cancelled");
+        assert_eq!(found(serves(), next(2, &changed)), Some(6));
+        assert_eq!(found(serves(), next(2, &spec)), None, "another definition");
+        assert_eq!(found(serves(), next(1, &changed)), None, "another statement has begun it");
+        assert_eq!(
+            found(info(2, 6, &changed, IndexState::Maintenance), None),
+            Some(6),
+            "it serves"
+        );
+    }
+
     #[test]
     fn a_version_that_ends_before_it_is_current_says_why() {
         let (id, named) = (BucketId(5), (BucketId(5), "b"));

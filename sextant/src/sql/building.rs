@@ -7,6 +7,7 @@ use std::time::Duration;
 use proto::expr::Expr;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
+use proto::model::data_set::Version;
 use proto::model::ids::{Generation, IndexId};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::rpc::api::{BuildStatus, SILENT_MS_MAX};
@@ -25,6 +26,10 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// The number of paths that one remark names.
 const PATHS_NAMED_MAX: usize = 5;
 
+/// The number of partitions that a text names.
+const PARTITIONS_NAMED_MAX: usize = 16;
+
+const BUILD_IS_STUCK: &str = "it goes on over the next version that is loaded (ALTER BUCKET … LOAD VERSION); CANCEL BUILD ends it";
 const BUILD_WAITS: &str = "the build begins, or goes on, when a projector of the bucket answers; SHOW NODES shows the nodes";
 
 /// Looks at some documents of the bucket of a new index: says that its projector does not answer, or which paths of the
@@ -101,7 +106,8 @@ pub async fn wait_built(
             return done;
         }
         let catalog = backend.catalog();
-        let next = catalog.next_generation(index).filter(|_| generation.is_some());
+        // A first build may be passed by one over the next version of its data set.
+        let next = catalog.next_generation(index);
         let Some(info) = next.or_else(|| catalog.indexes.get(&index)) else { continue };
         if let Ok(Some((message, hint))) = timeout(ASK_WAIT, progress(backend, info)).await {
             remarks.tell(message, hint);
@@ -116,12 +122,19 @@ async fn progress(
 ) -> Option<(String, Option<&'static str>)> {
     let status = backend.status().await.ok()?;
     let catalog = backend.catalog();
+    let name = &info.spec.name;
+    if let Some((_, _, version)) = catalog.version(info.bucket)
+        && let Some(lost) = lost_partitions(version)
+    {
+        let message =
+            format!("the build of index \"{name}\" over version '{}' waits: {lost}", version.name);
+        return Some((message, Some(BUILD_IS_STUCK)));
+    }
     let projectors = catalog.buckets.get(&info.bucket)?.assignment.projectors();
     let silent = status
         .nodes
         .iter()
         .find(|report| report.silent_ms >= SILENT_MS_MAX && projectors.contains(&report.node));
-    let name = &info.spec.name;
     if let Some(report) = silent {
         let (node, s) = (report.node, report.silent_ms / 1_000);
         let message = format!(
@@ -133,6 +146,17 @@ async fn progress(
     let left = build.seconds_left.map_or_else(String::new, |s| format!(", about {s} s left"));
     let BuildStatus { percent, entries, .. } = build;
     Some((format!("index \"{name}\" is built to {percent} %, {entries} entries{left}"), None))
+}
+
+/// Says which partitions of a version no projector has; `None` if there are none.
+pub fn lost_partitions(version: &Version) -> Option<String> {
+    let mut named: Vec<String> = version.lost().map(|partition| partition.to_string()).collect();
+    if named.len() > PARTITIONS_NAMED_MAX {
+        named.truncate(PARTITIONS_NAMED_MAX);
+        named.push("…".to_owned());
+    }
+    let what = || format!("no projector has the documents of partitions {}", named.join(", "));
+    (!named.is_empty()).then(what)
 }
 
 /// Adds to the error of a CREATE INDEX whose name is taken that the index of this name is being built.

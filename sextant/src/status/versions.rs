@@ -3,9 +3,12 @@
 use proto::model::catalog::Catalog;
 use proto::model::data_set::{DataSet, Version, VersionStage};
 use proto::model::ids::BucketId;
+use proto::model::index::IndexState;
 use proto::rpc::api::CoordinatorStatus;
 
 use super::cluster_status::VersionStatus;
+use crate::sql::building::lost_partitions;
+use crate::sql::written;
 
 /// The versions by data set and number; the one that failed last behind them.
 pub(super) fn versions(
@@ -67,9 +70,30 @@ fn note(
 ) -> Option<String> {
     let waits = reports.iter().flat_map(|reports| &reports.version_waits);
     let mut waits = waits.filter(|(bucket, _)| *bucket == version.bucket).map(|(_, why)| &**why);
+    let lost = lost_note(catalog, version);
     let own = own_note(catalog, reports, version);
-    let parts: Vec<&str> = own.as_deref().into_iter().chain(waits.by_ref()).collect();
+    let parts = lost.as_deref().into_iter().chain(own.as_deref());
+    let parts: Vec<&str> = parts.chain(waits.by_ref()).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The partitions that a version has lost, what waits for them, and what to do.
+fn lost_note(catalog: &Catalog, version: &Version) -> Option<String> {
+    let what = lost_partitions(version)?;
+    if version.stage == VersionStage::Loading {
+        let data_set = catalog.user_bucket(version.bucket);
+        let bucket = catalog.buckets.get(&data_set).map_or("", |bucket| &bucket.name);
+        let (bucket, name) = (written::name(bucket), version.name.replace('\'', "''"));
+        let todo = format!("ALTER BUCKET {bucket} CANCEL VERSION '{name}' ends it");
+        return Some(format!("{what} any more; {todo}, then load it again"));
+    }
+    let built = catalog
+        .local_indexes()
+        .filter(|info| info.state == IndexState::Backfill && info.bucket == version.bucket);
+    let built: Vec<String> = built.map(|info| written::name(&info.spec.name)).collect();
+    let Some(first) = built.first() else { return Some(what) };
+    let waits = format!("the builds of {} wait for them", built.join(", "));
+    Some(format!("{what}; {waits} until another version is loaded; CANCEL BUILD {first} ends one"))
 }
 
 /// What the catalog and the builds tell of a version.
@@ -78,11 +102,8 @@ fn own_note(
     reports: Option<&CoordinatorStatus>,
     version: &Version,
 ) -> Option<String> {
-    let lost = (0..).zip(&version.partitions).filter(|(_, partition)| partition.holders.is_empty());
-    let lost: Vec<String> = lost.map(|(n, _): (u16, _)| n.to_string()).collect();
     if version.stage != VersionStage::Loading {
-        let what = || format!("no projector has the documents of partitions {}", lost.join(", "));
-        return (!lost.is_empty()).then(what);
+        return None;
     }
     if !version.is_complete() {
         return Some(format!("{} projectors load its files", version.nodes.len()));
@@ -96,4 +117,48 @@ fn own_note(
         })
         .collect();
     (!builds.is_empty()).then(|| format!("indexes are built: {}", builds.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::model::bucket::{BucketInfo, SourceKind};
+    use proto::model::data_set::{Files, Partition, PartitionContent};
+    use proto::model::ids::{IndexId, NodeId};
+    use proto::model::index::{IndexInfo, IndexSpec};
+
+    use super::*;
+
+    #[test]
+    fn a_version_that_lost_a_partition_says_what_waits_for_it_and_what_to_do() {
+        let lost = Partition { holders: Vec::new(), content: Some(PartitionContent::default()) };
+        let held = Partition { holders: vec![NodeId(9)], ..lost.clone() };
+        let version = |stage| Version {
+            name: "o'clock".to_owned(),
+            bucket: BucketId(2),
+            files: Files { pattern: "x.csv".to_owned(), id: "id".to_owned() },
+            nodes: vec![NodeId(9)],
+            stage,
+            partitions: vec![held.clone(), lost.clone()],
+        };
+        let mut catalog = Catalog::default();
+        let mut set = DataSet::new(2, 1, 0);
+        set.versions.insert(1, version(VersionStage::Current));
+        catalog.data_sets.insert(BucketId(1), set);
+        let bucket = BucketInfo::new(BucketId(1), "b", 2, SourceKind::Files, NodeId(9));
+        catalog.buckets.insert(BucketId(1), Arc::new(bucket));
+        let noted = |catalog: &Catalog, stage| note(catalog, None, &version(stage)).unwrap();
+        let what = "no projector has the documents of partitions 1";
+        assert_eq!(noted(&catalog, VersionStage::Current), what);
+        for (n, name) in [(1, "i"), (2, "Two words")] {
+            let info = IndexInfo::new(IndexId(n), BucketId(2), IndexSpec::new(name, "b"), vec![]);
+            catalog.indexes.insert(info.id, Arc::new(info));
+        }
+        let waits = "the builds of i, \"Two words\" wait for them until another version is loaded; CANCEL BUILD i ends one";
+        assert_eq!(noted(&catalog, VersionStage::Current), format!("{what}; {waits}"));
+        let loading = noted(&catalog, VersionStage::Loading);
+        let todo = "any more; ALTER BUCKET b CANCEL VERSION 'o''clock' ends it, then load it again";
+        assert!(loading.starts_with(&format!("{what} {todo}")), "{loading}");
+    }
 }

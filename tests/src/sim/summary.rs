@@ -116,9 +116,9 @@ pub struct Summary {
     /// Versions whose files had a row that cannot be read.
     #[serde(default)]
     pub versions_failed: u64,
-    /// Builds over a version that had lost a partition, which were given up so that a new version could serve.
+    /// First builds beside which their indexes were built over the next version.
     #[serde(default)]
-    pub stuck_builds: u64,
+    pub first_builds_passed: u64,
     /// Documents of versions that were read by id.
     #[serde(default)]
     pub version_documents_read: u64,
@@ -230,7 +230,7 @@ impl Summary {
             ("versions that became current", self.versions),
             ("versions cancelled", self.versions_cancelled),
             ("versions with a broken row", self.versions_failed),
-            ("builds over a lost version given up", self.stuck_builds),
+            ("first builds passed by a version", self.first_builds_passed),
             ("documents of versions read", self.version_documents_read),
             ("indexes divided anew", self.divided_anew),
             ("builds cancelled", self.builds_cancelled),

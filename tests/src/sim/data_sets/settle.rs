@@ -1,19 +1,14 @@
 //! The data set after the faults.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::data_set::DataSet;
-use proto::model::index::{IndexInfo, IndexState};
-use proto::rpc::command::Command;
-use sextant::sql::backend::Backend;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::contents::{IDS, INDEXES, is_broken, name};
 use super::loads::{current_of, set_of};
 use super::{DataSets, NAME, has_no_tokens};
 use crate::sim::session::Session;
-use crate::sim::workload::STATEMENT;
 
 /// Time limit after the faults for the version that loads to end, and for another one to become current.
 const SETTLED: Duration = Duration::from_secs(60);
@@ -51,7 +46,6 @@ impl DataSets {
                 self.violation(what);
                 return false;
             }
-            self.drop_stuck(session).await;
             sleep(Duration::from_millis(200)).await;
         }
     }
@@ -71,7 +65,6 @@ impl DataSets {
                     begun = number.map(|number| (number, count));
                 }
             }
-            self.drop_stuck(session).await;
             sleep(Duration::from_millis(200)).await;
         }
         let catalog = session.router.catalog();
@@ -79,30 +72,6 @@ impl DataSets {
         let what = format!("no version is current {SETTLED:?} after {begun:?} was begun: {set:?}");
         self.violation(what);
         None
-    }
-
-    /// Drops the indexes that are first built over a version which lacks a partition for ever: such a build has no end, and a new version
-    /// waits for it. An operator has to do that.
-    async fn drop_stuck(&self, session: &Session) {
-        let catalog = session.router.catalog();
-        let Some((_, current)) = set_of(&catalog, session.bucket.id).and_then(|set| set.current())
-        else {
-            return;
-        };
-        if current.partitions.iter().all(|partition| !partition.holders.is_empty()) {
-            return;
-        }
-        let of_current = |info: &&Arc<IndexInfo>| {
-            info.bucket == current.bucket && info.state == IndexState::Backfill
-        };
-        for info in catalog.indexes.values().filter(of_current) {
-            let name = info.spec.name.clone();
-            let command = Command::DropIndex { name, if_exists: true };
-            let dropped = timeout(STATEMENT, session.backend.command(command)).await;
-            self.count(|summary| {
-                summary.stuck_builds += u64::from(matches!(dropped, Ok(Ok(_))));
-            });
-        }
     }
 
     /// Reads all of the last version.

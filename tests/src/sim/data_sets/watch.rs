@@ -1,9 +1,11 @@
 //! What every catalog must say of versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use proto::model::catalog::Catalog;
 use proto::model::data_set::{DataSet, Version, VersionStage};
-use proto::model::ids::{BucketId, NodeId};
+use proto::model::ids::{BucketId, LocalIndexId, NodeId};
+use proto::model::index::IndexState;
 
 use super::DataSets;
 use crate::sim::session::Session;
@@ -17,10 +19,12 @@ struct Seen {
 impl DataSets {
     /// Watches the catalogs until it is dropped.
     pub(super) async fn watch(self, session: Session) {
-        let mut seen = BTreeMap::new();
+        let (mut seen, mut passed) = (BTreeMap::new(), BTreeSet::new());
         loop {
             let catalog = session.router.catalog();
             session.versions.learn(&catalog);
+            let fresh = passing(&catalog).filter(|id| passed.insert(*id)).count() as u64;
+            self.count(|summary| summary.first_builds_passed += fresh);
             if let Some(set) = catalog.data_sets.get(&session.bucket.id) {
                 for (number, version) in &set.versions {
                     if let Some(what) = self.wrong(set, *number, version, &mut seen) {
@@ -67,6 +71,16 @@ impl DataSets {
         }
         None
     }
+}
+
+/// The generations of indexes over the next version that are built beside first builds.
+fn passing(catalog: &Catalog) -> impl Iterator<Item = LocalIndexId> {
+    let beside = catalog.generations.iter().filter(|(id, next)| {
+        let shown = catalog.indexes.get(&id.index);
+        let is_first = shown.is_some_and(|shown| shown.state == IndexState::Backfill);
+        is_first && next.state == IndexState::Backfill
+    });
+    beside.map(|(id, _)| *id)
 }
 
 /// The projectors of a partition: they are dealt out in turn, as often as each partition has copies.

@@ -1,0 +1,41 @@
+//! Looks at the state and the heartbeats that the leader takes every so often.
+
+use super::plan::Plan;
+
+/// The looks of one part of the leader, so many milliseconds apart.
+#[derive(Debug, Default)]
+pub(super) struct Looks<const EVERY_MS: u64> {
+    last_ms: Option<u64>,
+}
+
+impl<const EVERY_MS: u64> Looks<EVERY_MS> {
+    /// True if it is time for another look, which is then taken.
+    pub(super) fn is_due(&mut self, now_ms: u64) -> bool {
+        if self.last_ms.is_some_and(|last_ms| now_ms < last_ms + EVERY_MS) {
+            return false;
+        }
+        self.last_ms = Some(now_ms);
+        true
+    }
+
+    /// The same; in either case the leader plans again when the next look is due.
+    pub(super) fn is_due_in(&mut self, plan: &mut Plan, now_ms: u64) -> bool {
+        plan.look_at(now_ms + EVERY_MS);
+        self.is_due(now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_is_due_when_the_time_since_the_last_one_has_passed() {
+        let mut looks = Looks::<100>::default();
+        let due: Vec<u64> = (0..30).map(|n| 10 * n).filter(|ms| looks.is_due(*ms)).collect();
+        assert_eq!(due, [0, 100, 200]);
+        let mut plan = Plan::default();
+        assert!(!looks.is_due_in(&mut plan, 290));
+        assert_eq!(plan.next_ms, Some(390));
+    }
+}
