@@ -145,6 +145,7 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("documents of versions read", SEEDS),
         ("indexes divided anew", SEEDS / 10),
         ("builds cancelled", 2),
+        ("splits in place", SEEDS / 10),
         ("buckets dropped", SEEDS),
         ("changes of copies asked for", SEEDS / 2),
         ("answers of single copies", 10 * SEEDS),

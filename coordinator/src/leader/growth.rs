@@ -1,4 +1,5 @@
-//! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation with more of them.
+//! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation with more of them. An index by ranges gets
+//! one slice more where one is too large ([`super::splits`]); the rest of this page is about the others.
 //!
 //! The mean size of an index's slices counts, not the largest one: more slices do not divide the entries of one key. The number is doubled until the
 //! mean would be at most half of the limit, so that an index that grows on is not built anew at once. Sizes are those that the nodes report; each slice counts once,
@@ -7,14 +8,15 @@
 use std::collections::BTreeMap;
 
 use proto::Error;
-use proto::model::ids::{IndexId, LocalIndexId, SliceNo};
-use proto::model::index::{IndexInfo, SLICES_MAX};
+use proto::model::ids::{LocalIndexId, SliceNo};
+use proto::model::index::{IndexInfo, PartitionBy, SLICES_MAX};
 use proto::rpc::api::SliceProgress;
 use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::lost::{avoiding, silent_indexers};
 use super::plan::Plan;
+use super::splits::split;
 use crate::state::StateContext;
 
 /// The time between two looks.
@@ -26,7 +28,8 @@ const RETRY_MS: u64 = 60_000;
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     looked_ms: Option<u64>,
-    planned_ms: BTreeMap<IndexId, u64>,
+    /// The times of the plans, by the generation that serves: another one may be planned for at once.
+    planned_ms: BTreeMap<LocalIndexId, u64>,
 }
 
 impl Growth {
@@ -49,18 +52,29 @@ impl Growth {
         self.planned_ms.retain(|_, planned_ms| now_ms < *planned_ms + RETRY_MS);
         for (index, bytes_max) in state.slice_bytes_max() {
             let Some(info) = state.serving(index).map(|record| &record.info) else { continue };
-            if self.planned_ms.contains_key(&index) || !state.can_grow(info.local_id()) {
+            let from = info.local_id();
+            if self.planned_ms.contains_key(&from) || !state.can_grow(from) {
                 continue;
             }
             let Some(bytes) = reported_bytes(heartbeats, info, now_ms) else { continue };
-            if let Some(slices) = enough_slices(info.spec.slices, bytes, bytes_max) {
-                let grow = Command::GrowIndex { from: info.local_id(), slices };
+            let command = match info.spec.partition {
+                PartitionBy::Range(_) => split(heartbeats, info, &bytes, bytes_max),
+                _ => grow(info, &bytes, bytes_max),
+            };
+            if let Some(command) = command {
                 let silent = silent_indexers(state, heartbeats, now_ms);
-                plan.commands.push(avoiding(silent, grow));
-                self.planned_ms.insert(index, now_ms);
+                plan.commands.push(avoiding(silent, command));
+                self.planned_ms.insert(from, now_ms);
             }
         }
     }
+}
+
+/// The command that gives an index enough slices; `None` if it has enough.
+fn grow(info: &IndexInfo, bytes: &BTreeMap<SliceNo, u64>, bytes_max: u64) -> Option<Command> {
+    let all = bytes.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    let slices = enough_slices(info.spec.slices, all, bytes_max)?;
+    Some(Command::GrowIndex { from: info.local_id(), slices })
 }
 
 impl Growth {
@@ -71,13 +85,20 @@ impl Growth {
             Command::GrowIndex { from, slices } => {
                 tracing::warn!(index = %from, slices, %error, "an index has outgrown its slices and gets no more of them for now");
             }
+            Command::SplitSlice { from, slice, .. } => {
+                tracing::warn!(index = %from, %slice, %error, "a slice has outgrown its limit and is not split for now");
+            }
             _ => {}
         }
     }
 }
 
-/// The bytes of all slices of a generation; `None` while one of them is reported by nobody.
-fn reported_bytes(heartbeats: &Heartbeats, info: &IndexInfo, now_ms: u64) -> Option<u64> {
+/// The bytes of each slice of a generation; `None` while one of them is reported by nobody.
+fn reported_bytes(
+    heartbeats: &Heartbeats,
+    info: &IndexInfo,
+    now_ms: u64,
+) -> Option<BTreeMap<SliceNo, u64>> {
     let id: LocalIndexId = info.local_id();
     let mut largest: BTreeMap<SliceNo, u64> = BTreeMap::new();
     let live = heartbeats
@@ -94,8 +115,7 @@ fn reported_bytes(heartbeats: &Heartbeats, info: &IndexInfo, now_ms: u64) -> Opt
         let bytes = largest.entry(progress.slice.slice).or_default();
         *bytes = progress.bytes.max(*bytes);
     }
-    let all = largest.len() == usize::from(info.spec.slices);
-    all.then(|| largest.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes)))
+    (largest.len() == usize::from(info.spec.slices)).then_some(largest)
 }
 
 /// The number of slices that an index should have instead; `None` if it has enough.
@@ -114,7 +134,7 @@ fn enough_slices(now: u16, bytes: u64, slice_bytes_max: u64) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use proto::model::ids::{Epoch, SliceId};
+    use proto::model::ids::{Epoch, IndexId, SliceId};
     use proto::rpc::api::Heartbeat;
 
     use super::*;

@@ -28,7 +28,7 @@ pub(super) struct ProtocolVersions {
 
 impl ProtocolVersions {
     /// The versions that this build speaks.
-    pub const SPOKEN: Self = Self { oldest: 25, newest: 25 };
+    pub const SPOKEN: Self = Self { oldest: 26, newest: 26 };
 
     /// Returns the newest version in both ranges.
     pub fn common(self, other: Self) -> Option<u32> {
