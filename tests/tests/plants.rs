@@ -98,7 +98,7 @@ const FOUND: [(&str, &str, u64, u64, u64); 78] = [
     ("build-uncovered", "full", 149, 3, 10),
     ("version-in-part", "full", 392, 11, 10),
     ("partitions-moved", "full", 7, 11, 10),
-    ("cancelled-serves", "full", 18, 11, 10),
+    ("cancelled-serves", "full", 84, 11, 10),
     ("split-loses-boundary", "full", 18, 11, 10),
 ];
 
