@@ -1,6 +1,7 @@
 //! The parts of a node that its followers, moves and service share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -40,6 +41,10 @@ pub struct NodeContext {
     pub applied: watch::Sender<u64>,
     /// Counts changes of the set of slices and of their readability.
     pub slices: watch::Sender<u64>,
+    /// The number of generations whose slices were made in place so far.
+    pub slices_split: Arc<AtomicU64>,
+    /// The number of snapshots that builds have begun to read so far.
+    pub backfills: Arc<AtomicU64>,
     /// How far each build from the source is.
     pub builds: Arc<Mutex<BTreeMap<LocalIndexId, BuildPace>>>,
 }

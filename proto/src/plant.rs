@@ -163,10 +163,12 @@ pub enum Plant {
     TwoMemberChanges,
     /// A removal is answered before the coordinators that stay have it on their disks.
     RemovalNotSettled,
+    /// The entries at a split point are in neither of the two slices.
+    SplitLosesBoundary,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 77] = [
+pub const PLANTS: [(Plant, &str, &str); 78] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -419,6 +421,11 @@ pub const PLANTS: [(Plant, &str, &str); 77] = [
         Plant::RemovalNotSettled,
         "removal-not-settled",
         "the coordinators that stay wait for the vote of one that was removed",
+    ),
+    (
+        Plant::SplitLosesBoundary,
+        "split-loses-boundary",
+        "the entries at a split point are in neither slice",
     ),
 ];
 

@@ -226,6 +226,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
             leases: context.leases.for_heartbeat(now),
             moments: context.leases.moments_for_heartbeat(now),
             loads: Vec::new(),
+            split_points: Vec::new(),
             reads_since: context.leases.oldest_catalog(now).unwrap_or(catalog_cas).min(catalog_cas),
             scans: Some(context.admission.status()),
             proof: None,

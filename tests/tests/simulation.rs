@@ -143,8 +143,10 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("versions cancelled", 2),
         ("versions with a broken row", SEEDS / 40),
         ("documents of versions read", SEEDS),
-        ("indexes divided anew", SEEDS / 10),
+        // Few: a division is refused while a slice is being split.
+        ("indexes divided anew", SEEDS / 20),
         ("builds cancelled", 2),
+        ("splits in place", SEEDS / 10),
         ("buckets dropped", SEEDS),
         ("changes of copies asked for", SEEDS / 2),
         ("answers of single copies", 10 * SEEDS),

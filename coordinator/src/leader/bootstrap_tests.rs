@@ -35,6 +35,7 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         moments: Vec::new(),
         reads_since: 0,
         loads: Vec::new(),
+        split_points: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,

@@ -170,6 +170,7 @@ impl World {
             moments: Vec::new(),
             reads_since: 0,
             loads: Vec::new(),
+            split_points: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -1,4 +1,5 @@
-//! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation with more of them.
+//! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation with more of them. An index by ranges gets
+//! one slice more where one is too large ([`super::splits`]); the rest of this page is about the others.
 //!
 //! The mean size of an index's slices counts, not the largest one: more slices do not divide the entries of one key. The number is doubled until the
 //! mean would be at most half of the limit, so that an index that grows on is not built anew at once. Sizes are those that the nodes report; each slice counts once,
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 
 use proto::Error;
 use proto::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
-use proto::model::index::{IndexInfo, SLICES_MAX};
+use proto::model::index::{IndexInfo, PartitionBy, SLICES_MAX};
 use proto::rpc::api::SliceProgress;
 use proto::rpc::command::Command;
 
@@ -19,6 +20,7 @@ use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::looks::Looks;
 use super::lost::{avoiding, silent_indexers};
 use super::plan::Plan;
+use super::splits::split;
 use crate::state::StateContext;
 
 /// The time between two looks.
@@ -83,15 +85,20 @@ impl Growth {
             if !state.can_grow(from) {
                 continue;
             }
-            let Some(bytes) = reported_bytes(heartbeats, info, now_ms) else { continue };
+            let Some(of_each) = reported_bytes(heartbeats, info, now_ms) else { continue };
+            let bytes = of_each.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
             let newest = state.newest_generation(index);
             let now = Planned { at_ms: now_ms, from, newest, bytes, bytes_max };
             if self.planned.get(&index).is_some_and(|planned| planned.holds(state, &now)) {
                 continue;
             }
-            if let Some(slices) = enough_slices(info.spec.slices, bytes, bytes_max) {
+            let command = match info.spec.partition {
+                PartitionBy::Range(_) => split(heartbeats, info, &of_each, bytes_max),
+                _ => grow(info, bytes, bytes_max),
+            };
+            if let Some(command) = command {
                 let silent = silent_indexers(state, heartbeats, now_ms);
-                plan.commands.push(avoiding(silent, Command::GrowIndex { from, slices }));
+                plan.commands.push(avoiding(silent, command));
                 self.planned.insert(index, now);
             }
         }
@@ -110,6 +117,12 @@ impl Growth {
     }
 }
 
+/// The command that gives an index enough slices; `None` if it has enough.
+fn grow(info: &IndexInfo, bytes: u64, bytes_max: u64) -> Option<Command> {
+    let slices = enough_slices(info.spec.slices, bytes, bytes_max)?;
+    Some(Command::GrowIndex { from: info.local_id(), slices })
+}
+
 impl Growth {
     /// Says that a plan was refused. It is made again after a pause.
     pub(super) fn refused(command: &Command, error: &Error) {
@@ -118,13 +131,20 @@ impl Growth {
             Command::GrowIndex { from, slices } => {
                 tracing::warn!(index = %from, slices, %error, "an index has outgrown its slices and gets no more of them for now");
             }
+            Command::SplitSlice { from, slice, .. } => {
+                tracing::warn!(index = %from, %slice, %error, "a slice has outgrown its limit and is not split for now");
+            }
             _ => {}
         }
     }
 }
 
-/// The bytes of all slices of a generation; `None` while one of them is reported by nobody.
-fn reported_bytes(heartbeats: &Heartbeats, info: &IndexInfo, now_ms: u64) -> Option<u64> {
+/// The bytes of each slice of a generation; `None` while one of them is reported by nobody.
+fn reported_bytes(
+    heartbeats: &Heartbeats,
+    info: &IndexInfo,
+    now_ms: u64,
+) -> Option<BTreeMap<SliceNo, u64>> {
     let id: LocalIndexId = info.local_id();
     let mut largest: BTreeMap<SliceNo, u64> = BTreeMap::new();
     let live = heartbeats
@@ -141,8 +161,7 @@ fn reported_bytes(heartbeats: &Heartbeats, info: &IndexInfo, now_ms: u64) -> Opt
         let bytes = largest.entry(progress.slice.slice).or_default();
         *bytes = progress.bytes.max(*bytes);
     }
-    let all = largest.len() == usize::from(info.spec.slices);
-    all.then(|| largest.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes)))
+    (largest.len() == usize::from(info.spec.slices)).then_some(largest)
 }
 
 /// The number of slices that an index should have instead; `None` if it has enough.

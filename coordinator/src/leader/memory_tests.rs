@@ -41,6 +41,7 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
         moments: Vec::new(),
         reads_since: 0,
         loads: Vec::new(),
+        split_points: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,

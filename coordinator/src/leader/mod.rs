@@ -32,6 +32,7 @@ mod repair;
 mod retired;
 mod rollback;
 mod sources;
+mod splits;
 pub mod stability;
 mod version_waits;
 mod versions;

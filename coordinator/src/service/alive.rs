@@ -25,6 +25,7 @@ pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {
             moments: vec![],
             reads_since: 0,
             loads: Vec::new(),
+            split_points: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -307,6 +307,7 @@ fn is_leaders_own(command: &Command) -> bool {
         command,
         Command::IndexReady { .. }
             | Command::GrowIndex { .. }
+            | Command::SplitSlice { .. }
             | Command::AdvanceMove { .. }
             | Command::EndMove { .. }
             | Command::PromoteEpochs(_)

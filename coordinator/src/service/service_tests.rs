@@ -186,6 +186,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
         moments: Vec::new(),
         reads_since: 0,
         loads: Vec::new(),
+        split_points: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,

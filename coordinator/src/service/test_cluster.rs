@@ -274,6 +274,7 @@ pub(super) fn indexer_says(
         moments: Vec::new(),
         reads_since: 0,
         loads: Vec::new(),
+        split_points: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: 0,

@@ -122,6 +122,9 @@ impl StateContext {
             }
             Command::SetSliceBytesMax { index, bytes } => self.set_slice_bytes_max(index, *bytes),
             Command::GrowIndex { from, slices } => self.grow_index(*from, *slices, silent),
+            Command::SplitSlice { from, slice, at } => {
+                self.split_slice(*from, (*slice, at), silent)
+            }
             Command::SetReplicas { index, replicas } => self.set_replicas(index, *replicas),
             Command::PromoteEpochs(promotions) => self.promote_epochs(promotions, &[]),
             Command::PromoteJoined { promotions, joined } => {

@@ -121,7 +121,10 @@ impl StateContext {
             )
             .with_hint("create it under another name, and drop it under this one")
         })?;
-        let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads(silent))?;
+        let placement = match self.derived_placement(info, (spec, bucket), silent) {
+            Some(placement) => placement,
+            None => planner::place(spec.slices, spec.replicas, &self.indexer_loads(silent))?,
+        };
         let state = match info.state {
             IndexState::Pending => IndexState::Pending,
             _ => IndexState::Backfill,

@@ -1,11 +1,15 @@
-//! Indexes that get more slices by themselves. The leader finds those that have outgrown theirs (`leader/growth.rs`); each gets a new
-//! generation with more slices, as `ALTER INDEX … SET (slices = n)` would begin it.
+//! Indexes that get more slices by themselves. The leader finds those that have outgrown theirs (`leader/growth.rs`, `leader/splits.rs`);
+//! each gets a new generation with more slices, as `ALTER INDEX … SET (slices = n)` would begin it, or with one slice split in place.
+
+use std::sync::Arc;
 
 use proto::Result;
-use proto::model::ids::{IndexId, LocalIndexId, NodeId};
+use proto::model::ids::{BucketId, IndexId, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{
-    GENERATIONS_MAX, IndexSpec, IndexState, PartitionBy, SLICE_BYTES_MAX_LEAST, SLICES_MAX,
+    GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState, PartitionBy, SLICE_BYTES_MAX_LEAST,
+    SLICES_MAX,
 };
+use proto::model::range_split::DerivedSlice;
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode};
 
@@ -20,9 +24,10 @@ impl StateContext {
         let id = self.index_named(name).ok_or_else(|| no_index(name))?;
         check_slice_bytes_max(bytes)?;
         let info = &self.indexes[&id].info;
-        if bytes > 0 && matches!(info.spec.partition, PartitionBy::Range(_)) {
+        let divides = matches!(info.spec.partition, PartitionBy::Range(_));
+        if bytes > 0 && divides && info.spec.leading_ranges().is_none() {
             let what = format!(
-                "index \"{name}\" is partitioned by ranges: their number is that of its slices"
+                "index \"{name}\" is partitioned by ranges of another expression than its first key: its entries tell no split points"
             );
             return Err(Error::new(ErrorCode::WrongState, what).with_hint(
                 "ALTER INDEX … PARTITION BY RANGE (…) SPLIT AT (…) gives it other ranges",
@@ -57,11 +62,8 @@ impl StateContext {
             self.record(*id).is_some_and(|record| record.info.state == IndexState::Backfill)
         };
         let shown = self.indexes.get(&from.index).map(|record| &record.info);
-        let serves = shown.is_some_and(|info| {
-            info.local_id() == from
-                && info.state == IndexState::Maintenance
-                && !matches!(info.spec.partition, PartitionBy::Range(_))
-        });
+        let serves = shown
+            .is_some_and(|info| info.local_id() == from && info.state == IndexState::Maintenance);
         serves && !generations.iter().any(is_built) && generations.len() < GENERATIONS_MAX
     }
 
@@ -77,12 +79,49 @@ impl StateContext {
             return nothing();
         }
         let info = self.indexes[&from.index].info.clone();
-        if slices <= info.spec.slices || slices > SLICES_MAX {
+        let divides = matches!(info.spec.partition, PartitionBy::Range(_));
+        if divides || slices <= info.spec.slices || slices > SLICES_MAX {
             return nothing();
         }
         let spec = IndexSpec { slices, ..(*info.spec).clone() };
         let unique = self.unique_id(info.bucket);
         self.begin_generation(&info, (&spec, info.bucket), unique, silent)
+    }
+
+    /// Begins a generation in which a slice is split.
+    pub(super) fn split_slice(
+        &mut self,
+        from: LocalIndexId,
+        (slice, at): (SliceNo, &[u8]),
+        silent: &[NodeId],
+    ) -> Change {
+        // The index may have been changed since the leader looked.
+        if !self.can_grow(from) || !self.slice_bytes_max.contains_key(&from.index) {
+            return nothing();
+        }
+        let info = Arc::clone(&self.indexes[&from.index].info);
+        let Some(spec) = info.spec.with_split(slice, at) else { return nothing() };
+        let unique = self.unique_id(info.bucket);
+        self.begin_generation(&info, (&spec, info.bucket), unique, silent)
+    }
+
+    /// The places of the slices of a generation that derives from the one that serves: each is where the slice is that it is a part of, so
+    /// that the nodes can make it from what they have. `None` if it does not derive, or if a node there may not receive slices.
+    pub(super) fn derived_placement(
+        &self,
+        info: &IndexInfo,
+        (spec, bucket): (&IndexSpec, BucketId),
+        silent: &[NodeId],
+    ) -> Option<Vec<Vec<NodeId>>> {
+        let is_same = bucket == info.bucket && spec.replicas == info.spec.replicas;
+        let derived = spec.derived_from(&info.spec).filter(|_| is_same)?;
+        let nodes_of =
+            |of: &DerivedSlice| info.topology.placement.get(usize::from(of.from.0)).cloned();
+        let placement: Vec<Vec<NodeId>> = derived.iter().map(nodes_of).collect::<Option<_>>()?;
+        let receives = |node: &NodeId| {
+            !silent.contains(node) && self.receiving_indexers().any(|other| other == *node)
+        };
+        placement.iter().flatten().all(receives).then_some(placement)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The snapshot of a build: a task of its own reads it from the source into the storage engine.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures::StreamExt;
 use proto::env::Task;
@@ -65,6 +66,7 @@ async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
         match message? {
             BackfillMessage::Begin { cut: at } => {
                 context.store.begin_backfill(info.local_id()).await?;
+                context.backfills.fetch_add(1, Ordering::Relaxed);
                 pace = BuildPace::begin(Instant::now());
                 lock(&context.builds).insert(info.local_id(), pace);
                 cut = Some(at);

@@ -47,6 +47,8 @@ pub(super) struct Follower {
     /// The newest revision of each generation of an index that a stream has named.
     pub(super) revisions: BTreeMap<LocalIndexId, u64>,
     pub(super) builds: BTreeMap<LocalIndexId, Build>,
+    /// Generations whose slices are to be made from those of another one.
+    pub(super) derived: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     /// The number of builds begun so far.
     pub(super) builds_begun: u64,
     pub(super) built: async_channel::Sender<Built>,
@@ -81,6 +83,7 @@ impl Follower {
         self.resync = None;
         self.fed.clear();
         self.builds.clear();
+        self.derived.clear();
     }
 
     /// True if a dead epoch waits for its mutations, which may be lost and never arrive.

@@ -123,6 +123,10 @@ impl Follower {
         let readable = stored.as_ref().filter(|stored| stored.floor.is_some());
         let had = readable.is_some() || build.is_some() || incoming.is_restoring(id);
         if !had && index.state == IndexState::Backfill {
+            if self.derive_later(&index) {
+                return Ok(());
+            }
+            let store = &self.context.store;
             store.begin_build(Arc::clone(&index), grouping(&index)).await?;
             self.spawn_build(&index, at.clone());
             self.context.slices_changed();

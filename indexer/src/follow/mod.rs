@@ -10,7 +10,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `run` | the loop: subscriptions, messages, epochs |
-//! | `joins`, `builds`, `resync`, `rollback` | operations on the follower's state |
+//! | `joins`, `builds`, `derive`, `resync`, `rollback` | operations on the follower's state |
 //! | `follower` | the state |
 //! | `transactions` | the changes of open transactions, for the late-commit store |
 //! | `backfill`, `comparison` | tasks beside the loop, which know nothing of the follower |
@@ -19,6 +19,7 @@
 mod backfill;
 mod builds;
 mod comparison;
+mod derive;
 mod follower;
 mod joins;
 pub mod policy;

@@ -46,6 +46,7 @@ pub fn follow(
         fed: BTreeMap::new(),
         revisions: BTreeMap::new(),
         builds: BTreeMap::new(),
+        derived: BTreeMap::new(),
         builds_begun: 0,
         built,
         state,
@@ -104,7 +105,7 @@ impl Follower {
         let mut catalog = self.context.catalog_taken.subscribe();
         loop {
             // An idle bucket has no message that would trigger their installation.
-            let waits = self.incoming.waits(self.bucket);
+            let waits = self.incoming.waits(self.bucket) || self.waits_to_derive();
             tokio::select! {
                 biased;
                 _ = catalog.changed() => if self.must_go_back() || self.waits_for_dead() {
@@ -128,6 +129,7 @@ impl Follower {
                 },
             }
             self.install_arrived().await;
+            self.make_derived().await?;
             self.rebuild_hopeless().await?;
             self.publish_state();
         }
@@ -178,6 +180,7 @@ impl Follower {
             StreamMessage::IndexJoin { index, at } => self.join(index, &at).await?,
             StreamMessage::IndexLeave { index } => {
                 self.builds.remove(&index);
+                self.derived.remove(&index);
                 self.fed.remove(&index);
                 self.transactions.leave(index);
                 self.context.fragments.drop_rebuild(index).await?;
@@ -246,6 +249,7 @@ impl Follower {
         self.builds.retain(|build, _| indexes.iter().any(|index| index.local_id() == *build));
         self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
         self.drop_stale_rebuilds().await?;
+        self.derived.clear();
         self.fed.clear();
         self.transactions.forget();
         for stored in self.stored() {

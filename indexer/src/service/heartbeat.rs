@@ -1,5 +1,6 @@
 //! Registers the node and reports to the coordinator.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -7,7 +8,10 @@ use proto::client::{Membership, MembershipConfig, Retry, WhenForgotten};
 use proto::flow::Admission;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
-use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::model::ids::LocalIndexId;
+use proto::model::index::IndexInfo;
+use proto::model::range_split::bound_at;
+use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress, SplitPoint};
 use tokio::time::Instant;
 
 use super::followers::Followers;
@@ -49,6 +53,33 @@ fn slice_progress(context: &NodeContext, incoming: &Incoming) -> Vec<SliceProgre
     slices
 }
 
+/// Where the largest slice of each index by ranges would be split that has outgrown the limit.
+fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoint> {
+    let catalog = context.catalog.load();
+    let mut largest = BTreeMap::<LocalIndexId, &SliceProgress>::new();
+    for told in slices.iter().filter(|told| told.floor.is_some()) {
+        let (id, node) = (told.slice.local_index(), context.config.node.id);
+        let Some(bytes_max) = catalog.slice_bytes_max.get(&id.index) else { continue };
+        let serves = |index: &&Arc<IndexInfo>| index.local_id() == id;
+        let Some(index) = catalog.indexes.get(&id.index).filter(serves) else { continue };
+        let is_whole = index.topology.hosts(node, told.slice.slice);
+        if told.bytes <= *bytes_max || !is_whole || index.spec.leading_ranges().is_none() {
+            continue;
+        }
+        let known = largest.entry(id).or_insert(told);
+        if told.bytes > known.bytes {
+            *known = told;
+        }
+    }
+    let point = |told: &SliceProgress| {
+        let index = catalog.indexes.get(&told.slice.index)?;
+        let descending = index.spec.keys.first()?.descending;
+        let at = bound_at(&context.fragments.middle(told.slice)?, descending)?;
+        Some(SplitPoint { slice: told.slice, at })
+    };
+    largest.into_values().filter_map(point).collect()
+}
+
 /// Keeps the node registered. It sends a heartbeat regularly, and at once when a slice becomes readable.
 pub(super) async fn report(
     context: NodeContext,
@@ -67,19 +98,24 @@ pub(super) async fn report(
         identity: Some(Arc::clone(&context.identity)),
     };
     let membership = Membership::new(Arc::clone(&context.directory), config);
-    let heartbeat = move || Heartbeat {
-        node: context.config.node.id,
-        buckets: bucket_progress(&context, &followers),
-        slices: slice_progress(&context, &incoming),
-        moves: incoming.progress(),
-        leases: Vec::new(),
-        moments: Vec::new(),
-        reads_since: 0,
-        loads: Vec::new(),
-        scans: Some(scans.status()),
-        proof: None,
-        catalog_cas: context.catalog.load().cas,
-        owned: Vec::new(),
+    let heartbeat = move || {
+        let slices = slice_progress(&context, &incoming);
+        let split_points = split_points(&context, &slices);
+        Heartbeat {
+            node: context.config.node.id,
+            buckets: bucket_progress(&context, &followers),
+            slices,
+            moves: incoming.progress(),
+            leases: Vec::new(),
+            moments: Vec::new(),
+            reads_since: 0,
+            loads: Vec::new(),
+            split_points,
+            scans: Some(scans.status()),
+            proof: None,
+            catalog_cas: context.catalog.load().cas,
+            owned: Vec::new(),
+        }
     };
     membership.run(heartbeat, Some(slices)).await
 }

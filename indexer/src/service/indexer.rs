@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -52,6 +53,10 @@ pub struct Status {
     pub scans: AdmissionStatus,
     /// The open transactions of its buckets.
     pub late_commit: LateCommitFigures,
+    /// The number of generations whose slices were made in place since the start.
+    pub slices_split: u64,
+    /// The number of snapshots of the source that builds have begun to read since the start.
+    pub backfills: u64,
     /// Its slices.
     pub slices: Vec<SliceProgress>,
 }
@@ -77,6 +82,8 @@ impl Indexer {
             catalog: Arc::default(),
             applied: watch::Sender::new(0),
             slices: watch::Sender::new(0),
+            slices_split: Arc::default(),
+            backfills: Arc::default(),
             builds: Arc::default(),
         };
         let admission = Admission::new(context.config.scan_limits());
@@ -106,6 +113,8 @@ impl Indexer {
             memory_bytes: self.context.store.memory_bytes(),
             scans: self.scans.status(),
             late_commit: self.context.fragments.late_commit().figures(),
+            slices_split: self.context.slices_split.load(Ordering::Relaxed),
+            backfills: self.context.backfills.load(Ordering::Relaxed),
             slices: self.context.store.progress(),
         }
     }

@@ -86,6 +86,7 @@ pub mod verify;
 pub use batch::{EpochBatch, Piece};
 pub use build::compare::Comparison;
 pub use counters::Counters;
+pub use edit::derive::{Estimated, SliceCut};
 pub use edit::export::{Export, PieceRange};
 pub use edit::install::InstallRefused;
 pub use edit::receive::ReceivedFiles;

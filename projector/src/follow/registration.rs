@@ -37,6 +37,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         moments: Vec::new(),
         reads_since: 0,
         loads: reporter.loads.all(),
+        split_points: Vec::new(),
         scans: None,
         proof: None,
         catalog_cas: reporter.newest_catalog(),

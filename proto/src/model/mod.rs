@@ -21,5 +21,6 @@ pub mod moment;
 pub mod moves;
 pub mod node;
 pub mod pushed;
+pub mod range_split;
 pub mod rollback;
 pub mod topology;

@@ -12,7 +12,7 @@ use crate::model::data_set::{Files, FilesRead, PartitionContent};
 use crate::model::history::SourceHistory;
 use crate::model::identity::{ClusterId, JoinRequest, UniqueId};
 use crate::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, VbucketId,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo, VbucketId,
 };
 use crate::model::index::IndexSpec;
 use crate::model::moves::{MoveStage, PlannedMove};
@@ -414,6 +414,15 @@ pub enum Command {
         from: LocalIndexId,
         /// The new number of slices.
         slices: u16,
+    },
+    /// A slice of an index by ranges has outgrown the limit: begins a generation in which it is split. From the leader.
+    SplitSlice {
+        /// The generation that serves. Nothing is done if another one does by now.
+        from: LocalIndexId,
+        /// The slice.
+        slice: SliceNo,
+        /// The split point, as an encoded key part.
+        at: Vec<u8>,
     },
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::expr::Expr;
 use proto::model::ids::LocalIndexId;
-use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState};
+use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState, PartitionBy};
 use proto::rpc::command::{Command, Outcome};
+use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::sleep;
 
@@ -115,6 +117,7 @@ fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
         if_not_exists: false,
         defer_build: false,
         slices: slices_now(create, spec)?,
+        partition: partition_now(create, spec)?,
         replicas: Some(spec.replicas),
         separate_included_columns: spec.separate_included_columns,
         // It is not part of the definition.
@@ -129,17 +132,36 @@ fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
 
 /// The number of slices to declare: an index may have got more of them by itself.
 fn slices_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<u16>> {
+    let divides = matches!(spec.partition, PartitionBy::Range(_));
     Ok(match definition(create)?.slices == spec.slices {
         true => create.slices,
+        // It follows from the ranges.
+        false if divides => None,
         false => Some(spec.slices),
     })
+}
+
+/// The partition to declare: a slice of an index by ranges may have been split by itself.
+fn partition_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<Partition>> {
+    let (Some(Partition::Range { expr, .. }), PartitionBy::Range(ranges)) =
+        (&create.partition, &spec.partition)
+    else {
+        return Ok(create.partition.clone());
+    };
+    if definition(create)?.partition == spec.partition {
+        return Ok(create.partition.clone());
+    }
+    let point = |bound: &Vec<u8>| decode_part(&mut &bound[..], false).map(Expr::Literal);
+    let points = ranges.bounds.iter().map(point).collect::<Result<_>>()?;
+    Ok(Some(Partition::Range { expr: expr.clone(), points }))
 }
 
 /// The statement that declares an index as it is now.
 pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
     let Ok(create) = declared(spec) else { return spec.sql.clone() };
     let divides = matches!(create.partition, Some(Partition::Range { .. }));
-    let slice_bytes_max = slice_bytes_max.filter(|_| !divides);
+    // It has no effect on ranges of another expression than the first key, and could not be declared.
+    let slice_bytes_max = slice_bytes_max.filter(|_| !divides || spec.leading_ranges().is_some());
     let is_changed = match parse(&spec.sql).as_deref() {
         Ok([only]) => match &only.statement {
             Statement::CreateIndex(written) => {

@@ -1,3 +1,5 @@
+use proto::value::Value;
+
 use super::*;
 
 fn spec(sql: &str) -> IndexSpec {
@@ -96,6 +98,46 @@ fn settings_that_were_changed_in_place_stay() {
     let after = defined(declared(&now).unwrap()).unwrap();
     assert!(same(&after, &now), "{}", after.sql);
     assert!(after.sql.starts_with("CREATE INDEX j ON b"), "{}", after.sql);
+}
+
+#[test]
+fn ranges_that_were_split_by_themselves_stay() {
+    let declared_at = |points: &str| {
+        format!("CREATE INDEX i ON b (a, c) PARTITION BY RANGE (a) SPLIT AT ({points})")
+    };
+    for (points, at, split) in [
+        ("20", Value::int(30), "20, 30"),
+        ("'m'", Value::String("it's".into()), "'it''s', 'm'"),
+        ("2.5, 'm'", Value::int(-3), "-3, 2.5, 'm'"),
+    ] {
+        let before = spec(&declared_at(points));
+        let mut bound = Vec::new();
+        proto::value::key::encode_part(&at, false, &mut bound);
+        let PartitionBy::Range(ranges) = &before.partition else { panic!("no ranges") };
+        let now = before.with_split(ranges.slice(&bound), &bound).unwrap();
+        assert!(same(&now, &spec(&declared_at(split))), "{split}");
+        let after = defined(declared(&now).unwrap()).unwrap();
+        assert!(same(&after, &now), "{}", after.sql);
+        let told = declaration(&now, Some(1 << 20));
+        let with = format!("{} WITH (slice_bytes_max = 1048576)", declared_at(split));
+        assert_eq!(told, with);
+    }
+}
+
+#[test]
+fn a_limit_of_slices_needs_ranges_of_the_first_key() {
+    let declare = |ranges: &str| {
+        let sql = format!(
+            "CREATE INDEX i ON b (a, c) PARTITION BY RANGE ({ranges}) SPLIT AT (5) WITH (slice_bytes_max = 100000)"
+        );
+        let Statement::CreateIndex(create) = parse(&sql).unwrap().remove(0).statement else {
+            panic!("{sql} declares no index")
+        };
+        definition(&create).map(|_| ()).map_err(|error| error.code)
+    };
+    assert_eq!(declare("a"), Ok(()));
+    assert_eq!(declare("c"), Err(ErrorCode::InvalidParameter));
+    assert_eq!(declare("lower(a)"), Err(ErrorCode::InvalidParameter));
 }
 
 #[test]

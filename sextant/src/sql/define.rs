@@ -48,12 +48,7 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         );
         return Err(Error::new(ErrorCode::InvalidParameter, what));
     }
-    let divides = matches!(create.partition, Some(Partition::Range { .. }));
-    if divides && create.slice_bytes_max.is_some_and(|bytes| bytes > 0) {
-        let what = "an index that is divided by ranges gets no more slices by itself";
-        return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("omit slice_bytes_max"));
-    }
-    Ok(IndexSpec {
+    let spec = IndexSpec {
         name: create.name.clone(),
         bucket: create.bucket.clone(),
         primary: create.primary,
@@ -73,7 +68,15 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         included_kb_max: create.included_kb_max.unwrap_or(INCLUDED_KB_DEFAULT),
         compression: create.compression,
         sql: create.sql.clone(),
-    })
+    };
+    let divides = matches!(spec.partition, PartitionBy::Range(_));
+    let is_limited = create.slice_bytes_max.is_some_and(|bytes| bytes > 0);
+    if divides && is_limited && spec.leading_ranges().is_none() {
+        let what = "slice_bytes_max splits ranges of the first key only: the entries tell no split points of another expression";
+        return Err(Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("omit slice_bytes_max, or divide by the first key as it is declared"));
+    }
+    Ok(spec)
 }
 
 /// The number of slices: an index that is divided by ranges has one for each range.

@@ -192,6 +192,7 @@ impl Indexer {
             moments: Vec::new(),
             reads_since: 0,
             loads: Vec::new(),
+            split_points: Vec::new(),
             scans: None,
             proof: None,
             catalog_cas: 0,

@@ -164,6 +164,7 @@ impl LightIndexer {
             moments: Vec::new(),
             reads_since: 0,
             loads: Vec::new(),
+            split_points: Vec::new(),
             scans: Some(AdmissionStatus::default()),
             proof: None,
             catalog_cas: catalog.cas,

@@ -127,6 +127,7 @@ impl LightProjector {
                 moments: Vec::new(),
                 reads_since: 0,
                 loads: Vec::new(),
+                split_points: Vec::new(),
                 scans: None,
                 proof: None,
                 catalog_cas: self.catalog_cas.load(Ordering::Relaxed),

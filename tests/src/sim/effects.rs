@@ -24,10 +24,11 @@ const SHRINKS: &str = "copies given up";
 const GROWTHS: &str = "copies in sync again";
 
 /// The lines that tell an effect, each with the effect's name in the summary.
-const LINES: [(&str, &str); 30] = [
+const LINES: [(&str, &str); 31] = [
     ("the copies are compared with a snapshot", RESYNCS),
     ("fetching a slice from another copy", "slices fetched from another copy"),
     ("a slice has arrived", "slices arrived"),
+    ("slices were split in place", "splits in place"),
     ("going back", "rollbacks of a node"),
     ("a slice that cannot go back is fetched again", "slices that cannot go back"),
     ("dropped the torn tail of the log", TORN_TAILS),

@@ -1,8 +1,10 @@
 //! Indexes that are divided by ranges, and CANCEL BUILD, in some seeds: the client's indexes are divided anew, and an index of its own is
-//! created, altered, cancelled, dropped and read.
+//! created, altered, cancelled, dropped and read. Its slices are split in place: by further split points, and by themselves when they
+//! have outgrown `slice_bytes_max`.
 //!
 //! Readers judge what the indexes show, whichever way they are divided. A build whose cancellation was acknowledged never serves, what
-//! served before goes on, and at the end no indexer has anything of a cancelled one.
+//! served before goes on, and at the end no indexer has anything of a cancelled one. While an index has a limit, a cancellation may be of a
+//! build that the leader has begun, so it says nothing of the client's.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,9 +13,11 @@ use std::time::Duration;
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::LocalIndexId;
-use proto::model::index::IndexState;
+use proto::model::index::{IndexState, SLICE_BYTES_MAX_LEAST};
 use proto::model::node::Role;
 use proto::rpc::command::{Command, Outcome};
+use proto::value::Value;
+use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result};
 use sextant::sql::alter::alter_index;
 use sextant::sql::ast::Statement;
@@ -34,14 +38,27 @@ use super::{Shared, violation};
 /// The index of its own.
 pub const INDEX: SimIndex = SimIndex {
     name: "ranged",
-    sql: "CREATE INDEX ranged ON b (n, w) INCLUDE (a) PARTITION BY RANGE (n) SPLIT AT (20, 45, 70) WITH (replicas = 1)",
+    sql: "CREATE INDEX ranged ON b (n, w) INCLUDE (p) PARTITION BY RANGE (n) SPLIT AT (45) WITH (replicas = 1)",
     keys: |document| match document.get("n") {
         None => Vec::new(),
         n => vec![vec![n.cloned(), document.get("w").cloned()]],
     },
     descending: &[false, false],
-    included: Some("a"),
+    included: Some("p"),
 };
+
+/// The field that makes the entries of this index large, so that slices outgrow the least limit.
+pub const PAD: &str = "p";
+/// The lengths of its texts.
+const PAD_BYTES: std::ops::Range<usize> = 1_500..4_000;
+
+/// A text for [`PAD`], in the seeds that have this index.
+pub(super) fn pad(seed: u64, random: &mut fastrand::Rng) -> Option<String> {
+    data_sets::are_chosen(seed).then(|| {
+        let bytes = random.usize(PAD_BYTES);
+        (0..bytes).map(|_| random.alphanumeric()).collect()
+    })
+}
 
 /// New divisions of an index.
 const DIVISIONS: [&str; 6] = [
@@ -111,10 +128,21 @@ impl Ranged {
     async fn create(&mut self, session: &Session, is_cancelled: bool) {
         let created = timeout(STATEMENT, session.backend.command(create(&INDEX, false))).await;
         let Ok(Ok(Outcome::Index(index))) = created else { return };
+        let has_limit = self.random.bool();
+        if has_limit {
+            let limit = Command::SetSliceBytesMax {
+                index: INDEX.name.into(),
+                bytes: SLICE_BYTES_MAX_LEAST,
+            };
+            let _ = timeout(STATEMENT, session.backend.command(limit)).await;
+        }
         let ready = timeout(WATCHED, session.backend.wait_ready(index, None));
         let cancel = self.cancel_later(session, is_cancelled);
         let (ready, cancelled) = futures::join!(ready, cancel);
-        self.judge(cancelled.is_some(), ready.ok(), || format!("the build of index {index}"));
+        let is_judged = cancelled.is_some() && !has_limit;
+        self.judge((cancelled.is_some(), is_judged), ready.ok(), || {
+            format!("the build of index {index}")
+        });
         if cancelled.is_some() {
             self.note_gone(session, cancelled.flatten());
         }
@@ -123,6 +151,8 @@ impl Ranged {
     /// Divides an index anew, and perhaps cancels that.
     async fn divide(&mut self, session: &Session, name: &str, is_cancelled: bool) {
         let division = DIVISIONS[self.random.usize(..DIVISIONS.len())];
+        let finer = (name == INDEX.name && self.random.bool()).then(|| self.finer(session));
+        let division = finer.flatten().unwrap_or_else(|| division.to_owned());
         let text = format!("ALTER INDEX {name} {division}");
         let parsed = parse(&text).expect("the simulation's statements are right");
         let Statement::AlterIndex { change, .. } = &parsed[0].statement else { unreachable!() };
@@ -136,10 +166,27 @@ impl Ranged {
             self.reader.summary.lock().expect("not poisoned").divided_anew += 1;
         }
         let is_ended = matches!(&altered, Some(Err(e)) if e.code == ErrorCode::BuildCancelled);
-        self.judge(cancelled.is_some(), altered, || text.clone());
+        let is_judged = cancelled.is_some() && !is_limited(session);
+        self.judge((cancelled.is_some(), is_judged), altered, || text.clone());
         if is_ended && cancelled.is_some() {
             self.note_gone(session, cancelled.flatten());
         }
+    }
+
+    /// A division of its own index with one split point more, if it is divided by its first key now.
+    fn finer(&mut self, session: &Session) -> Option<String> {
+        let info = session.router.catalog().index(INDEX.name).cloned()?;
+        let ranges = info.spec.leading_ranges().filter(|ranges| ranges.bounds.len() < 8)?;
+        let point = |bound: &Vec<u8>| match decode_part(&mut &bound[..], false).ok()? {
+            Value::Number(number) => number.as_i64(),
+            _ => None,
+        };
+        let mut points: Vec<i64> = ranges.bounds.iter().map(point).collect::<Option<_>>()?;
+        points.push(self.random.i64(1..100));
+        points.sort_unstable();
+        points.dedup();
+        let points: Vec<String> = points.iter().map(i64::to_string).collect();
+        Some(format!("PARTITION BY RANGE (n) SPLIT AT ({})", points.join(", ")))
     }
 
     /// Cancels the build of its own index after a while. Returns what was being built then, if the cancellation was acknowledged.
@@ -162,14 +209,19 @@ impl Ranged {
         }
     }
 
-    /// Judges the end of a build that was perhaps cancelled.
-    fn judge(&self, is_cancelled: bool, built: Option<Result<()>>, what: impl FnOnce() -> String) {
+    /// Judges the end of a build if it, and no other one, was cancelled.
+    fn judge(
+        &self,
+        (is_cancelled, is_judged): (bool, bool),
+        built: Option<Result<()>>,
+        what: impl FnOnce() -> String,
+    ) {
         let mut summary = self.reader.summary.lock().expect("not poisoned");
         summary.builds_cancelled += u64::from(is_cancelled);
         drop(summary);
         let is_wrong = |error: &Error| error.code == ErrorCode::Internal;
         match built {
-            Some(Ok(())) if is_cancelled => {
+            Some(Ok(())) if is_judged => {
                 let what = format!("{} serves, though its cancellation was acknowledged", what());
                 violation(&self.reader.summary, what);
             }
@@ -193,6 +245,13 @@ fn built_of(catalog: &Catalog) -> Option<LocalIndexId> {
     let info = catalog.index(INDEX.name)?;
     let first = (info.state == IndexState::Backfill).then_some(info);
     catalog.next_generation(info.id).or(first).map(|info| info.local_id())
+}
+
+/// True if the leader may begin builds of the index. A limit is set behind the creation of the index and not changed.
+fn is_limited(session: &Session) -> bool {
+    let catalog = session.router.catalog();
+    let index = catalog.index(INDEX.name);
+    index.is_none_or(|info| catalog.slice_bytes_max.contains_key(&info.id))
 }
 
 /// Reads the index until it is dropped.

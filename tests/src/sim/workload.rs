@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::model::bucket::SourceKind;
+use proto::model::index::IndexState;
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::{Error, Result};
 use router::Router;
@@ -28,7 +29,7 @@ use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
 use super::producer::Producer;
-use super::ranges::{Cancelled, Ranged};
+use super::ranges::{self, Cancelled, Ranged};
 use super::removals::Removals;
 use super::scans::Reader;
 use super::session::Session;
@@ -395,6 +396,7 @@ impl Workload {
             }
         }
         self.serve_all(session).await;
+        self.serve_ranged(session).await;
         if let Some(copies) = copies {
             copies.compare(session).await;
         }
@@ -416,6 +418,25 @@ impl Workload {
             && let Some(what) = self.statements.judge(&histories, is_lossy)
         {
             violation(&self.summary, what);
+        }
+    }
+
+    /// Checks that the index by ranges shows all writes, if it is there: its slices may have been split since its last reader.
+    async fn serve_ranged(&mut self, session: &mut Session) {
+        let deadline = Instant::now() + HEAL;
+        let serves = |session: &Session| {
+            let catalog = session.router.catalog();
+            let info = catalog.index(ranges::INDEX.name);
+            info.is_some_and(|info| info.state == IndexState::Maintenance)
+        };
+        while serves(session) && !self.scan(session, &ranges::INDEX, true).await {
+            if Instant::now() > deadline {
+                let (name, refusal) = (ranges::INDEX.name, &self.refusal);
+                let what =
+                    format!("{name} is not served {HEAL:?} after the last fault: {refusal:?}");
+                return violation(&self.summary, what);
+            }
+            sleep(Duration::from_millis(100)).await;
         }
     }
 

@@ -8,6 +8,7 @@ use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
 use super::producer::Producer;
+use super::ranges;
 use super::session::Session;
 use super::statements::{MARK, Outcome};
 use super::violation;
@@ -44,6 +45,9 @@ impl Workload {
         let tags: Vec<&str> =
             (0..self.random.usize(..4)).map(|_| strings[self.random.usize(..4)]).collect();
         document.insert("t".into(), json!(tags));
+        if let Some(pad) = ranges::pad(self.seed, &mut self.random) {
+            document.insert(ranges::PAD.into(), json!(pad));
+        }
         serde_json::Value::Object(document)
     }
 

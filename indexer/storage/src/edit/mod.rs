@@ -1,6 +1,7 @@
 //! Edits of whole slices: splits, drops, column groups, rollbacks, and moves between nodes.
 
 pub(crate) mod arrival;
+pub(crate) mod derive;
 pub(crate) mod edits;
 pub(crate) mod export;
 pub(crate) mod install;

@@ -9,11 +9,13 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 
+use crate::edit::derive::{Estimated, SliceCut, derive};
 use crate::edit::export::{Export, export};
 use crate::edit::install::{InstallRefused, install};
 use crate::edit::receive::ReceivedFiles;
 use crate::engine::storage_engine::StorageEngine;
 use crate::read::count::count_at;
+use crate::read::slice_size::middle;
 use crate::recover::load::wait_loaded;
 
 impl StorageEngine {
@@ -49,6 +51,28 @@ impl StorageEngine {
         mark: &EpochMark,
     ) -> std::result::Result<(), Box<InstallRefused>> {
         install(&self.context, received, slice, info, mark).await
+    }
+
+    /// Makes all of this node's slices of a generation from those of another one, at the epoch of `mark`, as for [`Self::install`]: no row
+    /// is read or written. After an error the generation is absent. Returns the slices that [`Self::count_installed`] should count.
+    pub async fn derive(
+        &self,
+        from: LocalIndexId,
+        info: Arc<IndexInfo>,
+        cuts: Vec<SliceCut>,
+        mark: &EpochMark,
+    ) -> Result<Vec<Estimated>> {
+        let from = self.index(from)?;
+        wait_loaded(&self.context, from.info.local_id()).await?;
+        from.check_readable()?;
+        derive(&self.context, from, info, cuts, mark).await
+    }
+
+    /// The leading key part of an entry that has about half of a slice's entries before it; `None` if no value divides the slice well.
+    pub fn middle(&self, slice: SliceId) -> Option<Vec<u8>> {
+        let index = self.context.state.get(slice.local_index())?;
+        let descending = index.info.spec.keys.first()?.descending;
+        middle(&index.version.load(), slice.slice, descending)
     }
 
     /// Counts the entries of an installed slice at an epoch. Until then the number that its source

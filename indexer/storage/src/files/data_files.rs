@@ -14,6 +14,7 @@ use proto::{Error, Result};
 
 use crate::file_id::FileId;
 use crate::files::group_writer::{Finished, GroupWriter, Lasting};
+use crate::files::named::NamedFiles;
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
 use crate::fragment::blob_store::BlobStore;
@@ -54,6 +55,7 @@ pub struct DataFiles {
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
     doubts: Mutex<BTreeMap<LocalIndexId, ManifestDoubt>>,
     numbers: Mutex<ManifestNumbers>,
+    named: Mutex<NamedFiles>,
 }
 
 /// Numbers of the index manifests on disk.
@@ -96,6 +98,7 @@ impl DataFiles {
             retired: Mutex::default(),
             doubts: Mutex::default(),
             numbers: Mutex::default(),
+            named: Mutex::default(),
         }
     }
 
@@ -104,6 +107,12 @@ impl DataFiles {
         let last = found.values().chain(used.index_numbers.values()).max();
         let last = last.copied().unwrap_or_default();
         *lock(&self.numbers) = ManifestNumbers { last, durable: found };
+    }
+
+    /// Takes over the names of the manifests that were found.
+    pub fn restore_names(&self, manifests: &[IndexManifest]) {
+        let mut named = lock(&self.named);
+        manifests.iter().for_each(|manifest| named.is_durable(manifest));
     }
 
     /// Numbers of the index manifests, for the node manifest.
@@ -118,8 +127,10 @@ impl DataFiles {
             numbers.last
         };
         let dir = layout::manifest_dir(&self.dir);
+        lock(&self.named).may_be_durable(manifest);
         manifest::write_index(&*self.env.fs, &dir, manifest, number)?;
         lock(&self.numbers).durable.insert(manifest.info.local_id(), number);
+        lock(&self.named).is_durable(manifest);
         Ok(())
     }
 
@@ -266,9 +277,12 @@ impl DataFiles {
         // An unchanged manifest is only synced, since a full disk could not take it again.
         let on_disk = manifest::read_index(fs, &dir, index)?.map(|(manifest, _)| manifest);
         match on_disk.as_ref() == Some(before) {
-            true => fs.sync_dir(&dir).map_err(|error| {
-                Error::from(error).context("syncing the directory of manifests")
-            })?,
+            true => {
+                fs.sync_dir(&dir).map_err(|error| {
+                    Error::from(error).context("syncing the directory of manifests")
+                })?;
+                lock(&self.named).is_durable(before);
+            }
             false => self.write_index(before)?,
         }
         lock(&self.doubts).remove(&index);
@@ -301,6 +315,7 @@ impl DataFiles {
         let dir = layout::manifest_dir(&self.dir);
         lock(&self.numbers).durable.remove(&index);
         manifest::remove_index(&*self.env.fs, &dir, index)?;
+        lock(&self.named).forget(index);
         lock(&self.doubts).remove(&index);
         Ok(())
     }
@@ -318,15 +333,16 @@ impl DataFiles {
         self.retire(written.into_iter().map(|new| (new.file, new.table)).collect());
     }
 
-    /// Deletes the retired files that have no readers any more.
+    /// Deletes the retired files that have no readers any more, and that no other generation has.
     pub fn delete_retired(&self) {
         let unread: Vec<FileId> = {
             let mut retired = lock(&self.retired);
             let gone = retired.iter().filter(|(_, table)| table.strong_count() == 0);
             let unread: Vec<FileId> = gone.map(|(file, _)| *file).collect();
             retired.retain(|(_, table)| table.strong_count() > 0);
-            // No list names a retired file, so the set of named files is empty.
-            deletable(&unread, &BTreeSet::new(), &lock(&self.pending))
+            // The list that has retired a file does not name it any more. Another generation may, and will retire it itself.
+            let named = lock(&self.named).among(&unread);
+            deletable(&unread, &named, &lock(&self.pending))
         };
         for file in unread {
             if let Err(error) = self.delete(file) {

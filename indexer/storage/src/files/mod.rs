@@ -2,6 +2,7 @@
 
 pub(crate) mod data_files;
 pub(crate) mod group_writer;
+pub(crate) mod named;
 pub(crate) mod pacing;
 pub(crate) mod pending;
 pub(crate) mod unnamed;

@@ -194,7 +194,7 @@ impl SliceLists {
     /// removed. In a back index this reveals no older state of a document: an item has been through
     /// at least the splits of the newer items behind it, so where it has nothing left in a range,
     /// no older item has.
-    fn restricted(&self, range: &KeyRange) -> Self {
+    pub fn restricted(&self, range: &KeyRange) -> Self {
         let mut lists = self.clone();
         for group in &mut lists.groups {
             for item in &mut group.items {

@@ -1,11 +1,10 @@
 //! Reports of slices for heartbeats.
 
 use proto::lock::lock;
-use proto::model::ids::SliceNo;
 use proto::rpc::api::SliceProgress;
 
 use crate::node::context::EngineContext;
-use crate::tables::table::Table;
+use crate::read::slice_size::slice_bytes;
 
 /// Progress of each slice.
 pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
@@ -16,12 +15,6 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
         let version = index.version.load_full();
         let (entries, of_backfill) = (index.stats.entries(), index.backfill_entries.load());
         for (slice, fragments) in &version.slices {
-            let section = |table: &Table, slice: SliceNo| {
-                let index = &table.index;
-                index.section(slice).map_or(0, |section| index.sections()[section].bytes)
-            };
-            let files: u64 = fragments.all().map(|s| section(&s.table, s.rows_of)).sum();
-            let runs: u64 = version.runs.iter().map(|run| section(run, *slice)).sum();
             let floor = version.floor_of(*slice);
             // The entries of a backfill count as entries when it ends.
             let loaded = match floor {
@@ -33,7 +26,7 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
                 slice: index.info.local_id().slice(*slice),
                 floor,
                 entries: counted + loaded,
-                bytes: files + runs,
+                bytes: slice_bytes(&version, *slice, fragments),
                 built_percent: None,
                 seconds_left: None,
                 copied_from: None,

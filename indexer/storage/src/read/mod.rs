@@ -8,6 +8,7 @@ pub(crate) mod lookup;
 pub(crate) mod merge;
 pub(crate) mod rows;
 pub(crate) mod slice_fragments;
+pub(crate) mod slice_size;
 pub(crate) mod snapshot;
 pub(crate) mod source;
 pub(crate) mod visible_rows;

@@ -246,6 +246,7 @@ fn open_fragments(
     let named: BTreeSet<FileId> = manifests.iter().flat_map(IndexManifest::files).collect();
     let used = listed.iter().chain(&named).max().copied().unwrap_or_default();
     files.skip_to(used.max(FileId(node.next_file.0.saturating_sub(1))));
+    files.restore_names(&manifests);
     for manifest in manifests {
         state.insert(LocalIndex::open(manifest, files)?);
     }

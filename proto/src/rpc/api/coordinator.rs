@@ -208,6 +208,17 @@ pub struct Heartbeat {
     pub owned: Vec<(BucketId, VbucketSet)>,
     /// The versions of data sets that a projector is loading, or could not load.
     pub loads: Vec<LoadReport>,
+    /// Where an indexer would split its slices that have outgrown the limit of their index: at most one for each index.
+    pub split_points: Vec<SplitPoint>,
+}
+
+/// A value of the partition expression that has about half of a slice's entries before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SplitPoint {
+    /// The slice.
+    pub slice: SliceId,
+    /// The value as an encoded key part.
+    pub at: Vec<u8>,
 }
 
 /// How a projector gets on with a version of a data set.

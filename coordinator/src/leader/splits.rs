@@ -1,0 +1,200 @@
+//! Plans the split of a slice of an index by ranges: a new generation with one slice more, whose slices the nodes make in place from
+//! those that they have (`indexer/src/follow/derive.rs`).
+//!
+//! The largest slice above the limit is split, one at a time. The split point comes from a node that has the slice: a value that about
+//! half of the entries are before ([`proto::rpc::api::SplitPoint`]). It becomes part of the definition, so all copies use the same. A slice
+//! in which one value has most of the entries has no such point, and grows on.
+//!
+//! A slice that is on its way to another node is made from the source there, so no index is split while its slices move.
+
+use std::collections::BTreeMap;
+
+use proto::model::ids::SliceNo;
+use proto::model::index::{IndexInfo, SLICES_MAX};
+use proto::rpc::command::Command;
+
+use super::heartbeats::Heartbeats;
+
+/// The command that splits the largest slice above a limit; `None` if there is none, or no node knows a split point.
+pub(super) fn split(
+    heartbeats: &Heartbeats,
+    info: &IndexInfo,
+    bytes: &BTreeMap<SliceNo, u64>,
+    bytes_max: u64,
+) -> Option<Command> {
+    if !info.moves.is_empty() || info.spec.slices >= SLICES_MAX {
+        return None;
+    }
+    let from = info.local_id();
+    let mut large: Vec<(u64, SliceNo)> = bytes
+        .iter()
+        .filter(|(_, bytes)| **bytes > bytes_max)
+        .map(|(slice, bytes)| (*bytes, *slice))
+        .collect();
+    large.sort_by(|one, other| other.cmp(one));
+    large.into_iter().find_map(|(_, slice)| {
+        let points = heartbeats.nodes.iter().flat_map(|(node, last)| {
+            let points = last.heartbeat.split_points.iter();
+            points.filter(move |_| info.topology.hosts(*node, slice))
+        });
+        let mut points = points.filter(|point| point.slice == from.slice(slice));
+        // A report may be of a moment ago, when the slice had other bounds.
+        let point = points.find(|point| info.spec.with_split(slice, &point.at).is_some())?;
+        Some(Command::SplitSlice { from, slice, at: point.at.clone() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::expr::{ColumnType, Expr};
+    use proto::model::ids::{Epoch, Generation, IndexId};
+    use proto::model::index::{IndexSpec, IndexState, KeyPart, PartitionBy, RangePartition};
+    use proto::model::node::Role;
+    use proto::rpc::api::{Heartbeat, SliceProgress, SplitPoint};
+    use proto::rpc::command::Outcome;
+    use proto::value::path::Step;
+    use proto::value::{Value, key};
+
+    use super::*;
+    use crate::leader::growth::Growth;
+    use crate::leader::memory::tests::{heartbeat, slice_progress};
+    use crate::leader::plan::Plan;
+    use crate::state::StateContext;
+    use crate::state::tests::{
+        create_index, done, node, planned, refused, spec, start, with_bucket,
+    };
+
+    const LIMIT: u64 = 100 << 10;
+
+    fn bound(n: i64) -> Vec<u8> {
+        let mut bound = Vec::new();
+        key::encode_part(&Value::int(n), false, &mut bound);
+        bound
+    }
+
+    /// A definition over `n`, divided by ranges of an expression.
+    fn ranges(by: &str) -> IndexSpec {
+        let path = |name: &str| Expr::Path(vec![Step::Field(name.into())]);
+        let part = KeyPart {
+            expr: path("n"),
+            name: "n".into(),
+            column_type: ColumnType::Text,
+            descending: false,
+            include_missing: false,
+        };
+        let ranges = RangePartition { expr: path(by), bounds: vec![bound(20)] };
+        let partition = PartitionBy::Range(ranges);
+        IndexSpec { primary: false, keys: vec![part], slices: 2, partition, ..spec("i") }
+    }
+
+    /// An index by ranges that serves, with a limit.
+    fn divided(by: &str) -> StateContext {
+        let mut state = with_bucket();
+        done(&mut state, create_index(ranges(by)));
+        done(&mut state, Command::IndexReady { index: IndexId(1), generation: Generation(1) });
+        state
+    }
+
+    fn limited() -> StateContext {
+        let mut state = divided("n");
+        done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: LIMIT });
+        state
+    }
+
+    fn info(state: &StateContext) -> IndexInfo {
+        IndexInfo::clone(&state.serving(IndexId(1)).unwrap().info)
+    }
+
+    /// Each node reports the slices that it has, of these sizes, and a split point of one of them.
+    fn report(info: &IndexInfo, bytes: &[u64], (slice, at): (u16, Option<i64>)) -> Heartbeats {
+        let mut heartbeats = Heartbeats::new(0);
+        let id = info.local_id();
+        for node in info.topology.nodes() {
+            let told = |slice: SliceNo| SliceProgress {
+                bytes: bytes[usize::from(slice.0)],
+                ..slice_progress(id.slice(slice), Some(Epoch(1)))
+            };
+            let slices = info.topology.slices_on(node).into_iter().map(told).collect();
+            let point = |n| SplitPoint { slice: id.slice(SliceNo(slice)), at: bound(n) };
+            let split_points = at.map(point).into_iter().collect();
+            heartbeats.add(Heartbeat { slices, split_points, ..heartbeat(node.0) }, 1_000);
+        }
+        heartbeats
+    }
+
+    fn commands(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Vec<Command> {
+        let mut plan = Plan::default();
+        Growth::default().plan(state, heartbeats, now_ms, &mut plan);
+        plan.commands
+    }
+
+    #[test]
+    fn the_largest_slice_above_the_limit_is_split_where_a_node_says() {
+        let state = limited();
+        let info = info(&state);
+        let found = |bytes: &[u64], at| commands(&state, &report(&info, bytes, at), 2_000);
+        let split = |slice, n| Command::SplitSlice {
+            from: info.local_id(),
+            slice: SliceNo(slice),
+            at: bound(n),
+        };
+        assert_eq!(found(&[LIMIT, LIMIT], (0, Some(10))), [], "they are not larger");
+        assert_eq!(found(&[5, LIMIT + 1], (1, Some(30))), [split(1, 30)]);
+        assert_eq!(found(&[LIMIT + 9, LIMIT + 1], (0, Some(10))), [split(0, 10)]);
+        assert_eq!(found(&[5, LIMIT + 1], (1, None)), [], "one value has most of its entries");
+        assert_eq!(found(&[5, LIMIT + 1], (1, Some(7))), [], "a point of another slice");
+        let late = report(&info, &[LIMIT + 9, LIMIT + 1], (1, Some(30)));
+        assert_eq!(commands(&state, &late, 2_000), [split(1, 30)], "the other one has no point");
+    }
+
+    #[test]
+    fn an_index_is_not_split_while_its_slices_move() {
+        let mut state = limited();
+        done(&mut state, Command::RegisterNode(node(22, Role::Indexer)));
+        let from = info(&state).topology.placement[0][0];
+        start(&mut state, &[planned(0, from.0, 22)]);
+        let heartbeats = report(&info(&state), &[5, LIMIT + 1], (1, Some(30)));
+        assert_eq!(commands(&state, &heartbeats, 2_000), []);
+    }
+
+    #[test]
+    fn the_slices_of_a_split_are_where_those_before_are() {
+        let mut state = limited();
+        let before = info(&state);
+        let command =
+            Command::SplitSlice { from: before.local_id(), slice: SliceNo(1), at: bound(30) };
+        let Outcome::Generation(id) = done(&mut state, command.clone()) else { panic!("begun") };
+        let next = state.catalog().next_generation(IndexId(1)).cloned().unwrap();
+        assert_eq!((next.local_id(), next.state), (id, IndexState::Backfill));
+        let [first, second] = &before.topology.placement[..] else { panic!("two slices") };
+        let expected = [first, second, second].map(Vec::clone);
+        assert_eq!(next.topology.placement, expected);
+        assert_eq!(next.spec.slices, 3);
+        assert!(next.spec.derived_from(&before.spec).is_some());
+        assert_eq!(done(&mut state, command), Outcome::Done, "one is being built");
+        done(&mut state, Command::IndexReady { index: IndexId(1), generation: id.generation });
+        let again = Command::SplitSlice { from: id, slice: SliceNo(2), at: bound(40) };
+        assert!(matches!(done(&mut state, again), Outcome::Generation(_)), "at once");
+    }
+
+    #[test]
+    fn a_late_or_impossible_split_changes_nothing() {
+        let mut state = divided("n");
+        let from = info(&state).local_id();
+        let split = |slice, n| Command::SplitSlice { from, slice: SliceNo(slice), at: bound(n) };
+        assert_eq!(done(&mut state, split(1, 30)), Outcome::Done, "there is no limit any more");
+        done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: LIMIT });
+        assert_eq!(done(&mut state, split(1, 20)), Outcome::Done, "the bound of the slice");
+        assert_eq!(done(&mut state, split(2, 30)), Outcome::Done, "no such slice");
+        let grow = Command::GrowIndex { from, slices: 8 };
+        assert_eq!(done(&mut state, grow), Outcome::Done, "ranges have no other number");
+        assert_eq!(state.catalog().next_generation(IndexId(1)), None);
+    }
+
+    #[test]
+    fn a_limit_is_refused_where_entries_tell_no_split_points() {
+        let mut state = divided("w");
+        let set = Command::SetSliceBytesMax { index: "i".into(), bytes: LIMIT };
+        assert_eq!(refused(&mut state, set), proto::ErrorCode::WrongState);
+    }
+}

@@ -1,0 +1,147 @@
+//! Slices of a new generation that are made in place, from the copies of the generation before on this node.
+//!
+//! **When.** A generation in `backfill` derives from another one if both definitions have the same entries and the new ranges are parts of
+//! the old ones ([`proto::model::range_split`]). The leader begins such a generation when a slice has outgrown the limit of its index, and
+//! places each new slice where the slice was that it is a part of (`coordinator/src/leader/splits.rs`). No record says that a generation
+//! derives: a node compares the definition with those that it has. So each node decides by itself, and a node that lacks a slice of the
+//! other generation builds from the source as for any new generation; the result is the same.
+//!
+//! **How.** The stream carries the new generation from a cut on (`IndexJoin`, or the stream's `Begin`). When an applied epoch covers that
+//! cut, the node stands between two epochs: the other generation has everything up to the epoch, and all mutations behind it will come for
+//! the new one too. Then the storage engine makes all of the new slices, with one manifest (`storage/src/edit/derive.rs`). Until then
+//! nothing is applied to them. This is the rule by which copied slices are installed ([`Follower::install_arrived`]).
+//!
+//! **Floor.** The new slices answer from that epoch on. What lies below it, the other generation answers.
+//!
+//! **What may go wrong.** Nothing is remembered between two streams: after a crash before the manifest the next stream names the
+//! generation again, and the decision is made anew. After a rollback to an epoch below the floor, the slices are fetched or built like
+//! any others ([`super::rollback`]); a rollback before the slices are made ends the stream. If a slice of the other generation has left the
+//! node meanwhile, or the engine cannot make the slices, the generation is built from the source, from the same epoch on.
+//!
+//! From the manifest on, nothing tells such a generation from others: switch, leases, tokens, moves and the retirement of the one before
+//! are those of all generations. Joining slices is a build from the source.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use proto::Result;
+use proto::model::cut::{Cut, EpochMark};
+use proto::model::ids::LocalIndexId;
+use proto::model::index::IndexInfo;
+use proto::model::range_split::{DerivedSlice, SlicePart};
+use proto::rpc::scan::KeyRange;
+use storage::{SliceCut, StoredIndex};
+
+use super::follower::{Follower, grouping};
+
+impl Follower {
+    /// Keeps a generation that joins the stream until its slices can be made from those of another one; false if they cannot.
+    pub(super) fn derive_later(&mut self, index: &Arc<IndexInfo>) -> bool {
+        let can_derive = self.derivation_of(index).is_some();
+        match can_derive {
+            true => self.derived.insert(index.local_id(), Arc::clone(index)),
+            false => self.derived.remove(&index.local_id()),
+        };
+        can_derive
+    }
+
+    /// The newest generation on this node from which all of its slices of an index can be made, and how.
+    fn derivation_of(&self, index: &IndexInfo) -> Option<(LocalIndexId, Vec<SliceCut>)> {
+        let mut older: Vec<StoredIndex> = self.stored();
+        older.retain(|stored| {
+            stored.info.id == index.id
+                && stored.info.generation < index.generation
+                && stored.floor.is_some()
+        });
+        let found = |stored: &StoredIndex| Some((stored.id(), self.cuts(index, stored)?));
+        older.iter().rev().find_map(found)
+    }
+
+    fn cuts(&self, index: &IndexInfo, stored: &StoredIndex) -> Option<Vec<SliceCut>> {
+        let mut derived = index.spec.derived_from(&stored.info.spec)?;
+        derived.retain(|cut| index.topology.hosts(self.context.config.node.id, cut.slice));
+        // What is stored is fed: a slice that is not goes before an epoch is applied without it ([`super::joins`]).
+        let is_here = |cut: &DerivedSlice| stored.has(cut.from);
+        derived.iter().all(is_here).then(|| derived.into_iter().map(cut).collect())
+    }
+
+    /// True while slices wait to be made.
+    pub(super) fn waits_to_derive(&self) -> bool {
+        !self.derived.is_empty()
+    }
+
+    /// Makes the slices of the generations whose mutations the stream carries from the newest applied epoch on.
+    pub(super) async fn make_derived(&mut self) -> Result<()> {
+        // A slice that is made now would lack the corrections that a running resync applies later.
+        let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {
+            return Ok(());
+        };
+        let is_ready = |(id, index): &(&LocalIndexId, &Arc<IndexInfo>)| {
+            let Some(fed) = self.fed.get(id) else { return false };
+            let slices = index.topology.slices_on(self.context.config.node.id);
+            slices.iter().all(|slice| fed.since.get(slice).is_some_and(|s| mark.cut.reaches(s)))
+        };
+        let ready: Vec<Arc<IndexInfo>> =
+            self.derived.iter().filter(is_ready).map(|(_, index)| Arc::clone(index)).collect();
+        for index in ready {
+            self.derived.remove(&index.local_id());
+            if !self.make(&index, &mark).await {
+                self.build_instead(&index, Cut::clone(&mark.cut)).await?;
+            }
+            self.context.slices_changed();
+        }
+        Ok(())
+    }
+
+    /// Makes the slices of a generation; false if that is impossible.
+    async fn make(&self, index: &Arc<IndexInfo>, mark: &EpochMark) -> bool {
+        let (name, id) = (&index.spec.name, index.local_id());
+        let Some((from, cuts)) = self.derivation_of(index) else {
+            tracing::info!(index = %name, generation = %id, "a slice to be split has left the node");
+            return false;
+        };
+        let made = self.context.fragments.derive(from, Arc::clone(index), cuts, mark).await;
+        let estimated = match made {
+            Ok(estimated) => estimated,
+            Err(error) => {
+                tracing::warn!(index = %name, %error, "slices could not be split in place");
+                return false;
+            }
+        };
+        let epoch = mark.epoch;
+        tracing::info!(index = %name, generation = %id, %epoch, "slices were split in place");
+        self.context.slices_split.fetch_add(1, Ordering::Relaxed);
+        let context = self.context.clone();
+        let counting = self.context.env.spawn_request("count-slices", async move {
+            for (slice, told) in estimated {
+                let slice = id.slice(slice);
+                if let Err(error) = context.fragments.count_installed(slice, epoch, told).await {
+                    tracing::debug!(%slice, %error, "counting a slice that was split");
+                }
+            }
+        });
+        counting.detach();
+        // The columns may have been grouped otherwise since the catalog was taken.
+        if let Err(error) = self.context.store.regroup(id, grouping(index)).await {
+            tracing::debug!(index = %name, %error, "grouping the columns of a new generation");
+        }
+        true
+    }
+
+    /// Builds a generation from the source whose slices cannot be made in place. `joined` is the cut from which its mutations are applied.
+    async fn build_instead(&mut self, index: &Arc<IndexInfo>, joined: Cut) -> Result<()> {
+        self.context.store.begin_build(Arc::clone(index), grouping(index)).await?;
+        self.spawn_build(index, joined);
+        Ok(())
+    }
+}
+
+fn cut(derived: DerivedSlice) -> SliceCut {
+    let DerivedSlice { slice, from, part } = derived;
+    let range = |SlicePart { low, high }| KeyRange { low: low.into(), high: high.map(Into::into) };
+    SliceCut { slice, from, range: part.map(range) }
+}
+
+#[cfg(test)]
+#[path = "derive_tests.rs"]
+mod tests;

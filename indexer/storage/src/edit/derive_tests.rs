@@ -1,0 +1,264 @@
+//! Generations whose slices are ranges of those of another one: what they show, what survives a crash, and whose files go when.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use proto::env::{Env, sim};
+use proto::model::ids::{Generation, NodeId};
+use proto::model::index::{IndexSpec, PartitionBy, RangePartition};
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+use proto::value::Value;
+use proto::value::key::encode_part;
+
+use super::*;
+use crate::edit::install::tests::round;
+use crate::engine::storage_engine::StorageEngine;
+use crate::engine::storage_engine::tests::{INDEX as FIRST, NODE, batch, entry_key, info, mark};
+use crate::options::StoreOptions;
+use crate::rows::columns::Grouping;
+use crate::slice_store::SliceStore;
+use crate::verify::check::verify;
+
+const DIR: &str = "/node";
+const SECOND: LocalIndexId = LocalIndexId { generation: Generation(1), ..FIRST };
+const WHOLE: SliceNo = SliceNo(0);
+/// The first and the second half, and the number of all entries of the world.
+const HALVES: [SliceNo; 2] = [SliceNo(0), SliceNo(1)];
+
+fn open(env: &Env) -> StorageEngine {
+    let store = StorageEngine::open(env, NODE, Path::new(DIR), StoreOptions::default()).unwrap();
+    store.load_all();
+    store
+}
+
+fn country(n: u64) -> String {
+    format!("c{n:03}")
+}
+
+/// The half of a country: the split point is that of document 50.
+fn half(n: u64) -> SliceNo {
+    HALVES[usize::from(n >= 50)]
+}
+
+fn split_point() -> Bytes {
+    let mut bytes = Vec::new();
+    encode_part(&Value::String(country(50)), false, &mut bytes);
+    bytes.into()
+}
+
+/// Key-versions of documents, each with an entry at its own number and one at another number, for both generations. The entries of a
+/// document are distinct.
+fn moved(numbers: impl IntoIterator<Item = u64>, other: impl Fn(u64) -> u64) -> Bytes {
+    let mut writer = KeyVersionsWriter::default();
+    for n in numbers {
+        writer.mutation(1, MutationKind::Upsert, &format!("d{n:03}"), 2);
+        let entries: BTreeMap<_, _> =
+            [n, other(n)].map(|n| (entry_key(&country(n), 7), half(n))).into();
+        for (id, of_first) in [(FIRST, true), (SECOND, false)] {
+            writer.index(id, entries.len());
+            for (key, half) in &entries {
+                writer.entry(if of_first { WHOLE } else { *half }, key, b"");
+            }
+        }
+    }
+    writer.finish()
+}
+
+fn documents(numbers: impl IntoIterator<Item = u64>) -> Bytes {
+    moved(numbers, |n| 99 - n)
+}
+
+fn second() -> Arc<IndexInfo> {
+    let first = info();
+    let bounds = vec![split_point().to_vec()];
+    let partition =
+        PartitionBy::Range(RangePartition { expr: first.spec.keys[0].expr.clone(), bounds });
+    let spec = IndexSpec { partition, slices: 2, ..(*first.spec).clone() };
+    let info = IndexInfo::new(SECOND.index, first.bucket, spec, vec![vec![NODE]; 2]);
+    Arc::new(IndexInfo { generation: SECOND.generation, ..info })
+}
+
+fn cuts() -> Vec<SliceCut> {
+    let at = split_point();
+    let below = KeyRange { low: Bytes::new(), high: Some(at.clone()) };
+    let above = KeyRange { low: at, high: None };
+    let cut = |(slice, range)| SliceCut { slice, from: WHOLE, range: Some(range) };
+    HALVES.into_iter().zip([below, above]).map(cut).collect()
+}
+
+/// The checksum and the number of the entries of a slice.
+fn shown(store: &StorageEngine, id: LocalIndexId, slice: SliceNo, epoch: u64) -> (u64, u64) {
+    store.snapshot(id, Epoch(epoch)).unwrap().checksum(slice).unwrap()
+}
+
+fn whole(store: &StorageEngine, epoch: u64) -> (u64, u64) {
+    shown(store, FIRST, WHOLE, epoch)
+}
+
+/// Both halves together.
+fn halves(store: &StorageEngine, epoch: u64) -> (u64, u64) {
+    let [low, high] = HALVES.map(|slice| shown(store, SECOND, slice, epoch));
+    (low.0.wrapping_add(high.0), low.1 + high.1)
+}
+
+/// A store whose first generation has epoch 3: some of it in fragments, the last one in memory.
+async fn served(env: &Env) -> StorageEngine {
+    let store = open(env);
+    store.begin_build(info(), Grouping::Together).await.unwrap();
+    store.begin_backfill(FIRST).await.unwrap();
+    store.backfill(FIRST, documents(0..80)).await.unwrap();
+    store.apply(batch(1, 1, Bytes::new())).await.unwrap();
+    store.finish_build(FIRST, &mark(1, 1)).await.unwrap();
+    store.apply(batch(2, 2, documents(80..90))).await.unwrap();
+    store.flush().await.unwrap();
+    // Entries leave their half, and others stay where they are.
+    store.apply(batch(3, 3, moved(0..20, |n| n + 1))).await.unwrap();
+    store
+}
+
+async fn split(store: &StorageEngine, epoch: u64) -> Result<Vec<Estimated>> {
+    store.derive(FIRST, second(), cuts(), &mark(epoch, epoch)).await
+}
+
+fn files(store: &StorageEngine) -> usize {
+    store.context.files.list().unwrap().len()
+}
+
+#[tokio::test]
+async fn the_halves_show_what_the_whole_shows_and_follow_the_same_epochs() {
+    let (env, ..) = sim::world(1);
+    let store = served(&env).await;
+    let before = store.snapshot(FIRST, Epoch(3)).unwrap();
+    let written = files(&store) + 2;
+    let estimated = split(&store, 3).await.unwrap();
+    assert_eq!(files(&store), written, "the memory was flushed, and nothing else was written");
+    assert_eq!(halves(&store, 3), whole(&store, 3));
+    assert_eq!(before.checksum(WHOLE).unwrap(), whole(&store, 3));
+    let early = store.snapshot(SECOND, Epoch(3)).unwrap();
+    store.apply(batch(4, 4, moved(10..95, |n| 94 - n / 2))).await.unwrap();
+    assert_eq!(halves(&store, 4), whole(&store, 4));
+    assert_eq!(halves(&store, 3), whole(&store, 3), "the older epoch");
+    let low = early.checksum(HALVES[0]).unwrap();
+    assert_eq!(low, shown(&store, SECOND, HALVES[0], 3));
+    for (slice, told) in estimated {
+        store.count_installed(SECOND.slice(slice), Epoch(3), told).await.unwrap();
+    }
+    for progress in store.progress().iter().filter(|p| p.slice.local_index() == SECOND) {
+        let (_, entries) = shown(&store, SECOND, progress.slice.slice, 4);
+        assert_eq!(progress.entries, entries, "slice {}", progress.slice);
+        assert_eq!(progress.floor, Some(Epoch(3)), "the epoch at which it was made");
+    }
+    store.compact().await.unwrap();
+    assert_eq!(halves(&store, 4), whole(&store, 4));
+}
+
+#[tokio::test]
+async fn the_halves_survive_a_crash_and_the_epochs_since() {
+    let (env, _, fs) = sim::world(1);
+    let store = served(&env).await;
+    split(&store, 3).await.unwrap();
+    store.apply(batch(4, 4, moved(40..60, |n| 99 - n))).await.unwrap();
+    store.wait_durable(mark(4, 4).bucket, Epoch(4)).await.unwrap();
+    let expected = [halves(&store, 3), halves(&store, 4)];
+    drop(store);
+    fs.crash();
+    fs.restart();
+    let store = open(&env);
+    assert_eq!([halves(&store, 3), halves(&store, 4)], expected);
+    assert_eq!(halves(&store, 4), whole(&store, 4));
+    store.apply(batch(5, 5, documents(0..95))).await.unwrap();
+    assert_eq!(halves(&store, 5), whole(&store, 5));
+    store.flush().await.unwrap();
+    let findings = verify(&env, Path::new(DIR)).findings;
+    assert!(findings.iter().all(|finding| finding.path.ends_with("VERSION")), "{findings:?}");
+}
+
+/// Either generation may be the first to drop a file that both have, also after a restart, when each has opened it for itself.
+#[tokio::test]
+async fn a_shared_file_goes_with_the_last_generation_that_names_it() {
+    for (restarts, first) in [(false, FIRST), (true, FIRST), (false, SECOND), (true, SECOND)] {
+        let (env, _, fs) = sim::world(1);
+        let mut store = served(&env).await;
+        split(&store, 3).await.unwrap();
+        let expected = whole(&store, 3);
+        if restarts {
+            drop(store);
+            fs.crash();
+            fs.restart();
+            // The fragments of entries are opened behind the first compaction.
+            store =
+                StorageEngine::open(&env, NODE, Path::new(DIR), StoreOptions::default()).unwrap();
+            store.wait_loaded(first).await.unwrap();
+        }
+        store.drop_index(first).await.unwrap();
+        store.context.files.delete_retired();
+        let other = if first == FIRST { SECOND } else { FIRST };
+        store.wait_loaded(other).await.unwrap();
+        let left = if first == FIRST { halves(&store, 3) } else { whole(&store, 3) };
+        assert_eq!(left, expected, "restarts: {restarts}, dropped: {first}");
+        store.drop_index(other).await.unwrap();
+        store.context.files.delete_retired();
+        assert_eq!(files(&store), 0, "restarts: {restarts}, dropped: {first}");
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_of_one_generation_leaves_the_files_of_the_other() {
+    let (env, _, fs) = sim::world(1);
+    let store = served(&env).await;
+    split(&store, 3).await.unwrap();
+    let expected = whole(&store, 3);
+    let index = store.context.state.get(FIRST).unwrap();
+    crate::maintain::compaction::compact_everything(&index, &store.context.files).unwrap();
+    store.context.files.delete_retired();
+    assert_eq!([whole(&store, 3), halves(&store, 3)], [expected; 2]);
+    drop((index, store));
+    fs.crash();
+    fs.restart();
+    let store = open(&env);
+    assert_eq!([whole(&store, 3), halves(&store, 3)], [expected; 2]);
+}
+
+#[tokio::test]
+async fn slices_go_back_to_the_epoch_of_their_making_and_not_further() {
+    let (env, ..) = sim::world(1);
+    let store = served(&env).await;
+    split(&store, 3).await.unwrap();
+    store.apply(batch(4, 4, documents(0..95))).await.unwrap();
+    let can = |epoch| HALVES.map(|half| store.can_go_back(SECOND.slice(half), Epoch(epoch)));
+    assert_eq!([can(2), can(3)], [[false; 2], [true; 2]]);
+    let expected = whole(&store, 3);
+    store.truncate(&mark(3, 3), Epoch(4)).await.unwrap();
+    assert_eq!([whole(&store, 3), halves(&store, 3)], [expected; 2]);
+}
+
+#[tokio::test]
+async fn nothing_is_made_at_another_epoch_or_from_an_absent_slice() {
+    let (env, ..) = sim::world(1);
+    let store = served(&env).await;
+    assert!(split(&store, 2).await.is_err(), "epoch 3 is applied");
+    let mut absent = cuts();
+    absent[1].from = SliceNo(9);
+    assert!(store.derive(FIRST, second(), absent, &mark(3, 3)).await.is_err());
+    assert!(store.indexes().iter().all(|stored| stored.id() == FIRST));
+    split(&store, 3).await.unwrap();
+    assert!(split(&store, 3).await.is_err(), "the slices are there");
+    assert_eq!(halves(&store, 3), whole(&store, 3));
+}
+
+/// A half moves like any slice: its parts of the shared files are sent with its restrictions.
+#[tokio::test]
+async fn a_half_moves_to_another_node() {
+    let (env, ..) = sim::world(1);
+    let store = served(&env).await;
+    split(&store, 3).await.unwrap();
+    let target = Path::new("/target");
+    let other = StorageEngine::open(&env, NodeId(8), target, StoreOptions::default()).unwrap();
+    let slice = SECOND.slice(HALVES[1]);
+    let mut received = other.receive(NODE);
+    round(&store, slice, &mut received).await;
+    other.apply(batch(3, 3, Bytes::new())).await.unwrap();
+    let installed = other.install(received, slice, second(), &mark(3, 3)).await;
+    installed.map_err(|refused| refused.error).unwrap();
+    assert_eq!(shown(&other, SECOND, HALVES[1], 3), shown(&store, SECOND, HALVES[1], 3));
+}
