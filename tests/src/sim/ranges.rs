@@ -139,8 +139,8 @@ impl Ranged {
         let ready = timeout(WATCHED, session.backend.wait_ready(index, None));
         let cancel = self.cancel_later(session, is_cancelled);
         let (ready, cancelled) = futures::join!(ready, cancel);
-        let is_judged = cancelled.is_some() && !has_limit;
-        self.judge((cancelled.is_some(), is_judged), ready.ok(), || {
+        let judged = cancelled.filter(|_| !has_limit).flatten();
+        self.judge(session, (cancelled.is_some(), judged), ready.ok(), || {
             format!("the build of index {index}")
         });
         if cancelled.is_some() {
@@ -166,8 +166,8 @@ impl Ranged {
             self.reader.summary.lock().expect("not poisoned").divided_anew += 1;
         }
         let is_ended = matches!(&altered, Some(Err(e)) if e.code == ErrorCode::BuildCancelled);
-        let is_judged = cancelled.is_some() && !is_limited(session);
-        self.judge((cancelled.is_some(), is_judged), altered, || text.clone());
+        let judged = cancelled.filter(|_| !is_limited(session)).flatten();
+        self.judge(session, (cancelled.is_some(), judged), altered, || text.clone());
         if is_ended && cancelled.is_some() {
             self.note_gone(session, cancelled.flatten());
         }
@@ -209,10 +209,12 @@ impl Ranged {
         }
     }
 
-    /// Judges the end of a build if it, and no other one, was cancelled.
+    /// Judges the end of a build: what was being built when a cancellation was sent, which was acknowledged, must not serve. That may have
+    /// been an earlier build, whose statement nobody waits for any more.
     fn judge(
         &self,
-        (is_cancelled, is_judged): (bool, bool),
+        session: &Session,
+        (is_cancelled, judged): (bool, Option<LocalIndexId>),
         built: Option<Result<()>>,
         what: impl FnOnce() -> String,
     ) {
@@ -221,7 +223,7 @@ impl Ranged {
         drop(summary);
         let is_wrong = |error: &Error| error.code == ErrorCode::Internal;
         match built {
-            Some(Ok(())) if is_judged => {
+            Some(Ok(())) if judged.is_some() && judged == serving(session) => {
                 let what = format!("{} serves, though its cancellation was acknowledged", what());
                 violation(&self.reader.summary, what);
             }
@@ -245,6 +247,13 @@ fn built_of(catalog: &Catalog) -> Option<LocalIndexId> {
     let info = catalog.index(INDEX.name)?;
     let first = (info.state == IndexState::Backfill).then_some(info);
     catalog.next_generation(info.id).or(first).map(|info| info.local_id())
+}
+
+/// The generation of the index that serves.
+fn serving(session: &Session) -> Option<LocalIndexId> {
+    let catalog = session.router.catalog();
+    let info = catalog.index(INDEX.name).filter(|info| info.state == IndexState::Maintenance)?;
+    Some(info.local_id())
 }
 
 /// True if the leader may begin builds of the index. A limit is set behind the creation of the index and not changed.
