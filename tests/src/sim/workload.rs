@@ -212,9 +212,13 @@ impl Workload {
         };
         futures::join!(steps, beside_steps);
         drop((readers, beside, tenant, removals, generations, copying, data_sets, ranges));
-        self.heal(&mut session, copies, data_set).await;
+        self.heal(&mut session, copies, data_set.clone()).await;
         if let Some(pair) = pair {
             pair.settle().await;
+        }
+        // Its transactions and their scans held what they had begun to read.
+        if let Some(data_set) = &data_set {
+            data_set.old_ones_go(&session).await;
         }
         Ok(())
     }
@@ -379,9 +383,6 @@ impl Workload {
         }
         generations::settle(session, &self.summary).await;
         super::moves::settle(session, &self.summary).await;
-        if let Some(data_set) = &data_set {
-            data_set.old_ones_go(session).await;
-        }
         if let Some(producer) = self.producer.clone() {
             super::hand_overs::settle(&producer, session, &self.summary).await;
         }
