@@ -261,6 +261,9 @@ pub trait DocumentStore: Send + Sync + 'static {
         documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
     ) -> Result<AddSorted>;
 
+    /// Says that [`Self::write_sorted`] is not called again for now: work that waits for the end of a load goes on.
+    fn end_load(&self, _bucket: BucketId) {}
+
     /// Removes all data of a vbucket, and durably stores the record, which has no branches of it: both or nothing.
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()>;
 

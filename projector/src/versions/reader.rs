@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::{Stream, TryStreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use proto::env::{Bulk, Env, FileSystem};
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::{Files, FilesRead};
@@ -34,9 +34,15 @@ struct PartOfFile {
 }
 
 impl PartOfFile {
-    fn read(self) -> Result<Batch> {
-        self.part.read(&self.rules).map_err(|error| in_file(error, &self.name))
+    fn read(self) -> Result<(Batch, Option<Self>)> {
+        let Self { name, part, rules } = self;
+        let (batch, rest) = part.read(&rules).map_err(|error| in_file(error, &name))?;
+        Ok((batch, rest.map(|part| Self { name, part, rules })))
     }
+}
+
+async fn read(env: &Env, part: PartOfFile) -> Result<(Batch, Option<PartOfFile>)> {
+    env.bulk(Bulk::Queued, move || part.read()).await
 }
 
 fn in_file(mut error: Error, name: &str) -> Error {
@@ -70,19 +76,42 @@ impl VersionReader {
         self.count
     }
 
-    /// The rows of all files, in their order, read on threads for bulk work. An error names file and place, and ends the rows.
+    /// The rows of all files, in their order, read on threads for bulk work. An error names file and place; what comes behind it does not
+    /// count. Each part's first batch is read beside those of others, and the rest of it when its turn has come.
     pub fn batches(self, env: &Env) -> impl Stream<Item = Result<Batch>> + Send {
-        let (cutting, reading) = (env.clone(), env.clone());
-        let parts = stream::try_unfold(self, move |mut reader| {
+        let (cutting, reading, resting) = (env.clone(), env.clone(), env.clone());
+        let parts = stream::unfold(Some(self), move |reader| {
             let env = cutting.clone();
-            let cut = move || reader.next_part().map(|part| part.map(|part| (part, reader)));
-            async move { env.bulk(Bulk::Queued, cut).await }
+            async move {
+                let mut reader = reader?;
+                let cut = move || match reader.next_part().transpose()? {
+                    Ok(part) => Some((Ok(part), Some(reader))),
+                    Err(error) => Some((Err(error), None)),
+                };
+                env.bulk(Bulk::Queued, cut).await
+            }
         });
-        let read = move |part: PartOfFile| {
+        // An error waits for its turn like a batch: those before it come first.
+        let begin = move |part: Result<PartOfFile>| {
             let env = reading.clone();
-            async move { env.bulk(Bulk::Queued, move || part.read()).await }
+            async move { read(&env, part?).await }
         };
-        parts.map_ok(read).try_buffered(READ_AT_ONCE)
+        let with_rest = move |first: Result<(Batch, Option<PartOfFile>)>| {
+            let (first, rest) = match first {
+                Ok((batch, rest)) => (Ok(batch), rest),
+                Err(error) => (Err(error), None),
+            };
+            let env = resting.clone();
+            let rest = stream::try_unfold(rest, move |rest| {
+                let env = env.clone();
+                async move {
+                    let Some(part) = rest else { return Ok(None) };
+                    read(&env, part).await.map(Some)
+                }
+            });
+            stream::once(std::future::ready(first)).chain(rest)
+        };
+        parts.map(begin).buffered(READ_AT_ONCE).flat_map(with_rest)
     }
 
     fn next_part(&mut self) -> Result<Option<PartOfFile>> {

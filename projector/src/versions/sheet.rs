@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use proto::Result;
 use proto::model::data_set::PartitionContent;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
-use proto::{Error, Result};
 
 use super::files::{Batch, BatchRow};
 use crate::source::{AddSorted, DocumentRef, DocumentStore};
@@ -42,7 +42,10 @@ struct Key {
 impl Sheet {
     /// Adds the rows of the next part; `before` is the number of rows of each partition in all parts before.
     pub fn add(&mut self, batch: Batch, before: Vec<u64>) {
-        self.bytes += batch.memory_bytes();
+        if batch.rows().is_empty() {
+            return;
+        }
+        self.bytes += batch.memory_bytes() + before.capacity() * size_of::<u64>();
         self.batches.push(Numbered { batch, before });
     }
 
@@ -53,7 +56,7 @@ impl Sheet {
 
     /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.batches.iter().all(|numbered| numbered.batch.rows().is_empty())
+        self.batches.is_empty()
     }
 
     /// Writes the rows beside a bucket; returns what adds them, and their contents. Of rows with one id the last one counts.
@@ -63,17 +66,15 @@ impl Sheet {
         bucket: BucketId,
     ) -> Result<(AddSorted, SheetContents)> {
         let keys = self.sorted();
-        let documents: Vec<(&Numbered, &BatchRow)> = keys.iter().map(|key| self.row(key)).collect();
         let mut contents = SheetContents::default();
-        contents.hashes.extend(documents.iter().map(|(_, row)| row.hash));
+        contents.hashes.extend(keys.iter().map(|key| self.row(key).1.hash));
         contents.hashes.sort_unstable();
-        let documents = documents.into_iter().map(|(of, row)| document(of, row));
-        let documents: Vec<DocumentRef<'_>> = documents.collect::<Result<_>>()?;
-        let mut counted = documents.iter().zip(&keys).map(|(document, key)| {
-            let partition = self.row(key).1.partition;
-            let content = contents.partitions.entry(partition).or_default();
+        let mut counted = keys.iter().map(|key| {
+            let (of, row) = self.row(key);
+            let document = document(of, row);
+            let content = contents.partitions.entry(row.partition).or_default();
             content.add(document.id, document.seqno, document.document);
-            *document
+            document
         });
         let add = store.write_sorted(bucket, &mut counted)?;
         Ok((add, contents))
@@ -138,10 +139,10 @@ fn begin(text: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-fn document<'s>(of: &'s Numbered, row: &BatchRow) -> Result<DocumentRef<'s>> {
+fn document<'s>(of: &'s Numbered, row: &BatchRow) -> DocumentRef<'s> {
     let before = of.before.get(usize::from(row.partition.0)).copied().unwrap_or_default();
-    let id = std::str::from_utf8(of.batch.id(row))
-        .map_err(|_| Error::internal("the id of a row is not text"))?;
+    // It was text when the row was read. The store refuses an empty one.
+    let id = std::str::from_utf8(of.batch.id(row)).unwrap_or_default();
     let seqno = Seqno(before + u64::from(row.number));
-    Ok(DocumentRef { id, seqno, document: of.batch.document_of(row) })
+    DocumentRef { id, seqno, document: of.batch.document_of(row) }
 }

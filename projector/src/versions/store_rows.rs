@@ -40,6 +40,16 @@ pub async fn store_rows(
     bucket: &Arc<Bucket>,
     partitions: &VbucketSet,
 ) -> Result<Stored, Failure> {
+    let stored = read_and_store(projector, bucket, partitions).await;
+    projector.store().end_load(bucket.info.id);
+    stored
+}
+
+async fn read_and_store(
+    projector: &Arc<Projector>,
+    bucket: &Arc<Bucket>,
+    partitions: &VbucketSet,
+) -> Result<Stored, Failure> {
     let id = bucket.info.id;
     let reader = open(projector, bucket, partitions.clone()).await?;
     let mut rows = RowsRead::new(reader.files(), bucket.info.vbuckets);

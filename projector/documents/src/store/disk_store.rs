@@ -400,6 +400,12 @@ impl DocumentStore for DiskStore {
         self.bucket(bucket)?.write_sorted(documents)
     }
 
+    fn end_load(&self, bucket: BucketId) {
+        if let Ok(bucket) = self.bucket(bucket) {
+            bucket.end_load();
+        }
+    }
+
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
         self.bucket(record.info.id)?.remove(record, vbucket)
     }

@@ -1,6 +1,5 @@
 //! Changes of a bucket in one step: the log has them, then the table, before anything else happens.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use proto::lock::lock;
@@ -168,7 +167,6 @@ impl BucketStore {
         let place = self.change(&mut this, Some(record), |group| group.begin(vbucket, purged))?;
         self.table.reach(place.end);
         self.complete(&mut this);
-        self.is_loading.store(false, Ordering::Relaxed);
         Ok(())
     }
 

@@ -43,11 +43,18 @@ impl BucketStore {
         let rows = self.table.write_sorted(documents)?;
         let mut written = Written { bucket: Arc::clone(self), rows };
         Ok(Box::new(move || {
-            written.rows.take().map_or(Ok(()), |rows| written.bucket.add_sorted(rows))
+            let Written { bucket, rows } = &mut written;
+            if rows.is_some() { bucket.add_sorted(rows) } else { Ok(()) }
         }))
     }
 
-    fn add_sorted(&self, rows: SortedRows) -> Result<()> {
+    /// Says that no more documents come beside the log: merges go on.
+    pub fn end_load(&self) {
+        self.is_loading.store(false, Ordering::Relaxed);
+    }
+
+    /// Adds rows. They are taken when the table is to remove their file by itself after a failure.
+    fn add_sorted(&self, rows: &mut Option<SortedRows>) -> Result<()> {
         let _one_at_a_time = lock(&self.flushing);
         let mut this = self.changes()?;
         // Fragments come before all that is in memory.
@@ -56,6 +63,7 @@ impl BucketStore {
         self.table.reach(place.end);
         self.complete(&mut this);
         let shown = self.shown_state()?;
+        let Some(rows) = rows.take() else { return Ok(()) };
         let change = self.table.prepare_sorted(rows, place.start, place.end)?;
         change.install(|table| self.write_table(Some(shown), table))?;
         drop(this);

@@ -133,7 +133,8 @@ impl Batch {
 
     /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.rows.capacity() * size_of::<BatchRow>()
+        let (rows, counts) = (self.rows.capacity(), self.counts.capacity());
+        self.bytes.capacity() + rows * size_of::<BatchRow>() + counts * size_of::<u32>()
     }
 }
 

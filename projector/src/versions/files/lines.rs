@@ -59,7 +59,8 @@ impl Parts for JsonLines {
         let cut = self.cut(line_bytes_max).map_err(|error| at_line(error, first))?;
         let Some(text) = cut else { return Ok(None) };
         self.lines += text.iter().filter(|byte| **byte == b'\n').count() as u64;
-        Ok(Some(Part::Unread(Box::new(move |rules| read_lines(&text, first, rules)))))
+        let read = move |rules: &RowRules| Ok((read_lines(&text, first, rules)?, None));
+        Ok(Some(Part::Unread(Box::new(read))))
     }
 }
 

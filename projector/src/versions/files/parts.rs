@@ -16,8 +16,8 @@ pub enum Part {
     Read(Batch),
 }
 
-/// Reads the rows of a part. An error names the place in the file.
-pub type Read = Box<dyn FnOnce(&RowRules) -> Result<Batch> + Send>;
+/// Reads rows of a part: all of them, or some megabytes and what is left. An error names the place in the file.
+pub type Read = Box<dyn FnOnce(&RowRules) -> Result<(Batch, Option<Part>)> + Send>;
 
 /// A file that is cut into parts.
 pub trait Parts: Send {
@@ -26,14 +26,14 @@ pub trait Parts: Send {
 }
 
 impl Part {
-    /// The rows of the part.
-    pub fn read(self, rules: &RowRules) -> Result<Batch> {
-        let mut batch = match self {
+    /// Rows of the part, and what is left of it.
+    pub fn read(self, rules: &RowRules) -> Result<(Batch, Option<Self>)> {
+        let (mut batch, rest) = match self {
             Self::Unread(read) => read(rules)?,
-            Self::Read(batch) => batch,
+            Self::Read(batch) => (batch, None),
         };
         batch.shrink();
-        Ok(batch)
+        Ok((batch, rest))
     }
 }
 

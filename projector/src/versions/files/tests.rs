@@ -40,9 +40,13 @@ impl Dir {
             for file in self.find(pattern)? {
                 let mut parts = open_parts(&*self.1.fs, &file, &rules)?;
                 while let Some(part) = parts.next_part(&rules)? {
-                    let batch = part.read(&rules)?;
-                    let row = |row| (text(batch.id(row)), text(batch.document_of(row)));
-                    found.extend(batch.rows().iter().map(row));
+                    let mut next = Some(part);
+                    while let Some(part) = next {
+                        let (batch, rest) = part.read(&rules)?;
+                        let row = |row| (text(batch.id(row)), text(batch.document_of(row)));
+                        found.extend(batch.rows().iter().map(row));
+                        next = rest;
+                    }
                 }
             }
             Ok(())

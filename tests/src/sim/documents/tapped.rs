@@ -257,6 +257,10 @@ impl DocumentStore for TappedStore {
         Ok(Box::new(move || store.change_bucket(bucket, change, |_| add())))
     }
 
+    fn end_load(&self, bucket: BucketId) {
+        self.store.end_load(bucket);
+    }
+
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
         let change = Change::Remove { record: record.clone(), vbucket };
         let remove = |store: &DiskStore| store.remove_vbucket(record, vbucket);

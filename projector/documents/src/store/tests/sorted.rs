@@ -147,7 +147,7 @@ fn unsorted_documents_are_refused() {
 }
 
 #[test]
-fn merges_wait_until_the_documents_are_whole() {
+fn merges_wait_for_the_end_of_a_load() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = DiskStore::open(&Env::real(), dir.path(), small()).expect("a store");
     store.apply_catalog(1, &[record(false)], &[]).expect("a bucket");
@@ -160,6 +160,7 @@ fn merges_wait_until_the_documents_are_whole() {
     for vbucket in (0..VBUCKETS).map(VbucketId) {
         store.begin_purged(&record(true), vbucket, Seqno(100_000)).expect("whole");
     }
+    store.end_load(BUCKET);
     while store.maintain().expect("work") {}
     assert!(fragments(dir.path()) < 8, "{} fragments", fragments(dir.path()));
     assert_eq!(stored(&store), pieces.into_iter().flatten().collect());

@@ -133,7 +133,14 @@ fn is_plain(descr: &ColumnDescPtr) -> bool {
         Physical::BOOLEAN | Physical::DOUBLE | Physical::FLOAT | Physical::INT96 => true,
         Physical::INT32 => matches!(converted, ConvertedType::NONE | ConvertedType::INT_32),
         Physical::INT64 => matches!(converted, ConvertedType::NONE | ConvertedType::INT_64),
-        Physical::BYTE_ARRAY => converted != ConvertedType::DECIMAL,
+        Physical::BYTE_ARRAY => matches!(
+            converted,
+            ConvertedType::NONE
+                | ConvertedType::UTF8
+                | ConvertedType::ENUM
+                | ConvertedType::JSON
+                | ConvertedType::BSON
+        ),
         Physical::FIXED_LEN_BYTE_ARRAY => {
             let is_float = descr.logical_type_ref() == Some(&LogicalType::Float16);
             converted == ConvertedType::NONE && !is_float

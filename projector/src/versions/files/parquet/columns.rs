@@ -1,9 +1,10 @@
 //! Files whose columns are all flat, column by column.
 //!
 //! A part is a range of the rows of a row group. Whoever reads it opens the columns of the group for himself and skips to the range: pages
-//! before it are passed by their headers. Some hundred values of each column are decoded at a time, and then rows are written from them.
+//! before it are passed by their headers, but the page in which it begins is decoded once more. So a group has few ranges, however many
+//! columns it has. Some hundred values of each column are decoded at a time, and then rows are written from them. A range whose rows are
+//! larger than the file lets expect, as those of columns with a dictionary, is read in several batches.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::file::reader::FileReader;
@@ -14,8 +15,17 @@ use super::super::parts::{PART_BYTES, Part, Parts};
 use super::column::Column;
 use super::{Fields, Reader, at_row, caught, damaged, few_rows};
 
-/// Rows that are decoded at a time.
-const ROWS: usize = 512;
+/// About the size of the rows of a range.
+const RANGE_BYTES: usize = 2 * PART_BYTES;
+/// The number of ranges of a group, at most.
+const RANGES_MAX: u64 = 16;
+/// The size at which a batch ends.
+const BATCH_BYTES_MAX: usize = 4 * PART_BYTES;
+/// Rows that are decoded at a time: fewer if they are large.
+const ROWS_LEAST: u64 = 16;
+const ROWS_MAX: u64 = 512;
+/// About the size of rows that are decoded at a time.
+const DECODED_BYTES: usize = 1 << 20;
 
 /// The parts of a file.
 pub struct FlatParts {
@@ -36,7 +46,7 @@ impl FlatParts {
     }
 
     /// The next rows: a group, and a range of its rows.
-    fn next_range(&mut self) -> Result<Option<(usize, Range<u64>)>> {
+    fn next_range(&mut self) -> Result<Option<(usize, std::ops::Range<u64>)>> {
         while self.group < self.reader.metadata().num_row_groups() {
             let group = self.reader.metadata().row_group(self.group);
             let rows = u64::try_from(group.num_rows()).map_err(|_| few_rows())?;
@@ -44,7 +54,8 @@ impl FlatParts {
                 let bytes = u64::try_from(group.total_byte_size()).unwrap_or_default();
                 let heads: usize = self.fields.heads.iter().map(Vec::len).sum();
                 let row_bytes = bytes / rows + heads as u64 + 1;
-                let end = rows.min(self.row + (PART_BYTES as u64).div_ceil(row_bytes));
+                let wanted = (RANGE_BYTES as u64 / row_bytes).max(rows.div_ceil(RANGES_MAX));
+                let end = rows.min(self.row.saturating_add(wanted));
                 let range = self.row..end;
                 self.row = end;
                 return Ok(Some((self.group, range)));
@@ -61,36 +72,62 @@ impl Parts for FlatParts {
         let range = self.next_range().map_err(|error| at_row(error, self.rows_before + 1))?;
         let Some((group, range)) = range else { return Ok(None) };
         let (reader, fields) = (Arc::clone(&self.reader), Arc::clone(&self.fields));
-        let before = self.rows_before;
+        let row = self.rows_before + range.start + 1;
         let read = move |rules: &RowRules| {
-            let mut row = before + range.start + 1;
-            let read = caught(|| read_range(&reader, (group, range), &fields, rules, &mut row));
-            read.map_err(|error| at_row(error, row))
+            let opened = caught(|| open_columns(&reader, group, range.start));
+            let columns = opened.map_err(|error| at_row(error, row))?;
+            Range { fields, columns, left: range.end - range.start, row }.read(rules)
         };
         Ok(Some(Part::Unread(Box::new(read))))
     }
 }
 
-/// Reads rows of a group; `row` is the number of the row in the file that is being read.
-fn read_range(
-    reader: &Reader,
-    (group, range): (usize, Range<u64>),
-    fields: &Fields,
-    rules: &RowRules,
-    row: &mut u64,
-) -> Result<Batch> {
-    let mut batch = Batch::new(rules, PART_BYTES + PART_BYTES / 4);
-    let mut columns = open_columns(reader, group, range.start)?;
-    let mut left = usize::try_from(range.end - range.start).map_err(|_| few_rows())?;
-    let mut id = String::new();
-    while left > 0 {
-        let rows = left.min(ROWS);
+/// A range of the rows of a group that is being read.
+struct Range {
+    fields: Arc<Fields>,
+    columns: Vec<Column>,
+    /// The number of rows that are left.
+    left: u64,
+    /// The number of the next row in the file.
+    row: u64,
+}
+
+impl Range {
+    /// Reads rows, up to a size: what a file says of the size of its rows may be far from it.
+    fn read(mut self, rules: &RowRules) -> Result<(Batch, Option<Part>)> {
+        let mut batch = Batch::new(rules, RANGE_BYTES + RANGE_BYTES / 4);
+        let mut id = String::new();
+        let mut rows = ROWS_LEAST;
+        while self.left > 0 && batch.read_bytes() < BATCH_BYTES_MAX {
+            let before = batch.read_bytes();
+            rows = rows.min(self.left);
+            let decoded = caught(|| self.take(rows, rules, (&mut batch, &mut id)));
+            decoded.map_err(|error| at_row(error, self.row))?;
+            self.left -= rows;
+            // As many as fit into a part of the batch, at their present size.
+            let row_bytes = ((batch.read_bytes() - before) as u64 / rows).max(1);
+            rows = (DECODED_BYTES as u64 / row_bytes).clamp(ROWS_LEAST, ROWS_MAX);
+        }
+        let rest = (self.left > 0)
+            .then(|| Part::Unread(Box::new(move |rules: &RowRules| self.read(rules))));
+        Ok((batch, rest))
+    }
+
+    /// Decodes some rows, and takes them.
+    fn take(
+        &mut self,
+        rows: u64,
+        rules: &RowRules,
+        (batch, id): (&mut Batch, &mut String),
+    ) -> Result<()> {
+        let Self { fields, columns, row, .. } = self;
+        let rows = rows as usize;
         for (at, column) in columns.iter_mut().enumerate() {
             column.fill(rows).map_err(|error| fields.in_column(at, error))?;
         }
         for at_row in 0..rows {
             id.clear();
-            if !columns[fields.id].put_id(at_row, &mut id)? {
+            if !columns[fields.id].put_id(at_row, id)? {
                 return Err(fields.no_id());
             }
             let document = batch.document();
@@ -99,12 +136,11 @@ fn read_range(
                 column.write(at_row, document).map_err(|error| fields.in_column(at, error))?;
             }
             document.push(b'}');
-            batch.end_row(rules, &id)?;
+            batch.end_row(rules, id)?;
             *row += 1;
         }
-        left -= rows;
+        Ok(())
     }
-    Ok(batch)
 }
 
 /// Opens the columns of a group, at a row.
