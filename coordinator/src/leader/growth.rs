@@ -79,6 +79,7 @@ impl Growth {
         }
         let settings: BTreeMap<IndexId, u64> = state.slice_bytes_max().collect();
         self.planned.retain(|index, _| settings.contains_key(index));
+        let silent = silent_indexers(state, heartbeats, now_ms);
         for (index, bytes_max) in settings {
             let Some(info) = state.serving(index).map(|record| &record.info) else { continue };
             let from = info.local_id();
@@ -93,12 +94,12 @@ impl Growth {
                 continue;
             }
             let command = match info.spec.partition {
+                PartitionBy::Range(_) if !state.hosts_receive(info, &silent) => None,
                 PartitionBy::Range(_) => split(heartbeats, info, &of_each, bytes_max),
                 _ => grow(info, bytes, bytes_max),
             };
             if let Some(command) = command {
-                let silent = silent_indexers(state, heartbeats, now_ms);
-                plan.commands.push(avoiding(silent, command));
+                plan.commands.push(avoiding(silent.clone(), command));
                 self.planned.insert(index, now);
             }
         }

@@ -5,7 +5,8 @@
 //! half of the entries are before ([`proto::rpc::api::SplitPoint`]). It becomes part of the definition, so all copies use the same. A slice
 //! in which one value has most of the entries has no such point, and grows on.
 //!
-//! A slice that is on its way to another node is made from the source there, so no index is split while its slices move.
+//! A slice that is on its way to another node is made from the source there, so no index is split while its slices move, or while one of
+//! its hosts is silent or draining.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,9 @@ pub(super) fn split(
 mod tests {
     use proto::expr::{ColumnType, Expr};
     use proto::model::ids::{Epoch, Generation, IndexId};
-    use proto::model::index::{IndexSpec, IndexState, KeyPart, PartitionBy, RangePartition};
+    use proto::model::index::{
+        BOUND_BYTES_MAX, IndexSpec, IndexState, KeyPart, PartitionBy, RangePartition,
+    };
     use proto::model::node::Role;
     use proto::rpc::api::{Heartbeat, SliceProgress, SplitPoint};
     use proto::rpc::command::Outcome;
@@ -57,6 +60,7 @@ mod tests {
 
     use super::*;
     use crate::leader::growth::Growth;
+    use crate::leader::heartbeats::SILENT_MS_MAX;
     use crate::leader::memory::tests::{heartbeat, slice_progress};
     use crate::leader::plan::Plan;
     use crate::state::StateContext;
@@ -88,15 +92,15 @@ mod tests {
     }
 
     /// An index by ranges that serves, with a limit.
-    fn divided(by: &str) -> StateContext {
+    fn divided() -> StateContext {
         let mut state = with_bucket();
-        done(&mut state, create_index(ranges(by)));
+        done(&mut state, create_index(ranges("n")));
         done(&mut state, Command::IndexReady { index: IndexId(1), generation: Generation(1) });
         state
     }
 
     fn limited() -> StateContext {
-        let mut state = divided("n");
+        let mut state = divided();
         done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: LIMIT });
         state
     }
@@ -158,6 +162,80 @@ mod tests {
     }
 
     #[test]
+    fn an_index_with_a_silent_or_draining_host_is_not_split() {
+        let mut state = limited();
+        done(&mut state, Command::RegisterNode(node(22, Role::Indexer)));
+        done(&mut state, Command::RegisterNode(node(23, Role::Indexer)));
+        let before = info(&state);
+        let host = before.topology.placement[0][0];
+        let mut heartbeats = report(&before, &[5, LIMIT + 1], (1, Some(30)));
+        let split =
+            Command::SplitSlice { from: before.local_id(), slice: SliceNo(1), at: bound(30) };
+        assert_eq!(commands(&state, &heartbeats, 2_000).len(), 1);
+        for (node, last) in &mut heartbeats.nodes {
+            last.at_ms = if *node == host { 1_000 } else { 1_000 + SILENT_MS_MAX };
+        }
+        assert_eq!(commands(&state, &heartbeats, 2_000 + SILENT_MS_MAX), []);
+        let silent = Command::Avoiding { silent: vec![host], command: Box::new(split.clone()) };
+        assert_eq!(done(&mut state, silent), Outcome::Done, "no slice is built elsewhere");
+        assert_eq!(state.catalog().next_generation(IndexId(1)), None);
+        done(&mut state, Command::DrainNode { node: host, drain: true });
+        let heartbeats = report(&info(&state), &[5, LIMIT + 1], (1, Some(30)));
+        assert_eq!(commands(&state, &heartbeats, 2_000), []);
+        assert_eq!(done(&mut state, split), Outcome::Done);
+        assert_eq!(state.catalog().next_generation(IndexId(1)), None);
+    }
+
+    /// Splits the second slice, and returns the number of generations.
+    fn split_at(state: &mut StateContext, at: &[u8]) -> usize {
+        let from = info(state).local_id();
+        let split = Command::SplitSlice { from, slice: SliceNo(1), at: at.into() };
+        let Outcome::Generation(id) = done(state, split) else { panic!("nothing was begun") };
+        let (index, generation) = (id.index, id.generation);
+        done(state, Command::IndexReady { index, generation });
+        state.catalog().generations.len() + 1
+    }
+
+    #[test]
+    fn a_split_leaves_a_generation_for_a_statement() {
+        let mut state = limited();
+        assert_eq!([90, 80].map(|n| split_at(&mut state, &bound(n))), [2, 3]);
+        let before = info(&state);
+        let from = before.local_id();
+        let split = Command::SplitSlice { from, slice: SliceNo(1), at: bound(30) };
+        assert_eq!(done(&mut state, split), Outcome::Done);
+        let spec = || Box::new((*before.spec).clone());
+        let alter = Command::BuildGeneration { from, before: spec(), spec: spec() };
+        assert!(matches!(done(&mut state, alter), Outcome::Generation(_)));
+    }
+
+    #[test]
+    fn a_slice_is_not_split_if_no_declaration_has_room_for_its_split_points() {
+        let mut state = limited();
+        let point = |n: u8, len: usize| {
+            let mut bound = Vec::new();
+            let text = char::from(b'z' - n).to_string() + &"t".repeat(len);
+            key::encode_part(&Value::String(text), false, &mut bound);
+            bound
+        };
+        let split = |state: &StateContext, at: Vec<u8>| {
+            let from = info(state).local_id();
+            Command::SplitSlice { from, slice: SliceNo(1), at }
+        };
+        let long = split(&state, point(0, BOUND_BYTES_MAX));
+        assert_eq!(done(&mut state, long), Outcome::Done, "no statement has such a point");
+        for n in 0..16 {
+            split_at(&mut state, &point(n, 4_000));
+            let retired: Vec<_> = state.catalog().generations.keys().copied().collect();
+            retired.into_iter().for_each(|id| drop(done(&mut state, Command::DropGeneration(id))));
+        }
+        let more = split(&state, point(16, 4_000));
+        assert_eq!(refused(&mut state, more), proto::ErrorCode::OverLimit);
+        let short = split(&state, bound(30));
+        assert!(matches!(done(&mut state, short), Outcome::Generation(_)));
+    }
+
+    #[test]
     fn the_slices_of_a_split_are_where_those_before_are() {
         let mut state = limited();
         let before = info(&state);
@@ -179,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_late_or_impossible_split_changes_nothing() {
-        let mut state = divided("n");
+        let mut state = divided();
         let from = info(&state).local_id();
         let split = |slice, n| Command::SplitSlice { from, slice: SliceNo(slice), at: bound(n) };
         assert_eq!(done(&mut state, split(1, 30)), Outcome::Done, "there is no limit any more");
@@ -192,9 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_refused_where_entries_tell_no_split_points() {
-        let mut state = divided("w");
-        let set = Command::SetSliceBytesMax { index: "i".into(), bytes: LIMIT };
-        assert_eq!(refused(&mut state, set), proto::ErrorCode::WrongState);
+    fn a_limit_is_refused_where_slices_cannot_be_split_in_place() {
+        let mut descending = ranges("n");
+        descending.keys[0].descending = true;
+        for spec in [ranges("w"), descending] {
+            let mut state = with_bucket();
+            done(&mut state, create_index(spec));
+            let set = Command::SetSliceBytesMax { index: "i".into(), bytes: LIMIT };
+            assert_eq!(refused(&mut state, set), proto::ErrorCode::WrongState);
+        }
     }
 }

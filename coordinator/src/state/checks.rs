@@ -1,8 +1,10 @@
 //! Validates names and declarations.
 
 use proto::model::index::{
-    COLUMNS_MAX, INCLUDED_KB_MAX, IndexSpec, PartitionBy, REPLICAS_MAX, RangePartition, SLICES_MAX,
+    BOUND_BYTES_MAX, COLUMNS_MAX, INCLUDED_KB_MAX, IndexSpec, PartitionBy, REPLICAS_MAX,
+    RangePartition, SLICES_MAX,
 };
+use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
 use super::context::StateContext;
@@ -12,9 +14,6 @@ const NAME_BYTES_MAX: usize = 128;
 
 /// The length limit of a declaration, which travels with the catalog.
 const SQL_BYTES_MAX: usize = 64 << 10;
-
-/// The length limit of a split point, in bytes.
-const BOUND_BYTES_MAX: usize = 4 << 10;
 
 impl StateContext {
     pub(super) fn check_free(&self, name: &str) -> Result<()> {
@@ -59,6 +58,29 @@ fn check_range_partition(range: &RangePartition, slices: u16) -> Result<()> {
         "{count} split points for {slices} slices: they ascend, are one less than slices, and have at most {BOUND_BYTES_MAX} bytes"
     );
     Err(Error::new(ErrorCode::InvalidParameter, what))
+}
+
+/// Checks a definition in which a slice was split without a statement. The next ALTER INDEX writes the split points into the declaration, and
+/// must not find it too long.
+pub(super) fn check_split(spec: &IndexSpec) -> Result<()> {
+    check_spec(spec)?;
+    let PartitionBy::Range(range) = &spec.partition else { return Ok(()) };
+    let text_bytes = |bound: &Vec<u8>| {
+        let value = decode_part(&mut &bound[..], false);
+        value.map_or(0, |value| Expr::Literal(value).to_string().len() + ", ".len())
+    };
+    // The declaration may have some of the points already. They count twice, which leaves room for other changes.
+    let bytes = spec.sql.len() + range.bounds.iter().map(text_bytes).sum::<usize>();
+    if bytes <= SQL_BYTES_MAX {
+        return Ok(());
+    }
+    let what = format!(
+        "the declaration of index \"{}\" would have up to {bytes} bytes with one split point more; at most {SQL_BYTES_MAX}",
+        spec.name
+    );
+    Err(Error::new(ErrorCode::OverLimit, what).with_hint(
+        "ALTER INDEX … PARTITION BY RANGE (…) SPLIT AT (…) with fewer or shorter split points, or ALTER INDEX … SET (slice_bytes_max = 0)",
+    ))
 }
 
 pub(super) fn check_spec(spec: &IndexSpec) -> Result<()> {

@@ -13,6 +13,7 @@ use proto::model::range_split::DerivedSlice;
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode};
 
+use super::checks::check_split;
 use super::context::StateContext;
 use super::effect::{Change, Effect, nothing};
 use super::limits::GROWING_INDEXES_MAX;
@@ -27,7 +28,7 @@ impl StateContext {
         let divides = matches!(info.spec.partition, PartitionBy::Range(_));
         if bytes > 0 && divides && info.spec.leading_ranges().is_none() {
             let what = format!(
-                "index \"{name}\" is partitioned by ranges of another expression than its first key: its entries tell no split points"
+                "index \"{name}\" is partitioned by ranges of another expression than an ascending first key: its slices cannot be split in place"
             );
             return Err(Error::new(ErrorCode::WrongState, what).with_hint(
                 "ALTER INDEX … PARTITION BY RANGE (…) SPLIT AT (…) gives it other ranges",
@@ -55,7 +56,8 @@ impl StateContext {
         self.slice_bytes_max.iter().map(|(index, bytes)| (*index, *bytes))
     }
 
-    /// True if a generation with more slices may be begun for an index that serves.
+    /// True if a generation with more slices may be begun for an index that serves. One more is left for a statement, which would be
+    /// refused otherwise until a retired one goes.
     pub(crate) fn can_grow(&self, from: LocalIndexId) -> bool {
         let generations = self.generations_of(from.index);
         let is_built = |id: &LocalIndexId| {
@@ -64,7 +66,7 @@ impl StateContext {
         let shown = self.indexes.get(&from.index).map(|record| &record.info);
         let serves = shown
             .is_some_and(|info| info.local_id() == from && info.state == IndexState::Maintenance);
-        serves && !generations.iter().any(is_built) && generations.len() < GENERATIONS_MAX
+        serves && !generations.iter().any(is_built) && generations.len() + 1 < GENERATIONS_MAX
     }
 
     /// Begins a generation with more slices.
@@ -88,7 +90,8 @@ impl StateContext {
         self.begin_generation(&info, (&spec, info.bucket), unique, silent)
     }
 
-    /// Begins a generation in which a slice is split.
+    /// Begins a generation in which a slice is split in place. On other places all slices would be built from the source, which is more
+    /// than the split of one slice is worth: an index with a host that may receive nothing waits.
     pub(super) fn split_slice(
         &mut self,
         from: LocalIndexId,
@@ -101,6 +104,10 @@ impl StateContext {
         }
         let info = Arc::clone(&self.indexes[&from.index].info);
         let Some(spec) = info.spec.with_split(slice, at) else { return nothing() };
+        check_split(&spec)?;
+        if self.derived_placement(&info, (&spec, info.bucket), silent).is_none() {
+            return nothing();
+        }
         let unique = self.unique_id(info.bucket);
         self.begin_generation(&info, (&spec, info.bucket), unique, silent)
     }
@@ -118,10 +125,15 @@ impl StateContext {
         let nodes_of =
             |of: &DerivedSlice| info.topology.placement.get(usize::from(of.from.0)).cloned();
         let placement: Vec<Vec<NodeId>> = derived.iter().map(nodes_of).collect::<Option<_>>()?;
+        self.hosts_receive(info, silent).then_some(placement)
+    }
+
+    /// True if each node that has a slice of an index may receive slices.
+    pub(crate) fn hosts_receive(&self, info: &IndexInfo, silent: &[NodeId]) -> bool {
         let receives = |node: &NodeId| {
             !silent.contains(node) && self.receiving_indexers().any(|other| other == *node)
         };
-        placement.iter().flatten().all(receives).then_some(placement)
+        info.topology.placement.iter().flatten().all(receives)
     }
 }
 

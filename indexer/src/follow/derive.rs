@@ -38,10 +38,9 @@ impl Follower {
     /// Keeps a generation that joins the stream until its slices can be made from those of another one; false if they cannot.
     pub(super) fn derive_later(&mut self, index: &Arc<IndexInfo>) -> bool {
         let can_derive = self.derivation_of(index).is_some();
-        match can_derive {
-            true => self.derived.insert(index.local_id(), Arc::clone(index)),
-            false => self.derived.remove(&index.local_id()),
-        };
+        if can_derive {
+            self.derived.insert(index.local_id(), Arc::clone(index));
+        }
         can_derive
     }
 
@@ -84,7 +83,12 @@ impl Follower {
         let ready: Vec<Arc<IndexInfo>> =
             self.derived.iter().filter(is_ready).map(|(_, index)| Arc::clone(index)).collect();
         for index in ready {
-            self.derived.remove(&index.local_id());
+            let id = index.local_id();
+            self.derived.remove(&id);
+            // A copy that is here must stay: the build that takes the place of a failed derivation begins without slices.
+            if self.stored_as(&index).is_some() || self.incoming.is_restoring(id) {
+                continue;
+            }
             if !self.make(&index, &mark).await {
                 self.build_instead(&index, Cut::clone(&mark.cut)).await?;
             }

@@ -184,6 +184,21 @@ async fn a_generation_is_built_from_the_source_if_a_slice_leaves_meanwhile() {
 }
 
 #[tokio::test]
+async fn a_generation_that_serves_by_now_is_fetched_and_not_made_in_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let (script, indexer) = served(&dir, HERE).await;
+    let join = StreamMessage::IndexJoin { index: next(NEXT), at: cut([12, 0]) };
+    let serving =
+        IndexInfo { revision: 2, state: IndexState::Maintenance, ..(*next(NEXT)).clone() };
+    let again = StreamMessage::IndexJoin { index: Arc::new(serving), at: cut([12, 0]) };
+    let epoch = StreamMessage::Epoch(mark(2, 1, cut([15, 0])));
+    script.send(HERE, [frame(10, 12, &[INDEX]), join, again, frame(12, 15, &BOTH), epoch]);
+    assert_eq!(all(&indexer, INDEX, 2, 2).await.1, 15);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(indexer.status().slices_split, 0);
+}
+
+#[tokio::test]
 async fn a_cancelled_split_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (script, indexer) = served(&dir, HERE).await;

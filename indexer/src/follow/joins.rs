@@ -17,7 +17,7 @@ use crate::context::NodeContext;
 
 impl Follower {
     /// Finds a generation of an index on this node.
-    fn stored_as(&self, index: &IndexInfo) -> Option<StoredIndex> {
+    pub(super) fn stored_as(&self, index: &IndexInfo) -> Option<StoredIndex> {
         self.stored().into_iter().find(|stored| stored.id() == index.local_id())
     }
 
@@ -97,6 +97,8 @@ impl Follower {
     /// Adds an index to the stream from `at` on: builds a new index, and fetches the slices that the node lacks of one that
     /// other nodes have or had.
     pub(super) async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
+        // This call decides anew how the node gets the slices.
+        self.derived.remove(&index.local_id());
         self.feed(&index, at).await?;
         let NodeContext { store, fragments, config, .. } = &self.context;
         let incoming = &self.incoming;

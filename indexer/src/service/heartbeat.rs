@@ -1,5 +1,6 @@
 //! Registers the node and reports to the coordinator.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use proto::client::{Membership, MembershipConfig, Retry, WhenForgotten};
 use proto::flow::Admission;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
-use proto::model::ids::LocalIndexId;
+use proto::model::ids::{LocalIndexId, SliceId};
 use proto::model::index::IndexInfo;
 use proto::model::range_split::bound_at;
 use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress, SplitPoint};
@@ -53,31 +54,34 @@ fn slice_progress(context: &NodeContext, incoming: &Incoming) -> Vec<SliceProgre
     slices
 }
 
-/// Where the largest slice of each index by ranges would be split that has outgrown the limit.
+/// Where one slice of each index by ranges would be split: the largest one above the limit that has a split point.
 fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoint> {
     let catalog = context.catalog.load();
-    let mut largest = BTreeMap::<LocalIndexId, &SliceProgress>::new();
+    let mut large = BTreeMap::<LocalIndexId, Vec<&SliceProgress>>::new();
     for told in slices.iter().filter(|told| told.floor.is_some()) {
         let (id, node) = (told.slice.local_index(), context.config.node.id);
         let Some(bytes_max) = catalog.slice_bytes_max.get(&id.index) else { continue };
         let serves = |index: &&Arc<IndexInfo>| index.local_id() == id;
         let Some(index) = catalog.indexes.get(&id.index).filter(serves) else { continue };
         let is_whole = index.topology.hosts(node, told.slice.slice);
-        if told.bytes <= *bytes_max || !is_whole || index.spec.leading_ranges().is_none() {
-            continue;
-        }
-        let known = largest.entry(id).or_insert(told);
-        if told.bytes > known.bytes {
-            *known = told;
+        if told.bytes > *bytes_max && is_whole && index.spec.leading_ranges().is_some() {
+            large.entry(id).or_default().push(told);
         }
     }
-    let point = |told: &SliceProgress| {
-        let index = catalog.indexes.get(&told.slice.index)?;
-        let descending = index.spec.keys.first()?.descending;
-        let at = bound_at(&context.fragments.middle(told.slice)?, descending)?;
-        Some(SplitPoint { slice: told.slice, at })
-    };
-    largest.into_values().filter_map(point).collect()
+    let point = |slice| bound_at(&context.fragments.middle(slice)?);
+    large.into_values().filter_map(|large| split_point(large, point)).collect()
+}
+
+/// The split point of the largest slice that has one. A slice in which one value has most of the entries has none, and must not keep the
+/// others from being split.
+fn split_point(
+    mut large: Vec<&SliceProgress>,
+    point: impl Fn(SliceId) -> Option<Vec<u8>>,
+) -> Option<SplitPoint> {
+    large.sort_by_key(|told| (Reverse(told.bytes), told.slice));
+    large
+        .into_iter()
+        .find_map(|told| Some(SplitPoint { slice: told.slice, at: point(told.slice)? }))
 }
 
 /// Keeps the node registered. It sends a heartbeat regularly, and at once when a slice becomes readable.
@@ -118,4 +122,35 @@ pub(super) async fn report(
         }
     };
     membership.run(heartbeat, Some(slices)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::{Generation, IndexId, SliceNo};
+
+    use super::*;
+
+    #[test]
+    fn a_slice_without_a_split_point_does_not_hold_up_the_others() {
+        let id = LocalIndexId { index: IndexId(1), generation: Generation(1) };
+        let told = |slice, bytes| SliceProgress {
+            slice: id.slice(SliceNo(slice)),
+            floor: None,
+            entries: 1,
+            bytes,
+            built_percent: None,
+            seconds_left: None,
+            copied_from: None,
+            trouble: None,
+        };
+        let slices = [told(0, 5), told(1, 9), told(2, 7), told(3, 7)];
+        let found = |without: &[u16]| {
+            let point = |slice: SliceId| {
+                (!without.contains(&slice.slice.0)).then(|| vec![slice.slice.0 as u8])
+            };
+            split_point(slices.iter().collect(), point).map(|found| found.slice.slice.0)
+        };
+        assert_eq!([found(&[]), found(&[1]), found(&[1, 2])], [Some(1), Some(2), Some(3)]);
+        assert_eq!([found(&[1, 2, 3]), found(&[0, 1, 2, 3])], [Some(0), None]);
+    }
 }

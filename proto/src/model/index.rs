@@ -16,6 +16,8 @@ pub const SLICES_DEFAULT: u16 = 8;
 pub const GENERATIONS_MAX: usize = 4;
 /// Maximum number of slices of an index: a scan opens a cursor for each.
 pub const SLICES_MAX: u16 = 1024;
+/// The length limit of a split point, in bytes.
+pub const BOUND_BYTES_MAX: usize = 4 << 10;
 /// The least setting `slice_bytes_max`, in bytes: smaller slices cost more than they help.
 pub const SLICE_BYTES_MAX_LEAST: u64 = 64 << 10;
 /// Maximum number of replicas of an index besides the first copy.

@@ -160,7 +160,7 @@ fn partition_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<Partit
 pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
     let Ok(create) = declared(spec) else { return spec.sql.clone() };
     let divides = matches!(create.partition, Some(Partition::Range { .. }));
-    // It has no effect on ranges of another expression than the first key, and could not be declared.
+    // It has no effect on ranges of another expression than an ascending first key, and could not be declared.
     let slice_bytes_max = slice_bytes_max.filter(|_| !divides || spec.leading_ranges().is_some());
     let is_changed = match parse(&spec.sql).as_deref() {
         Ok([only]) => match &only.statement {

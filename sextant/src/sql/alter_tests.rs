@@ -125,19 +125,20 @@ fn ranges_that_were_split_by_themselves_stay() {
 }
 
 #[test]
-fn a_limit_of_slices_needs_ranges_of_the_first_key() {
-    let declare = |ranges: &str| {
+fn a_limit_of_slices_needs_ranges_of_an_ascending_first_key() {
+    let declare = |first: &str, ranges: &str| {
         let sql = format!(
-            "CREATE INDEX i ON b (a, c) PARTITION BY RANGE ({ranges}) SPLIT AT (5) WITH (slice_bytes_max = 100000)"
+            "CREATE INDEX i ON b ({first}, c) PARTITION BY RANGE ({ranges}) SPLIT AT (5) WITH (slice_bytes_max = 100000)"
         );
         let Statement::CreateIndex(create) = parse(&sql).unwrap().remove(0).statement else {
             panic!("{sql} declares no index")
         };
         definition(&create).map(|_| ()).map_err(|error| error.code)
     };
-    assert_eq!(declare("a"), Ok(()));
-    assert_eq!(declare("c"), Err(ErrorCode::InvalidParameter));
-    assert_eq!(declare("lower(a)"), Err(ErrorCode::InvalidParameter));
+    assert_eq!(declare("a", "a"), Ok(()));
+    assert_eq!(declare("a DESC", "a"), Err(ErrorCode::InvalidParameter));
+    assert_eq!(declare("a", "c"), Err(ErrorCode::InvalidParameter));
+    assert_eq!(declare("a", "lower(a)"), Err(ErrorCode::InvalidParameter));
 }
 
 #[test]

@@ -72,9 +72,10 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     let divides = matches!(spec.partition, PartitionBy::Range(_));
     let is_limited = create.slice_bytes_max.is_some_and(|bytes| bytes > 0);
     if divides && is_limited && spec.leading_ranges().is_none() {
-        let what = "slice_bytes_max splits ranges of the first key only: the entries tell no split points of another expression";
-        return Err(Error::new(ErrorCode::InvalidParameter, what)
-            .with_hint("omit slice_bytes_max, or divide by the first key as it is declared"));
+        let what = "slice_bytes_max splits ranges of an ascending first key only: other slices cannot be split in place";
+        return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+            "omit slice_bytes_max, or divide by the first key as it is declared, without DESC",
+        ));
     }
     Ok(spec)
 }

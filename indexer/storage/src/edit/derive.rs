@@ -9,7 +9,7 @@
 //! A restriction of the back index keeps the documents and restricts their entries: a document whose entries are all in the other half
 //! has an empty state here. Compactions drop what is out of range, in each generation by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proto::lock::lock;
@@ -23,6 +23,7 @@ use crate::edit::arrival::{
     ArrivingSlice, ArrivingSlices, EntryCount, EpochBoundary, InstallError, boundary_after,
     install_arriving,
 };
+use crate::file_id::FileId;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
 use crate::node::context::EngineContext;
@@ -62,13 +63,17 @@ pub async fn derive(
     let work = move || {
         let bucket_lock = task.state.bucket_lock(info.bucket);
         let _alone = lock(&bucket_lock);
+        let id = info.local_id();
         let arriving = cut_out(&task, &from, info, &cuts, at)?;
         let estimated = |(slice, arrived): (&SliceNo, &ArrivingSlice)| match arrived.entries {
             EntryCount::Reported(entries) => Some((*slice, entries)),
             EntryCount::Counted(_) => None,
         };
         let estimated = arriving.slices.iter().filter_map(estimated).collect();
-        match install_arriving(&task, arriving, at) {
+        let installed = install_arriving(&task, arriving, at);
+        // The files are named by the new manifest now, also if it is uncertain which one is on disk; or by nobody.
+        task.files.end_reservation(id);
+        match installed {
             Ok(()) => Ok(estimated),
             Err(InstallError::Unchanged(error) | InstallError::Uncertain(error)) => Err(error),
         }
@@ -76,7 +81,8 @@ pub async fn derive(
     context.env.blocking(work).await
 }
 
-/// The lists of the new slices, and the tables that they name.
+/// The lists of the new slices, and the tables that they name. The files are reserved for the new generation
+/// ([`DataFiles::reserve`](crate::files::data_files::DataFiles::reserve)).
 fn cut_out(
     context: &EngineContext,
     from: &LocalIndex,
@@ -121,9 +127,11 @@ fn cut_out(
         let reach = RetainedEpochs { horizon: at.epoch, points: Vec::<Epoch>::new() };
         slices.insert(cut.slice, ArrivingSlice { lists: own, reach, entries });
     }
-    let named = slices.values().flat_map(|slice| slice.lists.files());
-    let tables = named.filter_map(|file| Some((file, Arc::clone(lists.tables.get(&file)?))));
+    let named: BTreeSet<FileId> = slices.values().flat_map(|slice| slice.lists.files()).collect();
+    let tables = named.iter().filter_map(|file| Some((*file, Arc::clone(lists.tables.get(file)?))));
     let tables = tables.collect();
+    // As soon as the lock is dropped, the other generation may drop the files. A third one may have retired them with tables of its own.
+    context.files.reserve(info.local_id(), named);
     Ok(ArrivingSlices { slices, tables, info })
 }
 

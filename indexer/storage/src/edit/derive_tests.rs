@@ -202,6 +202,26 @@ async fn a_shared_file_goes_with_the_last_generation_that_names_it() {
     }
 }
 
+/// The other generation may drop its files between the choice of the lists and the write of the manifest.
+#[tokio::test]
+async fn the_files_of_a_generation_that_is_being_made_stay_until_it_is_given_up() {
+    let (env, ..) = sim::world(1);
+    let store = served(&env).await;
+    let at = boundary_after(&store.context, mark(3, 3).bucket, Epoch(3)).await;
+    let from = store.context.state.get(FIRST).unwrap();
+    let mut arriving = cut_out(&store.context, &from, second(), &cuts(), at).unwrap();
+    let chosen = arriving.tables.len();
+    // As if a third generation had retired the files: each has tables of its own.
+    arriving.tables.clear();
+    drop(from);
+    store.drop_index(FIRST).await.unwrap();
+    store.context.files.delete_retired();
+    assert_eq!((files(&store), chosen > 0), (chosen, true));
+    store.context.files.end_reservation(SECOND);
+    store.context.files.delete_retired();
+    assert_eq!(files(&store), 0);
+}
+
 #[tokio::test]
 async fn a_compaction_of_one_generation_leaves_the_files_of_the_other() {
     let (env, _, fs) = sim::world(1);

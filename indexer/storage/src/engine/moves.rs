@@ -71,8 +71,7 @@ impl StorageEngine {
     /// The leading key part of an entry that has about half of a slice's entries before it; `None` if no value divides the slice well.
     pub fn middle(&self, slice: SliceId) -> Option<Vec<u8>> {
         let index = self.context.state.get(slice.local_index())?;
-        let descending = index.info.spec.keys.first()?.descending;
-        middle(&index.version.load(), slice.slice, descending)
+        middle(&index.version.load(), slice.slice)
     }
 
     /// Counts the entries of an installed slice at an epoch. Until then the number that its source

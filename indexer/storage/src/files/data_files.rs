@@ -320,6 +320,17 @@ impl DataFiles {
         Ok(())
     }
 
+    /// Keeps files of another index that an index is about to name, until [`Self::end_reservation`]. The caller holds the lock of the
+    /// lists that name them.
+    pub fn reserve(&self, index: LocalIndexId, files: BTreeSet<FileId>) {
+        lock(&self.named).reserve(index, files);
+    }
+
+    /// Says that the manifest of an index was written, or will not be.
+    pub fn end_reservation(&self, index: LocalIndexId) {
+        lock(&self.named).end_reservation(index);
+    }
+
     /// Schedules the deletion of tables that nothing on disk names any more. Each is deleted after
     /// its last reader.
     pub fn retire(&self, tables: Vec<(FileId, Arc<Table>)>) {
@@ -338,10 +349,12 @@ impl DataFiles {
         let unread: Vec<FileId> = {
             let mut retired = lock(&self.retired);
             let gone = retired.iter().filter(|(_, table)| table.strong_count() == 0);
-            let unread: Vec<FileId> = gone.map(|(file, _)| *file).collect();
-            retired.retain(|(_, table)| table.strong_count() > 0);
-            // The list that has retired a file does not name it any more. Another generation may, and will retire it itself.
+            let unread: BTreeSet<FileId> = gone.map(|(file, _)| *file).collect();
+            let unread: Vec<FileId> = unread.into_iter().collect();
+            // The list that has retired a file does not name it any more. Another manifest may, and need not retire the file when its name
+            // goes: the manifest of a generation that was being made, or one of two of which either may be on disk.
             let named = lock(&self.named).among(&unread);
+            retired.retain(|(file, table)| table.strong_count() > 0 || named.contains(file));
             deletable(&unread, &named, &lock(&self.pending))
         };
         for file in unread {

@@ -2,7 +2,8 @@
 //!
 //! Slices that were made in place share the fragments of the generation before ([`crate::edit::derive`]). Each generation retires a file
 //! when its own lists do not name it any more, and the file goes with the last of them. While it is uncertain which of two manifests of an
-//! index is on disk, the files of both are named.
+//! index is on disk, the files of both are named. So are those of a manifest that will be written: the generation before may drop them
+//! meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +14,42 @@ use crate::manifest::index_manifest::IndexManifest;
 
 /// The files that the manifests on disk name.
 #[derive(Debug, Default)]
-pub struct NamedFiles(BTreeMap<LocalIndexId, BTreeSet<FileId>>);
+pub struct NamedFiles {
+    by_manifest: BTreeMap<LocalIndexId, BTreeSet<FileId>>,
+    /// The files of other indexes that a manifest is about to name.
+    reserved: BTreeMap<LocalIndexId, BTreeSet<FileId>>,
+}
 
 impl NamedFiles {
     /// Notes that a manifest is being written: from now on it may be on disk, and the one before still is.
     pub fn may_be_durable(&mut self, manifest: &IndexManifest) {
-        self.0.entry(manifest.info.local_id()).or_default().extend(manifest.files());
+        self.by_manifest.entry(manifest.info.local_id()).or_default().extend(manifest.files());
     }
 
     /// Notes that a manifest is on disk, and the one before is not.
     pub fn is_durable(&mut self, manifest: &IndexManifest) {
-        self.0.insert(manifest.info.local_id(), manifest.files());
+        self.by_manifest.insert(manifest.info.local_id(), manifest.files());
     }
 
     /// Notes that an index has no manifest on disk any more.
     pub fn forget(&mut self, index: LocalIndexId) {
-        self.0.remove(&index);
+        self.by_manifest.remove(&index);
+    }
+
+    /// Notes the files that an index is about to name. The caller holds a lock under which another index names them.
+    pub fn reserve(&mut self, index: LocalIndexId, files: BTreeSet<FileId>) {
+        self.reserved.insert(index, files);
+    }
+
+    /// Notes that the manifest of an index was written, or will not be.
+    pub fn end_reservation(&mut self, index: LocalIndexId) {
+        self.reserved.remove(&index);
     }
 
     /// The named ones among some files.
     pub fn among(&self, files: &[FileId]) -> BTreeSet<FileId> {
-        let is_named = |file: &&FileId| self.0.values().any(|named| named.contains(file));
+        let all = || self.by_manifest.values().chain(self.reserved.values());
+        let is_named = |file: &&FileId| all().any(|named| named.contains(file));
         files.iter().filter(is_named).copied().collect()
     }
 }

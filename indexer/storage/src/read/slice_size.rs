@@ -56,10 +56,10 @@ impl<'a> Blocks<'a> {
         (bytes / u128::from(self.all.max(1))) as u64
     }
 
-    /// The leading key part of a block's first entry.
-    fn part(&self, block: u32, descending: bool) -> Option<&'a [u8]> {
+    /// The leading key part, ascending, of a block's first entry.
+    fn part(&self, block: u32) -> Option<&'a [u8]> {
         let entry = self.index.first_entry(block);
-        entry.get(..skip_part(entry, descending).ok()?)
+        entry.get(..skip_part(entry, false).ok()?)
     }
 
     /// The number of blocks of the range that begin before some bytes.
@@ -70,18 +70,18 @@ impl<'a> Blocks<'a> {
 
     /// A leading key part that has about half of the blocks before it. If the value in the middle has many entries, they are on one side
     /// as a whole.
-    fn middle(&self, descending: bool) -> Option<&'a [u8]> {
+    fn middle(&self) -> Option<&'a [u8]> {
         let (len, side) = (self.len(), self.len() / SIDE_SHARE);
         if len < BLOCKS_MIN {
             return None;
         }
         let divides = |part: &[u8]| (side.max(1)..=len - side).contains(&self.before(part));
-        let part = self.part(self.own.start + len / 2, descending)?;
+        let part = self.part(self.own.start + len / 2)?;
         if divides(part) {
             return Some(part);
         }
         let next = self.own.start + self.before(&successor(part)?);
-        let part = (next < self.own.end).then(|| self.part(next, descending))??;
+        let part = (next < self.own.end).then(|| self.part(next))??;
         divides(part).then_some(part)
     }
 }
@@ -126,14 +126,14 @@ pub fn share_in(sources: &[Source], range: &KeyRange) -> f64 {
     share(clipped.iter().filter_map(blocks_of).map(|blocks| blocks.len()).sum(), before)
 }
 
-/// The leading key part that has about half of a slice's entries before it, by the largest of its tables; `None` if none divides it
+/// The leading key part, ascending, that has about half of a slice's entries before it, by the largest of its tables; `None` if none divides it
 /// well.
-pub fn middle(version: &IndexVersion, slice: SliceNo, descending: bool) -> Option<Vec<u8>> {
+pub fn middle(version: &IndexVersion, slice: SliceNo) -> Option<Vec<u8>> {
     let fragments = version.slices.get(&slice)?;
     let runs = version.runs.iter();
     let runs = runs.filter_map(|run| Blocks::of(&run.index, slice, &KeyRange::all()));
     let all = fragments.forward.iter().filter_map(blocks_of).chain(runs);
-    all.max_by_key(Blocks::own_bytes)?.middle(descending).map(<[u8]>::to_vec)
+    all.max_by_key(Blocks::own_bytes)?.middle().map(<[u8]>::to_vec)
 }
 
 #[cfg(test)]

@@ -11,17 +11,17 @@ use crate::tables::table::Table;
 
 const SLICE: SliceNo = SliceNo(1);
 
-fn part(n: i64, descending: bool) -> Vec<u8> {
+fn part(n: i64) -> Vec<u8> {
     let mut part = Vec::new();
-    encode_part(&Value::int(n), descending, &mut part);
+    encode_part(&Value::int(n), false, &mut part);
     part
 }
 
 /// A table with these values in key order, each with an id of its own.
-fn table(values: impl IntoIterator<Item = i64>, descending: bool) -> Arc<Table> {
+fn table(values: impl IntoIterator<Item = i64>) -> Arc<Table> {
     let mut builder = TableBuilder::default();
     for (n, value) in values.into_iter().enumerate() {
-        let (key, id) = (part(value, descending), format!("document-{n:08}"));
+        let (key, id) = (part(value), format!("document-{n:08}"));
         // Equal values take no space.
         let different = (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
         let row = RowVersion {
@@ -46,29 +46,25 @@ fn version(source: Source) -> IndexVersion {
     }
 }
 
-fn middle_of(source: Source, descending: bool) -> Option<i64> {
-    let found = middle(&version(source), SLICE, descending)?;
-    match proto::value::key::decode_part(&mut &found[..], descending).unwrap() {
+fn middle_of(source: Source) -> Option<i64> {
+    let found = middle(&version(source), SLICE)?;
+    match proto::value::key::decode_part(&mut &found[..], false).unwrap() {
         Value::Number(number) => number.as_i64(),
         other => panic!("{other:?} is no number"),
     }
 }
 
 fn range(low: i64, high: i64) -> KeyRange {
-    KeyRange { low: part(low, false).into(), high: Some(part(high, false).into()) }
+    KeyRange { low: part(low).into(), high: Some(part(high).into()) }
 }
 
 #[test]
 fn the_middle_has_half_of_the_entries_before_it() {
-    for descending in [false, true] {
-        let order = |n: i64| if descending { 999 - n } else { n };
-        let table = table((0..1_000).map(order), descending);
-        let middle = middle_of(Source::whole(&table, SLICE), descending).unwrap();
-        assert!((400..600).contains(&middle), "{middle}");
-    }
-    let table = table(0..1_000, false);
+    let table = table(0..1_000);
+    let middle = middle_of(Source::whole(&table, SLICE)).unwrap();
+    assert!((400..600).contains(&middle), "{middle}");
     let upper = Source::whole(&table, SLICE).clip(&range(600, 1_000));
-    let middle = middle_of(upper, false).unwrap();
+    let middle = middle_of(upper).unwrap();
     assert!((750..850).contains(&middle), "the middle of the range: {middle}");
 }
 
@@ -79,8 +75,8 @@ fn a_value_with_many_entries_is_on_one_side_as_a_whole() {
         (0..first).map(move |n| n - first).chain(same).chain((0..last).map(|n| 100 + n))
     };
     let middle = |first, same, last| {
-        let table = table(values(first, same, last), false);
-        middle_of(Source::whole(&table, SLICE), false)
+        let table = table(values(first, same, last));
+        middle_of(Source::whole(&table, SLICE))
     };
     assert_eq!(middle(400, 600, 0), Some(5), "those before it are apart");
     let found = middle(0, 600, 400).unwrap();
@@ -92,7 +88,7 @@ fn a_value_with_many_entries_is_on_one_side_as_a_whole() {
 
 #[test]
 fn the_parts_of_a_slice_have_its_bytes_together() {
-    let table = table(0..1_000, false);
+    let table = table(0..1_000);
     let bytes = |source: Source| {
         let version = version(source);
         slice_bytes(&version, SLICE, &version.slices[&SLICE])
@@ -109,7 +105,7 @@ fn the_parts_of_a_slice_have_its_bytes_together() {
 /// Of a back index, the share of its entries counts.
 #[test]
 fn a_restricted_back_index_counts_in_part() {
-    let table = table(0..1_000, false);
+    let table = table(0..1_000);
     let whole = Source::whole(&table, SLICE);
     let half = range(0, 500);
     let back = |keys: KeyRange| Source { keys, ..whole.clone() };
@@ -125,5 +121,5 @@ fn a_restricted_back_index_counts_in_part() {
 }
 
 fn table_of_back() -> Arc<Table> {
-    table(0..500, false)
+    table(0..500)
 }
