@@ -78,6 +78,8 @@ struct Asked<'a> {
     must: bool,
     /// The epoch of the transaction.
     pinned: Option<Epoch>,
+    /// True if the index did not serve yet when the transaction fixed its moment: it may not have that epoch.
+    is_younger: bool,
     /// The changes of the transaction.
     own: Own,
     /// The time of the request.
@@ -204,9 +206,9 @@ impl Reader {
             return Ok(());
         };
         // It goes on in the generation that served when it fixed its moment.
-        let info = match began.indexes.get(&shown.id) {
-            Some(info) if info.state == IndexState::Maintenance => Arc::clone(info),
-            _ => shown,
+        let (info, is_younger) = match began.indexes.get(&shown.id) {
+            Some(info) if info.state == IndexState::Maintenance => (Arc::clone(info), false),
+            _ => (shown, true),
         };
         let drawn = self.draw_scan(session, index, info, false, pause_ms_max.is_some());
         let pauses = pause_ms_max.into_iter().flat_map(|most| [most; VIEW_PAUSES]);
@@ -215,6 +217,7 @@ impl Reader {
             consistency: Consistency::Epoch(epoch),
             at_least: own.at_least.clone(),
             pinned: Some(epoch),
+            is_younger,
             // A token names no transaction.
             pace: Pace { pauses: pauses.collect(), ..Pace::default() },
             own,
@@ -285,7 +288,7 @@ impl Reader {
     ) -> Result<(), Option<Error>> {
         let is_wrong = match (error.code, epoch) {
             // Its transaction has left the scan's place.
-            (ErrorCode::SnapshotTooOld, _) if asked.own.is_gone() => false,
+            (ErrorCode::SnapshotTooOld, _) if asked.own.is_gone() || asked.is_younger => false,
             // An indexer may know of a rollback before the catalog of the router does, so the end decides.
             (ErrorCode::SnapshotTooOld, Some(epoch)) if self.is_broken_lease(session, asked) => {
                 let text = format!(
@@ -351,7 +354,21 @@ impl Reader {
         let pace = if must { Pace::default() } else { self.draw_pace(&query, slowly) };
         let (losses, began) = (self.truth.losses(), now());
         let (pinned, own) = (None, Own::default());
-        Asked { index, info, query, consistency, pace, at_least, losses, must, pinned, own, began }
+        let is_younger = false;
+        Asked {
+            index,
+            info,
+            query,
+            consistency,
+            pace,
+            at_least,
+            losses,
+            must,
+            pinned,
+            is_younger,
+            own,
+            began,
+        }
     }
 
     fn draw_pace(&mut self, query: &Query, slowly: bool) -> Pace {
