@@ -22,7 +22,7 @@ const RAFT_SEEDS: u64 = 400;
 
 /// Plant, layer, seed, step to the next seed, simulated seconds of faults.
 const FOUND: [(&str, &str, u64, u64, u64); 78] = [
-    ("hand-over-uncovered", "full", 10, 1, 10),
+    ("hand-over-uncovered", "full", 11, 1, 10),
     ("build-skips-back-index", "store", 1, 1, 0),
     ("install-skips-back-index", "store", 1, 1, 0),
     ("stale-owner-answers", "full", 9, 1, 10),
@@ -77,7 +77,7 @@ const FOUND: [(&str, &str, u64, u64, u64); 78] = [
     ("savepoint-kept", "full", 108, 5, 10),
     ("own-view-behind", "full", 3, 5, 10),
     ("copy-purge-unnoticed", "full", 1, 3, 10),
-    ("copy-grows-early", "full", 61, 21, 30),
+    ("copy-grows-early", "full", 124, 21, 30),
     ("participant-left-out", "full", 32, 7, 10),
     ("prepared-not-held", "full", 3091, 7, 30),
     ("finished-twice", "full", 4, 7, 10),
@@ -90,13 +90,13 @@ const FOUND: [(&str, &str, u64, u64, u64); 78] = [
     ("pushed-settled-early", "full", 5, 3, 10),
     ("pushed-forgotten", "full", 3011, 3, 30),
     ("pushed-not-handed-over", "full", 2021, 3, 30),
-    ("floor-ignored", "full", 15, 1, 10),
+    ("floor-ignored", "full", 232, 1, 10),
     ("rebuilt-below-floor", "full", 28, 8, 18),
     ("generations-mixed", "full", 11, 3, 10),
     ("hedge-counted-twice", "full", 75, 4, 10),
     ("retired-dropped", "full", 8, 3, 20),
     ("build-uncovered", "full", 149, 3, 10),
-    ("version-in-part", "full", 392, 11, 10),
+    ("version-in-part", "full", 7, 11, 10),
     ("partitions-moved", "full", 7, 11, 10),
     ("cancelled-serves", "full", 84, 11, 10),
     ("split-loses-boundary", "full", 18, 11, 10),

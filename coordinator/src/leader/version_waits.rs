@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use proto::model::data_set::{DataSet, Version, VersionStage};
 use proto::model::ids::{BucketId, NodeId, VbucketId};
+use proto::plant::{self, Plant};
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::StateContext;
@@ -111,6 +112,9 @@ impl Loads {
 
     /// True if the switch to a version waits for a projector.
     pub(super) fn is_awaited(&self, bucket: BucketId, late: &Late, now_ms: u64) -> bool {
+        if plant::is(Plant::VersionInPart) {
+            return false;
+        }
         let seen = self.0.get(&(bucket, late.node));
         let gets_on = seen.is_none_or(|seen| now_ms < seen.since_ms + STUCK_MS);
         matches!(late.why, Why::Waits | Why::Loads(_)) && gets_on
