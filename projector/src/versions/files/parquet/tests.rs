@@ -77,8 +77,8 @@ fn write(path: &Path, rows: &[Cells], group_rows: usize) {
     let mut writer = SerializedFileWriter::new(file, schema, properties).expect("a writer");
     let mut ids = 0..;
     for rows in rows.chunks(group_rows) {
-        let mut group = writer.next_row_group().expect("a group");
-        let (mut at, group) = (0, &mut group);
+        let mut open = writer.next_row_group().expect("a group");
+        let (mut at, group) = (0, &mut open);
         let ids: Vec<i32> = ids.by_ref().take(rows.len()).collect();
         let next = std::cell::Cell::new(0);
         put::<Int32Type>(group, (&mut at, rows), |_| ids[next.replace(next.get() + 1)]);
@@ -107,6 +107,7 @@ fn write(path: &Path, rows: &[Cells], group_rows: usize) {
             let text = format!("{:04}", cells.number.unsigned_abs() % 10_000);
             ByteArray::from(text.into_bytes()).into()
         });
+        open.close().expect("closed");
     }
     writer.close().expect("closed");
 }
