@@ -3,53 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::Error;
 use proto::env::Bulk;
 use proto::model::assignment::VbucketSet;
-use proto::model::data_set::{FilesRead, PartitionContent};
-use proto::model::ids::{BucketId, VbucketId};
+use proto::model::ids::VbucketId;
 use tokio::time::Instant;
 
+use super::attempt::{Failure, Loaded, look, same};
 use super::contents::{stored_contents, with_rows};
-use super::plan::{Known, known};
-use super::reader::VersionReader;
 use super::store_rows::{Stored, store_rows};
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
-
-/// The report of a projector about partitions that are whole.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// Their contents.
-    pub contents: BTreeMap<VbucketId, PartitionContent>,
-    /// Everything that was read for them; `None` if nothing was to be read.
-    pub read: Option<FilesRead>,
-}
-
-/// Why partitions were not loaded.
-#[derive(Debug)]
-pub enum Failure {
-    /// The version is gone, or old.
-    Gone,
-    /// Something is wrong with the files: reading them again does not help.
-    Files(Error),
-    /// Partitions contain something else here than at other projectors.
-    Differs(Loaded),
-    /// Something is wrong here.
-    Here(Error),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Here(error)
-    }
-}
-
-/// The present knowledge of a version.
-pub fn look(projector: &Projector, bucket: BucketId) -> std::result::Result<Known, Failure> {
-    let catalog = projector.catalog.borrow().clone();
-    catalog.and_then(|catalog| known(&catalog, bucket)).ok_or(Failure::Gone)
-}
 
 /// Loads partitions of a version, and makes them whole.
 pub async fn load(
@@ -82,28 +45,4 @@ pub async fn load(
     let seconds = began.elapsed().as_secs_f64();
     tracing::info!(bucket = %bucket.info.name, documents, seconds, "partitions are loaded");
     Ok(found)
-}
-
-/// Opens the files of a version, for the rows of some partitions.
-pub(super) async fn open(
-    projector: &Arc<Projector>,
-    bucket: &Bucket,
-    partitions: VbucketSet,
-) -> std::result::Result<VersionReader, Failure> {
-    let files = look(projector, bucket.info.id)?.files;
-    let (fs, dir) = (Arc::clone(&projector.env.fs), projector.config.files_dir.clone());
-    let (of, bytes_max) = ((partitions, bucket.info.vbuckets), projector.config.document_bytes_max);
-    let open = move || VersionReader::new(fs, dir.as_deref(), &files, of, bytes_max);
-    projector.env.bulk(Bulk::Queued, open).await.map_err(Failure::Files)
-}
-
-/// Compares what partitions contain with what other projectors have told.
-pub(super) fn same(known: &Known, found: Loaded) -> std::result::Result<Loaded, Failure> {
-    let differs = |(partition, content): (&VbucketId, &PartitionContent)| {
-        known.content(*partition).is_some_and(|other| other != *content)
-    };
-    match found.contents.iter().any(differs) {
-        true => Err(Failure::Differs(found)),
-        false => Ok(found),
-    }
 }

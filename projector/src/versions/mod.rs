@@ -20,6 +20,7 @@
 //! fault of the version: the load is repeated. A version that is current already does not end because a late holder cannot load it.
 
 mod anew;
+mod attempt;
 mod contents;
 pub mod files;
 mod load;

@@ -11,8 +11,8 @@ use proto::model::data_set::FilesRead;
 use proto::model::ids::VbucketId;
 use proto::{Error, ErrorCode};
 
+use super::attempt::{Failure, Loaded, look, open, same};
 use super::contents::stored_contents;
-use super::load::{Failure, Loaded, look, open, same};
 use super::reader::RowsRead;
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;

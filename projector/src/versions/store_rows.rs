@@ -11,8 +11,8 @@ use futures::stream::FuturesOrdered;
 use proto::env::Bulk;
 use proto::model::assignment::VbucketSet;
 
+use super::attempt::{Failure, look, open};
 use super::contents::{Contents, Distinct};
-use super::load::{Failure, look, open};
 use super::reader::RowsRead;
 use super::sheet::{Sheet, SheetContents};
 use crate::projector::Projector;

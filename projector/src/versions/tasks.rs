@@ -15,7 +15,8 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::anew::make_anew;
-use super::load::{Failure, Loaded, load, look};
+use super::attempt::{Failure, Loaded, look};
+use super::load::load;
 use super::plan::{Stored, Todo, Work, plan};
 use super::propose::Proposer;
 use super::recount::recount;

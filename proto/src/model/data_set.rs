@@ -149,7 +149,7 @@ pub struct FilesRead {
     pub files: u32,
     /// The number of rows.
     pub rows: u64,
-    /// A digest of all rows, in their order: the polynomial of [`DIGEST_BASE`] whose coefficients are the hashes of the rows, modulo 2^64.
+    /// A digest of all rows, in their order: the polynomial of `DIGEST_BASE` whose coefficients are the hashes of the rows, modulo 2^64.
     /// So the digest of some rows follows from those of their parts, which are read side by side.
     pub digest: u64,
 }

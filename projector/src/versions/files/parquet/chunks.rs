@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::reader::{ChunkReader, Length, SerializedFileReader};
 use proto::env::File;
 
 /// The size of a read of what has no known length, like the header of a page.
 const READ_BYTES: usize = 8 << 10;
+
+/// An open file.
+pub type Reader = SerializedFileReader<Chunks>;
 
 /// A file.
 pub struct Chunks {

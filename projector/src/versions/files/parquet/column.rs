@@ -10,8 +10,8 @@ use parquet::record::Field;
 use parquet::schema::types::ColumnDescPtr;
 use proto::Result;
 
+use super::errors::{damaged, few_rows};
 use super::json::{id_of, write_bytes, write_field, write_integer};
-use super::{damaged, few_rows};
 
 /// A value as it is stored.
 pub trait Cell {

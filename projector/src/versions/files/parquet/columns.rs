@@ -12,8 +12,10 @@ use proto::Result;
 
 use super::super::batch::{Batch, RowRules};
 use super::super::parts::{PART_BYTES, Part, Parts};
+use super::chunks::Reader;
 use super::column::Column;
-use super::{Fields, Reader, at_row, caught, damaged, few_rows};
+use super::errors::{at_row, caught, damaged, few_rows};
+use super::fields::Fields;
 
 /// About the size of the rows of a range.
 const RANGE_BYTES: usize = 2 * PART_BYTES;

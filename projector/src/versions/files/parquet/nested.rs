@@ -7,8 +7,10 @@ use proto::Result;
 
 use super::super::batch::{Batch, RowRules};
 use super::super::parts::Rows;
+use super::chunks::Reader;
+use super::errors::{at_row, caught, damaged};
+use super::fields::Fields;
 use super::json::{id_of, write_field};
-use super::{Fields, Reader, at_row, caught, damaged};
 
 /// The rows of a file.
 pub struct NestedRows {

@@ -1,0 +1,48 @@
+//! The columns of a file as fields of documents.
+
+use parquet::schema::types::Type;
+use proto::value::write_json_text;
+use proto::{Error, ErrorCode, Result};
+
+use super::super::batch::RowRules;
+
+/// The top-level columns.
+pub struct Fields {
+    /// What stands before the value of each: `{"name":` or `,"name":`.
+    pub heads: Vec<Vec<u8>>,
+    names: Vec<String>,
+    /// The column with the id.
+    pub id: usize,
+}
+
+impl Fields {
+    /// Those of a schema.
+    pub fn new(schema: &Type, rules: &RowRules) -> Result<Self> {
+        let fields = schema.get_fields().iter();
+        let names: Vec<String> = fields.map(|field| field.name().to_owned()).collect();
+        let Some(id) = names.iter().position(|name| *name == rules.id) else {
+            let what = format!("the file has no column {:?} for the id", rules.id);
+            return Err(Error::new(ErrorCode::InvalidText, what)
+                .with_hint(format!("the columns are {}", names.join(", "))));
+        };
+        let head = |(at, name): (usize, &String)| {
+            let mut head = vec![if at == 0 { b'{' } else { b',' }];
+            write_json_text(name, &mut head);
+            head.push(b':');
+            head
+        };
+        let heads = names.iter().enumerate().map(head).collect();
+        Ok(Self { heads, names, id })
+    }
+
+    /// Names the column that an error is about.
+    pub fn in_column(&self, at: usize, error: Error) -> Error {
+        error.context(format!("column {:?}", self.names[at]))
+    }
+
+    /// The error for an id that is null, or of another type.
+    pub fn no_id(&self) -> Error {
+        let what = format!("column {:?} is neither text nor an integer", self.names[self.id]);
+        Error::new(ErrorCode::InvalidText, what)
+    }
+}
