@@ -190,7 +190,7 @@ async fn main() {
     let rows: u64 = args.next().map_or(1_000_000, |rows| rows.parse().expect("a number"));
     let dir = PathBuf::from(args.next().unwrap_or_else(|| "load_rates.tmp".into()));
     let files = dir.join("files");
-    // What an earlier run has left would not be loaded again.
+    // Versions that an earlier run has left would not be loaded again.
     drop(std::fs::remove_dir_all(&dir));
     std::fs::create_dir_all(&files).expect("a directory");
     write_lines(&files.join("a.jsonl"), rows).expect("written");

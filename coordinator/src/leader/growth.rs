@@ -53,7 +53,7 @@ impl Planned {
         if (self.from, self.bytes_max) != (now.from, now.bytes_max) {
             return false;
         }
-        // What was begun has ended, and did not come to serve.
+        // A newer generation was begun, has ended, and did not come to serve.
         let is_cancelled = state.newest_generation(now.from.index) > self.newest;
         match is_cancelled {
             true => 4 * u128::from(now.bytes) < 5 * u128::from(self.bytes),

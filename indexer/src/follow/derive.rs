@@ -59,7 +59,7 @@ impl Follower {
     fn cuts(&self, index: &IndexInfo, stored: &StoredIndex) -> Option<Vec<SliceCut>> {
         let mut derived = index.spec.derived_from(&stored.info.spec)?;
         derived.retain(|cut| index.topology.hosts(self.context.config.node.id, cut.slice));
-        // What is stored is fed: a slice that is not goes before an epoch is applied without it ([`super::joins`]).
+        // A stored slice is fed. One that is not fed is dropped before an epoch is applied without it ([`super::joins`]).
         let is_here = |cut: &DerivedSlice| stored.has(cut.from);
         derived.iter().all(is_here).then(|| derived.into_iter().map(cut).collect())
     }

@@ -1,4 +1,4 @@
-//! What loading and telling of partitions have in common.
+//! The parts that loading and telling of partitions share: results, failures, and the opening of the files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Documents whose ids are compared in memory, with 8 bytes for each.
 const COMPARED_MAX: usize = 16 << 20;
 
-/// What partitions contain.
+/// The contents of partitions.
 pub type Contents = BTreeMap<VbucketId, PartitionContent>;
 
 /// The contents of some sheets, as long as no id is in two of them.

@@ -25,9 +25,9 @@ const SIDE_SHARE: u32 = 8;
 struct Blocks<'a> {
     index: &'a BlockIndex,
     section: usize,
-    /// Those with entries of the range. Of two neighbouring ranges, the block with the bound counts for the lower one.
+    /// The blocks with entries of the range. Of two neighbouring ranges, the block with the bound counts for the lower one.
     own: Range<u32>,
-    /// Those of the whole section, and their bytes.
+    /// The blocks of the whole section, and their bytes.
     all: u32,
     bytes: u64,
 }

@@ -30,7 +30,7 @@ pub struct SortedRows {
 }
 
 impl SortedRows {
-    /// The file with them. Whoever drops the rows removes it ([`DocumentTable::discard`]).
+    /// The file with them. The caller removes it if it drops the rows ([`DocumentTable::discard`]).
     pub fn file(&self) -> u64 {
         self.file
     }

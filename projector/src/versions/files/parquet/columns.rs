@@ -1,6 +1,6 @@
 //! Files whose columns are all flat, column by column.
 //!
-//! A part is a range of the rows of a row group. Whoever reads it opens the columns of the group for himself and skips to the range: pages
+//! A part is a range of the rows of a row group. Its reader opens the columns of the group anew and skips to the range: pages
 //! before it are passed by their headers, but the page in which it begins is decoded once more. So a group has few ranges, however many
 //! columns it has. Some hundred values of each column are decoded at a time, and then rows are written from them. A range whose rows are
 //! larger than the file lets expect, as those of columns with a dictionary, is read in several batches.

@@ -1,4 +1,4 @@
-//! What is wrong with a file.
+//! Errors of a parquet file.
 
 use parquet::errors::ParquetError;
 use proto::env::Panic;

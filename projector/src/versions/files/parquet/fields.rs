@@ -16,7 +16,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Those of a schema.
+    /// The columns of a schema.
     pub fn new(schema: &Type, rules: &RowRules) -> Result<Self> {
         let fields = schema.get_fields().iter();
         let names: Vec<String> = fields.map(|field| field.name().to_owned()).collect();
