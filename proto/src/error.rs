@@ -97,6 +97,20 @@ pub enum ErrorCode {
     WrongState,
     /// Caller: another session has ended the build that the statement waits for (57014).
     BuildCancelled,
+    /// Caller: the user lacks a privilege (42501).
+    NotAllowed,
+    /// Caller: no such user (42704).
+    UnknownUser,
+    /// Caller: a user of that name exists (42710).
+    UserExists,
+    /// Caller: the name, password or token of a log-in is wrong (28P01).
+    BadPassword,
+    /// Caller: a log-in that is not possible this way (28000).
+    BadLogin,
+    /// Caller: the user of the session was dropped or has another password (57P05).
+    SessionEnded,
+    /// Retry: memory for the work of clients is used up (53200).
+    OutOfRoom,
 }
 
 /// The remedy for an error.
@@ -117,7 +131,7 @@ impl ErrorCode {
         match self {
             NotLeader | Unavailable | Cancelled | SnapshotTooOld | SliceMoved | DropData
             | TooBusy | HistoryPurged | NotOwner | Interrupted | OtherCluster | NotInMemory
-            | Held => ErrorKind::Retry,
+            | Held | OutOfRoom => ErrorKind::Retry,
             Corrupt | Io | Version | Internal | NodeTaken | OlderCopy => ErrorKind::Operator,
             _ => ErrorKind::Caller,
         }
@@ -161,6 +175,13 @@ impl ErrorCode {
             InDoubt => "08007",
             Held => "55P03",
             WrongState => "55000",
+            NotAllowed => "42501",
+            UnknownUser => "42704",
+            UserExists => "42710",
+            BadPassword => "28P01",
+            BadLogin => "28000",
+            SessionEnded => "57P05",
+            OutOfRoom => "53200",
         }
     }
 }

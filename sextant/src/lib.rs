@@ -2,8 +2,9 @@
 //!
 //! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
 //! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `listen`,
-//! `descriptors` and `principal`, then the services.
+//! `descriptors`, `auth` and `principal`, then the services.
 
+pub mod auth;
 pub mod backend;
 pub mod cli;
 pub mod descriptors;

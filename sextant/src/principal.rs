@@ -1,28 +1,63 @@
 //! The principal: the sender of a request.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use proto::model::ids::{TokenId, UserId};
 
 /// The sender of a request: of an SQL session, a gRPC call or an HTTP request.
 ///
-/// Each port determines the principal where a request comes in, and passes it on through its backend
-/// ([`crate::sql::backend::Backends`]) to the calls of other services. There is no authentication and no authorization
-/// yet, so there is one principal, which may do everything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Each port determines the principal where a connection or request comes in, and makes the backend of this principal
+/// ([`crate::sql::backend::Backends`]), which decides what it may do. There is no principal by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// Anyone who reaches a port: the addresses to listen on limit the access.
-    #[default]
-    LocalSuperuser,
-    /// Somebody else, for tests of what a principal may not see.
-    #[cfg(test)]
-    Stranger,
+    /// Anyone who reaches a port of a process that trusts its machine: `dev` on loopback, or `--insecure`. It may do everything.
+    Trusted,
+    /// A user who has proved to be one.
+    User(Arc<Identified>),
+}
+
+/// A user as it has logged in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identified {
+    /// The number: a user that is made anew under the name is another one.
+    pub id: UserId,
+    /// The name.
+    pub name: String,
+    /// The proof.
+    pub by: Proof,
+    /// The address of the client's socket.
+    pub from: Option<SocketAddr>,
+}
+
+/// The proof of an identity. What it rests on can be withdrawn: the session of a user whose password was changed ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// A password: [`User::secret_no`](proto::model::users::User::secret_no) at that time.
+    Password(u64),
+    /// A token.
+    Token(TokenId),
+    /// A certificate.
+    Certificate,
+}
+
+impl Principal {
+    /// True if both are the same user, whatever each has proved it with.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Trusted, Self::Trusted) => true,
+            (Self::User(one), Self::User(other)) => one.id == other.id,
+            (Self::Trusted, Self::User(_)) | (Self::User(_), Self::Trusted) => false,
+        }
+    }
 }
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::LocalSuperuser => "local superuser",
-            #[cfg(test)]
-            Self::Stranger => "stranger",
-        })
+        match self {
+            Self::Trusted => f.write_str("local superuser"),
+            Self::User(user) => write!(f, "user \"{}\"", user.name),
+        }
     }
 }

@@ -122,6 +122,9 @@ impl StateContext {
             }
             Command::SetSliceBytesMax { index, bytes } => self.set_slice_bytes_max(index, *bytes),
             Command::GrowIndex { from, slices } => self.grow_index(*from, *slices, silent),
+            Command::Users(_) => {
+                Err(Error::new(proto::ErrorCode::Unsupported, "users are not supported yet"))
+            }
             Command::SplitSlice { from, slice, at } => {
                 self.split_slice(*from, (*slice, at), silent)
             }

@@ -50,6 +50,10 @@ id!(/// A transaction of the producer of a pushed bucket: the producer's own num
     ProducerTransactionId(u64));
 id!(/// A place in a transaction: the number of its changes of documents and of its rollbacks to savepoints so far. Places only grow.
     TransactionPlace(u64));
+id!(/// A user; numbers are never used twice, so a user that is dropped and made again has a new one.
+    UserId(u64));
+id!(/// A token of a user; numbers are never used twice.
+    TokenId(u64));
 
 /// One generation of an index, as a node keeps it: its slices, files and messages are all of this one generation, and
 /// generations of one index stand side by side.

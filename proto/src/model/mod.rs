@@ -24,3 +24,4 @@ pub mod pushed;
 pub mod range_split;
 pub mod rollback;
 pub mod topology;
+pub mod users;

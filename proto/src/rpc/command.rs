@@ -12,12 +12,14 @@ use crate::model::data_set::{Files, FilesRead, PartitionContent};
 use crate::model::history::SourceHistory;
 use crate::model::identity::{ClusterId, JoinRequest, UniqueId};
 use crate::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo, VbucketId,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo, TokenId, UserId,
+    VbucketId,
 };
 use crate::model::index::IndexSpec;
 use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::node::NodeInfo;
 use crate::model::rollback::{NewestKnown, RollbackStep};
+use crate::model::users::UserCommand;
 
 /// Identifies one request of one client, so that a repeated request is not executed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -424,6 +426,8 @@ pub enum Command {
         /// The split point, as an encoded key part.
         at: Vec<u8>,
     },
+    /// CREATE USER, ALTER USER, DROP USER, GRANT, REVOKE.
+    Users(Box<UserCommand>),
 }
 
 /// A new stability timestamp of one bucket.
@@ -469,4 +473,6 @@ pub enum Outcome {
     Generation(LocalIndexId),
     /// The version of this data set, with this number, is loading.
     Version(BucketId, u64),
+    /// A user of that name exists now, with this number; a command that made a token gave it this one.
+    User(UserId, Option<TokenId>),
 }

@@ -59,7 +59,7 @@ pub struct ClusterBackend {
 }
 
 impl ClusterBackend {
-    /// A backend over a router and the other services, for the default principal.
+    /// A backend over a router and the other services, for a client that is trusted.
     pub fn new(
         router: Arc<Router>,
         directory: Arc<dyn Directory>,
@@ -67,7 +67,7 @@ impl ClusterBackend {
         counters: Arc<Counters>,
     ) -> Self {
         let client = env.random.next_u64();
-        let (requests, principal) = (Arc::default(), Principal::default());
+        let (requests, principal) = (Arc::default(), Principal::Trusted);
         let calls = SourceCalls { router, directory, counters };
         let kept = Arc::new(KeptTransactions::new(calls.clone(), env.clone()));
         Self { calls, kept, env, client, requests, principal }
@@ -79,8 +79,8 @@ impl ClusterBackend {
     }
 
     /// The sender of the requests.
-    pub fn principal(&self) -> Principal {
-        self.principal
+    pub fn principal(&self) -> &Principal {
+        &self.principal
     }
 
     /// The coordinator; its calls are made for the principal.

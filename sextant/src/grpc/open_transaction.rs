@@ -86,8 +86,8 @@ impl OpenTransaction {
     }
 
     /// True if a principal may use it.
-    pub(super) fn belongs_to(&self, principal: Principal) -> bool {
-        self.principal == principal
+    pub(super) fn belongs_to(&self, principal: &Principal) -> bool {
+        self.principal.is_same(principal)
     }
 
     /// Notes that its client is there.

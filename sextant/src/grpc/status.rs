@@ -18,13 +18,22 @@ pub(super) fn status(error: Error) -> Status {
         (ErrorCode::Unknown | ErrorCode::UnknownColumn | ErrorCode::UnknownSetting, _) => {
             Code::NotFound
         }
+        (ErrorCode::NotAllowed, _) => Code::PermissionDenied,
+        (ErrorCode::BadPassword | ErrorCode::BadLogin | ErrorCode::SessionEnded, _) => {
+            Code::Unauthenticated
+        }
+        (ErrorCode::UnknownUser, _) => Code::NotFound,
         (ErrorCode::NoTransaction, _) => Code::NotFound,
         (ErrorCode::HasDependents | ErrorCode::TransactionState | ErrorCode::WrongState, _) => {
             Code::FailedPrecondition
         }
-        (ErrorCode::Exists | ErrorCode::DuplicateId, _) => Code::AlreadyExists,
+        (ErrorCode::Exists | ErrorCode::DuplicateId | ErrorCode::UserExists, _) => {
+            Code::AlreadyExists
+        }
         (ErrorCode::Unsupported, _) => Code::Unimplemented,
-        (ErrorCode::OverLimit | ErrorCode::TooComplex, _) => Code::ResourceExhausted,
+        (ErrorCode::OverLimit | ErrorCode::TooComplex | ErrorCode::OutOfRoom, _) => {
+            Code::ResourceExhausted
+        }
         (ErrorCode::SnapshotTooOld | ErrorCode::Conflict | ErrorCode::Held, _) => Code::Aborted,
         (ErrorCode::BuildCancelled, _) => Code::Aborted,
         (ErrorCode::InDoubt, _) => Code::Unknown,

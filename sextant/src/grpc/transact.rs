@@ -42,7 +42,8 @@ impl Transact {
         let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
         let owner = format!("{principal}, gRPC{from}");
         let changes = self.backend.begin(&bucket, &owner, None);
-        let begun = self.transactions.begin((principal, owner), changes, bucket, idle_max)?;
+        let begun =
+            self.transactions.begin((principal.clone(), owner), changes, bucket, idle_max)?;
         let epoch = match request.snapshot {
             true => Some(self.pinned(&begun).await?.0),
             false => None,

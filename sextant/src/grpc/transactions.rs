@@ -78,7 +78,7 @@ impl Transactions {
     pub(super) fn find(
         &self,
         number: TransactionId,
-        principal: Principal,
+        principal: &Principal,
     ) -> Result<Arc<OpenTransaction>> {
         let found = lock(&self.known).all.get(&number).cloned();
         found.filter(|found| found.belongs_to(principal)).ok_or_else(|| {

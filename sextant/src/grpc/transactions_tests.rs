@@ -3,12 +3,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use proto::model::bucket::SourceKind;
 use proto::model::cut::WritePosition;
-use proto::model::ids::{BucketId, Epoch, NodeId, TransactionPlace};
+use proto::model::ids::{BucketId, Epoch, NodeId, TransactionPlace, UserId};
 use proto::rpc::api::{CheckedWrites, Decision, Write, WriteKind, WriteReply};
 use proto::rpc::scan::OwnView;
 
 use super::*;
 use crate::grpc::open_transaction::Written;
+use crate::principal::{Identified, Proof};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -103,11 +104,11 @@ impl Begun {
         let fails = Mutex::new(fails.iter().copied().collect());
         let (told, place) = (Arc::clone(&self.told), Mutex::default());
         let changes = Arc::new(Scripted { id, bucket: Arc::clone(&bucket), told, place, fails });
-        self.transactions.begin((Principal::LocalSuperuser, String::new()), changes, bucket, MINUTE)
+        self.transactions.begin((Principal::Trusted, String::new()), changes, bucket, MINUTE)
     }
 
     fn find(&self, begun: &OpenTransaction) -> Result<Arc<OpenTransaction>> {
-        self.transactions.find(begun.number(), Principal::LocalSuperuser)
+        self.transactions.find(begun.number(), &Principal::Trusted)
     }
 
     fn dropped(&self) -> u64 {
@@ -124,18 +125,25 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ErrorCode {
     result.expect_err("an error").code
 }
 
+/// Somebody else.
+fn stranger() -> Principal {
+    let user = Identified { id: UserId(1), name: "ada".into(), by: Proof::Certificate, from: None };
+    Principal::User(Arc::new(user))
+}
+
 #[tokio::test]
 async fn a_stranger_learns_no_more_of_a_number_than_of_one_that_never_was() {
     let begun = Begun::new(10);
     let transaction = begun.begin(&[]).expect("begun");
     assert!(begun.find(&transaction).is_ok());
-    let stranger = begun.transactions.find(transaction.number(), Principal::Stranger);
-    let never = begun.transactions.find(TransactionId(99), Principal::Stranger);
+    let stranger = stranger();
+    let taken = begun.transactions.find(transaction.number(), &stranger);
+    let never = begun.transactions.find(TransactionId(99), &stranger);
     let text = |found: Result<Arc<OpenTransaction>>| {
         let error = found.err().expect("an error");
         (error.code, error.to_string().replace("99", "1"))
     };
-    let told = text(stranger);
+    let told = text(taken);
     assert_eq!(told, text(never));
     assert_eq!(told.0, ErrorCode::NoTransaction);
 }

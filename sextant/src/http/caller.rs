@@ -12,6 +12,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
 
     /// Requests carry no credentials yet.
     async fn from_request_parts(_: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::LocalSuperuser)
+        Ok(Self::Trusted)
     }
 }

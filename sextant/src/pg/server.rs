@@ -104,7 +104,7 @@ impl PgServer {
                 Ok(_place) => {
                     let (registration, interrupt) = self.sessions.register(&*self.env.random);
                     // Sessions have no authentication yet: the user of the start-up packet is only a name.
-                    let backend = self.backends.for_principal(Principal::LocalSuperuser);
+                    let backend = self.backends.for_principal(Principal::Trusted);
                     let seams = (self.env.clone(), interrupt);
                     let session = Session::new(conn, seams, backend, parameters, registration);
                     return session.run().await;

@@ -107,7 +107,7 @@ async fn a_session_has_the_backend_of_its_principal() {
         let (client, _connection) = cluster.client().await;
         client.simple_query("SELECT 1").await.unwrap();
         let principals = cluster.principals.lock().unwrap();
-        assert_eq!(*principals, vec![Principal::LocalSuperuser; sessions]);
+        assert_eq!(*principals, vec![Principal::Trusted; sessions]);
     }
 }
 

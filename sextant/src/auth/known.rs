@@ -1,0 +1,54 @@
+//! The users as this process knows them.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use proto::model::users::{User, Users};
+
+use crate::principal::{Identified, Principal, Proof};
+
+/// The newest users that this process has heard of. A cheap look, without waiting: whoever asks holds no lock, and a change takes
+/// effect with the next look.
+#[derive(Default)]
+pub struct KnownUsers {
+    newest: ArcSwap<Users>,
+}
+
+impl KnownUsers {
+    /// Users known from the start.
+    pub fn new(users: Arc<Users>) -> Self {
+        Self { newest: ArcSwap::new(users) }
+    }
+
+    /// The users as they are known now.
+    pub fn now(&self) -> Arc<Users> {
+        self.newest.load_full()
+    }
+
+    /// Takes over newer users. Older ones, from a member of the coordinators that is behind, are left out.
+    pub fn learn(&self, users: Arc<Users>) {
+        self.newest.rcu(|known| {
+            let newer = if users.cas > known.cas { &users } else { known };
+            Arc::clone(newer)
+        });
+    }
+}
+
+/// The user that a principal stands for, unless what it has proved itself with was withdrawn since. `until_unix_ms` are judged when a
+/// client logs in, not here.
+pub fn still_valid<'a>(users: &'a Users, identified: &Identified) -> Option<&'a Arc<User>> {
+    let user = users.same(&identified.name, identified.id)?;
+    let is_valid = match identified.by {
+        Proof::Password(secret_no) => user.secret_no == secret_no,
+        Proof::Token(token) => user.token(token).is_some(),
+        Proof::Certificate => true,
+    };
+    is_valid.then_some(user)
+}
+
+impl Principal {
+    /// A user that has proved its identity.
+    pub fn user(user: &User, by: Proof, from: Option<std::net::SocketAddr>) -> Self {
+        Self::User(Arc::new(Identified { id: user.id, name: user.name.clone(), by, from }))
+    }
+}

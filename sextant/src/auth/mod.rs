@@ -1,0 +1,3 @@
+//! Who is who: the users that this process knows, and the proofs by which a client shows that it is one.
+
+pub mod known;
