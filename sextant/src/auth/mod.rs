@@ -1,4 +1,7 @@
 //! Who is who: the users that this process knows, and the proofs by which a client shows that it is one.
 
 pub mod known;
+pub mod scram;
+pub mod throttle;
+pub mod tokens;
 pub mod verifier;
