@@ -19,4 +19,5 @@ pub mod roles;
 mod rows;
 pub mod sql;
 pub mod status;
+pub mod tls;
 pub mod wire;

@@ -1,5 +1,6 @@
 //! The command line: `demo`, `dev`, one command for each role, client commands, and tools for the files of indexers and projectors.
 
+mod cert;
 mod client;
 mod command;
 mod demo;
@@ -9,6 +10,7 @@ mod rebalance;
 mod renamed;
 mod role;
 mod role_flags;
+mod security;
 mod signal;
 mod source;
 mod verify;

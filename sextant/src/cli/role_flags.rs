@@ -19,6 +19,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
     use Preset::{Nothing, Value};
     match (flag, role) {
         ("config" | "id" | "coordinators" | "zone", _) => Some(Nothing),
+        ("tls-cert" | "tls-key" | "tls-ca" | "insecure", _) => Some(Nothing),
         ("bind", Role::Router) => Some(Value("the address in --grpc")),
         ("advertise", Role::Router) => Some(Value("the address in --grpc")),
         ("bind" | "advertise", _) => Some(Value("the address in --peer-listen")),

@@ -13,7 +13,7 @@ use tonic::transport::server::Router;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::backend::ClusterBackend;
-use crate::wire::{Peers, peer_service};
+use crate::wire::{PeerTrust, Peers, peer_service};
 
 /// Largest message from or to a user.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -34,8 +34,8 @@ macro_rules! limits {
 }
 
 /// The services of a port for other processes: Raft, proposals, streams, shard scans. They are never on a port for users.
-pub fn peer_services(peers: Arc<Peers>) -> Router {
-    common_services(PEER_DESCRIPTORS).add_service(peer_service(peers))
+pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
+    common_services(PEER_DESCRIPTORS).add_service(peer_service(peers, trust))
 }
 
 /// The services of a port for users.

@@ -6,12 +6,14 @@ mod cluster_dirs;
 mod joining;
 mod other_cluster;
 mod role;
+mod security;
 mod server;
 pub mod services;
 mod shutdown;
 
 pub use cluster::{Cluster, ClusterConfig, lock_data_dir};
 pub use role::{RoleSettings, ScanSettings, run as run_role};
+pub use security::SecuritySettings;
 pub use server::{Listeners, PortOptions, Ports, Server, ServerParts};
 pub use services::RecoveryFlags;
 pub use shutdown::Shutdown;

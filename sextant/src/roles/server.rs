@@ -21,7 +21,7 @@ use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited};
 use crate::listen::{bind, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
-use crate::wire::Peers;
+use crate::wire::{PeerTrust, Peers};
 
 /// Time limit for the start of a cluster.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -81,6 +81,16 @@ impl Ports {
                 None => None,
             },
         })
+    }
+}
+
+impl Listeners {
+    /// The sockets for users, with the options that set them.
+    pub(super) fn of_users<'a>(
+        &'a self,
+        options: &PortOptions,
+    ) -> [(&'a TcpListener, &'static str); 3] {
+        [(&self.sql, options.sql), (&self.grpc, options.grpc), (&self.http, options.http)]
     }
 }
 
@@ -173,7 +183,7 @@ impl Server {
         ];
         let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = listeners.peer {
-            let services = grpc::peer_services(peers);
+            let services = grpc::peer_services(peers, PeerTrust::Insecure);
             let processes = limited(listener, Speech::Grpc, connections.of_peers(), env);
             tasks.push(env.spawn_service("peer", async move {
                 end_reason(services.serve_with_incoming(processes).await)

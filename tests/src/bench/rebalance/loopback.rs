@@ -79,7 +79,7 @@ impl Place {
             let accepted = listener.accept().await.map(|(stream, _)| stream);
             Some((accepted, listener))
         });
-        let services = grpc::peer_services(self.peers);
+        let services = grpc::peer_services(self.peers, sextant::wire::PeerTrust::Insecure);
         env.spawn_request("grpc", async move {
             if let Err(error) = services.serve_with_incoming(incoming).await {
                 eprintln!("serving gRPC: {error}");
