@@ -129,8 +129,20 @@ enum Transport {
 pub struct PeerInfo {
     /// Its address.
     pub address: Option<SocketAddr>,
+    /// The address of this end.
+    pub local: Option<SocketAddr>,
+    /// True if the connection is encrypted.
+    pub is_encrypted: bool,
     /// The holder of the certificate that it has shown.
     pub holder: Option<Arc<Identity>>,
+}
+
+impl PeerInfo {
+    /// The ends of a socket that is not encrypted.
+    fn of(stream: &TcpStream) -> Self {
+        let (address, local) = (stream.peer_addr().ok(), stream.local_addr().ok());
+        Self { address, local, is_encrypted: false, holder: None }
+    }
 }
 
 /// The address from which a gRPC request comes.
@@ -153,7 +165,7 @@ pub fn limited(
     env: &Env,
 ) -> LimitedConnections {
     let plain = placed(listener, Some(speech), limit, env).map(|(stream, place)| {
-        let peer = PeerInfo { address: stream.peer_addr().ok(), holder: None };
+        let peer = PeerInfo::of(&stream);
         Ok(Limited { stream: Transport::Plain(stream), peer, _place: place })
     });
     Box::pin(plain)
@@ -175,11 +187,16 @@ pub fn limited_tls(
     let shaken = placed(listener, None, limit, env).map(move |(stream, place)| {
         let tls = tls.clone();
         async move {
-            let address = stream.peer_addr().ok();
+            let plain = PeerInfo::of(&stream);
+            let address = plain.address;
             let shaken = accept(&tls.settings, tls.clients, protocol, stream).await;
             let limited = shaken.map(|shaken| Limited {
                 stream: Transport::Tls(Box::new(shaken.stream)),
-                peer: PeerInfo { address, holder: shaken.peer.map(Arc::new) },
+                peer: PeerInfo {
+                    is_encrypted: true,
+                    holder: shaken.peer.map(Arc::new),
+                    ..plain
+                },
                 _place: place,
             });
             (address, limited)

@@ -7,6 +7,7 @@ use proto::env::Env;
 
 use super::renamed::{OldName, refuse_old_names};
 use super::role::MIB_MAX;
+use crate::auth::doors::Doors;
 use crate::roles::{
     Cluster, ClusterConfig, PortOptions, Ports, RecoveryFlags, Server, Shutdown, lock_data_dir,
 };
@@ -80,7 +81,7 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     // The ports are taken first, so that a port in use is reported before anything starts.
     let listeners = ports.bind(&PortOptions::DEV).await?;
     let cluster = Cluster::start(config, env.clone()).await?;
-    let server = Server::start(&cluster, &env, listeners)?;
+    let server = Server::start(&cluster, Doors::trust(&env), &env, listeners)?;
     if let Some(address) = server.peer_address() {
         tracing::info!(%address, "serving other processes");
     }

@@ -5,14 +5,18 @@ mod client;
 mod command;
 mod demo;
 mod dev;
+mod dev_doors;
+mod init;
 mod inspect;
 mod rebalance;
 mod renamed;
 mod role;
 mod role_flags;
+mod secrets;
 mod security;
 mod signal;
 mod source;
+mod sql_client;
 mod verify;
 
 pub use command::{Cli, run};

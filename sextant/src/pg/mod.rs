@@ -40,6 +40,7 @@ mod frame;
 mod interrupt;
 mod kept;
 mod known_settings;
+mod login;
 mod portal;
 mod row_writer;
 mod server;

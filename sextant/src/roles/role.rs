@@ -19,6 +19,7 @@ use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services::RecoveryFlags;
 use super::shutdown::Shutdown;
 use super::{cluster, joining, services};
+use crate::auth::doors::Doors;
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleObserved, RoleService, role_routes};
@@ -327,6 +328,7 @@ async fn run_router(
         projectors: Vec::new(),
         data,
         connections,
+        doors: Doors::trust(&env),
     };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;

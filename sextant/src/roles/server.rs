@@ -13,14 +13,16 @@ use proto::{Error, Result};
 use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
+use crate::auth::doors::Doors;
 use crate::backend::{ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, Observed};
-use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited};
+use crate::limited::{ConnectionsMax, PortTls, Speech, limited, limited_tls};
 use crate::listen::{bind, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
+use crate::tls::Clients;
 use crate::wire::{PeerTrust, Peers};
 
 /// Time limit for the start of a cluster.
@@ -110,11 +112,14 @@ pub struct ServerParts {
     pub data: Option<PathBuf>,
     /// The limits of connections.
     pub connections: ConnectionsMax,
+    /// The clients that are let in.
+    pub doors: Arc<Doors>,
 }
 
 /// Serves the ports until it is dropped.
 pub struct Server {
     addresses: [SocketAddr; 3],
+    doors: Arc<Doors>,
     peer_address: Option<SocketAddr>,
     router: Arc<router::Router>,
     /// Number of indexers in this process.
@@ -124,7 +129,12 @@ pub struct Server {
 
 impl Server {
     /// Serves the ports of a whole cluster.
-    pub fn start(cluster: &Cluster, env: &Env, listeners: Listeners) -> Result<Self> {
+    pub fn start(
+        cluster: &Cluster,
+        doors: Arc<Doors>,
+        env: &Env,
+        listeners: Listeners,
+    ) -> Result<Self> {
         let parts = ServerParts {
             router: cluster.router(),
             directory: cluster.directory(),
@@ -133,14 +143,23 @@ impl Server {
             projectors: vec![cluster.projector()],
             data: Some(cluster.data_dir().to_owned()),
             connections: ConnectionsMax::default(),
+            doors,
         };
         Self::serve(parts, env, listeners)
     }
 
     /// Serves the ports of the given services.
     pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
-        let ServerParts { router, directory, peers, indexers, projectors, data, connections } =
-            parts;
+        let ServerParts {
+            router,
+            directory,
+            peers,
+            indexers,
+            projectors,
+            data,
+            connections,
+            doors,
+        } = parts;
         let joining = indexers.len();
         let addresses = [
             listeners.sql.local_addr()?,
@@ -154,15 +173,23 @@ impl Server {
             env.clone(),
             Arc::clone(&counters),
         ));
-        let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), session_limits());
-        let public = grpc::services(Arc::clone(&backend));
+        let backends = Arc::clone(&backend) as _;
+        let sql = pg::PgServer::new(backends, Arc::clone(&doors), env.clone(), session_limits());
+        let public = grpc::services(Arc::clone(&backend), &doors);
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let projectors = projectors.iter().map(Arc::downgrade).collect();
         let process = OwnProcess { data };
         let observed = Observed { backend, indexers, projectors, counters, process };
-        let http = LimitedListener::new(listeners.http, connections.of_http(), env)?;
-        let http = axum::serve(http, http::routes(observed));
-        let users = limited(listeners.grpc, Speech::Grpc, connections.of_grpc(), env);
+        let users_of = |listener, speech, limit| match doors.tls() {
+            None => limited(listener, speech, limit, env),
+            Some(tls) => {
+                let tls = PortTls { settings: Arc::clone(tls), clients: Clients::Anyone };
+                limited_tls(listener, speech, limit, env, tls)
+            }
+        };
+        let http_users = users_of(listeners.http, Speech::Http, connections.of_http());
+        let http = http::serve(http_users, http::routes(observed), Arc::clone(&doors), env.clone());
+        let users = users_of(listeners.grpc, Speech::Grpc, connections.of_grpc());
         // Connections wait in the sockets until statements can succeed.
         let gate = |router: &Arc<router::Router>| {
             let router = Arc::clone(router);
@@ -179,7 +206,7 @@ impl Server {
                 waits_grpc.await;
                 end_reason(public.serve_with_incoming(users).await)
             }),
-            env.spawn_service("http", async move { end_reason(http.await) }),
+            env.spawn_service("http", http),
         ];
         let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = listeners.peer {
@@ -189,7 +216,7 @@ impl Server {
                 end_reason(services.serve_with_incoming(processes).await)
             }));
         }
-        Ok(Self { addresses, peer_address, router, indexers: joining, _tasks: tasks })
+        Ok(Self { addresses, doors, peer_address, router, indexers: joining, _tasks: tasks })
     }
 
     /// The SQL address.
@@ -224,10 +251,10 @@ impl Server {
         })
     }
 
-    /// The line that reports the addresses.
+    /// The line that reports the addresses, and who is let in.
     pub fn ready_line(&self) -> String {
-        let [sql, grpc, http] = self.addresses;
-        format!("ready sql={sql} grpc={grpc} http={http}")
+        let ([sql, grpc, http], auth) = (self.addresses, self.doors.word());
+        format!("ready sql={sql} grpc={grpc} http={http} auth={auth}")
     }
 }
 

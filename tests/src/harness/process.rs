@@ -132,7 +132,7 @@ impl Drop for Dev {
     }
 }
 
-/// The addresses of `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT`.
+/// The addresses of `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT auth=KIND`, and of more words.
 pub fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [ready, words @ ..] = &words[..] else { return None };
@@ -140,7 +140,8 @@ pub fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
         word.strip_prefix(name)?.strip_prefix('=')?.parse::<SocketAddr>().ok()
     };
     let all: Option<Vec<_>> = words.iter().zip(["sql", "grpc", "http"]).map(address).collect();
-    all.filter(|_| *ready == "ready" && words.len() == 3)?.try_into().ok()
+    let has_auth = words.get(3).is_some_and(|word| word.starts_with("auth="));
+    all.filter(|_| *ready == "ready" && has_auth)?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -149,9 +150,10 @@ mod tests {
 
     #[test]
     fn the_ready_line_is_read_by_the_letter() {
-        let line = "ready sql=127.0.0.1:1 grpc=127.0.0.1:2 http=127.0.0.1:3\n";
+        let line = "ready sql=127.0.0.1:1 grpc=127.0.0.1:2 http=127.0.0.1:3 auth=trust\n";
         assert_eq!(addresses(line).expect("addresses")[2].port(), 3);
-        for wrong in ["", "ready", "ready sql=127.0.0.1:1", "sql=127.0.0.1:1 grpc=x http=y"] {
+        let short = line.replace(" auth=trust", "");
+        for wrong in ["", "ready", "ready sql=127.0.0.1:1 auth=trust", &short, &line[6..]] {
             assert!(addresses(wrong).is_none(), "{wrong}");
         }
     }

@@ -1,5 +1,6 @@
 //! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
+mod logins;
 mod memory;
 mod memory_transaction;
 mod outcomes;
@@ -19,6 +20,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::{PgConfig, PgServer};
+use crate::auth::doors::Doors;
 use crate::principal::Principal;
 
 struct Cluster {
@@ -33,7 +35,8 @@ impl Cluster {
         let backends = MemoryBackends::default();
         let (memory, principals) = (Arc::clone(&backends.memory), Arc::clone(&backends.principals));
         let env = Env::real();
-        let server = PgServer::new(Arc::new(backends), env.clone(), PgConfig::default());
+        let server =
+            PgServer::new(Arc::new(backends), Doors::trust(&env), env.clone(), PgConfig::default());
         Self { memory, principals, server, env }
     }
 
