@@ -1,3 +1,5 @@
 //! Who is who: the users that this process knows, and the proofs by which a client shows that it is one.
 
+pub mod follower;
+pub mod kept;
 pub mod known;
