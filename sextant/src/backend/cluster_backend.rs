@@ -12,12 +12,15 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, TransactionId,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, ProducerTransactionId,
+    TransactionId,
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::pushed::PushedCommit;
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorStatus,
-    Directory, DocumentsRequest, ProjectorApi, TransactionStatus, Write, WriteReply, WriteRequest,
+    Directory, DocumentsRequest, ProjectorApi, PushReply, PushRequest, TransactionPush,
+    TransactionPushed, TransactionStatus, Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -33,7 +36,7 @@ use super::source_calls::SourceCalls;
 use super::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
 use crate::sql::backend::{
-    Backend, Backends, BatchSource, BucketTransaction, EpochPin, TransactionView,
+    Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
 };
 use crate::sql::plan::Relation;
 
@@ -78,11 +81,6 @@ impl ClusterBackend {
         Self { principal, ..self.clone() }
     }
 
-    /// The sender of the requests.
-    pub fn principal(&self) -> &Principal {
-        &self.principal
-    }
-
     /// The coordinator; its calls are made for the principal.
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         self.calls.directory.coordinator()
@@ -103,26 +101,9 @@ impl ClusterBackend {
         &self.env
     }
 
-    /// Returns the bucket with a name.
-    pub async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
-        match self.relation(name).await? {
-            Relation::Bucket(bucket) => Ok(bucket),
-            Relation::Index(_) => {
-                Err(Error::new(ErrorCode::Unknown, format!("{name:?} is an index, not a bucket")))
-            }
-        }
-    }
-
     /// Returns the projectors of a bucket according to the newest catalog.
     pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
         self.calls.source(bucket)
-    }
-
-    /// The end of a bucket's durable history.
-    pub async fn positions(&self, bucket: &BucketInfo) -> Result<Cut> {
-        self.calls
-            .read_from(bucket, |source| async move { source.positions(bucket.id).await })
-            .await
     }
 
     fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
@@ -159,8 +140,21 @@ impl Backends for ClusterBackend {
 
 #[async_trait]
 impl Backend for ClusterBackend {
+    fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Nobody but a guard makes a backend of a user, and it checks by itself.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn catalog(&self) -> Arc<Catalog> {
         self.calls.router.catalog()
+    }
+
+    fn catalog_of(&self, _: Seen) -> Result<Arc<Catalog>> {
+        Ok(self.catalog())
     }
 
     fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
@@ -290,10 +284,10 @@ impl Backend for ClusterBackend {
         bucket: &Arc<BucketInfo>,
         owner: &str,
         id: Option<TransactionId>,
-    ) -> Arc<dyn BucketTransaction> {
+    ) -> Result<Arc<dyn BucketTransaction>> {
         let (calls, kept) = (self.calls.clone(), Arc::clone(&self.kept));
         let bucket = Arc::clone(bucket);
-        Arc::new(ClusterTransaction::new(calls, kept, &self.env, bucket, (owner, id)))
+        Ok(Arc::new(ClusterTransaction::new(calls, kept, &self.env, bucket, (owner, id))))
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
@@ -344,11 +338,45 @@ impl Backend for ClusterBackend {
         }
     }
 
-    async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
+    async fn scan(
+        &self,
+        request: ScanRequest,
+        token: Option<&str>,
+    ) -> Result<Box<dyn BatchSource>> {
         let (index, began) = (request.index.index, Instant::now());
-        let scan = self.calls.router.scan(request, None).await?;
+        let scan = self.calls.router.scan(request, token).await?;
         self.calls.counters.scan_begun(index, began);
         Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.calls.counters) }))
+    }
+
+    async fn positions(&self, bucket: &BucketInfo) -> Result<Cut> {
+        let positions =
+            |source: Arc<dyn ProjectorApi>| async move { source.positions(bucket.id).await };
+        self.calls.read_from(bucket, positions).await
+    }
+
+    async fn push(&self, bucket: &BucketInfo, request: PushRequest) -> Result<PushReply> {
+        self.calls.push(bucket, request).await
+    }
+
+    async fn push_in(
+        &self,
+        bucket: &BucketInfo,
+        request: TransactionPush,
+    ) -> Result<TransactionPushed> {
+        self.calls.push_in(bucket, request).await
+    }
+
+    async fn commit_pushed(&self, bucket: &BucketInfo, commit: PushedCommit) -> Result<PushReply> {
+        self.calls.commit_pushed(bucket, commit).await
+    }
+
+    async fn abort_pushed(
+        &self,
+        bucket: &BucketInfo,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        self.calls.abort_pushed(bucket, transaction).await
     }
 }
 
@@ -396,5 +424,17 @@ impl BatchSource for Batches {
 
     fn park(&mut self) {
         self.scan.park();
+    }
+
+    fn end_page_after(&mut self, rows: u64) {
+        self.scan.end_page_after(rows);
+    }
+
+    fn page_is_full(&self) -> bool {
+        self.scan.page_is_full()
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        self.scan.token()
     }
 }

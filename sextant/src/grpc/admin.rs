@@ -1,7 +1,5 @@
 //! Buckets and indexes over gRPC.
 
-use std::sync::Arc;
-
 use proto::grpc::admin_server::Admin;
 use proto::grpc::{
     ExecuteReply, ExecuteRequest, ListBucketsReply, ListBucketsRequest, ListIndexesReply,
@@ -10,11 +8,10 @@ use proto::grpc::{
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
-use super::caller::principal;
+use super::caller::Callers;
 use super::status::counted;
-use crate::backend::ClusterBackend;
-use crate::principal::Principal;
 use crate::sql::ast::Statement;
+use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
 use crate::sql::remarks::Remarks;
 use crate::sql::{admin, ddl};
@@ -22,21 +19,20 @@ use crate::status::catalog_status;
 use crate::status::render::grpc as render;
 
 pub(super) struct AdminService {
-    pub(super) backend: Arc<ClusterBackend>,
+    pub(super) callers: Callers,
 }
 
 impl AdminService {
-    async fn run(&self, principal: Principal, sql: &str) -> Result<String> {
+    async fn run(backend: &dyn Backend, sql: &str) -> Result<String> {
         let parsed = parse(sql).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
             let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         };
-        let backend = self.backend.with_principal(principal);
         if let Statement::Admin(statement) = &only.statement {
-            return admin::run(&backend, statement, &Remarks::unread()).await;
+            return admin::run(backend, statement, &Remarks::unread()).await;
         }
-        match ddl::run(&backend, &only.statement, &Remarks::unread()).await? {
+        match ddl::run(backend, &only.statement, &Remarks::unread()).await? {
             Some(tag) => Ok(tag.to_owned()),
             None => Err(Error::new(
                 ErrorCode::Unsupported,
@@ -53,9 +49,9 @@ impl Admin for AdminService {
         &self,
         request: Request<ExecuteRequest>,
     ) -> std::result::Result<Response<ExecuteReply>, Status> {
-        let principal = principal(&request);
-        let ran = self.run(principal, &request.into_inner().sql).await;
-        let tag = ran.map_err(|error| counted(&self.backend, error))?;
+        let backend = self.callers.of(&request)?;
+        let ran = Self::run(&*backend, &request.into_inner().sql).await;
+        let tag = ran.map_err(|error| counted(&*backend, error))?;
         Ok(Response::new(ExecuteReply { tag }))
     }
 
@@ -63,7 +59,7 @@ impl Admin for AdminService {
         &self,
         request: Request<ListBucketsRequest>,
     ) -> std::result::Result<Response<ListBucketsReply>, Status> {
-        let status = catalog_status(&self.backend.with_principal(principal(&request)));
+        let status = catalog_status(&*self.callers.of(&request)?);
         let buckets = status.buckets.iter().map(render::bucket).collect();
         Ok(Response::new(ListBucketsReply { buckets }))
     }
@@ -72,7 +68,7 @@ impl Admin for AdminService {
         &self,
         request: Request<ListIndexesRequest>,
     ) -> std::result::Result<Response<ListIndexesReply>, Status> {
-        let status = catalog_status(&self.backend.with_principal(principal(&request)));
+        let status = catalog_status(&*self.callers.of(&request)?);
         let indexes = status.indexes.iter().map(render::index).collect();
         Ok(Response::new(ListIndexesReply { indexes }))
     }

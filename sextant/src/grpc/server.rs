@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::env::Env;
 use proto::grpc::admin_server::AdminServer;
 use proto::grpc::ingest_server::IngestServer;
 use proto::grpc::query_server::QueryServer;
@@ -10,9 +11,10 @@ use proto::grpc::{DESCRIPTORS, PEER_DESCRIPTORS};
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
+use super::caller::Callers;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
-use crate::backend::ClusterBackend;
+use crate::sql::backend::Backends;
 use crate::wire::{Peers, peer_service};
 
 /// Largest message from or to a user.
@@ -39,14 +41,15 @@ pub fn peer_services(peers: Arc<Peers>) -> Router {
 }
 
 /// The services of a port for users.
-pub fn services(backend: Arc<ClusterBackend>) -> Router {
-    let admin = AdminServer::new(admin::AdminService { backend: Arc::clone(&backend) });
-    let transactions = Arc::new(Transactions::new(backend.env(), OPEN_MAX));
+pub fn services(backends: Arc<dyn Backends>, env: Env) -> Router {
+    let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
+    let callers = Callers { backends, env };
+    let admin = AdminServer::new(admin::AdminService { callers: callers.clone() });
     let ingest = IngestServer::new(ingest::IngestService {
-        backend: Arc::clone(&backend),
+        callers: callers.clone(),
         transactions: Arc::clone(&transactions),
     });
-    let query = QueryServer::new(query::QueryService { backend, transactions });
+    let query = QueryServer::new(query::QueryService { callers, transactions });
     common_services(DESCRIPTORS)
         .add_service(limits!(admin))
         .add_service(limits!(ingest))

@@ -206,7 +206,7 @@ impl SessionState {
                 None => self.consistency(&plan.index).await?,
             };
             snapshot.map_or(Ok(()), |epoch| self.check_floor(&plan.index, epoch))?;
-            let batches = self.backend.scan(plan.request.clone()).await?;
+            let batches = self.backend.scan(plan.request.clone(), None).await?;
             if !self.is_rolled_back(plan.index.bucket) {
                 break batches;
             }

@@ -21,6 +21,7 @@ use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited};
 use crate::listen::{bind, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
+use crate::sql::backend::Backends;
 use crate::wire::Peers;
 
 /// Time limit for the start of a cluster.
@@ -145,11 +146,12 @@ impl Server {
             Arc::clone(&counters),
         ));
         let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), session_limits());
-        let public = grpc::services(Arc::clone(&backend));
+        let backends: Arc<dyn Backends> = Arc::clone(&backend) as _;
+        let public = grpc::services(Arc::clone(&backends), env.clone());
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let projectors = projectors.iter().map(Arc::downgrade).collect();
         let process = OwnProcess { data };
-        let observed = Observed { backend, indexers, projectors, counters, process };
+        let observed = Observed { backends, backend, indexers, projectors, counters, process };
         let http = LimitedListener::new(listeners.http, connections.of_http(), env)?;
         let http = axum::serve(http, http::routes(observed));
         let users = limited(listeners.grpc, Speech::Grpc, connections.of_grpc(), env);
