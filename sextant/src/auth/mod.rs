@@ -3,3 +3,4 @@
 pub mod follower;
 pub mod kept;
 pub mod known;
+pub mod verifier;
