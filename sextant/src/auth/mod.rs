@@ -3,4 +3,5 @@
 pub mod follower;
 pub mod kept;
 pub mod known;
+pub mod tokens;
 pub mod verifier;

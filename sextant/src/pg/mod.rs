@@ -47,6 +47,7 @@ mod session;
 mod session_loop;
 mod settings;
 mod show;
+mod show_users;
 mod simple;
 mod startup;
 mod state;

@@ -169,6 +169,7 @@ pub(super) fn writes(statement: &Statement) -> bool {
                 | Statement::AlterIndex { .. }
                 | Statement::RenameIndex { .. }
                 | Statement::Admin(_)
+                | Statement::User(_)
         )
 }
 

@@ -18,6 +18,7 @@ use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services::RecoveryFlags;
 use super::shutdown::Shutdown;
 use super::{cluster, joining, services};
+use crate::auth::kept::UsersFile;
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleObserved, RoleService, role_routes};
@@ -295,9 +296,16 @@ async fn run_router(
     let its_router = Arc::clone(&router);
     peers.know_cluster(move || its_router.catalog().cluster);
     let its_peers = Arc::clone(&peers);
+    let (users, mut follower) = services::follow_users(Arc::clone(&directory), &router);
+    let file = data.as_deref().map(|dir| UsersFile::new(&env, dir));
+    if let Some(file) = file.clone() {
+        follower = follower.with_file(file).await;
+    }
+    let following_users = follower.start(&env);
     let parts = ServerParts {
         router: Arc::clone(&router),
         directory,
+        users,
         peers,
         indexers: Vec::new(),
         projectors: Vec::new(),
@@ -313,5 +321,9 @@ async fn run_router(
     println!("{}", server.ready_line());
     let error = begun_elsewhere(&*waits, || its_peers.present_members()).await;
     router.forget_cluster().await;
+    drop(following_users);
+    if let Some(file) = file {
+        file.remove().await;
+    }
     Err(error)
 }

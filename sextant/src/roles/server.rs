@@ -13,6 +13,7 @@ use proto::{Error, Result};
 use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
+use crate::auth::known::KnownUsers;
 use crate::backend::{ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
@@ -91,6 +92,8 @@ pub struct ServerParts {
     pub router: Arc<router::Router>,
     /// The other services.
     pub directory: Arc<dyn Directory>,
+    /// The users, which a task follows.
+    pub users: Arc<KnownUsers>,
     /// The services that other processes may call.
     pub peers: Arc<Peers>,
     /// The indexers of this process.
@@ -119,6 +122,7 @@ impl Server {
         let parts = ServerParts {
             router: cluster.router(),
             directory: cluster.directory(),
+            users: cluster.users(),
             peers: cluster.peers(),
             indexers: cluster.indexers(),
             projectors: vec![cluster.projector()],
@@ -130,8 +134,16 @@ impl Server {
 
     /// Serves the ports of the given services.
     pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
-        let ServerParts { router, directory, peers, indexers, projectors, data, connections } =
-            parts;
+        let ServerParts {
+            router,
+            directory,
+            users: known_users,
+            peers,
+            indexers,
+            projectors,
+            data,
+            connections,
+        } = parts;
         let joining = indexers.len();
         let addresses = [
             listeners.sql.local_addr()?,
@@ -139,12 +151,9 @@ impl Server {
             listeners.http.local_addr()?,
         ];
         let counters = Arc::new(Counters::default());
-        let backend = Arc::new(ClusterBackend::new(
-            Arc::clone(&router),
-            directory,
-            env.clone(),
-            Arc::clone(&counters),
-        ));
+        let (its_router, its_counters) = (Arc::clone(&router), Arc::clone(&counters));
+        let backend = ClusterBackend::new(its_router, directory, env.clone(), its_counters);
+        let backend = Arc::new(backend.with_users(known_users));
         let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), session_limits());
         let backends: Arc<dyn Backends> = Arc::clone(&backend) as _;
         let public = grpc::services(Arc::clone(&backends), env.clone());

@@ -2,10 +2,12 @@
 
 mod memory;
 mod memory_transaction;
+mod memory_users;
 mod outcomes;
 mod raw;
 mod transactions;
 mod turns;
+mod users;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -35,6 +37,10 @@ impl Cluster {
         let env = Env::real();
         let server = PgServer::new(Arc::new(backends), env.clone(), PgConfig::default());
         Self { memory, principals, server, env }
+    }
+
+    fn users(&self) -> Arc<proto::model::users::Users> {
+        crate::sql::backend::Backend::users(&*self.memory)
     }
 
     /// The client's end of a connection.
