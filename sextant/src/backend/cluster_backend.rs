@@ -115,7 +115,16 @@ impl ClusterBackend {
         self.calls.source(bucket)
     }
 
-    fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
+    /// Waits until the catalog of this process shows what the coordinators know: another process may have created something a moment
+    /// ago. Without a coordinator the catalog stays as it is.
+    pub(super) async fn catch_up(&self) {
+        if let Ok(status) = self.coordinator().status().await {
+            self.wait_cas(status.catalog_cas).await;
+        }
+    }
+
+    /// The index or bucket with a name.
+    pub(super) fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
         let index = catalog.index(name).cloned().map(Relation::Index);
         index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket))
     }
@@ -139,6 +148,12 @@ impl ClusterBackend {
             tracing::warn!(cas, "the router's catalog does not show a committed change yet");
         }
     }
+}
+
+/// The error of a name that stands for nothing.
+pub(super) fn absent(name: &str) -> Error {
+    Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
+        .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
 }
 
 impl Backends for ClusterBackend {
@@ -174,14 +189,8 @@ impl Backend for ClusterBackend {
         if let Some(relation) = Self::find(&self.calls.router.catalog(), name) {
             return Ok(relation);
         }
-        // Another process may have created it a moment ago. Without a coordinator the catalog of this process decides.
-        if let Ok(status) = self.coordinator().status().await {
-            self.wait_cas(status.catalog_cas).await;
-        }
-        Self::find(&self.calls.router.catalog(), name).ok_or_else(|| {
-            Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
-                .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
-        })
+        self.catch_up().await;
+        Self::find(&self.calls.router.catalog(), name).ok_or_else(|| absent(name))
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {

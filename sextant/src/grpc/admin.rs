@@ -75,7 +75,9 @@ impl Admin for AdminService {
         &self,
         request: Request<ListBucketsRequest>,
     ) -> std::result::Result<Response<ListBucketsReply>, Status> {
-        let status = catalog_status(&*self.callers.of(&request)?);
+        let backend = self.callers.of(&request)?;
+        let status = catalog_status(&*backend, None);
+        let status = status.map_err(|error| counted(&*backend, error))?;
         let buckets = status.buckets.iter().map(render::bucket).collect();
         Ok(Response::new(ListBucketsReply { buckets }))
     }
@@ -84,7 +86,9 @@ impl Admin for AdminService {
         &self,
         request: Request<ListIndexesRequest>,
     ) -> std::result::Result<Response<ListIndexesReply>, Status> {
-        let status = catalog_status(&*self.callers.of(&request)?);
+        let backend = self.callers.of(&request)?;
+        let status = catalog_status(&*backend, None);
+        let status = status.map_err(|error| counted(&*backend, error))?;
         let indexes = status.indexes.iter().map(render::index).collect();
         Ok(Response::new(ListIndexesReply { indexes }))
     }

@@ -9,7 +9,7 @@ use super::settings::Settings;
 use super::show_users;
 use crate::rows::value::Datum;
 use crate::sql::ast::{CatalogueQuery, Show};
-use crate::sql::backend::Backend;
+use crate::sql::backend::{Backend, Seen};
 use crate::sql::plan::ColumnInfo;
 use crate::status::render::show;
 use crate::status::{catalog_status, cluster_status};
@@ -156,14 +156,13 @@ pub(super) async fn rows(
         Show::Grants(of) => {
             return show_users::grants(&backend.users(), &backend.catalog(), of.as_deref());
         }
-        Show::Buckets | Show::Copies => catalog_status(backend),
-        Show::Indexes
-        | Show::Nodes
-        | Show::Slices
-        | Show::Moves
-        | Show::Versions
-        | Show::Rollbacks
-        | Show::Holds => cluster_status(backend).await,
+        Show::Buckets => catalog_status(backend, None)?,
+        Show::Copies => catalog_status(backend, Some(Seen::Buckets))?,
+        Show::Indexes | Show::Versions => cluster_status(backend, None).await?,
+        Show::Slices | Show::Moves | Show::Rollbacks | Show::Holds => {
+            cluster_status(backend, Some(Seen::Buckets)).await?
+        }
+        Show::Nodes => cluster_status(backend, Some(Seen::Cluster)).await?,
     };
     if matches!(what, Show::Slices | Show::Holds) {
         status.coordinator.check()?;
