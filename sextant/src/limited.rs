@@ -192,11 +192,7 @@ pub fn limited_tls(
             let shaken = accept(&tls.settings, tls.clients, protocol, stream).await;
             let limited = shaken.map(|shaken| Limited {
                 stream: Transport::Tls(Box::new(shaken.stream)),
-                peer: PeerInfo {
-                    is_encrypted: true,
-                    holder: shaken.peer.map(Arc::new),
-                    ..plain
-                },
+                peer: PeerInfo { is_encrypted: true, holder: shaken.peer.map(Arc::new), ..plain },
                 _place: place,
             });
             (address, limited)

@@ -57,7 +57,7 @@ impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Trusted => f.write_str("local superuser"),
-            Self::User(user) => write!(f, "user \"{}\"", user.name),
+            Self::User(user) => write!(f, "user {:?}", user.name),
         }
     }
 }

@@ -53,7 +53,8 @@ impl Link {
     /// The same connection, encrypted.
     pub fn encrypted(&self, handshaken: &Handshaken) -> Self {
         let Handshaken { peer, end_point, .. } = handshaken;
-        let tls = Encryption { certificate: peer.clone().map(Arc::new), end_point: end_point.clone() };
+        let tls =
+            Encryption { certificate: peer.clone().map(Arc::new), end_point: end_point.clone() };
         Self { tls: Some(Arc::new(tls)), ..self.clone() }
     }
 

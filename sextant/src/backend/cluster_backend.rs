@@ -12,12 +12,16 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, TransactionId,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, ProducerTransactionId,
+    TransactionId,
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::pushed::PushedCommit;
+use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorStatus,
-    Directory, DocumentsRequest, ProjectorApi, TransactionStatus, Write, WriteReply, WriteRequest,
+    Directory, DocumentsRequest, ProjectorApi, PushReply, PushRequest, TransactionPush,
+    TransactionPushed, TransactionStatus, Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
@@ -31,9 +35,10 @@ use super::kept::KeptTransactions;
 use super::shown::{shows, shows_change};
 use super::source_calls::SourceCalls;
 use super::transactions::{ClusterTransaction, find_commit, open_transactions};
+use crate::auth::known::KnownUsers;
 use crate::principal::Principal;
 use crate::sql::backend::{
-    Backend, Backends, BatchSource, BucketTransaction, EpochPin, TransactionView,
+    Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
 };
 use crate::sql::plan::Relation;
 
@@ -54,6 +59,8 @@ pub struct ClusterBackend {
     /// Identifies this process in request ids.
     client: u64,
     requests: Arc<AtomicU64>,
+    /// The users that this process knows.
+    users: Arc<KnownUsers>,
     /// The sender of the requests.
     principal: Principal,
 }
@@ -70,17 +77,17 @@ impl ClusterBackend {
         let (requests, principal) = (Arc::default(), Principal::Trusted);
         let calls = SourceCalls { router, directory, counters };
         let kept = Arc::new(KeptTransactions::new(calls.clone(), env.clone()));
-        Self { calls, kept, env, client, requests, principal }
+        Self { calls, kept, env, client, requests, users: Arc::default(), principal }
+    }
+
+    /// The same with the users that a task follows; without them there are none.
+    pub fn with_users(self, users: Arc<KnownUsers>) -> Self {
+        Self { users, ..self }
     }
 
     /// The same cluster for another principal.
     pub fn with_principal(&self, principal: Principal) -> Self {
         Self { principal, ..self.clone() }
-    }
-
-    /// The sender of the requests.
-    pub fn principal(&self) -> &Principal {
-        &self.principal
     }
 
     /// The coordinator; its calls are made for the principal.
@@ -103,29 +110,21 @@ impl ClusterBackend {
         &self.env
     }
 
-    /// Returns the bucket with a name.
-    pub async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
-        match self.relation(name).await? {
-            Relation::Bucket(bucket) => Ok(bucket),
-            Relation::Index(_) => {
-                Err(Error::new(ErrorCode::Unknown, format!("{name:?} is an index, not a bucket")))
-            }
-        }
-    }
-
     /// Returns the projectors of a bucket according to the newest catalog.
     pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
         self.calls.source(bucket)
     }
 
-    /// The end of a bucket's durable history.
-    pub async fn positions(&self, bucket: &BucketInfo) -> Result<Cut> {
-        self.calls
-            .read_from(bucket, |source| async move { source.positions(bucket.id).await })
-            .await
+    /// Waits until the catalog of this process shows what the coordinators know: another process may have created something a moment
+    /// ago. Without a coordinator the catalog stays as it is.
+    pub(super) async fn catch_up(&self) {
+        if let Ok(status) = self.coordinator().status().await {
+            self.wait_cas(status.catalog_cas).await;
+        }
     }
 
-    fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
+    /// The index or bucket with a name.
+    pub(super) fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
         let index = catalog.index(name).cloned().map(Relation::Index);
         index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket))
     }
@@ -151,6 +150,12 @@ impl ClusterBackend {
     }
 }
 
+/// The error of a name that stands for nothing.
+pub(super) fn absent(name: &str) -> Error {
+    Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
+        .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
+}
+
 impl Backends for ClusterBackend {
     fn for_principal(&self, principal: Principal) -> Arc<dyn Backend> {
         Arc::new(self.with_principal(principal))
@@ -159,8 +164,21 @@ impl Backends for ClusterBackend {
 
 #[async_trait]
 impl Backend for ClusterBackend {
+    fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Nobody but a guard makes a backend of a user, and it checks by itself.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn catalog(&self) -> Arc<Catalog> {
         self.calls.router.catalog()
+    }
+
+    fn catalog_of(&self, _: Seen) -> Result<Arc<Catalog>> {
+        Ok(self.catalog())
     }
 
     fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
@@ -171,14 +189,8 @@ impl Backend for ClusterBackend {
         if let Some(relation) = Self::find(&self.calls.router.catalog(), name) {
             return Ok(relation);
         }
-        // Another process may have created it a moment ago. Without a coordinator the catalog of this process decides.
-        if let Ok(status) = self.coordinator().status().await {
-            self.wait_cas(status.catalog_cas).await;
-        }
-        Self::find(&self.calls.router.catalog(), name).ok_or_else(|| {
-            Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
-                .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
-        })
+        self.catch_up().await;
+        Self::find(&self.calls.router.catalog(), name).ok_or_else(|| absent(name))
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
@@ -200,6 +212,20 @@ impl Backend for ClusterBackend {
             tracing::warn!(
                 "the router's catalog does not show a committed command, or no longer does"
             );
+        }
+        Ok(outcome)
+    }
+
+    fn users(&self) -> Arc<Users> {
+        self.users.now()
+    }
+
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
+        let outcome = self.command(Command::Users(Box::new(command))).await?;
+        if let Outcome::User { cas, .. } = outcome
+            && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
+        {
+            tracing::warn!("this process does not know of a committed change of the users yet");
         }
         Ok(outcome)
     }
@@ -290,10 +316,10 @@ impl Backend for ClusterBackend {
         bucket: &Arc<BucketInfo>,
         owner: &str,
         id: Option<TransactionId>,
-    ) -> Arc<dyn BucketTransaction> {
+    ) -> Result<Arc<dyn BucketTransaction>> {
         let (calls, kept) = (self.calls.clone(), Arc::clone(&self.kept));
         let bucket = Arc::clone(bucket);
-        Arc::new(ClusterTransaction::new(calls, kept, &self.env, bucket, (owner, id)))
+        Ok(Arc::new(ClusterTransaction::new(calls, kept, &self.env, bucket, (owner, id))))
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
@@ -344,11 +370,45 @@ impl Backend for ClusterBackend {
         }
     }
 
-    async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
+    async fn scan(
+        &self,
+        request: ScanRequest,
+        token: Option<&str>,
+    ) -> Result<Box<dyn BatchSource>> {
         let (index, began) = (request.index.index, Instant::now());
-        let scan = self.calls.router.scan(request, None).await?;
+        let scan = self.calls.router.scan(request, token).await?;
         self.calls.counters.scan_begun(index, began);
         Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.calls.counters) }))
+    }
+
+    async fn positions(&self, bucket: &BucketInfo) -> Result<Cut> {
+        let positions =
+            |source: Arc<dyn ProjectorApi>| async move { source.positions(bucket.id).await };
+        self.calls.read_from(bucket, positions).await
+    }
+
+    async fn push(&self, bucket: &BucketInfo, request: PushRequest) -> Result<PushReply> {
+        self.calls.push(bucket, request).await
+    }
+
+    async fn push_in(
+        &self,
+        bucket: &BucketInfo,
+        request: TransactionPush,
+    ) -> Result<TransactionPushed> {
+        self.calls.push_in(bucket, request).await
+    }
+
+    async fn commit_pushed(&self, bucket: &BucketInfo, commit: PushedCommit) -> Result<PushReply> {
+        self.calls.commit_pushed(bucket, commit).await
+    }
+
+    async fn abort_pushed(
+        &self,
+        bucket: &BucketInfo,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        self.calls.abort_pushed(bucket, transaction).await
     }
 }
 
@@ -396,5 +456,17 @@ impl BatchSource for Batches {
 
     fn park(&mut self) {
         self.scan.park();
+    }
+
+    fn end_page_after(&mut self, rows: u64) {
+        self.scan.end_page_after(rows);
+    }
+
+    fn page_is_full(&self) -> bool {
+        self.scan.page_is_full()
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        self.scan.token()
     }
 }

@@ -1,5 +1,6 @@
 //! The cluster as the ports of a process see it, and their counters.
 
+mod authorized;
 mod built;
 mod cluster_backend;
 mod counters;
@@ -9,5 +10,6 @@ mod shown;
 mod source_calls;
 mod transactions;
 
+pub use authorized::AuthorizedBackends;
 pub use cluster_backend::ClusterBackend;
 pub use counters::Counters;

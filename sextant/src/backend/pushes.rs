@@ -14,8 +14,7 @@ use proto::rpc::api::{
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-use super::cluster_backend::ClusterBackend;
-use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, in_doubt};
+use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, SourceCalls, in_doubt};
 
 /// A call to the owners of several vbuckets, as far as they have not taken it.
 trait Share: Clone {
@@ -88,17 +87,20 @@ where
     }
 }
 
-impl ClusterBackend {
-    /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
-    pub async fn push(&self, bucket: &BucketInfo, request: PushRequest) -> Result<PushReply> {
+impl SourceCalls {
+    /// See [`Backend::push`](crate::sql::backend::Backend::push).
+    pub(super) async fn push(
+        &self,
+        bucket: &BucketInfo,
+        request: PushRequest,
+    ) -> Result<PushReply> {
         let push = async |left| Ok(self.source(bucket)?.push(left).await?.durable);
         let durable = until_taken(bucket, request, push).await.map_err(in_doubt)?;
         Ok(PushReply { durable })
     }
 
-    /// Keeps mutations of a producer's transaction at the owners of their vbuckets. While a vbucket is handed over, the call waits for
-    /// the new owner.
-    pub async fn push_in(
+    /// See [`Backend::push_in`](crate::sql::backend::Backend::push_in).
+    pub(super) async fn push_in(
         &self,
         bucket: &BucketInfo,
         request: TransactionPush,
@@ -107,8 +109,8 @@ impl ClusterBackend {
         Ok(TransactionPushed { kept: until_taken(bucket, request, push).await? })
     }
 
-    /// Commits a producer's transaction at the owners of its vbuckets, which may change meanwhile.
-    pub async fn commit_pushed(
+    /// See [`Backend::commit_pushed`](crate::sql::backend::Backend::commit_pushed).
+    pub(super) async fn commit_pushed(
         &self,
         bucket: &BucketInfo,
         commit: PushedCommit,
@@ -133,8 +135,8 @@ impl ClusterBackend {
         Ok(PushReply { durable })
     }
 
-    /// Rolls a producer's transaction back at all owners of vbuckets.
-    pub async fn abort_pushed(
+    /// See [`Backend::abort_pushed`](crate::sql::backend::Backend::abort_pushed).
+    pub(super) async fn abort_pushed(
         &self,
         bucket: &BucketInfo,
         transaction: ProducerTransactionId,

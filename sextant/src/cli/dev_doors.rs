@@ -8,14 +8,15 @@ use proto::env::{Env, FileSystem, create_dir_durably};
 use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use proto::model::node::Role;
-use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
 
 use super::secrets;
 use crate::auth::doors::Doors;
 use crate::auth::throttle::LOGIN_FAILURES_MAX;
-use crate::roles::{Cluster, FirstAdmin, make_first_admin};
-use crate::tls::{Authority, Identity, TlsFiles, TlsSettings, read_private, read_public, write_private};
+use crate::roles::{Auth, Cluster, FirstAdmin, make_first_admin};
+use crate::tls::{
+    Authority, Identity, TlsFiles, TlsSettings, read_private, read_public, write_private,
+};
 
 /// The name of the first user.
 const ADMIN: &str = "admin";
@@ -26,20 +27,11 @@ const ROUTER: NodeId = NodeId(300);
 /// Time limit for the news of the first user.
 const KNOWN_WITHIN: Duration = Duration::from_secs(5);
 
-/// The clients that are let in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Auth {
-    /// Any client of this machine
-    Trust,
-    /// Users, with passwords, tokens or certificates
-    Scram,
-}
-
 /// The options of the doors.
 #[derive(Debug, clap::Args)]
 pub struct DoorArgs {
     /// Clients that are let in: any of this machine (trust), or users only (scram), which is the default if other machines can call
-    #[arg(long, value_name = "trust|scram")]
+    #[arg(long, value_name = "trust|scram", hide_possible_values = true)]
     auth: Option<Auth>,
     /// Encrypt the connections of users, with a certificate authority of its own in the data directory. Always so if other machines can
     /// call
@@ -58,8 +50,7 @@ impl DoorArgs {
     /// What is wanted at ports that other machines can call, or cannot.
     pub(super) fn wanted(&self, is_loopback: bool) -> Result<Wanted> {
         let usual = if is_loopback && !self.tls { Auth::Trust } else { Auth::Scram };
-        let wanted =
-            Wanted { auth: self.auth.unwrap_or(usual), tls: self.tls || !is_loopback };
+        let wanted = Wanted { auth: self.auth.unwrap_or(usual), tls: self.tls || !is_loopback };
         let bad = |what: &str| Err(Error::new(ErrorCode::InvalidParameter, what));
         match wanted {
             Wanted { auth: Auth::Trust, .. } if !is_loopback => {
@@ -87,8 +78,9 @@ impl Wanted {
         let (tls, follows) = match self.tls {
             false => (None, None),
             true => {
-                let known = cluster.router().wait_catalog(|catalog| catalog.cluster.is_some());
-                let id = known.await.cluster.ok_or_else(|| Error::internal("no cluster"))?;
+                let router = cluster.router();
+                let known = router.wait_catalog(|catalog| catalog.cluster.is_some()).await;
+                let id = known.cluster.ok_or_else(|| Error::internal("no cluster"))?;
                 let (dir, hosts) = (cluster.data_dir().join("tls"), hosts(host));
                 let its_env = env.clone();
                 let files = env.blocking(move || certificates(&its_env, &dir, id, &hosts)).await?;
@@ -145,6 +137,8 @@ fn certificates(env: &Env, dir: &Path, cluster: ClusterId, hosts: &[String]) -> 
     let now = env.clock.unix_ms();
     let [ca, ca_key, certificate, key] =
         ["ca.pem", "ca.key", "server.pem", "server.key"].map(|name| dir.join(name));
+    // With it, `sextant cert client --dir` makes certificates of users.
+    write_anew(fs, &dir.join("cluster"), &format!("{cluster}\n"))?;
     let authority = if fs.exists(&ca) && fs.exists(&ca_key) {
         let text = |bytes: Vec<u8>| {
             String::from_utf8(bytes).map_err(|_| Error::new(ErrorCode::Corrupt, "not UTF-8"))

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::env::Env;
-use proto::model::ids::NodeId;
 use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
 
@@ -58,8 +57,7 @@ pub struct Args {
 /// Makes the user; an error if there is a user.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
-    let members =
-        args.coordinators.iter().map(|text| member(text)).collect::<Result<Vec<_>>>()?;
+    let members = args.coordinators.iter().map(|text| member(text)).collect::<Result<Vec<_>>>()?;
     let given = match &args.password_file {
         Some(path) => Some(secrets::from_file(&env, path).await?),
         None => secrets::from_environment(PASSWORD),
@@ -73,7 +71,9 @@ pub async fn run(args: Args) -> Result<()> {
     let made = tokio::time::timeout(WITHIN, make_first_admin(&*coordinator, &env, admin)).await;
     let late = |_| Err(Error::unavailable("no coordinator has answered in time"));
     made.unwrap_or_else(late).map_err(|error| match error.code {
-        ErrorCode::WrongState => error.with_hint("a user that may do everything makes others: CREATE USER"),
+        ErrorCode::WrongState => {
+            error.with_hint("a user that may do everything makes others: CREATE USER")
+        }
         _ => error,
     })?;
     say(&format!("user {} may do everything\n", args.admin))?;

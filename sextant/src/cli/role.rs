@@ -14,7 +14,9 @@ use super::renamed::{OldName, refuse_old_names};
 use super::role_flags::refuse_foreign;
 use super::security::{Given, security};
 use crate::limited::ConnectionsMax;
-use crate::roles::{RecoveryFlags, RoleSettings, ScanSettings, Shutdown, run_role};
+use crate::roles::{
+    Auth, DoorSettings, RecoveryFlags, RoleSettings, ScanSettings, Shutdown, run_role,
+};
 
 /// The settings of a role: flags, or keys of a TOML file with the same names and `_` for `-`.
 #[derive(Debug, Default, Deserialize, clap::Args)]
@@ -110,6 +112,12 @@ pub struct Args {
     /// Limit of connections of other processes. The open files of the process limit them too
     #[arg(long, env = "SEXTANT_PEER_CONNECTIONS_MAX", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     peer_connections_max: Option<u64>,
+    /// Clients that are let in: any of this machine (trust), or users (scram), with a password, a token or a certificate
+    #[arg(long, env = "SEXTANT_AUTH", value_name = "trust|scram", hide_possible_values = true)]
+    auth: Option<Auth>,
+    /// Failed log-ins that an address may have in a minute; 0 stands for any number
+    #[arg(long, env = "SEXTANT_LOGIN_FAILURES_MAX", value_name = "N")]
+    login_failures_max: Option<u32>,
     #[arg(long, hide = true)]
     listen: Option<OldName>,
     #[arg(long, hide = true)]
@@ -168,6 +176,8 @@ impl Args {
             ("sql", self.sql.is_some()),
             ("grpc", self.grpc.is_some()),
             ("http", self.http.is_some()),
+            ("auth", self.auth.is_some()),
+            ("login-failures-max", self.login_failures_max.is_some()),
             ("grpc-connections-max", self.grpc_connections_max.is_some()),
             ("http-connections-max", self.http_connections_max.is_some()),
             ("peer-connections-max", self.peer_connections_max.is_some()),
@@ -244,6 +254,10 @@ impl Args {
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http),
             connections,
+            doors: DoorSettings {
+                auth: self.auth.or(file.auth),
+                login_failures_max: self.login_failures_max.or(file.login_failures_max),
+            },
         })
     }
 }
@@ -281,7 +295,8 @@ fn count(count: u64) -> usize {
     usize::try_from(count.max(1)).unwrap_or(usize::MAX)
 }
 
-fn member(text: &str) -> Result<(NodeId, String)> {
+/// Reads a member of the coordinator.
+pub(super) fn member(text: &str) -> Result<(NodeId, String)> {
     let wrong = || bad(format!("coordinator member {text:?} is not N=HOST:PORT"));
     let (id, address) = text.trim().split_once('=').ok_or_else(wrong)?;
     Ok((NodeId(id.parse().map_err(|_| wrong())?), address.to_owned()))

@@ -45,6 +45,8 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("grpc", Role::Router) => Some(Value("127.0.0.1:7400")),
         ("http", Role::Router) => Some(Value("127.0.0.1:7480")),
         ("http", _) => Some(Value("no such port")),
+        ("auth", Role::Router) => Some(Value("scram; trust with --insecure")),
+        ("login-failures-max", Role::Router) => Some(Value("10")),
         ("grpc-connections-max", Role::Router) => Some(Value("512")),
         ("http-connections-max", _) => Some(Value("128")),
         ("peer-connections-max", Role::Coordinator | Role::Projector | Role::Indexer) => {

@@ -16,9 +16,8 @@ use crate::tls::read_private;
 pub(super) async fn from_file(env: &Env, path: &Path) -> Result<String> {
     let (its_env, its_path) = (env.clone(), path.to_owned());
     let bytes = env.blocking(move || read_private(&*its_env.fs, &its_path)).await?;
-    let bad = |what: &str| {
-        Error::new(ErrorCode::InvalidParameter, format!("{}: {what}", path.display()))
-    };
+    let bad =
+        |what: &str| Error::new(ErrorCode::InvalidParameter, format!("{}: {what}", path.display()));
     let text = String::from_utf8(bytes).map_err(|_| bad("the file is not UTF-8"))?;
     let line = text.lines().next().unwrap_or_default();
     match line.is_empty() {
@@ -86,7 +85,9 @@ mod tests {
             let shown = read.as_deref().map_err(ToString::to_string);
             assert_eq!(shown.ok(), expected, "{text:?} {mode:o}");
             if let Err(error) = read {
-                assert!(error.to_string().contains("password") && !error.to_string().contains("pencil"));
+                assert!(
+                    error.to_string().contains("password") && !error.to_string().contains("pencil")
+                );
             }
         }
     }

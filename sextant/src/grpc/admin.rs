@@ -1,7 +1,6 @@
 //! Buckets and indexes over gRPC.
 
-use std::sync::Arc;
-
+use proto::env::Env;
 use proto::grpc::admin_server::Admin;
 use proto::grpc::{
     ExecuteReply, ExecuteRequest, ListBucketsReply, ListBucketsRequest, ListIndexesReply,
@@ -10,33 +9,35 @@ use proto::grpc::{
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
-use super::caller::principal;
+use super::caller::Callers;
 use super::status::counted;
-use crate::backend::ClusterBackend;
-use crate::principal::Principal;
-use crate::sql::ast::Statement;
+use crate::sql::ast::{Statement, UserStatement};
+use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
 use crate::sql::remarks::Remarks;
+use crate::sql::users::{self, Ran};
 use crate::sql::{admin, ddl};
 use crate::status::catalog_status;
 use crate::status::render::grpc as render;
 
 pub(super) struct AdminService {
-    pub(super) backend: Arc<ClusterBackend>,
+    pub(super) callers: Callers,
 }
 
 impl AdminService {
-    async fn run(&self, principal: Principal, sql: &str) -> Result<String> {
+    async fn run(backend: &dyn Backend, env: &Env, sql: &str) -> Result<String> {
         let parsed = parse(sql).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
             let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         };
-        let backend = self.backend.with_principal(principal);
         if let Statement::Admin(statement) = &only.statement {
-            return admin::run(&backend, statement, &Remarks::unread()).await;
+            return admin::run(backend, statement, &Remarks::unread()).await;
         }
-        match ddl::run(&backend, &only.statement, &Remarks::unread()).await? {
+        if let Statement::User(statement) = &only.statement {
+            return user(backend, env, statement).await;
+        }
+        match ddl::run(backend, &only.statement, &Remarks::unread()).await? {
             Some(tag) => Ok(tag.to_owned()),
             None => Err(Error::new(
                 ErrorCode::Unsupported,
@@ -47,15 +48,26 @@ impl AdminService {
     }
 }
 
+/// Runs a statement about users. The answer has no place for a token.
+async fn user(backend: &dyn Backend, env: &Env, statement: &UserStatement) -> Result<String> {
+    if users::makes_token(statement) {
+        let what = "Execute makes no tokens, since its answer has no place for one";
+        return Err(Error::new(ErrorCode::Unsupported, what).with_hint("use the SQL port"));
+    }
+    match users::run(backend, env, statement).await? {
+        Ran::Tag(tag) | Ran::Token(tag, _) => Ok(tag.to_owned()),
+    }
+}
+
 #[tonic::async_trait]
 impl Admin for AdminService {
     async fn execute(
         &self,
         request: Request<ExecuteRequest>,
     ) -> std::result::Result<Response<ExecuteReply>, Status> {
-        let principal = principal(&request);
-        let ran = self.run(principal, &request.into_inner().sql).await;
-        let tag = ran.map_err(|error| counted(&self.backend, error))?;
+        let backend = self.callers.of(&request)?;
+        let ran = Self::run(&*backend, &self.callers.env, &request.into_inner().sql).await;
+        let tag = ran.map_err(|error| counted(&*backend, error))?;
         Ok(Response::new(ExecuteReply { tag }))
     }
 
@@ -63,7 +75,9 @@ impl Admin for AdminService {
         &self,
         request: Request<ListBucketsRequest>,
     ) -> std::result::Result<Response<ListBucketsReply>, Status> {
-        let status = catalog_status(&self.backend.with_principal(principal(&request)));
+        let backend = self.callers.of(&request)?;
+        let status = catalog_status(&*backend, None);
+        let status = status.map_err(|error| counted(&*backend, error))?;
         let buckets = status.buckets.iter().map(render::bucket).collect();
         Ok(Response::new(ListBucketsReply { buckets }))
     }
@@ -72,7 +86,9 @@ impl Admin for AdminService {
         &self,
         request: Request<ListIndexesRequest>,
     ) -> std::result::Result<Response<ListIndexesReply>, Status> {
-        let status = catalog_status(&self.backend.with_principal(principal(&request)));
+        let backend = self.callers.of(&request)?;
+        let status = catalog_status(&*backend, None);
+        let status = status.map_err(|error| counted(&*backend, error))?;
         let indexes = status.indexes.iter().map(render::index).collect();
         Ok(Response::new(ListIndexesReply { indexes }))
     }

@@ -1,5 +1,6 @@
 //! Streams of requests that are answered one by one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -10,9 +11,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status, Streaming};
 
-use super::caller::principal;
+use super::caller::Callers;
 use super::status::{counted, status};
-use crate::backend::ClusterBackend;
+use crate::sql::backend::Backend;
 
 /// How long a request is waited for that was begun before the deadline of its stream: a little longer than the projector
 /// lets a write wait for its turn.
@@ -28,23 +29,23 @@ pub(super) type Replies<T> = ReceiverStream<std::result::Result<T, Status>>;
 #[tonic::async_trait]
 pub(super) trait AsyncAnswer<Q, A> {
     /// Answers the next request.
-    async fn answer(&mut self, backend: &ClusterBackend, request: Q) -> Result<A>;
+    async fn answer(&mut self, backend: &Arc<dyn Backend>, request: Q) -> Result<A>;
 }
 
 /// Answers the requests of a stream in order. The first error ends the stream. A request after the deadline of the stream
 /// is not begun; one that is under way then is waited for, so that its outcome is known.
 pub(super) fn answer<Q, A, F>(
-    backend: &ClusterBackend,
+    callers: &Callers,
     request: Request<Streaming<Q>>,
     mut ask: F,
-) -> Replies<A>
+) -> std::result::Result<Replies<A>, Status>
 where
     Q: Send + 'static,
     A: Send + 'static,
     F: AsyncAnswer<Q, A> + Send + 'static,
 {
     let (replies, stream) = tokio::sync::mpsc::channel(REPLIES_WAITING);
-    let (env, backend) = (backend.env().clone(), backend.with_principal(principal(&request)));
+    let (env, backend) = (callers.env.clone(), callers.of(&request)?);
     let deadline = timeout(request.metadata()).map(|timeout| Instant::now() + timeout);
     let mut requests = request.into_inner();
     let answering = async move {
@@ -60,7 +61,7 @@ where
                     let until_known = deadline.map(|deadline| deadline + OUTCOME_WAIT);
                     let answer = until(until_known, ask.answer(&backend, request)).await;
                     let answer = answer.unwrap_or_else(|_| Err(outcome_unknown()));
-                    answer.map_err(|error| counted(&backend, error))
+                    answer.map_err(|error| counted(&*backend, error))
                 }
                 Err(status) => Err(status),
             };
@@ -72,7 +73,7 @@ where
     };
     // The task ends with the stream of requests, or when the client no longer reads.
     env.spawn_request("ingest", answering).detach();
-    ReceiverStream::new(stream)
+    Ok(ReceiverStream::new(stream))
 }
 
 async fn until<T>(

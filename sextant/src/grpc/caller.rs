@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::model::ids::{TokenId, UserId};
+use proto::env::Env;
 use proto::{Error, ErrorCode};
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
@@ -11,7 +11,8 @@ use super::status::status;
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
 use crate::limited::PeerInfo;
-use crate::principal::{Identified, Principal, Proof};
+use crate::principal::Principal;
+use crate::sql::backend::{Backend, Backends};
 
 /// The metadata with the credentials of a call.
 const AUTHORIZATION: &str = "authorization";
@@ -34,12 +35,23 @@ impl Interceptor for AtTheDoor {
     }
 }
 
-/// The principal of a call, as [`AtTheDoor`] has found it out. A call that has not come through the door is sent by nobody: a user that
-/// does not exist, and so may do nothing.
-pub(super) fn principal<T>(request: &Request<T>) -> Principal {
-    request.extensions().get::<Principal>().cloned().unwrap_or_else(|| {
-        let by = Proof::Token(TokenId(0));
-        let nobody = Identified { id: UserId(0), name: String::new(), by, from: None };
-        Principal::User(Arc::new(nobody))
+/// The principal of a call, as [`AtTheDoor`] has found it out.
+pub(super) fn principal<T>(request: &Request<T>) -> Result<Principal, Status> {
+    request.extensions().get::<Principal>().cloned().ok_or_else(|| {
+        status(Error::new(ErrorCode::BadLogin, "the call has not come through a door"))
     })
+}
+
+/// The backends of a port's calls, and the seams of its process.
+#[derive(Clone)]
+pub(super) struct Callers {
+    pub(super) backends: Arc<dyn Backends>,
+    pub(super) env: Env,
+}
+
+impl Callers {
+    /// The backend of the sender of a call.
+    pub(super) fn of<T>(&self, request: &Request<T>) -> Result<Arc<dyn Backend>, Status> {
+        Ok(self.backends.for_principal(principal(request)?))
+    }
 }

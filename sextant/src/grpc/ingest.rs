@@ -14,24 +14,23 @@ use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::answering::{AsyncAnswer, Replies, answer};
-use super::caller::principal;
+use super::caller::Callers;
 use super::decode::{decode_write, position};
 use super::push;
 use super::status::counted;
 use super::transact::{Mutations, Transact};
 use super::transactions::Transactions;
-use crate::backend::ClusterBackend;
 use crate::limited::remote_address;
 use crate::sql::backend::Backend;
 
 pub(super) struct IngestService {
-    pub(super) backend: Arc<ClusterBackend>,
+    pub(super) callers: Callers,
     pub(super) transactions: Arc<Transactions>,
 }
 
 /// Returns the bucket of a request and remembers it, because later requests of a stream may omit it.
 async fn stream_bucket(
-    backend: &ClusterBackend,
+    backend: &Arc<dyn Backend>,
     known: &mut Option<Arc<BucketInfo>>,
     name: &str,
 ) -> Result<Arc<BucketInfo>> {
@@ -50,7 +49,7 @@ async fn stream_bucket(
 
 /// Answers one request of a Write stream.
 async fn write(
-    backend: &ClusterBackend,
+    backend: &Arc<dyn Backend>,
     known: &mut Option<Arc<BucketInfo>>,
     request: WriteRequest,
 ) -> Result<WriteReply> {
@@ -67,7 +66,7 @@ struct Writes(Option<Arc<BucketInfo>>);
 impl AsyncAnswer<WriteRequest, WriteReply> for Writes {
     async fn answer(
         &mut self,
-        backend: &ClusterBackend,
+        backend: &Arc<dyn Backend>,
         request: WriteRequest,
     ) -> Result<WriteReply> {
         write(backend, &mut self.0, request).await
@@ -81,11 +80,11 @@ struct Pushes(Option<Arc<BucketInfo>>, Option<SocketAddr>);
 impl AsyncAnswer<PushRequest, PushReply> for Pushes {
     async fn answer(
         &mut self,
-        backend: &ClusterBackend,
+        backend: &Arc<dyn Backend>,
         request: PushRequest,
     ) -> Result<PushReply> {
         let bucket = stream_bucket(backend, &mut self.0, &request.bucket).await?;
-        push::push(backend, &bucket, request, self.1).await
+        push::push(&**backend, &bucket, request, self.1).await
     }
 }
 
@@ -99,7 +98,7 @@ impl Ingest for IngestService {
         &self,
         request: Request<Streaming<WriteRequest>>,
     ) -> std::result::Result<Response<Self::WriteStream>, Status> {
-        Ok(Response::new(answer(&self.backend, request, Writes::default())))
+        Ok(Response::new(answer(&self.callers, request, Writes::default())?))
     }
 
     async fn push(
@@ -107,37 +106,37 @@ impl Ingest for IngestService {
         request: Request<Streaming<PushRequest>>,
     ) -> std::result::Result<Response<Self::PushStream>, Status> {
         let pushes = Pushes(None, remote_address(&request));
-        Ok(Response::new(answer(&self.backend, request, pushes)))
+        Ok(Response::new(answer(&self.callers, request, pushes)?))
     }
 
     async fn commit_push(
         &self,
         request: Request<CommitPushRequest>,
     ) -> std::result::Result<Response<PushReply>, Status> {
-        let backend = self.backend.with_principal(principal(&request));
-        let committed = push::commit(&backend, request.into_inner()).await;
-        Ok(Response::new(committed.map_err(|error| counted(&self.backend, error))?))
+        let backend = self.callers.of(&request)?;
+        let committed = push::commit(&backend, &self.callers.env, request.into_inner()).await;
+        Ok(Response::new(committed.map_err(|error| counted(&*backend, error))?))
     }
 
     async fn abort_push(
         &self,
         request: Request<AbortPushRequest>,
     ) -> std::result::Result<Response<AbortReply>, Status> {
-        let backend = self.backend.with_principal(principal(&request));
-        let aborted = push::abort(&backend, request.into_inner()).await;
-        Ok(Response::new(aborted.map_err(|error| counted(&self.backend, error))?))
+        let backend = self.callers.of(&request)?;
+        let aborted = push::abort(&*backend, request.into_inner()).await;
+        Ok(Response::new(aborted.map_err(|error| counted(&*backend, error))?))
     }
 
     async fn positions(
         &self,
         request: Request<PositionsRequest>,
     ) -> std::result::Result<Response<PositionsReply>, Status> {
+        let backend = self.callers.of(&request)?;
         let positions = async {
-            let backend = self.backend.with_principal(principal(&request));
             let bucket = backend.bucket(&request.into_inner().bucket).await?;
             backend.positions(&bucket).await
         };
-        let cut = positions.await.map_err(|error| counted(&self.backend, error))?;
+        let cut = positions.await.map_err(|error| counted(&*backend, error))?;
         Ok(Response::new(PositionsReply { positions: cut.iter().map(position).collect() }))
     }
 
@@ -145,43 +144,47 @@ impl Ingest for IngestService {
         &self,
         request: Request<BeginRequest>,
     ) -> std::result::Result<Response<BeginReply>, Status> {
-        let transact = self.transact(&request);
+        let transact = self.transact(&request)?;
+        let backend = Arc::clone(&transact.backend);
         let from = remote_address(&request);
         let begun = transact.begin(request.into_inner(), from).await;
-        Ok(Response::new(begun.map_err(|error| counted(&self.backend, error))?))
+        Ok(Response::new(begun.map_err(|error| counted(&*backend, error))?))
     }
 
     async fn mutations(
         &self,
         request: Request<Streaming<MutationsRequest>>,
     ) -> std::result::Result<Response<Self::MutationsStream>, Status> {
-        let mutations = Mutations::new(Arc::clone(&self.transactions));
-        Ok(Response::new(answer(&self.backend, request, mutations)))
+        let mutations = Mutations::new(self.callers.env.clone(), Arc::clone(&self.transactions));
+        Ok(Response::new(answer(&self.callers, request, mutations)?))
     }
 
     async fn commit(
         &self,
         request: Request<CommitRequest>,
     ) -> std::result::Result<Response<CommitReply>, Status> {
-        let transact = self.transact(&request);
+        let transact = self.transact(&request)?;
+        let backend = Arc::clone(&transact.backend);
         let committed = transact.commit(request.into_inner()).await;
-        Ok(Response::new(committed.map_err(|error| counted(&self.backend, error))?))
+        Ok(Response::new(committed.map_err(|error| counted(&*backend, error))?))
     }
 
     async fn abort(
         &self,
         request: Request<AbortRequest>,
     ) -> std::result::Result<Response<AbortReply>, Status> {
-        let transact = self.transact(&request);
+        let transact = self.transact(&request)?;
+        let backend = Arc::clone(&transact.backend);
         let aborted = transact.abort(request.into_inner()).await;
-        Ok(Response::new(aborted.map_err(|error| counted(&self.backend, error))?))
+        Ok(Response::new(aborted.map_err(|error| counted(&*backend, error))?))
     }
 }
 
 impl IngestService {
     /// The calls of transactions, for the sender of a request.
-    fn transact<T>(&self, request: &Request<T>) -> Transact {
-        let backend = self.backend.with_principal(principal(request));
-        Transact { backend, transactions: Arc::clone(&self.transactions) }
+    fn transact<T>(&self, request: &Request<T>) -> std::result::Result<Transact, Status> {
+        let backend = self.callers.of(request)?;
+        let (env, transactions) = (self.callers.env.clone(), Arc::clone(&self.transactions));
+        Ok(Transact { backend, env, transactions })
     }
 }

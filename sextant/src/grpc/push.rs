@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use proto::env::Env;
 use proto::grpc::{
     AbortPushRequest, AbortReply, CommitPushRequest, KeptMutations, PushReply, PushRequest,
 };
@@ -15,11 +16,11 @@ use proto::rpc::api;
 use proto::{Error, ErrorCode, Result};
 
 use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, position};
-use crate::backend::ClusterBackend;
+use crate::sql::backend::Backend;
 
 /// Answers one request of a Push stream; `from` is the address of its client, for people.
 pub(super) async fn push(
-    backend: &ClusterBackend,
+    backend: &dyn Backend,
     bucket: &BucketInfo,
     request: PushRequest,
     from: Option<SocketAddr>,
@@ -35,7 +36,7 @@ pub(super) async fn push(
 }
 
 async fn push_in(
-    backend: &ClusterBackend,
+    backend: &dyn Backend,
     bucket: &BucketInfo,
     request: PushRequest,
     from: Option<SocketAddr>,
@@ -58,7 +59,8 @@ async fn push_in(
 
 /// Commits a producer's transaction.
 pub(super) async fn commit(
-    backend: &ClusterBackend,
+    backend: &Arc<dyn Backend>,
+    env: &Env,
     request: CommitPushRequest,
 ) -> Result<PushReply> {
     let CommitPushRequest { bucket, transaction, parts } = request;
@@ -74,23 +76,20 @@ pub(super) async fn commit(
     let commit = PushedCommit::new(ProducerTransactionId(transaction), parts)?;
     let (done, outcome) = tokio::sync::oneshot::channel();
     let committing = {
-        let (backend, bucket) = (backend.clone(), Arc::clone(&bucket));
+        let (backend, bucket) = (Arc::clone(backend), Arc::clone(&bucket));
         async move {
             // The client may have gone, and may ask again.
             let _gone = done.send(backend.commit_pushed(&bucket, commit).await);
         }
     };
     // A client that goes away does not leave a commit in part.
-    backend.env().spawn_request("commit of a producer", committing).detach();
+    env.spawn_request("commit of a producer", committing).detach();
     let failed = |_| Error::internal("the task of a commit has failed");
     outcome.await.map_err(failed)?.map(reply_of)
 }
 
 /// Rolls a producer's transaction back.
-pub(super) async fn abort(
-    backend: &ClusterBackend,
-    request: AbortPushRequest,
-) -> Result<AbortReply> {
+pub(super) async fn abort(backend: &dyn Backend, request: AbortPushRequest) -> Result<AbortReply> {
     let bucket = backend.bucket(&request.bucket).await?;
     backend.abort_pushed(&bucket, ProducerTransactionId(request.transaction)).await?;
     Ok(AbortReply {})

@@ -12,21 +12,18 @@ use proto::model::ids::TransactionId;
 use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::{Consistency, Output};
 use proto::{Error, ErrorCode, Result};
-use router::{ScanBatch, ScanStream, Token};
-use tokio::time::Instant;
+use router::{ScanBatch, Token};
 use tonic::{Request, Response, Status};
 
-use super::caller::principal;
+use super::caller::Callers;
 use super::open_transaction::OpenTransaction;
 use super::reply_form::Form;
 use super::status::{counted, status};
 use super::transactions::Transactions;
-use crate::backend::ClusterBackend;
-use crate::principal::Principal;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
-use crate::sql::backend::{Backend, TransactionView};
+use crate::sql::backend::{Backend, BatchSource, TransactionView};
 use crate::sql::parse::parse;
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
 
@@ -34,7 +31,7 @@ use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
 pub(super) struct QueryService {
-    pub(super) backend: Arc<ClusterBackend>,
+    pub(super) callers: Callers,
     pub(super) transactions: Arc<Transactions>,
 }
 
@@ -64,7 +61,7 @@ fn select(request: &ScanRequest) -> String {
 }
 
 impl QueryService {
-    async fn plan(&self, backend: &ClusterBackend, request: &ScanRequest) -> Result<IndexPlan> {
+    async fn plan(&self, backend: &dyn Backend, request: &ScanRequest) -> Result<IndexPlan> {
         let parsed = parse(&select(request)).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
             return Err(refuse("columns and where must be expressions"));
@@ -87,7 +84,7 @@ impl QueryService {
     }
 
     /// The index of a request, in the generation in which its scan or its transaction goes on.
-    async fn relation(&self, backend: &ClusterBackend, request: &ScanRequest) -> Result<Relation> {
+    async fn relation(&self, backend: &dyn Backend, request: &ScanRequest) -> Result<Relation> {
         let relation = backend.relation(&request.index).await?;
         let Relation::Index(shown) = &relation else { return Ok(relation) };
         if request.transaction > 0 {
@@ -114,24 +111,21 @@ impl QueryService {
         })
     }
 
-    async fn begin(&self, principal: Principal, request: ScanRequest) -> Result<ScanReplies> {
+    async fn begin(&self, backend: &dyn Backend, request: ScanRequest) -> Result<ScanReplies> {
         let form = Form::of(&request)?;
-        let backend = self.backend.with_principal(principal);
         if request.transaction > 0 {
             // Order matters: its first read fixes what the name of the index means.
             let number = TransactionId(request.transaction);
-            self.transactions.find(number, backend.principal())?.pin(&backend).await?;
+            self.transactions.find(number, backend.principal())?.pin(backend).await?;
         }
-        let mut plan = self.plan(&backend, &request).await?;
+        let mut plan = self.plan(backend, &request).await?;
         plan.request.ordered = !request.unordered;
         plan.request.reverse = request.reverse;
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         plan.request.consistency = consistency(&request, &plan)?;
-        let transaction = self.transaction(&backend, &request, &mut plan).await?;
+        let transaction = self.transaction(backend, &request, &mut plan).await?;
         let token = (!request.token.is_empty()).then_some(&request.token[..]);
-        let began = Instant::now();
-        let mut scan = backend.router().scan(plan.request.clone(), token).await?;
-        backend.counters().scan_begun(plan.index.id, began);
+        let mut scan = backend.scan(plan.request.clone(), token).await?;
         let paged = request.page_rows > 0;
         if paged {
             scan.end_page_after(request.page_rows);
@@ -159,7 +153,7 @@ impl QueryService {
     /// Lets a scan read in the transaction that its request names.
     async fn transaction(
         &self,
-        backend: &ClusterBackend,
+        backend: &dyn Backend,
         request: &ScanRequest,
         plan: &mut IndexPlan,
     ) -> Result<Option<Arc<OpenTransaction>>> {
@@ -209,7 +203,7 @@ fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
 struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
-    scan: ScanStream,
+    scan: Box<dyn BatchSource>,
     /// The version of a data set that it reads; empty for any other bucket.
     version: String,
     /// The transaction that reads: it is not idle while its client reads.
@@ -332,10 +326,10 @@ impl Query for QueryService {
         &self,
         request: Request<ScanRequest>,
     ) -> std::result::Result<Response<ReplyStream>, Status> {
-        let principal = principal(&request);
-        let begun = self.begin(principal, request.into_inner()).await;
-        let replies = begun.map_err(|error| counted(&self.backend, error))?;
-        Ok(Response::new(reply_stream(Box::new(replies), self.backend.env())))
+        let backend = self.callers.of(&request)?;
+        let begun = self.begin(&*backend, request.into_inner()).await;
+        let replies = begun.map_err(|error| counted(&*backend, error))?;
+        Ok(Response::new(reply_stream(Box::new(replies), &self.callers.env)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::env::Env;
 use proto::grpc::admin_server::AdminServer;
 use proto::grpc::ingest_server::IngestServer;
 use proto::grpc::query_server::QueryServer;
@@ -11,11 +12,11 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
-use super::caller::AtTheDoor;
+use super::caller::{AtTheDoor, Callers};
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::auth::doors::Doors;
-use crate::backend::ClusterBackend;
+use crate::sql::backend::Backends;
 use crate::wire::{PeerTrust, Peers, peer_service};
 
 /// Largest message from or to a user.
@@ -70,15 +71,16 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
 }
 
 /// The services of a port for users. All but health ask who has sent a call.
-pub fn services(backend: Arc<ClusterBackend>, doors: &Arc<Doors>) -> Router {
+pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Router {
     let door = AtTheDoor(Arc::clone(doors));
-    let admin = AdminServer::new(admin::AdminService { backend: Arc::clone(&backend) });
-    let transactions = Arc::new(Transactions::new(backend.env(), OPEN_MAX));
+    let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
+    let callers = Callers { backends, env };
+    let admin = AdminServer::new(admin::AdminService { callers: callers.clone() });
     let ingest = IngestServer::new(ingest::IngestService {
-        backend: Arc::clone(&backend),
+        callers: callers.clone(),
         transactions: Arc::clone(&transactions),
     });
-    let query = QueryServer::new(query::QueryService { backend, transactions });
+    let query = QueryServer::new(query::QueryService { callers, transactions });
     let health = tonic_health::server::health_reporter().1;
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()

@@ -3,11 +3,11 @@
 use proto::{Error, ErrorCode, ErrorKind};
 use tonic::{Code, Status};
 
-use crate::backend::ClusterBackend;
+use crate::sql::backend::Backend;
 
 /// Turns an error into a gRPC status, and counts it.
-pub(super) fn counted(backend: &ClusterBackend, error: Error) -> Status {
-    backend.counters().failed(error.code.sqlstate());
+pub(super) fn counted(backend: &dyn Backend, error: Error) -> Status {
+    backend.note_error(error.code.sqlstate());
     status(error)
 }
 

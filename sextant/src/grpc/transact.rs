@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use proto::env::Env;
 use proto::grpc::{
     AbortReply, AbortRequest, BeginReply, BeginRequest, CommitReply, CommitRequest, MutationsReply,
     MutationsRequest,
@@ -17,7 +18,6 @@ use super::answering::AsyncAnswer;
 use super::decode::decode_write;
 use super::open_transaction::OpenTransaction;
 use super::transactions::{Transactions, idle_timeout};
-use crate::backend::ClusterBackend;
 use crate::sql::backend::Backend;
 
 /// Bytes of documents that are checked on the call's own thread: less than a millisecond.
@@ -25,7 +25,8 @@ const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// The calls of transactions, for one principal.
 pub(super) struct Transact {
-    pub(super) backend: ClusterBackend,
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) env: Env,
     pub(super) transactions: Arc<Transactions>,
 }
 
@@ -37,11 +38,11 @@ impl Transact {
         from: Option<SocketAddr>,
     ) -> Result<BeginReply> {
         let idle_max = idle_timeout(request.idle_timeout_ms)?;
-        let bucket = embedded(&self.backend, &request.bucket).await?;
+        let bucket = embedded(&*self.backend, &request.bucket).await?;
         let principal = self.backend.principal();
         let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
         let owner = format!("{principal}, gRPC{from}");
-        let changes = self.backend.begin(&bucket, &owner, None);
+        let changes = self.backend.begin(&bucket, &owner, None)?;
         let begun =
             self.transactions.begin((principal.clone(), owner), changes, bucket, idle_max)?;
         let epoch = match request.snapshot {
@@ -53,7 +54,7 @@ impl Transact {
 
     /// Leases the epoch of a transaction that begins. Its client does not know it yet: it ends if that fails.
     async fn pinned(&self, begun: &OpenTransaction) -> Result<proto::model::ids::Epoch> {
-        let pinned = begun.pin(&self.backend).await;
+        let pinned = begun.pin(&*self.backend).await;
         if pinned.is_err() {
             begun.abort().await?;
             self.transactions.note_end(begun);
@@ -77,7 +78,7 @@ impl Transact {
             let _ = done.send(committed);
         };
         // A client that goes away does not leave the outcome unknown.
-        self.backend.env().spawn_request("commit", commit).detach();
+        self.env.spawn_request("commit", commit).detach();
         let replies =
             outcome.await.map_err(|_| Error::internal("the task of a commit has failed"))??;
         let positions: Vec<_> = replies.iter().map(|reply| reply.position.to_string()).collect();
@@ -95,7 +96,7 @@ impl Transact {
 }
 
 /// A bucket whose documents a transaction may change.
-async fn embedded(backend: &ClusterBackend, name: &str) -> Result<Arc<BucketInfo>> {
+async fn embedded(backend: &dyn Backend, name: &str) -> Result<Arc<BucketInfo>> {
     let bucket = backend.bucket(name).await?;
     if bucket.source == SourceKind::Embedded {
         return Ok(bucket);
@@ -108,6 +109,7 @@ async fn embedded(backend: &ClusterBackend, name: &str) -> Result<Arc<BucketInfo
 
 /// Answers a stream of mutations.
 pub(super) struct Mutations {
+    env: Env,
     transactions: Arc<Transactions>,
     /// The transaction of the requests so far, which later ones may leave out.
     known: Option<Arc<OpenTransaction>>,
@@ -115,15 +117,11 @@ pub(super) struct Mutations {
 
 impl Mutations {
     /// A stream that begins.
-    pub(super) fn new(transactions: Arc<Transactions>) -> Self {
-        Self { transactions, known: None }
+    pub(super) fn new(env: Env, transactions: Arc<Transactions>) -> Self {
+        Self { env, transactions, known: None }
     }
 
-    fn transaction(
-        &mut self,
-        backend: &ClusterBackend,
-        number: u64,
-    ) -> Result<Arc<OpenTransaction>> {
+    fn transaction(&mut self, backend: &dyn Backend, number: u64) -> Result<Arc<OpenTransaction>> {
         match &self.known {
             Some(known) if number == 0 || number == known.number().0 => Ok(Arc::clone(known)),
             None if number == 0 => {
@@ -143,18 +141,18 @@ impl Mutations {
 impl AsyncAnswer<MutationsRequest, MutationsReply> for Mutations {
     async fn answer(
         &mut self,
-        backend: &ClusterBackend,
+        backend: &Arc<dyn Backend>,
         request: MutationsRequest,
     ) -> Result<MutationsReply> {
-        let transaction = self.transaction(backend, request.transaction)?;
+        let transaction = self.transaction(&**backend, request.transaction)?;
         let writes = request.writes.into_iter().map(decode_write).collect::<Result<Vec<_>>>()?;
-        let writes = checked(backend, writes).await?;
+        let writes = checked(&self.env, writes).await?;
         let written = match &request.bucket[..] {
             "" => transaction.write(writes).await,
             name => {
-                let bucket = embedded(backend, name).await?;
+                let bucket = embedded(&**backend, name).await?;
                 let begin =
-                    || Ok(backend.begin(&bucket, transaction.owner(), Some(transaction.number())));
+                    || backend.begin(&bucket, transaction.owner(), Some(transaction.number()));
                 transaction.write_to(bucket.id, begin, writes).await
             }
         };
@@ -165,7 +163,7 @@ impl AsyncAnswer<MutationsRequest, MutationsReply> for Mutations {
 }
 
 /// Checks the writes of a request. Long documents are checked on a blocking thread.
-async fn checked(backend: &ClusterBackend, writes: Vec<Write>) -> Result<CheckedWrites> {
+async fn checked(env: &Env, writes: Vec<Write>) -> Result<CheckedWrites> {
     let bytes = |write: &Write| match &write.kind {
         WriteKind::Insert(document) | WriteKind::Upsert(document) => document.len(),
         WriteKind::Delete => 0,
@@ -173,7 +171,7 @@ async fn checked(backend: &ClusterBackend, writes: Vec<Write>) -> Result<Checked
     let is_long = writes.iter().map(bytes).sum::<usize>() > INLINE_BYTES_MAX;
     let check = move || CheckedWrites::new(writes, DOCUMENT_BYTES_MAX);
     match is_long {
-        true => backend.env().blocking(check).await,
+        true => env.blocking(check).await,
         false => check(),
     }
 }

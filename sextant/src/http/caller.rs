@@ -36,7 +36,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
-        let (doors, peer) = (parts.extensions.get::<Arc<Doors>>(), parts.extensions.get::<PeerInfo>());
+        let (doors, peer) =
+            (parts.extensions.get::<Arc<Doors>>(), parts.extensions.get::<PeerInfo>());
         let (Some(doors), Some(peer)) = (doors, peer) else {
             return Err(Refused(Error::new(ErrorCode::BadLogin, "the request has no connection")));
         };

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use proto::Result;
 use proto::model::node::Role;
 use tokio::time::timeout;
 
 use crate::backend::{ClusterBackend, Counters};
 use crate::principal::Principal;
 use crate::process_figures::OwnProcess;
-use crate::sql::backend::Backend;
+use crate::sql::backend::{Backend, Backends, Seen};
 use crate::status::render::metrics::Own;
 use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
 
@@ -19,6 +20,8 @@ const READY_WAIT: Duration = Duration::from_secs(2);
 /// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
 pub struct Observed {
+    /// The cluster as those who ask may see it.
+    pub backends: Arc<dyn Backends>,
     /// The router of this process and the other services.
     pub backend: Arc<ClusterBackend>,
     /// The indexers of this process. The references are weak, so that the port keeps no stopped indexer alive.
@@ -66,9 +69,10 @@ impl Observed {
         }
     }
 
-    /// The status of this process and of the cluster, for a principal.
-    pub(super) async fn status(&self, principal: Principal) -> Status {
-        let cluster = cluster_status(&self.backend.with_principal(principal)).await;
+    /// The status of this process and of the cluster. An error unless the principal may see the figures of the cluster.
+    pub(super) async fn status(&self, principal: Principal) -> Result<Status> {
+        let backend = self.backends.for_principal(principal);
+        let cluster = cluster_status(&*backend, Some(Seen::Cluster)).await?;
         let router = self.backend.router();
         let running = self.indexers.iter().filter_map(Weak::upgrade);
         let projectors = self.projectors.iter().filter_map(Weak::upgrade);
@@ -92,6 +96,6 @@ impl Observed {
                 commands: counters.commands.get(),
             },
         };
-        Status { process, cluster }
+        Ok(Status { process, cluster })
     }
 }

@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing::get};
+use proto::{Error, ErrorCode};
 
 use super::caller::Refused;
 use super::observed::Observed;
 use crate::principal::Principal;
-use crate::status::Status;
 use crate::status::render::metrics;
 
 /// The routes.
@@ -50,13 +50,30 @@ fn unavailable(asking: &Asking, why: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-async fn status(principal: Principal, State(observed): State<Observed>) -> Json<Status> {
-    Json(observed.status(principal).await)
+async fn status(principal: Principal, State(observed): State<Observed>) -> Response {
+    match observed.status(principal).await {
+        Ok(status) => Json(status).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+/// The answer to a request that is refused.
+fn refusal(error: &Error) -> Response {
+    let status = match error.code {
+        ErrorCode::NotAllowed => StatusCode::FORBIDDEN,
+        ErrorCode::SessionEnded => StatusCode::UNAUTHORIZED,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    (status, format!("{error}\n")).into_response()
 }
 
 async fn metrics(principal: Principal, State(observed): State<Observed>) -> Response {
     let own = observed.own();
-    match metrics::text(&observed.status(principal).await, Some(&own)) {
+    let status = match observed.status(principal).await {
+        Ok(status) => status,
+        Err(error) => return refusal(&error),
+    };
+    match metrics::text(&status, Some(&own)) {
         Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

@@ -9,8 +9,7 @@ use proto::env::Env;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::conn::Conn;
@@ -18,6 +17,7 @@ use super::error::{WireError, WireResult};
 use super::interrupt::Sessions;
 use super::login::log_in;
 use super::session::Session;
+use super::starting::{Starting, StartingPlaces};
 use super::startup::{self, Encryption, Parameters, Start};
 use super::state::Login;
 use crate::auth::doors::Doors;
@@ -35,7 +35,8 @@ const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 pub struct PgConfig {
     /// Maximum of concurrent sessions; further ones are refused.
     pub sessions_max: usize,
-    /// Maximum of connections that have not logged in; further ones are refused. They take no session's place.
+    /// Maximum of connections that have not logged in; further ones are refused, or take the place of a silent
+    /// one. They take no session's place.
     pub starting_max: usize,
     /// Time-out of the log-in, with the start-up messages and the TLS handshake.
     pub startup_timeout: Duration,
@@ -57,14 +58,14 @@ pub struct PgServer {
     config: PgConfig,
     sessions: Sessions,
     places: Arc<Semaphore>,
-    starting: Arc<Semaphore>,
+    starting: StartingPlaces,
 }
 
 impl PgServer {
     /// A server over a cluster.
     pub fn new(backends: Arc<dyn Backends>, doors: Arc<Doors>, env: Env, config: PgConfig) -> Self {
         let places = Arc::new(Semaphore::new(config.sessions_max));
-        let starting = Arc::new(Semaphore::new(config.starting_max));
+        let starting = StartingPlaces::new(config.starting_max);
         let sessions = Sessions::default();
         Self { backends, doors, env, config, sessions, places, starting }
     }
@@ -117,8 +118,8 @@ impl PgServer {
             let started = self.start(&mut conn, &link, Encryption::Absent, &starting).await;
             return self.go_on(conn, started, starting).await;
         };
-        let is_direct = timeout_at(starting.deadline, begins_with_tls(&stream)).await;
-        if matches!(is_direct, Ok(Ok(true))) {
+        let is_direct = starting.run(begins_with_tls(&stream)).await;
+        if matches!(is_direct, Some(Ok(true))) {
             return self.encrypted(tls, stream, Negotiation::Direct, link, starting).await;
         }
         let mut conn = Conn::new(stream);
@@ -138,13 +139,13 @@ impl PgServer {
         stream: TcpStream,
         negotiation: Negotiation,
         link: Link,
-        starting: Starting<'_>,
+        starting: Starting,
     ) {
         let shaken = tls::accept(tls, Clients::Anyone, Protocol::Sql, stream);
-        let shaken = match timeout_at(starting.deadline, shaken).await {
-            Ok(Ok(shaken)) => shaken,
-            Ok(Err(error)) => return tracing::debug!(?link, %error, "a TLS handshake failed"),
-            Err(_) => return,
+        let shaken = match starting.run(shaken).await {
+            Some(Ok(shaken)) => shaken,
+            Some(Err(error)) => return tracing::debug!(?link, %error, "a TLS handshake failed"),
+            None => return,
         };
         let link = link.encrypted(&shaken);
         // A client of another protocol that begins with TLS at once must not be answered in this one.
@@ -159,16 +160,12 @@ impl PgServer {
     }
 
     /// Takes a place among the connections that are logging in.
-    fn begin(&self) -> WireResult<Starting<'_>> {
-        let deadline = Instant::now() + self.config.startup_timeout;
-        match self.starting.try_acquire() {
-            Ok(place) => Ok(Starting { deadline, _place: place }),
-            Err(_) => {
-                let text = format!("{} connections are logging in", self.config.starting_max);
-                let busy = Error::new(ErrorCode::TooBusy, text).with_hint("try again later");
-                Err(WireError::from(busy).fatal())
-            }
-        }
+    fn begin(&self) -> WireResult<Starting> {
+        self.starting.take(self.config.startup_timeout).ok_or_else(|| {
+            let text = format!("{} connections are logging in", self.config.starting_max);
+            let busy = Error::new(ErrorCode::TooBusy, text).with_hint("try again later");
+            WireError::from(busy).fatal()
+        })
     }
 
     /// Reads the start-up packet, and logs the client in.
@@ -177,7 +174,7 @@ impl PgServer {
         conn: &mut Conn<S>,
         link: &Link,
         encryption: Encryption,
-        starting: &Starting<'_>,
+        starting: &Starting,
     ) -> WireResult<Started> {
         let starts = async {
             match startup::begin(conn, encryption).await? {
@@ -196,7 +193,7 @@ impl PgServer {
                 }
             }
         };
-        timeout_at(starting.deadline, starts).await.unwrap_or(Ok(Started::Ended))
+        starting.run(starts).await.unwrap_or(Ok(Started::Ended))
     }
 
     /// Runs the session that a connection has started, or tells why there is none.
@@ -204,7 +201,7 @@ impl PgServer {
         &self,
         conn: Conn<S>,
         started: WireResult<Started>,
-        starting: Starting<'_>,
+        starting: Starting,
     ) {
         drop(starting);
         let refusal = match started {
@@ -231,13 +228,6 @@ impl PgServer {
         };
         refuse(conn, refusal.fatal()).await;
     }
-}
-
-/// A place among the connections that are logging in.
-struct Starting<'a> {
-    /// The end of the time for it.
-    deadline: Instant,
-    _place: SemaphorePermit<'a>,
 }
 
 /// The state of a connection behind its start.

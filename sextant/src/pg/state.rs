@@ -185,6 +185,7 @@ pub(super) fn writes(statement: &Statement) -> bool {
                 | Statement::AlterIndex { .. }
                 | Statement::RenameIndex { .. }
                 | Statement::Admin(_)
+                | Statement::User(_)
         )
 }
 

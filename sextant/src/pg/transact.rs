@@ -23,6 +23,7 @@ use super::floors::{WasOpen, leaves_open};
 use super::kept::Kept;
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Savepoint, Transaction, Writing};
+use crate::principal::Principal;
 use crate::sql::ast::{Select, Statement, TransactionModes};
 use crate::sql::backend::TransactionView;
 use crate::sql::commit::{Part, commit_all, number_of};
@@ -233,8 +234,12 @@ impl SessionState {
         let Self { backend, user, process, settings, .. } = self;
         let id = &mut open.id;
         let begin = || {
-            let owner = format!("user {user}, session {process}");
-            let begun = backend.begin(bucket, &owner, *id);
+            let owner = match backend.principal() {
+                // The name is only what the client calls itself.
+                Principal::Trusted => format!("user {user}, session {process}"),
+                user => format!("{user}, session {process}"),
+            };
+            let begun = backend.begin(bucket, &owner, *id)?;
             *id = Some(begun.id());
             settings.transaction = *id;
             Ok(begun)

@@ -44,7 +44,7 @@ pub async fn make_first_admin(
     let request = Some(RequestId { client: env.random.next_u64(), sequence: 0 });
     let command = Command::Users(Box::new(command));
     match coordinator.propose(CommandRequest { request, command }).await? {
-        Outcome::User(_) => Ok(()),
+        Outcome::User { .. } => Ok(()),
         Outcome::Refused(error) => Err(error),
         other => Err(Error::internal(format!("a user was made with the outcome {other:?}"))),
     }

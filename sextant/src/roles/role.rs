@@ -13,13 +13,14 @@ use proto::rpc::scan::HedgeAfter;
 use proto::{Error, Result};
 use tokio::net::TcpListener;
 
+use super::door_settings::DoorSettings;
 use super::other_cluster::begun_elsewhere;
 use super::security::{Security, SecuritySettings};
 use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services::RecoveryFlags;
 use super::shutdown::Shutdown;
 use super::{cluster, joining, services};
-use crate::auth::doors::Doors;
+use crate::auth::kept::UsersFile;
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleObserved, RoleService, role_routes};
@@ -79,6 +80,8 @@ pub struct RoleSettings {
     pub http: Option<String>,
     /// The limits of connections.
     pub connections: ConnectionsMax,
+    /// The clients that a router lets in.
+    pub doors: DoorSettings,
 }
 
 /// Runs a role until the future is dropped. `shutdown` receives the work before the end of the process.
@@ -320,15 +323,23 @@ async fn run_router(
     let its_router = Arc::clone(&router);
     peers.know_cluster(move || its_router.catalog().cluster);
     let its_peers = Arc::clone(&peers);
+    let (users, mut follower) = services::follow_users(Arc::clone(&directory), &router);
+    let file = data.as_deref().map(|dir| UsersFile::new(&env, dir));
+    if let Some(file) = file.clone() {
+        follower = follower.with_file(file).await;
+    }
+    let following_users = follower.start(&env);
+    let doors = settings.doors.doors(&security, Arc::clone(&users), &env)?;
     let parts = ServerParts {
         router: Arc::clone(&router),
         directory,
+        users,
         peers,
         indexers: Vec::new(),
         projectors: Vec::new(),
         data,
         connections,
-        doors: Doors::trust(&env),
+        doors,
     };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
@@ -339,5 +350,9 @@ async fn run_router(
     println!("{}", server.ready_line());
     let error = begun_elsewhere(&*waits, || its_peers.present_members()).await;
     router.forget_cluster().await;
+    drop(following_users);
+    if let Some(file) = file {
+        file.remove().await;
+    }
     Err(error)
 }

@@ -66,6 +66,14 @@ impl Security {
         Ok(Self::Certificates(tls, follows))
     }
 
+    /// The certificates of this process, if it has any.
+    pub fn tls(&self) -> Option<&Arc<TlsSettings>> {
+        match self {
+            Self::Certificates(tls, _) => Some(tls),
+            Self::Insecure => None,
+        }
+    }
+
     /// Opens connections to other nodes.
     pub fn connect(&self) -> Connect {
         match self {

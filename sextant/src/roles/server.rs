@@ -14,14 +14,16 @@ use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
 use crate::auth::doors::Doors;
+use crate::auth::known::KnownUsers;
 use crate::backend::{ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, Observed};
 use crate::limited::{ConnectionsMax, PortTls, Speech, limited, limited_tls};
-use crate::listen::{bind, end_reason};
+use crate::listen::{bind, check_loopback, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
+use crate::sql::backend::Backends;
 use crate::tls::Clients;
 use crate::wire::{PeerTrust, Peers};
 
@@ -94,6 +96,17 @@ impl Listeners {
     ) -> [(&'a TcpListener, &'static str); 3] {
         [(&self.sql, options.sql), (&self.grpc, options.grpc), (&self.http, options.http)]
     }
+
+    /// True if only clients of this machine can call the ports for users.
+    pub fn are_loopback(&self, options: &PortOptions) -> bool {
+        let users = self.of_users(options);
+        users.into_iter().all(|(listener, option)| check_loopback(listener, option).is_ok())
+    }
+
+    /// An error if other machines can call the port for other processes.
+    pub fn check_peer(&self, option: &str) -> Result<()> {
+        self.peer.as_ref().map_or(Ok(()), |listener| check_loopback(listener, option))
+    }
 }
 
 /// The services behind the ports.
@@ -102,6 +115,8 @@ pub struct ServerParts {
     pub router: Arc<router::Router>,
     /// The other services.
     pub directory: Arc<dyn Directory>,
+    /// The users, which a task follows.
+    pub users: Arc<KnownUsers>,
     /// The services that other processes may call.
     pub peers: Arc<Peers>,
     /// The indexers of this process.
@@ -138,6 +153,7 @@ impl Server {
         let parts = ServerParts {
             router: cluster.router(),
             directory: cluster.directory(),
+            users: cluster.users(),
             peers: cluster.peers(),
             indexers: cluster.indexers(),
             projectors: vec![cluster.projector()],
@@ -153,6 +169,7 @@ impl Server {
         let ServerParts {
             router,
             directory,
+            users: known_users,
             peers,
             indexers,
             projectors,
@@ -167,19 +184,17 @@ impl Server {
             listeners.http.local_addr()?,
         ];
         let counters = Arc::new(Counters::default());
-        let backend = Arc::new(ClusterBackend::new(
-            Arc::clone(&router),
-            directory,
-            env.clone(),
-            Arc::clone(&counters),
-        ));
-        let backends = Arc::clone(&backend) as _;
-        let sql = pg::PgServer::new(backends, Arc::clone(&doors), env.clone(), session_limits());
-        let public = grpc::services(Arc::clone(&backend), &doors);
+        let (its_router, its_counters) = (Arc::clone(&router), Arc::clone(&counters));
+        let backend = ClusterBackend::new(its_router, directory, env.clone(), its_counters);
+        let backend = Arc::new(backend.with_users(known_users));
+        let backends: Arc<dyn Backends> = Arc::clone(&backend) as _;
+        let (its_backends, its_doors) = (Arc::clone(&backends), Arc::clone(&doors));
+        let sql = pg::PgServer::new(its_backends, its_doors, env.clone(), session_limits());
+        let public = grpc::services(Arc::clone(&backends), &doors, env.clone());
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let projectors = projectors.iter().map(Arc::downgrade).collect();
         let process = OwnProcess { data };
-        let observed = Observed { backend, indexers, projectors, counters, process };
+        let observed = Observed { backends, backend, indexers, projectors, counters, process };
         let users_of = |listener, speech, limit| match doors.tls() {
             None => limited(listener, speech, limit, env),
             Some(tls) => {

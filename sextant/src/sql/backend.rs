@@ -6,18 +6,21 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::cut::WritePosition;
+use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, TransactionId, TransactionPlace,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, ProducerTransactionId,
+    TransactionId, TransactionPlace,
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::pushed::PushedCommit;
+use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
-    CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, Decision,
-    TransactionStatus, Write, WriteReply,
+    CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, Decision, PushReply,
+    PushRequest, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteReply,
 };
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::scan::{Consistency, OwnView, ScanRequest};
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use router::{Knowledge, ScanBatch};
 
 use super::plan::Relation;
@@ -33,8 +36,18 @@ pub trait Backends: Send + Sync + 'static {
 /// still take effect.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// The newest catalog that this process has.
+    /// The sender of the requests.
+    fn principal(&self) -> &Principal;
+
+    /// An error if the sender is no user any more, or what it has proved itself with was withdrawn.
+    fn check(&self) -> Result<()>;
+
+    /// The newest catalog that this process has, as far as the sender may know it: a bucket or an index that it has no privilege on
+    /// is not in it.
     fn catalog(&self) -> Arc<Catalog>;
+
+    /// The same with the buckets and indexes only of which the sender may see some kind of figures.
+    fn catalog_of(&self, seen: Seen) -> Result<Arc<Catalog>>;
 
     /// The router whose catalog this is, and the age of its knowledge; `None` if there is no router.
     fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
@@ -44,9 +57,26 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns the index or bucket with a name. Asks the coordinator before it fails with `Unknown`.
     async fn relation(&self, name: &str) -> Result<Relation>;
 
+    /// Returns the bucket with a name.
+    async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
+        match self.relation(name).await? {
+            Relation::Bucket(bucket) => Ok(bucket),
+            Relation::Index(_) => {
+                Err(Error::new(ErrorCode::Unknown, format!("{name:?} is an index, not a bucket")))
+            }
+        }
+    }
+
     /// Runs a replicated command. It returns after the outcome is committed and visible in this process's catalog. A refusal is
     /// an error.
     async fn command(&self, command: Command) -> Result<Outcome>;
+
+    /// The users that this process knows, with the hashes of their secrets: nothing shows these.
+    fn users(&self) -> Arc<Users>;
+
+    /// Changes the users, or what they may do. It returns after the outcome is committed and this process knows of it. A refusal is an
+    /// error.
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome>;
 
     /// Counts an error that a client gets.
     fn note_error(&self, _sqlstate: &'static str) {}
@@ -61,9 +91,7 @@ pub trait Backend: Send + Sync + 'static {
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
 
     /// Adds or removes a member of the coordinator. It returns after the change is made and visible in this process's catalog.
-    async fn change_coordinators(&self, _change: CoordinatorChange) -> Result<CoordinatorChanged> {
-        Err(Error::unavailable("there is no coordinator"))
-    }
+    async fn change_coordinators(&self, change: CoordinatorChange) -> Result<CoordinatorChanged>;
 
     /// Returns the coordinator's status with its knowledge of the nodes.
     async fn status(&self) -> Result<CoordinatorStatus>;
@@ -106,7 +134,7 @@ pub trait Backend: Send + Sync + 'static {
         bucket: &Arc<BucketInfo>,
         owner: &str,
         id: Option<TransactionId>,
-    ) -> Arc<dyn BucketTransaction>;
+    ) -> Result<Arc<dyn BucketTransaction>>;
 
     /// Returns the open transactions that have changes, of all buckets. A projector that does not answer is left out.
     async fn transactions(&self) -> Result<Vec<TransactionStatus>>;
@@ -128,8 +156,42 @@ pub trait Backend: Send + Sync + 'static {
     /// The oldest epoch that has a write. `InvalidParameter` if the source has lost it.
     async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch>;
 
-    /// Begins a scan.
-    async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>>;
+    /// Begins a scan, or goes on with one that was interrupted, by its token.
+    async fn scan(&self, request: ScanRequest, token: Option<&str>)
+    -> Result<Box<dyn BatchSource>>;
+
+    /// The end of a bucket's durable history.
+    async fn positions(&self, bucket: &BucketInfo) -> Result<Cut>;
+
+    /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
+    async fn push(&self, bucket: &BucketInfo, request: PushRequest) -> Result<PushReply>;
+
+    /// Keeps mutations of a producer's transaction at the owners of their vbuckets. While a vbucket is handed over, the call waits for
+    /// the new owner.
+    async fn push_in(
+        &self,
+        bucket: &BucketInfo,
+        request: TransactionPush,
+    ) -> Result<TransactionPushed>;
+
+    /// Commits a producer's transaction at the owners of its vbuckets, which may change meanwhile.
+    async fn commit_pushed(&self, bucket: &BucketInfo, commit: PushedCommit) -> Result<PushReply>;
+
+    /// Rolls a producer's transaction back at all owners of vbuckets.
+    async fn abort_pushed(
+        &self,
+        bucket: &BucketInfo,
+        transaction: ProducerTransactionId,
+    ) -> Result<()>;
+}
+
+/// Figures of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Of buckets and indexes: their moves, slices, holds.
+    Buckets,
+    /// Of the cluster: its nodes and processes.
+    Cluster,
 }
 
 /// The view that a transaction has of a bucket.
@@ -209,4 +271,13 @@ pub trait BatchSource: Send {
 
     /// Parks the scan until the next batch is requested: releases its permit and its buffers.
     fn park(&mut self);
+
+    /// Ends the page after a number of rows.
+    fn end_page_after(&mut self, rows: u64);
+
+    /// True if the page has its rows.
+    fn page_is_full(&self) -> bool;
+
+    /// The token with which the scan goes on behind what was returned; `None` if nothing is left.
+    fn token(&self) -> Result<Option<String>>;
 }

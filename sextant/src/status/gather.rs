@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{LocalIndexId, NodeId};
@@ -19,20 +20,23 @@ use super::cluster_status::{
 use super::{copies, holds, moves, rollbacks, slices, versions};
 use crate::rows::words::index_state;
 use crate::sql::alter::declaration;
-use crate::sql::backend::Backend;
+use crate::sql::backend::{Backend, Seen};
 
-/// The status of the cluster. Asks the coordinator.
-pub async fn cluster_status(backend: &dyn Backend) -> ClusterStatus {
+/// The status of the cluster, as far as the backend's principal may know of it. Asks the coordinator. With `seen`, the buckets are those
+/// whose figures of this kind the principal may see; otherwise all that it may know.
+pub async fn cluster_status(backend: &dyn Backend, seen: Option<Seen>) -> Result<ClusterStatus> {
+    let catalog = seen.map_or_else(|| Ok(backend.catalog()), |seen| backend.catalog_of(seen))?;
     let answer = match backend.status().await {
         Ok(status) => CoordinatorAnswer::Status(status),
         Err(error) => CoordinatorAnswer::Unavailable { error },
     };
-    ClusterStatus::new(&backend.catalog(), answer).with_knowledge(backend.knowledge())
+    Ok(ClusterStatus::new(&catalog, answer).with_knowledge(backend.knowledge()))
 }
 
-/// The status of the cluster without the reports of its nodes. Asks nobody.
-pub fn catalog_status(backend: &dyn Backend) -> ClusterStatus {
-    ClusterStatus::new(&backend.catalog(), CoordinatorAnswer::NotAsked)
+/// The same without the reports of its nodes. Asks nobody.
+pub fn catalog_status(backend: &dyn Backend, seen: Option<Seen>) -> Result<ClusterStatus> {
+    let catalog = seen.map_or_else(|| Ok(backend.catalog()), |seen| backend.catalog_of(seen))?;
+    Ok(ClusterStatus::new(&catalog, CoordinatorAnswer::NotAsked))
 }
 
 impl ClusterStatus {

@@ -19,8 +19,10 @@ use tokio_rustls::client::TlsStream;
 use super::clock::EnvClock;
 use super::identity::Identity;
 use super::server::Protocol;
-use super::settings::{TlsSettings, certificates, end_point, private_key, roots, unusable};
-use super::verify::{in_words, provider};
+use super::settings::{
+    TlsSettings, certificates, end_point, node_client, private_key, roots, unusable,
+};
+use super::verify::{NodeJudge, in_words, provider};
 
 /// Time limit of a handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -50,9 +52,17 @@ pub async fn connect(
     expected: Expected,
     stream: TcpStream,
 ) -> io::Result<TlsStream<TcpStream>> {
+    connect_with(Arc::clone(&settings.generation().client), expected, stream).await
+}
+
+async fn connect_with(
+    config: Arc<ClientConfig>,
+    expected: Expected,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
     // Host names are not judged, and an address is not sent as one.
     let name = ServerName::from(std::net::Ipv4Addr::UNSPECIFIED);
-    let stream = handshake(Arc::clone(&settings.generation().client), name, stream).await?;
+    let stream = handshake(config, name, stream).await?;
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let shown = shown.map(Identity::of_certificate).transpose().map_err(io::Error::other)?;
     match shown {
@@ -67,6 +77,34 @@ pub async fn connect(
                 role.name()
             )))
         }
+    }
+}
+
+/// The TLS of an operator's command: it judges nodes as other nodes do.
+#[derive(Clone)]
+pub struct OperatorTls(Arc<ClientConfig>);
+
+impl OperatorTls {
+    /// The authority to trust, and the operator's certificate and key; all as PEM.
+    pub fn new(env: &Env, ca: &[u8], (certificate, key): (&[u8], &[u8])) -> Result<Self> {
+        let chain = certificates(certificate, "the operator's certificate")?;
+        let own = chain.first().ok_or_else(|| unusable("the file has no certificate"))?;
+        let holder = Identity::of_certificate(own).map_err(unusable)?;
+        let Identity::Operator { cluster } = holder else {
+            return Err(unusable(format!("the certificate is of {holder}"))
+                .with_hint("sextant cert operator makes a certificate of an operator"));
+        };
+        let judge = NodeJudge::new(Arc::new(roots(ca)?), cluster);
+        Ok(Self(node_client(env, judge, (chain, private_key(key)?))?))
+    }
+
+    /// Makes the handshake with a node.
+    pub async fn connect(
+        &self,
+        expected: Expected,
+        stream: TcpStream,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        connect_with(Arc::clone(&self.0), expected, stream).await
     }
 }
 

@@ -21,7 +21,7 @@ mod settings;
 mod tests;
 mod verify;
 
-pub use client::{Expected, UserTls, connect};
+pub use client::{Expected, OperatorTls, UserTls, connect};
 pub use files::{TlsFiles, read_private, read_public, write_private};
 pub use identity::{Identity, is_user_name};
 pub use issue::{Authority, Issued};

@@ -81,7 +81,7 @@ impl Generation {
         });
         let [users, nodes] = servers;
         let end_point = end_point(own);
-        let client = client(env, judge, (chain.clone(), key()?))?;
+        let client = node_client(env, judge, (chain.clone(), key()?))?;
         Ok(Self { identity, client, end_point, not_after, servers: [users?, nodes?] })
     }
 }
@@ -138,7 +138,8 @@ fn server(
     Ok(config)
 }
 
-fn client(
+/// The configuration for calls of nodes.
+pub(super) fn node_client(
     env: &Env,
     judge: NodeJudge,
     (chain, key): (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),

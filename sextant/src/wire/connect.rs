@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::listen::is_loopback;
-use crate::tls::{Expected, TlsSettings, connect};
+use crate::tls::{Expected, OperatorTls, TlsSettings, connect};
 
 /// Prefix of the address of a service that only its own process can reach.
 pub const LOCAL: &str = "local:";
@@ -87,6 +87,23 @@ pub fn tls_connect(settings: Arc<TlsSettings>) -> Connect {
             }
         });
         // The scheme stays `http`: the library below knows nothing of TLS.
+        let endpoint = endpoint(&target.address, SHAKE_WITHIN)?;
+        Ok(endpoint.connect_with_connector_lazy(connector))
+    })
+}
+
+/// Opens connections with TLS for the command of an operator.
+pub fn operator_connect(tls: OperatorTls) -> Connect {
+    Arc::new(move |target| {
+        let (tls, address) = (tls.clone(), Arc::<str>::from(&*target.address));
+        let expected = Expected { role: target.role, node: target.node };
+        let connector = tower::service_fn(move |_: Uri| {
+            let (tls, address) = (tls.clone(), Arc::clone(&address));
+            async move {
+                let stream = open(&address, false).await?;
+                tls.connect(expected, stream).await.map(TokioIo::new)
+            }
+        });
         let endpoint = endpoint(&target.address, SHAKE_WITHIN)?;
         Ok(endpoint.connect_with_connector_lazy(connector))
     })

@@ -35,7 +35,9 @@ mod version_tests;
 mod versions;
 
 pub use callers::PeerTrust;
-pub use connect::{Connect, LOCAL, PeerTarget, loopback_connect, tcp_connect, tls_connect};
+pub use connect::{
+    Connect, LOCAL, PeerTarget, loopback_connect, operator_connect, tcp_connect, tls_connect,
+};
 pub use directory::PeerDirectory;
 pub use peers::Peers;
 pub use server::peer_service;

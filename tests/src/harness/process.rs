@@ -69,6 +69,7 @@ pub fn spawn_ready(command: &mut Command) -> (Child, String) {
 pub struct Dev {
     child: Child,
     addresses: [SocketAddr; 3],
+    ready: String,
 }
 
 /// The arguments of `sextant dev` on a data directory and any free ports.
@@ -92,7 +93,17 @@ impl Dev {
             let _gone = child.kill();
             panic!("sextant dev printed {ready:?}, not where it serves");
         };
-        Self { child, addresses }
+        Self { child, addresses, ready }
+    }
+
+    /// The word with a name in the line that it printed.
+    pub fn word(&self, name: &str) -> Option<&str> {
+        self.ready.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The number of the process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// The SQL address.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::WritePosition;
-use proto::model::ids::{Epoch, IndexId};
+use proto::model::ids::{Epoch, IndexId, TransactionId};
 use proto::rpc::api::Directory;
 use router::Router;
 use sextant::backend::ClusterBackend;
+use sextant::sql::backend::{Backend, BucketTransaction};
 
 use super::Summary;
 use super::client::{Client, RouterMaker};
@@ -52,6 +53,12 @@ struct OtherRouter {
 }
 
 impl Session {
+    /// Begins a transaction in the bucket, under a number that it has already or a new one.
+    pub fn begin_transaction(&self, id: Option<TransactionId>) -> Arc<dyn BucketTransaction> {
+        let begun = self.backend.begin(&self.bucket, "the client", id);
+        begun.expect("a client that is trusted may begin one")
+    }
+
     /// A session on a client's connections.
     pub fn new(client: Client, marks: Marks, bucket: Arc<BucketInfo>) -> Self {
         let Client { directory, backend, routers: [router, other], maker, .. } = client;

@@ -8,8 +8,8 @@ use proto::{Error, Result};
 use tokio::time::Instant;
 use tokio_postgres::Client;
 
-use super::super::sql_client::connect;
 use super::super::signal::stop_signal;
+use super::super::sql_client::connect;
 use super::model::Model;
 use super::report::{Report, median_ms, progress};
 use super::sql_error::sql_error;

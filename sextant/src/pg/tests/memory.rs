@@ -15,17 +15,21 @@ use proto::expr::eval::{DocumentScope, Scope, truth};
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
-use proto::model::cut::{Position, WritePosition};
+use proto::model::cut::{Cut, Position, WritePosition};
 use proto::model::data_set::{DataSet, Files, Version, VersionStage};
 use proto::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, Seqno, SliceNo, TopologyNo,
-    TransactionId, TransactionPlace, VbucketId, Vbuuid,
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, ProducerTransactionId, Seqno,
+    SliceNo, TopologyNo, TransactionId, TransactionPlace, VbucketId, Vbuuid,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::pushed::PushedCommit;
 use proto::model::topology::IndexTopology;
+use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
-    CoordinatorStatus, NodeStatus, SliceProgress, TransactionStatus, Write, WriteKind, WriteReply,
+    CoordinatorChange, CoordinatorChanged, CoordinatorStatus, NodeStatus, PushReply, PushRequest,
+    SliceProgress, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteKind,
+    WriteReply,
 };
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::rows::{RowBlock, RowBlockBuilder};
@@ -37,9 +41,10 @@ use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
 use super::memory_transaction::MemoryTransaction;
+use super::memory_users;
 use crate::principal::Principal;
 use crate::sql::backend::{
-    Backend, Backends, BatchSource, BucketTransaction, EpochPin, TransactionView,
+    Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
 };
 use crate::sql::plan::Relation;
 
@@ -107,6 +112,7 @@ pub(super) struct Memory {
     pub(super) is_lost: AtomicBool,
     /// Number of transactions that were begun.
     transactions: AtomicU64,
+    users: Mutex<Users>,
 }
 
 impl Memory {
@@ -187,6 +193,16 @@ impl BatchSource for Batches {
     fn park(&mut self) {
         self.2.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn end_page_after(&mut self, _: u64) {}
+
+    fn page_is_full(&self) -> bool {
+        false
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 struct Endless(Arc<AtomicU64>, bool, Arc<AtomicU64>);
@@ -214,6 +230,16 @@ impl BatchSource for Endless {
     fn park(&mut self) {
         self.2.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn end_page_after(&mut self, _: u64) {}
+
+    fn page_is_full(&self) -> bool {
+        false
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// Gives the cluster in memory to sessions, and notes their principals.
@@ -230,8 +256,24 @@ impl Backends for MemoryBackends {
     }
 }
 
+fn no_producers() -> Error {
+    Error::new(ErrorCode::Unsupported, "the sessions of these tests have no producers")
+}
+
 #[async_trait]
 impl Backend for Memory {
+    fn principal(&self) -> &Principal {
+        &Principal::Trusted
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn catalog_of(&self, _: Seen) -> Result<Arc<Catalog>> {
+        Ok(self.catalog())
+    }
+
     fn catalog(&self) -> Arc<Catalog> {
         Arc::new(self.inner.lock().unwrap().catalog.clone())
     }
@@ -242,6 +284,15 @@ impl Backend for Memory {
         index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket)).ok_or_else(
             || Error::new(ErrorCode::Unknown, format!("there is no bucket or index {name}")),
         )
+    }
+
+    fn users(&self) -> Arc<Users> {
+        Arc::new(self.users.lock().unwrap().clone())
+    }
+
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
+        let catalog = self.catalog();
+        memory_users::change(&mut self.users.lock().unwrap(), &catalog, command)
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
@@ -457,9 +508,9 @@ impl Backend for Memory {
         bucket: &Arc<BucketInfo>,
         _: &str,
         _: Option<TransactionId>,
-    ) -> Arc<dyn BucketTransaction> {
+    ) -> Result<Arc<dyn BucketTransaction>> {
         let id = TransactionId(self.transactions.fetch_add(1, Ordering::Relaxed));
-        Arc::new(MemoryTransaction::new(Arc::clone(&self.inner), Arc::clone(bucket), id))
+        Ok(Arc::new(MemoryTransaction::new(Arc::clone(&self.inner), Arc::clone(bucket), id)))
     }
 
     async fn get_in(
@@ -480,7 +531,31 @@ impl Backend for Memory {
         }
     }
 
-    async fn scan(&self, request: ScanRequest) -> Result<Box<dyn BatchSource>> {
+    async fn change_coordinators(&self, _: CoordinatorChange) -> Result<CoordinatorChanged> {
+        Err(Error::unavailable("there is no coordinator"))
+    }
+
+    async fn positions(&self, _: &BucketInfo) -> Result<Cut> {
+        Err(no_producers())
+    }
+
+    async fn push(&self, _: &BucketInfo, _: PushRequest) -> Result<PushReply> {
+        Err(no_producers())
+    }
+
+    async fn push_in(&self, _: &BucketInfo, _: TransactionPush) -> Result<TransactionPushed> {
+        Err(no_producers())
+    }
+
+    async fn commit_pushed(&self, _: &BucketInfo, _: PushedCommit) -> Result<PushReply> {
+        Err(no_producers())
+    }
+
+    async fn abort_pushed(&self, _: &BucketInfo, _: ProducerTransactionId) -> Result<()> {
+        Err(no_producers())
+    }
+
+    async fn scan(&self, request: ScanRequest, _: Option<&str>) -> Result<Box<dyn BatchSource>> {
         *self.consistency.lock().unwrap() = Some(request.consistency.clone());
         let inner = self.inner.lock().unwrap();
         let index = inner.catalog.local_index(request.index);

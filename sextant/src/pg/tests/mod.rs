@@ -3,10 +3,12 @@
 mod logins;
 mod memory;
 mod memory_transaction;
+mod memory_users;
 mod outcomes;
 mod raw;
 mod transactions;
 mod turns;
+mod users;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -38,6 +40,10 @@ impl Cluster {
         let server =
             PgServer::new(Arc::new(backends), Doors::trust(&env), env.clone(), PgConfig::default());
         Self { memory, principals, server, env }
+    }
+
+    fn users(&self) -> Arc<proto::model::users::Users> {
+        crate::sql::backend::Backend::users(&*self.memory)
     }
 
     /// The client's end of a connection.

@@ -141,6 +141,7 @@ impl Loopback {
             data: None,
             router: Arc::clone(&router),
             directory: place.directory(),
+            users: Arc::default(),
             peers: Arc::clone(&place.peers),
             indexers: started.values().cloned().collect(),
             projectors: Vec::new(),

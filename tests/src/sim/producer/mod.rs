@@ -36,6 +36,7 @@ use proto::rpc::api::{PushMutation, PushedCommitRequest, PushedStep, Transaction
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode};
 use sextant::backend::ClusterBackend;
+use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
 use super::producer_commits::Commits;

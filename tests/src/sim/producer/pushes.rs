@@ -9,6 +9,7 @@ use proto::model::ids::{BucketId, Seqno, VbucketId};
 use proto::rpc::api::{PushMutation, PushRequest};
 use proto::{Error, ErrorCode, Result};
 use sextant::backend::ClusterBackend;
+use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::{PUSH, Producer, cannot_go_back};

@@ -26,7 +26,6 @@ use std::time::Duration;
 use proto::ErrorCode;
 use proto::model::cut::WritePosition;
 use proto::rpc::api::{Write, WriteKind};
-use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use self::running::Running;
@@ -84,7 +83,7 @@ impl Workload {
     }
 
     fn begin_transaction(&mut self, session: &Session) -> Running {
-        let changes = session.backend.begin(&session.bucket, "the client", None);
+        let changes = session.begin_transaction(None);
         let steps = self.random.usize(1..STEPS_MAX);
         Running::new(changes, self.statements.begin(&[]), steps)
     }

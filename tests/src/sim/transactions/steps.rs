@@ -128,7 +128,7 @@ impl Workload {
         match place {
             // Another transaction takes the place of the changes, as a session does it.
             TransactionPlace(0) => {
-                running.changes = session.backend.begin(&session.bucket, "the client", None);
+                running.changes = session.begin_transaction(None);
             }
             _ => running.changes.back_to(place).await?,
         }

@@ -142,11 +142,9 @@ impl Pair {
     fn begin(&mut self) {
         let steps_left = self.random.usize(1..STEPS_MAX);
         let [left, right] = &mut self.lanes;
-        let begin =
-            |lane: &Lane, id| lane.session.backend.begin(&lane.session.bucket, "a session", id);
-        let first = begin(left, None);
+        let first = left.session.begin_transaction(None);
         // A session has one number in all its buckets.
-        let second = begin(right, Some(first.id()));
+        let second = right.session.begin_transaction(Some(first.id()));
         let part = |lane: &mut Lane, changes| {
             Running::new(changes, lane.work.statements.begin(&[]), steps_left)
         };

@@ -1,0 +1,28 @@
+//! The coordinator's status as far as a user may know it.
+
+use proto::model::catalog::Catalog;
+use proto::model::ids::BucketId;
+use proto::rpc::api::CoordinatorStatus;
+
+/// Leaves out the reports of buckets and indexes that a catalog does not have. The differences between topology and reports are text
+/// about all of them: only someone who may see the whole cluster gets them.
+pub(super) fn restricted(
+    mut status: CoordinatorStatus,
+    shown: &Catalog,
+    is_whole: bool,
+) -> CoordinatorStatus {
+    let bucket = |id: &BucketId| shown.buckets.contains_key(id);
+    for node in &mut status.nodes {
+        node.buckets.retain(|progress| bucket(&progress.bucket));
+        node.slices.retain(|progress| shown.local_index(progress.slice.local_index()).is_some());
+        node.moves.retain(|progress| shown.local_index(progress.index).is_some());
+    }
+    status.left_out.retain(|(index, _)| shown.local_index(*index).is_some());
+    status.halved.retain(|halved| bucket(&halved.bucket) && bucket(&halved.lost_in));
+    status.holds.retain(|hold| bucket(&hold.bucket) && bucket(&hold.waits_for));
+    status.version_waits.retain(|(version, _)| bucket(version));
+    if !is_whole {
+        status.differences.clear();
+    }
+    status
+}

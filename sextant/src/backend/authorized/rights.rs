@@ -1,0 +1,101 @@
+//! What a user may do, by the newest grants that this process knows.
+
+use std::sync::Arc;
+
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, LocalIndexId};
+use proto::model::users::{Privilege, Users};
+use proto::{Error, ErrorCode, Result};
+
+use super::view::{View, ViewCell};
+use crate::auth::known::{KnownUsers, still_valid};
+use crate::backend::ClusterBackend;
+use crate::principal::{Identified, Principal};
+use crate::sql::backend::Backend;
+
+/// The rights of a user who has logged in. A look at them costs a few comparisons while neither the users nor the catalog change.
+#[derive(Clone)]
+pub(super) struct Rights {
+    pub(super) who: Arc<Identified>,
+    pub(super) principal: Principal,
+    pub(super) known: Arc<KnownUsers>,
+    pub(super) cell: Arc<ViewCell>,
+    pub(super) cluster: ClusterBackend,
+}
+
+impl Rights {
+    /// What the user may know now. An error if it was dropped, or the proof of its identity was withdrawn.
+    pub(super) fn view(&self) -> Result<Arc<View>> {
+        let users = self.known.now();
+        let user = still_valid(&users, &self.who).ok_or_else(|| {
+            let what = format!(
+                "user {:?} was dropped, or what it logged in with is no longer valid",
+                self.who.name
+            );
+            Error::new(ErrorCode::SessionEnded, what).with_hint("connect again")
+        })?;
+        Ok(self.cell.get(&self.cluster.catalog(), &users, user))
+    }
+
+    /// The catalog as far as the user may know it; without anything if it is no user any more.
+    pub(super) fn shown(&self) -> Arc<Catalog> {
+        self.view().map(|view| Arc::clone(view.shown())).unwrap_or_default()
+    }
+
+    /// An error unless the user has a privilege on all.
+    pub(super) fn on_all(&self, privilege: Privilege) -> Result<()> {
+        match self.view()?.user.grants.all.allow(privilege) {
+            true => Ok(()),
+            false => Err(self.lacks(privilege, "all", "ALL")),
+        }
+    }
+
+    /// An error unless the user has a privilege on a bucket. If it has none at all, there is no such bucket for it.
+    pub(super) fn on(&self, privilege: Privilege, bucket: BucketId) -> Result<()> {
+        self.one_of(&[privilege], bucket)
+    }
+
+    /// An error unless the user has one of some privileges on a bucket.
+    pub(super) fn one_of(&self, privileges: &[Privilege], bucket: BucketId) -> Result<()> {
+        let view = self.view()?;
+        let own = view.on(bucket);
+        if privileges.iter().any(|privilege| own.allow(*privilege)) {
+            return Ok(());
+        }
+        if own.is_empty() {
+            return Err(gone());
+        }
+        let named = view.shown().buckets.get(&view.user_bucket(bucket));
+        let name = named.map_or_else(|| bucket.to_string(), |bucket| bucket.name.clone());
+        Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &name))
+    }
+
+    /// An error unless the user has a privilege on the bucket of an index. Returns the bucket.
+    pub(super) fn on_index(&self, privilege: Privilege, index: LocalIndexId) -> Result<BucketId> {
+        let bucket = self.cluster.catalog().local_index(index).map(|info| info.bucket);
+        let bucket = bucket.ok_or_else(gone)?;
+        self.on(privilege, bucket).map(|()| bucket)
+    }
+
+    /// True if a transaction is the user's own. Its owner begins with the principal, whose name is quoted.
+    pub(super) fn is_own(&self, owner: &str) -> bool {
+        let principal = self.principal.to_string();
+        let rest = owner.strip_prefix(&principal);
+        rest.is_some_and(|rest| rest.starts_with(", "))
+    }
+
+    fn lacks(&self, privilege: Privilege, on: &str, object: &str) -> Error {
+        let name = &self.who.name;
+        let what = format!("user {name:?} lacks the privilege {privilege} on {on}");
+        Error::new(ErrorCode::NotAllowed, what).with_hint(format!(
+            "an administrator can give it: GRANT {privilege} ON {object} TO {name}"
+        ))
+    }
+}
+
+/// The error of a number that stands for nothing, or for nothing that the user may know. It has no name: the user may have guessed the
+/// number.
+fn gone() -> Error {
+    Error::new(ErrorCode::Unknown, "there is no such bucket or index any more")
+        .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
+}

@@ -1,0 +1,133 @@
+use std::sync::Arc;
+
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::catalog::Catalog;
+use proto::model::data_set::{DataSet, Files, Version, VersionStage};
+use proto::model::identity::UniqueId;
+use proto::model::ids::{BucketId, Generation, IndexId, NodeId, UserId};
+use proto::model::index::{IndexInfo, IndexSpec};
+use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
+
+use super::view::{View, ViewCell, Views};
+
+fn user(grants: Grants) -> Arc<User> {
+    Arc::new(User {
+        id: UserId(1),
+        name: "ada".into(),
+        verifier: None,
+        until_unix_ms: None,
+        tokens: Vec::new(),
+        grants,
+        limits: UserLimits::default(),
+        secret_no: 0,
+    })
+}
+
+fn on(buckets: &[(u64, Privilege)]) -> Grants {
+    let each =
+        |(id, privilege): &(u64, Privilege)| (BucketId(*id), [*privilege].into_iter().collect());
+    Grants { all: Default::default(), buckets: buckets.iter().map(each).collect() }
+}
+
+/// Buckets 1 and 2 with the indexes 1 and 2, and a data set 3 whose version has bucket 4 with index 4.
+fn catalog() -> Arc<Catalog> {
+    let bucket = |id: u64| {
+        let info =
+            BucketInfo::new(BucketId(id), format!("b{id}"), 4, SourceKind::Embedded, NodeId(1));
+        (info.id, Arc::new(info))
+    };
+    let version = Version {
+        name: "v".into(),
+        bucket: BucketId(4),
+        files: Files { pattern: "x.csv".into(), id: "id".into() },
+        nodes: Vec::new(),
+        stage: VersionStage::Current,
+        partitions: Vec::new(),
+    };
+    let mut set = DataSet::new(1, 1, 0);
+    set.versions.insert(1, version);
+    Arc::new(Catalog {
+        buckets: (1..=4).map(bucket).collect(),
+        indexes: [1, 2, 4].map(index).into(),
+        data_sets: [(BucketId(3), set)].into(),
+        slice_bytes_max: [1, 2].map(|id| (IndexId(id), 1)).into(),
+        newest_generations: [1, 2].map(|id| (IndexId(id), Generation(1))).into(),
+        bucket_ids: (1..=4).map(|id| (BucketId(id), UniqueId::of([id, 0]))).collect(),
+        dropped_buckets: vec![(BucketId(9), UniqueId::of([9, 0]))],
+        ..Catalog::default()
+    })
+}
+
+/// An index of the bucket with the same number.
+fn index(id: u64) -> (IndexId, Arc<IndexInfo>) {
+    let spec = IndexSpec::new(&format!("i{id}"), &format!("b{id}"));
+    let info = IndexInfo::new(IndexId(id), BucketId(id), spec, vec![vec![NodeId(9)]]);
+    (info.id, Arc::new(info))
+}
+
+fn view(grants: Grants) -> Arc<View> {
+    let users = Arc::new(Users::default());
+    ViewCell::default().get(&catalog(), &users, &user(grants))
+}
+
+fn names(catalog: &Catalog) -> (Vec<u64>, Vec<u64>) {
+    let buckets = catalog.buckets.keys().map(|id| id.0).collect();
+    (buckets, catalog.indexes.keys().map(|id| id.0).collect())
+}
+
+#[test]
+fn a_user_knows_the_buckets_on_which_it_has_a_privilege_with_their_indexes_and_versions() {
+    assert_eq!(names(view(on(&[])).shown()), (vec![], vec![]));
+    assert_eq!(names(view(on(&[(1, Privilege::Scan)])).shown()), (vec![1], vec![1]));
+    assert_eq!(names(view(on(&[(3, Privilege::Write)])).shown()), (vec![3, 4], vec![4]));
+    let all = Grants { all: [Privilege::Monitor].into_iter().collect(), ..Grants::default() };
+    assert_eq!(names(view(all).shown()), (vec![1, 2, 3, 4], vec![1, 2, 4]));
+}
+
+#[test]
+fn nothing_in_a_filtered_catalog_tells_of_another_bucket() {
+    let view = view(on(&[(1, Privilege::Scan)]));
+    let printed = format!("{:?}", view.shown());
+    for other in ["b2", "i2", "b3", "b4", "BucketId(2)", "BucketId(9)", "IndexId(2)"] {
+        assert!(!printed.contains(other), "{other}: {printed}");
+    }
+}
+
+#[test]
+fn figures_are_of_buckets_that_the_user_may_monitor() {
+    let view = view(on(&[(1, Privilege::Scan), (2, Privilege::Monitor), (3, Privilege::Admin)]));
+    assert_eq!(names(view.monitored()), (vec![2, 3, 4], vec![2, 4]));
+}
+
+#[test]
+fn a_version_has_the_privileges_of_its_data_set() {
+    let view = view(on(&[(3, Privilege::Scan)]));
+    assert!(view.on(BucketId(4)).allow(Privilege::Scan));
+    assert!(!view.on(BucketId(4)).allow(Privilege::Write));
+    assert!(view.on(BucketId(1)).is_empty());
+}
+
+#[test]
+fn a_view_is_kept_while_neither_the_catalog_nor_the_users_are_others() {
+    let (cell, user) = (ViewCell::default(), user(on(&[(1, Privilege::Scan)])));
+    let (catalog_then, users_then) = (catalog(), Arc::new(Users::default()));
+    let first = cell.get(&catalog_then, &users_then, &user);
+    assert!(Arc::ptr_eq(&first, &cell.get(&catalog_then, &users_then, &user)));
+    assert!(!Arc::ptr_eq(&first, &cell.get(&catalog(), &users_then, &user)));
+    let other = cell.get(&catalog_then, &Arc::new(Users::default()), &user);
+    assert!(!Arc::ptr_eq(&first, &other));
+    // A plan is kept by the identity of its objects.
+    let id = IndexId(1);
+    assert!(Arc::ptr_eq(&first.shown().indexes[&id], &catalog_then.indexes[&id]));
+}
+
+#[test]
+fn the_views_of_users_without_sessions_are_forgotten() {
+    let views = Views::default();
+    let held = views.of(UserId(0));
+    for id in 1..1_000 {
+        drop(views.of(UserId(id)));
+    }
+    assert!(views.len() <= 65, "{}", views.len());
+    assert!(Arc::ptr_eq(&held, &views.of(UserId(0))));
+}

@@ -1,0 +1,160 @@
+//! What a user gets from a call and goes on to use: it looks at the rights again and again, so that a grant that is withdrawn ends it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use proto::Result;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
+use proto::model::users::Privilege;
+use proto::rpc::api::{CheckedWrites, Decision, WriteReply};
+use proto::rpc::scan::OwnView;
+use router::ScanBatch;
+
+use super::READ_OR_WRITE;
+use super::rights::Rights;
+use crate::sql::backend::{BatchSource, BucketTransaction, EpochPin};
+
+/// A transaction in a bucket.
+pub(super) struct AuthorizedTransaction {
+    inner: Arc<dyn BucketTransaction>,
+    rights: Rights,
+}
+
+impl AuthorizedTransaction {
+    /// A transaction that has begun.
+    pub(super) fn new(inner: Arc<dyn BucketTransaction>, rights: Rights) -> Self {
+        Self { inner, rights }
+    }
+
+    fn may_write(&self) -> Result<()> {
+        self.rights.on(Privilege::Write, self.inner.bucket().id)
+    }
+}
+
+#[async_trait]
+impl BucketTransaction for AuthorizedTransaction {
+    fn id(&self) -> TransactionId {
+        self.inner.id()
+    }
+
+    fn bucket(&self) -> &BucketInfo {
+        self.inner.bucket()
+    }
+
+    fn own(&self) -> Option<OwnView> {
+        self.inner.own()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.inner.check()
+    }
+
+    async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64> {
+        self.may_write()?;
+        self.inner.write(snapshot, writes).await
+    }
+
+    async fn back_to(&self, place: TransactionPlace) -> Result<()> {
+        self.inner.back_to(place).await
+    }
+
+    async fn commit(
+        &self,
+        snapshot: Option<Epoch>,
+        participants: &[BucketId],
+    ) -> Result<WriteReply> {
+        self.may_write()?;
+        self.inner.commit(snapshot, participants).await
+    }
+
+    async fn prepare(
+        &self,
+        snapshot: Option<Epoch>,
+        joint: TransactionId,
+        participants: &[BucketId],
+    ) -> Result<u64> {
+        self.may_write()?;
+        self.inner.prepare(snapshot, joint, participants).await
+    }
+
+    /// Never refused: the commit in the deciding bucket is made, or not, and its other buckets follow it.
+    async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply> {
+        self.inner.decide(joint, decision).await
+    }
+}
+
+/// A lease on an epoch.
+pub(super) struct AuthorizedPin {
+    inner: Box<dyn EpochPin>,
+    rights: Rights,
+    catalog: Arc<Catalog>,
+}
+
+impl AuthorizedPin {
+    /// A lease that was given.
+    pub(super) fn new(inner: Box<dyn EpochPin>, rights: Rights) -> Result<Self> {
+        let catalog = rights.view()?.shown_of(&inner.catalog());
+        Ok(Self { inner, rights, catalog })
+    }
+}
+
+#[async_trait]
+impl EpochPin for AuthorizedPin {
+    fn epoch(&self) -> Epoch {
+        self.inner.epoch()
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog)
+    }
+
+    async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
+        self.rights.one_of(&READ_OR_WRITE, bucket)?;
+        let pin = self.inner.pin_at(bucket, timeout_ms).await?;
+        Ok(Box::new(Self::new(pin, self.rights.clone())?))
+    }
+}
+
+/// The batches of a scan.
+pub(super) struct AuthorizedBatches {
+    inner: Box<dyn BatchSource>,
+    rights: Rights,
+    bucket: BucketId,
+}
+
+impl AuthorizedBatches {
+    /// A scan of an index of a bucket that has begun.
+    pub(super) fn new(inner: Box<dyn BatchSource>, rights: Rights, bucket: BucketId) -> Self {
+        Self { inner, rights, bucket }
+    }
+}
+
+#[async_trait]
+impl BatchSource for AuthorizedBatches {
+    fn epoch(&self) -> Epoch {
+        self.inner.epoch()
+    }
+
+    async fn next(&mut self) -> Result<Option<ScanBatch>> {
+        self.rights.on(Privilege::Scan, self.bucket)?;
+        self.inner.next().await
+    }
+
+    fn park(&mut self) {
+        self.inner.park();
+    }
+
+    fn end_page_after(&mut self, rows: u64) {
+        self.inner.end_page_after(rows);
+    }
+
+    fn page_is_full(&self) -> bool {
+        self.inner.page_is_full()
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        self.inner.token()
+    }
+}
