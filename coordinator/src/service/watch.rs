@@ -285,7 +285,9 @@ mod tests {
         let outcome = propose(901, Command::Users(Box::new(create)));
         let changed = users(timeout(second, watch.next()).await.unwrap().unwrap().unwrap());
         assert!(changed.named("ada").is_some());
-        assert!(matches!(outcome, proto::rpc::command::Outcome::User { cas, .. } if cas == changed.cas));
+        assert!(
+            matches!(outcome, proto::rpc::command::Outcome::User { cas, .. } if cas == changed.cas)
+        );
         assert!(timeout(second / 10, catalogs.next()).await.is_err(), "the catalog is the same");
     }
 

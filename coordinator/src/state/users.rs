@@ -232,8 +232,9 @@ impl StateContext {
             has_password || user.tokens.iter().any(|token| token.until_unix_ms > self.unix_ms)
         };
         let logs_in = |user: &User| is_admin(user) && has_secret(user);
-        let goes =
-            |counts: &dyn Fn(&User) -> bool| count(&self.users, counts) > 0 && count(after, counts) == 0;
+        let goes = |counts: &dyn Fn(&User) -> bool| {
+            count(&self.users, counts) > 0 && count(after, counts) == 0
+        };
         let what = match (goes(&is_admin), goes(&logs_in)) {
             (true, _) => "no user would be left with admin ON ALL",
             (_, true) => "no user with admin ON ALL would be left with a valid password or token",
@@ -262,9 +263,8 @@ impl StateContext {
             if *name != user.name || !is_given {
                 return Err(format!("the name or the numbers of user {name:?}"));
             }
-            let own = |id: &BucketId| {
-                self.buckets.contains_key(id) && self.version_of(*id).is_none()
-            };
+            let own =
+                |id: &BucketId| self.buckets.contains_key(id) && self.version_of(*id).is_none();
             let fits = |(id, set): (&BucketId, &Privileges)| own(id) && is_set(*set);
             if !user.grants.buckets.iter().all(fits) {
                 return Err(format!("the privileges of user {name:?}: {:?}", user.grants));

@@ -226,18 +226,14 @@ fn a_data_set_has_privileges_and_its_versions_have_no_names() {
     let set = DataSet::new(1, 1, 1_000);
     let (partitions, replication, idle_ms) = (set.partitions, set.replication, set.idle_ms);
     let (name, if_not_exists) = ("d".to_owned(), false);
-    let create =
-        Command::CreateDataSet { name, partitions, replication, idle_ms, if_not_exists };
+    let create = Command::CreateDataSet { name, partitions, replication, idle_ms, if_not_exists };
     done(&mut state, create);
     let version = state.buckets.values().find(|bucket| bucket.info.source == SourceKind::Files);
     let data_set = version.unwrap().info.id;
     done(&mut state, grant("root", &[Privilege::Scan], bucket("d")));
     assert!(user(&state, "root").grants.buckets.contains_key(&data_set));
     let (bucket_name, version) = ("d".to_owned(), "v1".to_owned());
-    let files = proto::model::data_set::Files {
-        pattern: "*.jsonl".into(),
-        id: "id".into(),
-    };
+    let files = proto::model::data_set::Files { pattern: "*.jsonl".into(), id: "id".into() };
     done(&mut state, Command::LoadVersion { bucket: bucket_name, version, files });
     let name = proto::model::data_set::version_bucket_name("d", "v1");
     assert!(state.any_bucket_named(&name).is_some());
@@ -298,8 +294,7 @@ fn a_full_set_of_users_fits_in_its_part_of_the_snapshot() {
         secret_no: u64::MAX,
     };
     let sha256 = || Secret32::new([255; 32]);
-    let token =
-        || HashedToken { id: TokenId(u64::MAX), sha256: sha256(), until_unix_ms: u64::MAX };
+    let token = || HashedToken { id: TokenId(u64::MAX), sha256: sha256(), until_unix_ms: u64::MAX };
     full.tokens = std::iter::repeat_with(token).take(TOKENS_IN_ALL_MAX / USERS_MAX).collect();
     let each = GRANTS_IN_ALL_MAX / USERS_MAX;
     let all = set(&Privilege::ALL);
@@ -321,8 +316,7 @@ fn a_full_set_of_users_fits_in_its_part_of_the_snapshot() {
     }
     assert_eq!(refused(&mut state, create("more", None)), ErrorCode::OverLimit);
     let many = Arc::make_mut(Arc::make_mut(&mut state.users).by_name.get_mut(&long(0)).unwrap());
-    many.grants.buckets =
-        (10..10 + GRANTS_IN_ALL_MAX as u64).map(|n| (BucketId(n), all)).collect();
+    many.grants.buckets = (10..10 + GRANTS_IN_ALL_MAX as u64).map(|n| (BucketId(n), all)).collect();
     let more = grant(&long(1), &[Privilege::Scan], bucket("b"));
     assert_eq!(refused(&mut state, more), ErrorCode::OverLimit);
     let many = Arc::make_mut(Arc::make_mut(&mut state.users).by_name.get_mut(&long(0)).unwrap());

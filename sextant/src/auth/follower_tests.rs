@@ -29,7 +29,9 @@ impl Directory for Nobody {
 }
 
 /// A follower of a process that knows its cluster, or not.
-fn follower(own: Option<ClusterId>) -> (UsersFollower, Arc<KnownUsers>, Arc<Mutex<Option<ClusterId>>>) {
+fn follower(
+    own: Option<ClusterId>,
+) -> (UsersFollower, Arc<KnownUsers>, Arc<Mutex<Option<ClusterId>>>) {
     let (known, own) = (Arc::<KnownUsers>::default(), Arc::new(Mutex::new(own)));
     let cluster = Arc::clone(&own);
     let cluster = move || *proto::lock::lock(&cluster);

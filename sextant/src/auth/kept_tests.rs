@@ -59,10 +59,13 @@ fn damage_and_other_versions_are_told_apart_and_never_read() {
         let is_version = (ANY_HEAD.len()..HEAD.len()).contains(&place);
         let code = if is_version { ErrorCode::Version } else { ErrorCode::Corrupt };
         assert_eq!(decode(&bad).unwrap_err().code, code, "byte {place}");
-        assert_eq!(decode(&good[..place]).unwrap_err().code, match place {
-            place if place >= ANY_HEAD.len() && place < HEAD.len() => ErrorCode::Version,
-            _ => ErrorCode::Corrupt,
-        });
+        assert_eq!(
+            decode(&good[..place]).unwrap_err().code,
+            match place {
+                place if place >= ANY_HEAD.len() && place < HEAD.len() => ErrorCode::Version,
+                _ => ErrorCode::Corrupt,
+            }
+        );
     }
 }
 

@@ -35,7 +35,8 @@ impl KnownUsers {
             Arc::clone(newer)
         });
         let cas = self.newest.load().cas;
-        self.newest_cas.send_if_modified(|newest| std::mem::replace(newest, cas.max(*newest)) < cas);
+        self.newest_cas
+            .send_if_modified(|newest| std::mem::replace(newest, cas.max(*newest)) < cas);
     }
 
     /// Waits until the users after a change are known.

@@ -17,12 +17,12 @@ use proto::model::ids::{
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
+use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorStatus,
     Directory, DocumentsRequest, ProjectorApi, PushReply, PushRequest, TransactionPush,
     TransactionPushed, TransactionStatus, Write, WriteReply, WriteRequest,
 };
-use proto::model::users::{UserCommand, Users};
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};

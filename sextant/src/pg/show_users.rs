@@ -69,8 +69,9 @@ pub(super) fn grants(
 ) -> Result<Vec<Vec<Datum>>> {
     if let Some(name) = of.filter(|name| users.named(name).is_none()) {
         let what = format!("user \"{name}\" does not exist");
-        return Err(Error::new(ErrorCode::UnknownUser, what)
-            .with_hint("SHOW USERS lists the users"));
+        return Err(
+            Error::new(ErrorCode::UnknownUser, what).with_hint("SHOW USERS lists the users")
+        );
     }
     let shown = users.by_name.values().filter(|user| of.is_none_or(|name| name == user.name));
     Ok(shown.flat_map(|user| grants_of(user, catalog)).collect())
@@ -85,7 +86,8 @@ fn grants_of(user: &User, catalog: &Catalog) -> Vec<Vec<Datum>> {
         .filter_map(|(id, own)| Some((&*catalog.buckets.get(id)?.name, *own)))
         .collect();
     on_buckets.sort_unstable_by_key(|(name, _)| *name);
-    let on_buckets =
-        on_buckets.into_iter().map(|(name, own)| row(Datum::text(crate::sql::written::name(name)), own));
+    let on_buckets = on_buckets
+        .into_iter()
+        .map(|(name, own)| row(Datum::text(crate::sql::written::name(name)), own));
     on_all.into_iter().chain(on_buckets).collect()
 }

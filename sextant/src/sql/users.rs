@@ -130,7 +130,8 @@ async fn hashed(
 /// The verifier of a password in clear, with a new salt.
 async fn derived(env: &Env, password: &Sensitive) -> Result<proto::model::users::ScramVerifier> {
     if is_md5(&password.0) {
-        let hint = "SET password_encryption = 'scram-sha-256' in the client, or send the password itself";
+        let hint =
+            "SET password_encryption = 'scram-sha-256' in the client, or send the password itself";
         return Err(unsupported("MD5 passwords are not supported", hint));
     }
     let salt = drawn(&*env.random);

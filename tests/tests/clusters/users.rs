@@ -23,7 +23,8 @@ async fn what_is_granted_is_shown_and_ends_with_its_bucket() {
     sql::run(&client, "GRANT scan, write ON b TO ada; GRANT scan ON other TO ada").await;
     let grants = async |of: &str| {
         let rows = sql::simple(&client, &format!("SHOW GRANTS FOR {of}")).await.unwrap();
-        let text = |row: Vec<Option<String>>| row.into_iter().flatten().collect::<Vec<_>>().join("|");
+        let text =
+            |row: Vec<Option<String>>| row.into_iter().flatten().collect::<Vec<_>>().join("|");
         rows.into_iter().map(text).collect::<Vec<_>>()
     };
     assert_eq!(grants("ada").await, ["ada|b|scan, write", "ada|other|scan"]);
@@ -39,7 +40,10 @@ async fn what_is_granted_is_shown_and_ends_with_its_bucket() {
         ("ALTER USER eve TOKEN", "42704"),
         ("ALTER USER ada DROP TOKEN 5", "42P01"),
         ("GRANT scan ON no_bucket TO ada", "42P01"),
-        ("ALTER USER ada PASSWORD 'SCRAM-SHA-256$1:AQEBAQEBAQEBAQEBAQEBAQ==$AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE='", "22023"),
+        (
+            "ALTER USER ada PASSWORD 'SCRAM-SHA-256$1:AQEBAQEBAQEBAQEBAQEBAQ==$AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE='",
+            "22023",
+        ),
     ] {
         assert_eq!(sql::sqlstate(&client, statement).await, code, "{statement}");
     }

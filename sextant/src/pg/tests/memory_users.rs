@@ -8,7 +8,11 @@ use proto::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
 /// Applies a command.
-pub(super) fn change(users: &mut Users, catalog: &Catalog, command: UserCommand) -> Result<Outcome> {
+pub(super) fn change(
+    users: &mut Users,
+    catalog: &Catalog,
+    command: UserCommand,
+) -> Result<Outcome> {
     users.cas += 1;
     let cas = users.cas;
     let mut token = None;

@@ -141,7 +141,8 @@ impl Cursor<'_> {
         }
         let ours = POSTGRES_NAMES.iter().find(|(theirs, _)| self.is(theirs));
         let mut error = self.expected(&format!("a privilege: {names}"));
-        error.error.hint = ours.map(|(theirs, ours)| format!("the privilege for {theirs} is {ours}"));
+        error.error.hint =
+            ours.map(|(theirs, ours)| format!("the privilege for {theirs} is {ours}"));
         Err(error)
     }
 

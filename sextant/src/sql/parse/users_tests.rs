@@ -22,7 +22,8 @@ fn password(text: &str, until_unix_ms: Option<u64>) -> SecretText {
 
 #[test]
 fn users_are_made_with_a_password_a_token_or_neither() {
-    let create = |name: &str, secret, limits| UserStatement::Create { name: name.into(), secret, limits };
+    let create =
+        |name: &str, secret, limits| UserStatement::Create { name: name.into(), secret, limits };
     let none = UserLimits::default();
     assert_eq!(one("CREATE USER Ada"), create("ada", None, none));
     assert_eq!(one("create user \"Ada L\" password NULL"), create("Ada L", None, none));
@@ -38,7 +39,9 @@ fn users_are_made_with_a_password_a_token_or_neither() {
     let limits = UserLimits { sessions_max: Some(4), statements_max: Some(0) };
     let until = Some(1_801_353_600_000);
     assert_eq!(
-        one("CREATE USER ada PASSWORD 'x' VALID UNTIL '2027-01-31' WITH (sessions_max = 4, statements_max = 0);"),
+        one(
+            "CREATE USER ada PASSWORD 'x' VALID UNTIL '2027-01-31' WITH (sessions_max = 4, statements_max = 0);"
+        ),
         create("ada", Some(password("x", until)), limits)
     );
     let limits = UserLimits { sessions_max: Some(1), statements_max: None };
@@ -83,7 +86,8 @@ fn privileges_are_granted_on_a_bucket_or_on_all() {
     assert_eq!(one("GRANT scan, Write ON public.B TO Ada"), grant(&[Scan, Write], bucket("b")));
     assert_eq!(one("GRANT scan ON ALL TO ada"), grant(&[Scan], GrantOn::All));
     assert_eq!(one("GRANT scan ON \"all\" TO ada"), grant(&[Scan], bucket("all")));
-    for sql in ["GRANT ALL TO ada", "GRANT ALL PRIVILEGES ON ALL TO ada", "GRANT ALL ON ALL TO ada"] {
+    for sql in ["GRANT ALL TO ada", "GRANT ALL PRIVILEGES ON ALL TO ada", "GRANT ALL ON ALL TO ada"]
+    {
         assert_eq!(one(sql), grant(&[Admin], GrantOn::All));
     }
     assert_eq!(one("GRANT ALL ON b TO ada"), grant(&[Admin], bucket("b")));
@@ -103,7 +107,8 @@ fn what_is_written_otherwise_is_refused_with_a_hint() {
         let error = parse(sql).unwrap_err().error;
         error.hint.unwrap_or_else(|| panic!("{sql}: {}", error.message))
     };
-    for sql in ["CREATE ROLE ada LOGIN", "ALTER ROLE ada LOGIN", "DROP ROLE ada", "CREATE GROUP g"] {
+    for sql in ["CREATE ROLE ada LOGIN", "ALTER ROLE ada LOGIN", "DROP ROLE ada", "CREATE GROUP g"]
+    {
         assert!(hint(sql).contains("USER"), "{sql}");
     }
     assert_eq!(hint("GRANT SELECT ON b TO ada"), "the privilege for SELECT is scan");
