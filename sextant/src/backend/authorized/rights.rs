@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, LocalIndexId};
-use proto::model::users::{Privilege, Users};
+use proto::model::users::Privilege;
 use proto::{Error, ErrorCode, Result};
 
 use super::view::{View, ViewCell};
