@@ -418,3 +418,127 @@ async fn init_makes_the_first_user_of_a_cluster_once() {
     let ended = session.simple_query("SELECT 1").await.expect_err("the password has changed");
     assert_eq!(state(&ended), "57P05");
 }
+
+/// One process for each role, with certificates; killed when dropped.
+struct Certified {
+    children: Vec<std::process::Child>,
+    certs: PathBuf,
+    coordinator: String,
+    router: [SocketAddr; 3],
+    _dir: tempfile::TempDir,
+}
+
+impl Drop for Certified {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ended_before = child.kill();
+            let _ended_before = child.wait();
+        }
+    }
+}
+
+fn sextant_without_insecure(arguments: &[&str]) -> Command {
+    let mut command = process::sextant();
+    command.env_remove("SEXTANT_INSECURE").env_remove("SEXTANT_PASSWORD").args(arguments);
+    command
+}
+
+impl Certified {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let certs = dir.path().join("certs");
+        let in_certs = certs.display().to_string();
+        let cert = |arguments: &[&str]| {
+            let arguments = [&["cert"], arguments, &["--dir", &in_certs]].concat();
+            let made = process::output(&mut sextant_without_insecure(&arguments));
+            assert!(made.status.success(), "{made:?}");
+        };
+        cert(&["init"]);
+        cert(&["operator"]);
+        let free = || {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+            listener.local_addr().expect("an address").to_string()
+        };
+        let coordinator = format!("1={}", free());
+        let (mut children, mut ready) = (Vec::new(), String::new());
+        for (role, id) in
+            [("coordinator", 1), ("projector", 101), ("indexer", 201), ("router", 301)]
+        {
+            let number = id.to_string();
+            cert(&["node", "--role", role, "--id", &number]);
+            let mut command = sextant_without_insecure(&[role, "--id", &number]);
+            command.args(["--coordinators", &coordinator]);
+            command.arg("--data").arg(dir.path().join(&number));
+            for (flag, name) in
+                [("cert", format!("{role}-{id}.pem")), ("key", format!("{role}-{id}.key"))]
+            {
+                command.arg(format!("--tls-{flag}")).arg(certs.join(name));
+            }
+            command.arg("--tls-ca").arg(certs.join("ca.pem"));
+            match role {
+                "router" => {
+                    command.args(["--sql", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]);
+                    command.args(["--http", "127.0.0.1:0"]);
+                }
+                "coordinator" => drop(command.args(["--peer-listen", &coordinator[2..]])),
+                _ => drop(command.args(["--peer-listen", &free()])),
+            }
+            let (child, line) = process::spawn_ready(&mut command);
+            children.push(child);
+            assert!(line.starts_with("ready "), "{role}: {line:?}");
+            ready = line;
+        }
+        assert!(ready.contains(" auth=scram"), "{ready}");
+        let router = process::addresses(&ready).expect("addresses");
+        Self { children, certs, coordinator, router, _dir: dir }
+    }
+
+    fn init(&self, cert: &str) -> Ran {
+        let file = |name: String| self.certs.join(name).display().to_string();
+        let (ca, cert, key) =
+            (file("ca.pem".into()), file(format!("{cert}.pem")), file(format!("{cert}.key")));
+        Ran::of(&mut sextant_without_insecure(&[
+            "init",
+            "--admin",
+            "root",
+            "--coordinators",
+            &self.coordinator,
+            "--ca",
+            &ca,
+            "--cert",
+            &cert,
+            "--key",
+            &key,
+        ]))
+    }
+}
+
+#[test]
+fn an_operator_makes_the_first_user_of_a_cluster_with_certificates() {
+    let cluster = Certified::start();
+    let node = cluster.init("indexer-201");
+    assert!(!node.is_good && node.err.contains("sextant cert operator"), "{node:?}");
+    let made = cluster.init("operator");
+    assert!(made.is_good, "{made:?}");
+    let password = made.out.lines().find_map(|line| line.split_once("shown only now: "));
+    let password = password.expect("a password that was drawn").1.to_owned();
+    assert!(!cluster.init("operator").is_good, "there is a user");
+    let (port, ca) = (cluster.router[0].port(), cluster.certs.join("ca.pem"));
+    let target = format!(
+        "host=localhost hostaddr=127.0.0.1 port={port} dbname=x user=root sslmode=verify-full sslrootcert={} channel_binding=require",
+        ca.display()
+    );
+    let run = |sql: &str| {
+        let mut psql = Command::new("psql");
+        psql.args(["-X", "-w", "-At", "-c", sql, &target]).env("PGPASSWORD", &password);
+        Ran::of(&mut psql)
+    };
+    let known = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        run("SELECT current_user").out == "root"
+    });
+    assert!(known, "{:?}", run("SELECT current_user"));
+    let created = run("CREATE BUCKET b");
+    assert!(created.is_good, "{created:?}");
+    assert_eq!(run("INSERT INTO b (id, doc) VALUES ('1', '{}')").out, "INSERT 0 1");
+}
