@@ -31,7 +31,7 @@ mod state;
 
 pub use config::Config;
 pub use leader::MoveSettings;
-pub use raft::{RaftConfig, has_log, was_removed};
+pub use raft::{RaftConfig, has_log, sender_of_message, was_removed};
 pub use service::Coordinator;
 
 /// The cores by themselves, for simulations that step them.

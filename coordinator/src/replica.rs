@@ -20,8 +20,10 @@ use crate::state::limits::STATE_BYTES_MAX;
 use crate::state::{Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
-const RECORD_VERSION: u8 = 8;
-/// The version before: its build knows no moments.
+const RECORD_VERSION: u8 = 9;
+/// The version before: its build knows no users.
+const BEFORE_USERS: u8 = 8;
+/// The version before that: its build knows no moments.
 const BEFORE_MOMENTS: u8 = 7;
 /// The version before that: it lacks the commands about copies of buckets.
 const BEFORE_COPIES: u8 = 6;
@@ -67,6 +69,7 @@ pub struct Replica {
     view: Mutex<ReplicaView>,
     changes: watch::Sender<u64>,
     catalog_changes: watch::Sender<u64>,
+    users_changes: watch::Sender<u64>,
 }
 
 /// The state, and the catalog that is built from it.
@@ -86,6 +89,7 @@ impl Replica {
             view: Mutex::new(ReplicaView { state, catalog }),
             changes: watch::channel(0).0,
             catalog_changes: watch::channel(0).0,
+            users_changes: watch::channel(0).0,
         })
     }
 
@@ -104,10 +108,18 @@ impl Replica {
         self.catalog_changes.subscribe()
     }
 
-    fn changed(&self, of_catalog: bool) {
+    /// A receiver that wakes at each change of the users.
+    pub fn users_changes(&self) -> watch::Receiver<u64> {
+        self.users_changes.subscribe()
+    }
+
+    fn changed(&self, of_catalog: bool, of_users: bool) {
         self.changes.send_modify(|count| *count += 1);
         if of_catalog {
             self.catalog_changes.send_modify(|count| *count += 1);
+        }
+        if of_users {
+            self.users_changes.send_modify(|count| *count += 1);
         }
     }
 }
@@ -134,13 +146,17 @@ impl StateMachine for Machine {
             // The same: a member that continues from a snapshot of that build knows no moment before it.
             view.state.begin_moments();
         }
+        if data.first().is_some_and(|version| *version <= BEFORE_USERS) {
+            // The same: a snapshot of that build has no numbers of users.
+            view.state.forget_numbers_of_users();
+        }
         let of_catalog = effects.contains(&Effect::CatalogChanged);
         if of_catalog {
             view.catalog = Arc::new(view.state.catalog());
         }
         drop(view);
         if !effects.is_empty() {
-            self.0.changed(of_catalog);
+            self.0.changed(of_catalog, effects.contains(&Effect::UsersChanged));
         }
         Ok(outcome)
     }
@@ -159,7 +175,7 @@ impl StateMachine for Machine {
         }
         view.catalog = Arc::new(view.state.catalog());
         drop(view);
-        self.0.changed(true);
+        self.0.changed(true, false);
         Ok(())
     }
 
@@ -172,7 +188,7 @@ impl StateMachine for Machine {
         let mut view = self.0.view();
         *view = ReplicaView { catalog: Arc::new(state.catalog()), state };
         drop(view);
-        self.0.changed(true);
+        self.0.changed(true, true);
         Ok(())
     }
 }
@@ -193,7 +209,7 @@ mod tests {
     fn a_record_that_this_build_cannot_read_stops_the_member() {
         let mut machine = Machine(Replica::new());
         assert_eq!(machine.apply(1, &record()).unwrap(), Outcome::Done);
-        for version in [BEFORE_MOMENTS, BEFORE_COPIES, BEFORE_SKIPS] {
+        for version in [BEFORE_USERS, BEFORE_MOMENTS, BEFORE_COPIES, BEFORE_SKIPS] {
             let mut older = record().to_vec();
             older[0] = version;
             assert_eq!(machine.apply(2, &older).unwrap(), Outcome::Done);
@@ -234,6 +250,21 @@ mod tests {
         let replayed = replays.0.view();
         let mut continues = Machine(Replica::new());
         continues.restore(&replayed.state.to_bytes_before_copies()).unwrap();
+        assert_eq!(continues.0.view().state, replayed.state);
+    }
+
+    /// The same for the numbers of users, which `--skip-epochs` raises.
+    #[test]
+    fn a_record_before_users_leaves_the_same_users_as_a_snapshot_behind_it() {
+        let state = crate::state::tests::with_bucket_of(SourceKind::Embedded);
+        let mut replays = Machine(Replica::new());
+        replays.restore(&state.to_bytes_before_users()).unwrap();
+        let command = Command::SkipEpochs(Default::default());
+        let skip = encode_record(5, CommandRequest { request: None, command }).unwrap();
+        replays.apply(50, &[&[BEFORE_USERS], &skip[1..]].concat()).unwrap();
+        let replayed = replays.0.view();
+        let mut continues = Machine(Replica::new());
+        continues.restore(&replayed.state.to_bytes_before_users()).unwrap();
         assert_eq!(continues.0.view().state, replayed.state);
     }
 

@@ -1,8 +1,8 @@
 //! Sextant as a library: everything that the binary assembles, for tests and the simulation.
 //!
 //! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
-//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `listen`,
-//! `descriptors`, `auth` and `principal`, then the services.
+//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `auth` and `principal`, then `limited`, `listen`,
+//! `tls` and `descriptors`, then the services.
 
 pub mod auth;
 pub mod backend;
@@ -19,4 +19,5 @@ pub mod roles;
 mod rows;
 pub mod sql;
 pub mod status;
+pub mod tls;
 pub mod wire;

@@ -13,11 +13,14 @@ use proto::env::Env;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio::time::timeout;
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
 
 use crate::descriptors::Shares;
 use crate::listen::connections;
+use crate::tls::{Clients, Identity, Protocol, TlsSettings, accept};
 
 /// How long a refused client may take to read the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
@@ -100,11 +103,56 @@ impl Speech {
     }
 }
 
+/// The certificates of a port.
+#[derive(Clone)]
+pub struct PortTls {
+    /// The certificate of this process.
+    pub settings: Arc<TlsSettings>,
+    /// The clients of the port.
+    pub clients: Clients,
+}
+
 /// A connection with its place.
 pub struct Limited {
-    stream: TcpStream,
+    stream: Transport,
+    peer: PeerInfo,
     _place: OwnedSemaphorePermit,
 }
+
+enum Transport {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// The other end of a connection: an extension of each gRPC request.
+#[derive(Clone, Debug, Default)]
+pub struct PeerInfo {
+    /// Its address.
+    pub address: Option<SocketAddr>,
+    /// The address of this end.
+    pub local: Option<SocketAddr>,
+    /// True if the connection is encrypted.
+    pub is_encrypted: bool,
+    /// The holder of the certificate that it has shown.
+    pub holder: Option<Arc<Identity>>,
+}
+
+impl PeerInfo {
+    /// The ends of a socket that is not encrypted.
+    fn of(stream: &TcpStream) -> Self {
+        let (address, local) = (stream.peer_addr().ok(), stream.local_addr().ok());
+        Self { address, local, is_encrypted: false, holder: None }
+    }
+}
+
+/// The address from which a gRPC request comes.
+pub fn remote_address<T>(request: &tonic::Request<T>) -> Option<SocketAddr> {
+    let ours = request.extensions().get::<PeerInfo>().and_then(|peer| peer.address);
+    ours.or_else(|| request.remote_addr())
+}
+
+/// Refused handshakes are logged at most this often.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// The connections that a bounded listener accepts.
 pub type LimitedConnections = Pin<Box<dyn Stream<Item = io::Result<Limited>> + Send>>;
@@ -116,6 +164,62 @@ pub fn limited(
     limit: PortLimit,
     env: &Env,
 ) -> LimitedConnections {
+    let plain = placed(listener, Some(speech), limit, env).map(|(stream, place)| {
+        let peer = PeerInfo::of(&stream);
+        Ok(Limited { stream: Transport::Plain(stream), peer, _place: place })
+    });
+    Box::pin(plain)
+}
+
+/// The same with TLS. A connection holds its place from before its handshake, and one whose handshake fails is never seen. One
+/// beyond the limit is closed without a word, which it could not read.
+pub fn limited_tls(
+    listener: TcpListener,
+    speech: Speech,
+    limit: PortLimit,
+    env: &Env,
+    tls: PortTls,
+) -> LimitedConnections {
+    let protocol = match speech {
+        Speech::Grpc => Protocol::Grpc,
+        Speech::Http => Protocol::Http,
+    };
+    let shaken = placed(listener, None, limit, env).map(move |(stream, place)| {
+        let tls = tls.clone();
+        async move {
+            let plain = PeerInfo::of(&stream);
+            let address = plain.address;
+            let shaken = accept(&tls.settings, tls.clients, protocol, stream).await;
+            let limited = shaken.map(|shaken| Limited {
+                stream: Transport::Tls(Box::new(shaken.stream)),
+                peer: PeerInfo { is_encrypted: true, holder: shaken.peer.map(Arc::new), ..plain },
+                _place: place,
+            });
+            (address, limited)
+        }
+    });
+    let mut reported: Option<Instant> = None;
+    let made = shaken.buffer_unordered(limit.count_max.max(1)).filter_map(move |(from, shaken)| {
+        if let Err(error) = &shaken
+            && reported.is_none_or(|at| at.elapsed() >= REPORT_EVERY)
+        {
+            reported = Some(Instant::now());
+            let from =
+                from.map_or_else(|| "an unknown address".to_owned(), |from| from.to_string());
+            tracing::warn!("a connection from {from} was refused: {error}");
+        }
+        std::future::ready(shaken.ok().map(Ok))
+    });
+    Box::pin(made)
+}
+
+/// The connections that have a place. Others are told so in the words of a protocol, if there is one.
+fn placed(
+    listener: TcpListener,
+    speech: Option<Speech>,
+    limit: PortLimit,
+    env: &Env,
+) -> impl Stream<Item = (TcpStream, OwnedSemaphorePermit)> + Send + use<> {
     let PortLimit { count_max, setting } = limit;
     let (places, refusals) =
         (Arc::new(Semaphore::new(count_max)), Arc::new(Semaphore::new(REFUSALS_MAX)));
@@ -123,20 +227,22 @@ pub fn limited(
         "{count_max} connections are open at this port: try again later ({setting} and the open files of the process limit them)"
     );
     let env = env.clone();
-    let placed = connections(listener).filter_map(move |accepted| {
+    connections(listener).filter_map(move |accepted| {
         std::future::ready(match (accepted, Arc::clone(&places).try_acquire_owned()) {
-            (Err(error), _) => Some(Err(error)),
-            (Ok(stream), Ok(place)) => Some(Ok(Limited { stream, _place: place })),
+            // The listener has logged it.
+            (Err(_), _) => None,
+            (Ok(stream), Ok(place)) => Some((stream, place)),
             (Ok(stream), Err(_)) => {
-                if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+                if let Some(speech) = speech
+                    && let Ok(turn) = Arc::clone(&refusals).try_acquire_owned()
+                {
                     let refusal = speech.refusal(&why);
                     env.spawn_request("refusal", refuse(stream, refusal, turn)).detach();
                 }
                 None
             }
         })
-    });
-    Box::pin(placed)
+    })
 }
 
 /// Tells a client why it is refused, and waits a little until it has hung up: otherwise the end of the connection may
@@ -165,6 +271,17 @@ impl LimitedListener {
         let address = listener.local_addr()?;
         Ok(Self { address, connections: limited(listener, Speech::Http, limit, env) })
     }
+
+    /// The same with TLS.
+    pub fn with_tls(
+        listener: TcpListener,
+        limit: PortLimit,
+        env: &Env,
+        tls: PortTls,
+    ) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        Ok(Self { address, connections: limited_tls(listener, Speech::Http, limit, env, tls) })
+    }
 }
 
 impl axum::serve::Listener for LimitedListener {
@@ -187,10 +304,10 @@ impl axum::serve::Listener for LimitedListener {
 }
 
 impl Connected for Limited {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = PeerInfo;
 
     fn connect_info(&self) -> Self::ConnectInfo {
-        self.stream.connect_info()
+        self.peer.clone()
     }
 }
 
@@ -200,7 +317,10 @@ impl AsyncRead for Limited {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        match &mut self.stream {
+            Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Transport::Tls(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
+        }
     }
 }
 
@@ -210,15 +330,24 @@ impl AsyncWrite for Limited {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        match &mut self.stream {
+            Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Transport::Tls(stream) => Pin::new(&mut **stream).poll_write(context, bytes),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        match &mut self.stream {
+            Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Transport::Tls(stream) => Pin::new(&mut **stream).poll_flush(context),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        match &mut self.stream {
+            Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Transport::Tls(stream) => Pin::new(&mut **stream).poll_shutdown(context),
+        }
     }
 
     fn poll_write_vectored(
@@ -226,11 +355,17 @@ impl AsyncWrite for Limited {
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, buffers)
+        match &mut self.stream {
+            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, buffers),
+            Transport::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(context, buffers),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        match &self.stream {
+            Transport::Plain(stream) => stream.is_write_vectored(),
+            Transport::Tls(stream) => stream.is_write_vectored(),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -23,6 +24,24 @@ pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
         Error::new(ErrorCode::Io, format!("listening on {address}: {error}"))
             .with_hint(format!("choose another address with {option}; port 0 picks a free port"))
     })
+}
+
+/// True for an address that only processes of this machine reach. An IPv4 address may come in the form of IPv6.
+pub fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// Checks that only processes of this machine reach a listener.
+pub fn check_loopback(listener: &TcpListener, option: &str) -> Result<()> {
+    let address = listener.local_addr()?;
+    if is_loopback(address.ip()) {
+        return Ok(());
+    }
+    let what =
+        format!("{option} {address} is not a loopback address, and --insecure checks nobody");
+    Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+        "give the process a certificate: --tls-cert, --tls-key and --tls-ca; sextant cert makes one",
+    ))
 }
 
 /// The reason for which a server has ended that should serve as long as its process runs.
@@ -92,6 +111,13 @@ mod tests {
             .map(|line| line.split_whitespace().collect::<Vec<_>>())
             .find(|fields| fields[1].ends_with(&ends[0]) && fields[2].ends_with(&ends[1]))?;
         found[5].split(':').next().map(str::to_owned)
+    }
+
+    #[test]
+    fn an_address_of_this_machine_may_come_as_ipv6() {
+        let is = |text: &str| is_loopback(text.parse().expect("an address"));
+        assert!(is("127.0.0.1") && is("127.9.9.9") && is("::1") && is("::ffff:127.0.0.1"));
+        assert!(!is("0.0.0.0") && !is("::") && !is("10.0.0.1") && !is("::ffff:10.0.0.1"));
     }
 
     #[tokio::test]

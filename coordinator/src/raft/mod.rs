@@ -47,4 +47,4 @@ pub use self::role::{RaftRole, not_leader};
 pub use self::service::RaftService;
 pub use self::state_machine::StateMachine;
 pub use self::transport::PeerTransport;
-pub use self::wire::RaftMessage;
+pub use self::wire::{RaftMessage, sender_of_message};

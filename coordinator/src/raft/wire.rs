@@ -161,6 +161,15 @@ pub struct RaftMessage {
 /// The bytes that may wait for a member or for its loop: the longest message, and as many bytes of short ones.
 pub const QUEUE_BYTES_MAX: usize = 2 * PEER_MESSAGE_BYTES_MAX;
 
+/// The sender of an encoded message, read without its entries.
+pub fn sender_of_message(bytes: &[u8]) -> Result<NodeId> {
+    let bad = || Error::new(ErrorCode::InvalidParameter, "raft message: it names no sender");
+    let body = bytes.strip_prefix(&[WIRE_VERSION]).ok_or_else(bad)?;
+    let first_fields: (u32, MessageKind, NodeId) =
+        postcard::take_from_bytes(body).map_err(|_| bad())?.0;
+    Ok(first_fields.2)
+}
+
 impl RaftMessage {
     /// The approximate size in memory.
     pub fn bytes(&self) -> usize {

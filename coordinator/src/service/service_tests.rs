@@ -102,6 +102,7 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
                 assert!(known);
                 epochs.extend(marks);
             }
+            WatchMessage::Users { .. } => panic!("nobody has asked for users"),
         }
     }
     assert_eq!(epochs.iter().map(|mark| mark.epoch.0).collect::<Vec<_>>(), [1, 2]);

@@ -1,7 +1,7 @@
 //! Watches: the catalog and the epochs as a stream, from any member.
 //!
 //! A watch keeps no queue. It remembers what it has sent and, when the state changes, sends the difference. So a slow
-//! watcher delays nobody and costs nothing. A watcher that wants no epochs is not woken by them. Intermediate catalogs are skipped; epochs are not, as long as they are
+//! watcher delays nobody and costs nothing. A watcher that wants no epochs is not woken by them; the users are a watch of their own. Intermediate catalogs are skipped; epochs are not, as long as they are
 //! retained. The catalog is sent before the epochs of the same state, so that no watcher receives an epoch of an
 //! unknown bucket. A long history of epochs is split into several messages.
 //!
@@ -42,6 +42,7 @@ struct Watch {
     leaderless: Option<Instant>,
     wanted: Watched,
     catalog_cas: Option<u64>,
+    users_cas: Option<u64>,
     epochs: BTreeMap<BucketId, Epoch>,
     waiting: VecDeque<WatchMessage>,
 }
@@ -56,6 +57,7 @@ pub fn watch(
         // A stability timestamp would wake each of hundreds of watchers in vain.
         Watched::Catalog => replica.catalog_changes(),
         Watched::CatalogAndEpochs => replica.changes(),
+        Watched::Users => replica.users_changes(),
     };
     let watch = Watch {
         changes,
@@ -64,6 +66,7 @@ pub fn watch(
         leaderless: None,
         wanted,
         catalog_cas: None,
+        users_cas: None,
         epochs: BTreeMap::new(),
         waiting: VecDeque::new(),
     };
@@ -113,6 +116,14 @@ impl Watch {
     fn gather(&mut self) {
         self.changes.mark_unchanged();
         let view = self.replica.view();
+        if self.wanted == Watched::Users {
+            let users = view.state.users();
+            if self.users_cas.replace(users.cas) != Some(users.cas) {
+                let (cluster, users) = (view.state.cluster(), Arc::clone(users));
+                self.waiting.push_back(WatchMessage::Users { cluster, users });
+            }
+            return;
+        }
         if self.catalog_cas != Some(view.catalog.cas) {
             self.catalog_cas = Some(view.catalog.cas);
             self.waiting.push_back(WatchMessage::Catalog(view.catalog.clone()));
@@ -241,6 +252,43 @@ mod tests {
         propose(901, Command::DropBucket { name, if_exists: false, restrict: false });
         let changed = timeout(second, watch.next()).await.unwrap().unwrap().unwrap();
         assert!(matches!(&changed, WatchMessage::Catalog(catalog) if catalog.buckets.len() == 1));
+    }
+
+    /// Users are a watch of their own: the first message at once, and each change.
+    #[tokio::test]
+    async fn a_watch_of_the_users_has_nothing_else() {
+        use proto::model::users::{Secret32, UserCommand, UserLimits};
+        let (_role, role) = watch::channel(LED);
+        let replica = replica(&wide(3));
+        let mut watch = super::watch(replica.clone(), role.clone(), Watched::Users);
+        let mut catalogs = super::watch(replica.clone(), role, Watched::Catalog);
+        let users = |message| match message {
+            WatchMessage::Users { users, .. } => users,
+            other => panic!("{other:?}"),
+        };
+        let first = users(watch.next().await.unwrap().unwrap());
+        assert_eq!((first.cas, first.by_name.len()), (0, 0));
+        catalogs.next().await.unwrap().unwrap();
+        let mut machine = Machine(replica.clone());
+        let mut propose = |at, command| {
+            let request = CommandRequest { request: None, command };
+            machine.apply(at, &encode_record(at, request).unwrap()).unwrap()
+        };
+        let second = Duration::from_secs(1);
+        let name = "wide".to_owned();
+        propose(900, Command::DropBucket { name, if_exists: false, restrict: false });
+        assert!(timeout(second / 10, watch.next()).await.is_err(), "a catalog is no news");
+        catalogs.next().await.unwrap().unwrap();
+        let (name, limits) = ("ada".to_owned(), UserLimits::default());
+        let fresh = Secret32::new([1; 32]);
+        let create = UserCommand::Create { name, secret: None, limits, fresh, first: true };
+        let outcome = propose(901, Command::Users(Box::new(create)));
+        let changed = users(timeout(second, watch.next()).await.unwrap().unwrap().unwrap());
+        assert!(changed.named("ada").is_some());
+        assert!(
+            matches!(outcome, proto::rpc::command::Outcome::User { cas, .. } if cas == changed.cas)
+        );
+        assert!(timeout(second / 10, catalogs.next()).await.is_err(), "the catalog is the same");
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! Applies commands one by one.
 
+use std::sync::Arc;
+
 use proto::Error;
 use proto::model::bucket::SourceKind;
 use proto::model::data_set::DataSet;
@@ -49,6 +51,9 @@ impl StateContext {
         if effects.contains(&Effect::CatalogChanged) {
             self.catalog_cas = self.cas;
             self.forget_topologies();
+        }
+        if effects.contains(&Effect::UsersChanged) {
+            Arc::make_mut(&mut self.users).cas = self.cas;
         }
         let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
         debug_assert_eq!(broken(), Ok(()), "after {:?}", request.command);
@@ -122,9 +127,7 @@ impl StateContext {
             }
             Command::SetSliceBytesMax { index, bytes } => self.set_slice_bytes_max(index, *bytes),
             Command::GrowIndex { from, slices } => self.grow_index(*from, *slices, silent),
-            Command::Users(_) => {
-                Err(Error::new(proto::ErrorCode::Unsupported, "users are not supported yet"))
-            }
+            Command::Users(command) => self.change_users(command),
             Command::SplitSlice { from, slice, at } => {
                 self.split_slice(*from, (*slice, at), silent)
             }

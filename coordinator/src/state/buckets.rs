@@ -73,7 +73,9 @@ impl StateContext {
         let versions = self.data_sets.remove(&id).map(|set| set.versions).unwrap_or_default();
         let buckets = versions.into_values().map(|version| version.bucket).chain([id]);
         let gone: Vec<Effect> = buckets.map(|bucket| self.remove_bucket(bucket)).collect();
-        Ok((Outcome::Done, [Effect::CatalogChanged].into_iter().chain(gone).collect()))
+        let revoked = self.forget_grants_on(id);
+        let effects = [Effect::CatalogChanged].into_iter().chain(gone).chain(revoked);
+        Ok((Outcome::Done, effects.collect()))
     }
 
     /// Removes the record of a bucket that has no indexes.

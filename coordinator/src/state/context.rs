@@ -12,6 +12,7 @@ use proto::model::index::IndexState;
 use proto::model::moves::EndedMove;
 use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
+use proto::model::users::Users;
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,8 @@ pub struct StateContext {
     pub(super) slice_bytes_max: BTreeMap<IndexId, u64>,
     /// The first projector's summary of the files of each version that is loading, by the version's bucket.
     pub(super) files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
+    /// The users; not part of the catalog, since they have the hashes of secrets. Snapshots before version 14 end before this field.
+    pub(super) users: Arc<Users>,
 }
 
 impl StateContext {
@@ -158,6 +161,11 @@ impl StateContext {
     /// The proof of the process that joined as a node.
     pub fn proof(&self, node: NodeId) -> Option<NodeProof> {
         self.proofs.get(&node).copied()
+    }
+
+    /// The users; the same `Arc` until they change.
+    pub fn users(&self) -> &Arc<Users> {
+        &self.users
     }
 
     /// All registered nodes, by id.

@@ -16,6 +16,8 @@ pub enum Effect {
     BucketDropped(BucketId),
     /// A bucket's source continues with new branches and has lost nothing.
     HistoryChanged(BucketId),
+    /// Users or their privileges changed. Those of a catalog that goes with them, too, if that changed.
+    UsersChanged,
 }
 
 /// The outcome and the effects of a command, or its refusal.

@@ -12,11 +12,12 @@
 //! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
 //! - The moments of a bucket's epochs grow, and end with its newest epoch.
 //! - A rollback has the data that its stage needs.
-//! - Indexes, nodes, moves and remembered drops are within the limits of the state.
+//! - A privilege on a bucket is that of a bucket that exists, and not that of a version.
+//! - Indexes, nodes, moves, users and remembered drops are within the limits of the state.
 //!
 //! **Absent**
 //!
-//! - An id (of a bucket, an index or a move) above the last id that was given.
+//! - An id (of a bucket, an index, a move, a user or a token) above the last id that was given.
 //! - A bucket that is remembered as dropped. Copies of a pushed bucket, or of none.
 //! - Two buckets or indexes with the same name.
 //! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is not read; an
@@ -61,6 +62,7 @@ impl StateContext {
         self.numbers_were_given()?;
         self.names_are_unique()?;
         self.draining_nodes_are_indexers()?;
+        self.users_fit()?;
         for bucket in self.buckets.values() {
             self.vbuckets_are_on_projectors(bucket)?;
             self.copies_fit(bucket)?;

@@ -6,6 +6,7 @@
 use proto::model::data_set::{PATTERN_BYTES_MAX, VERSION_NAME_BYTES_MAX};
 use proto::model::history::BRANCHES_MAX;
 use proto::model::rollback::DEAD_MAX;
+use proto::model::users::USER_NAME_BYTES_MAX;
 use serde::Serialize;
 
 /// The limit of positions in the retained cuts of all buckets: 11 MiB of memory. A position takes at most 20 bytes of
@@ -98,9 +99,24 @@ const NODE_BYTES_MAX: usize = 640;
 /// The number of clients with kept answers. DDL comes from few clients.
 pub(super) const CLIENTS_MAX: usize = 1024;
 /// The limit of the answers that are kept for retries, of all clients.
-pub(super) const ANSWER_BYTES_IN_ALL_MAX: usize = 2 << 20;
+pub(super) const ANSWER_BYTES_IN_ALL_MAX: usize = 3 << 19;
 /// The encoded size limit of a client besides its answers.
 const CLIENT_BYTES_MAX: usize = 48;
+
+/// The limit of users.
+pub(super) const USERS_MAX: usize = 1024;
+/// The encoded size limit of a user besides its tokens and its grants on buckets: its name, twice, a verifier and some numbers.
+pub(super) const USER_BYTES_MAX: usize = 2 * USER_NAME_BYTES_MAX + 144;
+/// The limit of the tokens of all users.
+pub(super) const TOKENS_IN_ALL_MAX: usize = 2048;
+/// The limit of the tokens of a user.
+pub(super) const TOKENS_EACH_MAX: usize = 16;
+/// The encoded size limit of a token: its number, its hash and its end.
+pub(super) const TOKEN_BYTES_MAX: usize = 56;
+/// The limit of the buckets on which single users have privileges, summed over all users.
+pub(super) const GRANTS_IN_ALL_MAX: usize = 8192;
+/// The encoded size limit of one: a bucket and a set of privileges.
+pub(super) const GRANT_BYTES_MAX: usize = 12;
 
 const fn larger(a: usize, b: usize) -> usize {
     if a > b { a } else { b }
@@ -124,6 +140,9 @@ pub(crate) const STATE_BYTES_MAX: usize = POSITION_BYTES_IN_ALL_MAX
     + (NODES_MAX + REMOVED_NODES_MAX) * NODE_BYTES_MAX
     + CLIENTS_MAX * CLIENT_BYTES_MAX
     + ANSWER_BYTES_IN_ALL_MAX
+    + USERS_MAX * USER_BYTES_MAX
+    + TOKENS_IN_ALL_MAX * TOKEN_BYTES_MAX
+    + GRANTS_IN_ALL_MAX * GRANT_BYTES_MAX
     + 1024;
 
 /// The size of a value in a snapshot.

@@ -24,6 +24,7 @@
 //! | `moves` | moves of slices |
 //! | `open_source` | projectors that begin to serve an embedded bucket |
 //! | `rollback` | the response to a source that has lost part of its history |
+//! | `users` | users, their secrets and privileges |
 //! | `skip`, `skipped` | the numbers after a restore from an older copy |
 //! | `invariants` | what holds after each command, checked by debug builds |
 //! | `apply` | the dispatch of commands to these files |
@@ -64,6 +65,7 @@ mod room;
 mod skip;
 mod skipped;
 mod snapshot;
+mod users;
 mod vbucket_owners;
 mod version_builds;
 

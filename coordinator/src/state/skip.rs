@@ -10,12 +10,14 @@
 //! - Catalogs and revisions of indexes continue above the bound, so that nodes believe them again.
 //! - An embedded bucket continues with its leader alone, under a new term. The copies of an older state may have left since then, and
 //!   such a projector lacks what was acknowledged later. The leading coordinator lets copies join again.
+//! - Users continue above the bound as well, so that routers believe them again. No number of a user, a token or a password is given
+//!   twice, or a session of the lost time would be taken for one of these. Users that were dropped after the copy are there again.
 //! - Numbers of buckets that were made after the copy are never given again. Nobody has dropped these buckets, so projectors keep
 //!   their documents ([`Catalog::dropped_buckets`](proto::model::catalog::Catalog::dropped_buckets)).
 
 use std::sync::Arc;
 
-use proto::model::ids::{BucketId, Epoch, TopologyNo};
+use proto::model::ids::{BucketId, Epoch, TokenId, TopologyNo, UserId};
 use proto::model::rollback::{NewestKnown, SKIP};
 use proto::rpc::command::Outcome;
 use proto::{Error, Result};
@@ -41,14 +43,18 @@ impl StateContext {
             self.begin_rollback(bucket);
         }
         self.leave_leaders_alone(to);
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+        let users = Arc::make_mut(&mut self.users);
+        (users.last_user, users.last_token) = (UserId(to), TokenId(to));
+        Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::UsersChanged]))
     }
 
     /// The number above which everything continues.
     fn bound_of(&self, known: &NewestKnown) -> Result<u64> {
         let epochs = self.buckets.values().map(|bucket| bucket.epochs.last().epoch.0);
         let own = [self.cas, self.revision(), self.last_bucket, self.last_index];
-        let newest = epochs.chain(own).chain([self.last_move, known.epoch.0, known.catalog_cas]);
+        let users = [self.users.last_user.0, self.users.last_token.0];
+        let newest = epochs.chain(own).chain(users);
+        let newest = newest.chain([self.last_move, known.epoch.0, known.catalog_cas]);
         let newest = newest.max().unwrap_or_default();
         newest
             .checked_add(SKIP)

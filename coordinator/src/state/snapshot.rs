@@ -6,6 +6,7 @@ use proto::model::copies::Copies;
 use proto::model::data_set::{DataSet, FilesRead};
 use proto::model::identity::UniqueId;
 use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
+use proto::model::users::Users;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 
@@ -15,8 +16,10 @@ use super::index_record::IndexRecord;
 use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 13;
-/// The version before: it lacks the last three fields.
+const SNAPSHOT_VERSION: u8 = 14;
+/// The version before: it lacks the last field.
+const BEFORE_USERS: u8 = 13;
+/// The version before that: it lacks three more fields.
 const BEFORE_DATA_SETS: u8 = 12;
 /// The version before that: it lacks two more fields.
 const BEFORE_GENERATIONS: u8 = 11;
@@ -32,11 +35,17 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
 }
 
+/// The field that a snapshot of version 13 lacks.
+fn no_users() -> Result<Vec<u8>> {
+    encoded(&Users::default())
+}
+
 /// The fields that a snapshot of version 12 lacks.
 fn no_data_sets() -> Result<Vec<u8>> {
     let (data_sets, slice_bytes_max) =
         (BTreeMap::<BucketId, DataSet>::new(), BTreeMap::<IndexId, u64>::new());
-    encoded(&(data_sets, slice_bytes_max, BTreeMap::<BucketId, (NodeId, FilesRead)>::new()))
+    let files_read = BTreeMap::<BucketId, (NodeId, FilesRead)>::new();
+    Ok([encoded(&(data_sets, slice_bytes_max, files_read))?, no_users()?].concat())
 }
 
 /// The fields that a snapshot of version 11 lacks.
@@ -93,6 +102,7 @@ impl StateContext {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => decoded(body),
+            Some((&BEFORE_USERS, body)) => decoded(&[body, &no_users()?].concat()),
             Some((&BEFORE_DATA_SETS, body)) => decoded(&[body, &no_data_sets()?].concat()),
             Some((&BEFORE_GENERATIONS, body)) => decoded(&[body, &no_generations()?].concat()),
             Some((&BEFORE_MOMENTS, body)) => {
@@ -144,12 +154,17 @@ impl StateContext {
         self.without(&self.since_data_sets(), BEFORE_DATA_SETS)
     }
 
+    /// The state as version 13 encodes it.
+    pub(crate) fn to_bytes_before_users(&self) -> Vec<u8> {
+        self.without(&self.users, BEFORE_USERS)
+    }
+
     fn since_generations(&self) -> impl Serialize {
         (&self.generations, &self.newest_generations, self.since_data_sets())
     }
 
     fn since_data_sets(&self) -> impl Serialize {
-        (&self.data_sets, &self.slice_bytes_max, &self.files_read)
+        (&self.data_sets, &self.slice_bytes_max, &self.files_read, &self.users)
     }
 
     fn since_copies(&self) -> impl Serialize {
@@ -178,10 +193,11 @@ mod tests {
     use crate::state::tests::{serving, with_bucket_of};
 
     #[test]
-    fn snapshots_of_five_versions_before_are_read_and_others_are_refused_by_name() {
+    fn snapshots_of_six_versions_before_are_read_and_others_are_refused_by_name() {
         let state = serving(1);
         let whole = [
             state.to_bytes().unwrap(),
+            state.to_bytes_before_users(),
             state.to_bytes_before_data_sets(),
             state.to_bytes_before_generations(),
         ];

@@ -94,6 +94,9 @@ impl CatalogFollower {
                     }
                 }
                 WatchMessage::Epochs(marks) => sink.take_epochs(marks).await?,
+                WatchMessage::Users { .. } => {
+                    return Err(Error::internal("a watch of the catalog was sent users"));
+                }
             }
             self.retry.reset();
         }

@@ -32,7 +32,7 @@ pub struct Resolved {
 /// rename, removal) whose directory was synced after with [`FileSystem::sync_dir`]. Nothing else is
 /// promised.
 pub trait FileSystem: Send + Sync + 'static {
-    /// Opens a file.
+    /// Opens a file. Nobody but its owner may read or write one that is created.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
     /// Atomically renames the file and replaces the file that had the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -40,7 +40,7 @@ pub trait FileSystem: Send + Sync + 'static {
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory with its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// Makes a directory and its parents.
+    /// Makes a directory and its parents. Nobody but their owner may enter those that are created.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
@@ -51,6 +51,14 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Finds out where a name leads. A file system without links and devices has nothing to follow.
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
         Ok(Resolved { path: path.to_path_buf(), is_file: self.exists(path) })
+    }
+    /// The permissions of a file or directory, as the last twelve bits of its mode; `None` in a file system without modes.
+    fn mode(&self, _path: &Path) -> io::Result<Option<u32>> {
+        Ok(None)
+    }
+    /// Takes the permissions of a file or directory from everybody but its owner.
+    fn make_private(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
     }
     /// Locks the directory for this process until the lock is dropped; fails at once if another process has it.
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;

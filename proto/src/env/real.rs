@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -222,15 +222,21 @@ impl Spawner for TokioSpawner {
     }
 }
 
-/// The system's files.
+/// The system's files. Nobody but their owner may read or write what this process creates: data directories contain documents and
+/// secrets.
 pub struct RealFs;
+
+/// The mode of created files.
+const FILE_MODE: u32 = 0o600;
+/// The mode of created directories.
+const DIR_MODE: u32 = 0o700;
 
 struct RealFile(fs::File);
 
 impl FileSystem for RealFs {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
-        options.read(true);
+        options.read(true).mode(FILE_MODE);
         match mode {
             OpenMode::Read => {}
             OpenMode::ReadWrite => {
@@ -259,7 +265,20 @@ impl FileSystem for RealFs {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(path)
+    }
+
+    fn mode(&self, path: &Path) -> io::Result<Option<u32>> {
+        Ok(Some(fs::metadata(path)?.permissions().mode() & 0o7777))
+    }
+
+    fn make_private(&self, path: &Path) -> io::Result<()> {
+        let found = fs::metadata(path)?;
+        let private = if found.is_dir() { DIR_MODE } else { FILE_MODE };
+        if found.permissions().mode() & 0o077 == 0 {
+            return Ok(());
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(private))
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
@@ -289,6 +308,7 @@ impl FileSystem for RealFs {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(FILE_MODE)
             .open(path.join("LOCK"))?;
         match file.try_lock() {
             Ok(()) => Ok(Box::new(file)),
@@ -330,5 +350,30 @@ impl File for RealFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod mode_tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_reads_what_a_process_creates() {
+        let dir = tempfile::tempdir().unwrap();
+        let (fs, made) = (RealFs, dir.path().join("above/data"));
+        fs.create_dir_all(&made).unwrap();
+        for mode in [OpenMode::Create, OpenMode::CreateNew] {
+            let path = made.join(format!("{mode:?}"));
+            fs.open(&path, mode).unwrap();
+            assert_eq!(fs.mode(&path).unwrap(), Some(0o600));
+        }
+        let _lock = fs.lock_dir(&made).unwrap();
+        assert_eq!(fs.mode(&made.join("LOCK")).unwrap(), Some(0o600));
+        for dir in [made.as_path(), made.parent().unwrap()] {
+            assert_eq!(fs.mode(dir).unwrap(), Some(0o700));
+        }
+        std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o755)).unwrap();
+        fs.make_private(&made).unwrap();
+        assert_eq!(fs.mode(&made).unwrap(), Some(0o700), "of an earlier build");
     }
 }

@@ -181,7 +181,7 @@ impl fmt::Debug for Secret32 {
 }
 
 /// Proves a password without being one (RFC 5802, section 3).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScramVerifier {
     /// Random bytes of this verifier.
     pub salt: [u8; 16],
@@ -191,6 +191,13 @@ pub struct ScramVerifier {
     pub stored_key: Secret32,
     /// `ServerKey`.
     pub server_key: Secret32,
+}
+
+/// The salt is sent to everyone who asks to log in, but a dump needs none of it.
+impl fmt::Debug for ScramVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScramVerifier({} iterations, …)", self.iterations)
+    }
 }
 
 /// A token for gRPC and HTTP, as its hash.
@@ -230,7 +237,7 @@ pub struct User {
     pub grants: Grants,
     /// The limits.
     pub limits: UserLimits,
-    /// The number of changes of the password. A session that logged in with an earlier one ends.
+    /// Grows with each change of the password, and is never used twice. A session that logged in with an earlier one ends.
     pub secret_no: u64,
 }
 
@@ -314,7 +321,7 @@ pub enum UserChange {
     DropPassword,
     /// A token is no longer valid.
     DropToken(TokenId),
-    /// Other limits.
+    /// Other limits: `None` leaves a limit as it is, and zero stands for that of the settings.
     Limits(UserLimits),
 }
 
@@ -336,7 +343,7 @@ pub enum UserCommand {
         name: String,
         /// Its first secret; without one the user logs in with a certificate.
         secret: Option<NewSecret>,
-        /// The limits.
+        /// The limits; zero stands for that of the settings.
         limits: UserLimits,
         /// Random bytes: they become [`Users::mock_key`] of the first user.
         fresh: Secret32,
@@ -366,7 +373,7 @@ pub enum UserCommand {
         /// The object.
         on: GrantOn,
     },
-    /// REVOKE. What the user does not have is no error.
+    /// REVOKE. What the user does not have is no error. What is revoked on all is revoked on each single bucket as well.
     Revoke {
         /// The user's name.
         user: String,
@@ -402,5 +409,6 @@ mod tests {
         };
         let printed = format!("{verifier:?} {verifier:#?}").to_lowercase();
         assert!(!printed.contains("171") && !printed.contains("ab, ab"), "{printed}");
+        assert!(!printed.contains("1, 1"), "the salt: {printed}");
     }
 }

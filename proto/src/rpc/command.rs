@@ -473,6 +473,13 @@ pub enum Outcome {
     Generation(LocalIndexId),
     /// The version of this data set, with this number, is loading.
     Version(BucketId, u64),
-    /// A user of that name exists now, with this number; a command that made a token gave it this one.
-    User(UserId, Option<TokenId>),
+    /// The users are as the command wants them.
+    User {
+        /// The user's number; `None` if there is none of that name (IF EXISTS).
+        id: Option<UserId>,
+        /// The number of the token that the command made.
+        token: Option<TokenId>,
+        /// The users with this `cas`, and all later ones, show the change.
+        cas: u64,
+    },
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use proto::model::users::{User, Users};
+use tokio::sync::watch;
 
 use crate::principal::{Identified, Principal, Proof};
 
@@ -12,12 +13,14 @@ use crate::principal::{Identified, Principal, Proof};
 #[derive(Default)]
 pub struct KnownUsers {
     newest: ArcSwap<Users>,
+    /// The newest `cas`, for those who wait for one.
+    newest_cas: watch::Sender<u64>,
 }
 
 impl KnownUsers {
     /// Users known from the start.
     pub fn new(users: Arc<Users>) -> Self {
-        Self { newest: ArcSwap::new(users) }
+        Self { newest_cas: watch::Sender::new(users.cas), newest: ArcSwap::new(users) }
     }
 
     /// The users as they are known now.
@@ -31,6 +34,15 @@ impl KnownUsers {
             let newer = if users.cas > known.cas { &users } else { known };
             Arc::clone(newer)
         });
+        let cas = self.newest.load().cas;
+        self.newest_cas
+            .send_if_modified(|newest| std::mem::replace(newest, cas.max(*newest)) < cas);
+    }
+
+    /// Waits until the users after a change are known.
+    pub async fn wait_for(&self, cas: u64) {
+        // The sender lives in `self`, so that the wait ends only with the value.
+        drop(self.newest_cas.subscribe().wait_for(|newest| *newest >= cas).await);
     }
 }
 

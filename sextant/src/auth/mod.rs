@@ -1,3 +1,11 @@
 //! Who is who: the users that this process knows, and the proofs by which a client shows that it is one.
 
+pub mod doors;
+pub mod follower;
+pub mod kept;
 pub mod known;
+pub mod link;
+pub mod scram;
+pub mod throttle;
+pub mod tokens;
+pub mod verifier;

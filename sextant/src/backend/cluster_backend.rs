@@ -17,6 +17,7 @@ use proto::model::ids::{
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
+use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorStatus,
     Directory, DocumentsRequest, ProjectorApi, PushReply, PushRequest, TransactionPush,
@@ -34,6 +35,7 @@ use super::kept::KeptTransactions;
 use super::shown::{shows, shows_change};
 use super::source_calls::SourceCalls;
 use super::transactions::{ClusterTransaction, find_commit, open_transactions};
+use crate::auth::known::KnownUsers;
 use crate::principal::Principal;
 use crate::sql::backend::{
     Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
@@ -57,6 +59,8 @@ pub struct ClusterBackend {
     /// Identifies this process in request ids.
     client: u64,
     requests: Arc<AtomicU64>,
+    /// The users that this process knows.
+    users: Arc<KnownUsers>,
     /// The sender of the requests.
     principal: Principal,
 }
@@ -73,7 +77,12 @@ impl ClusterBackend {
         let (requests, principal) = (Arc::default(), Principal::Trusted);
         let calls = SourceCalls { router, directory, counters };
         let kept = Arc::new(KeptTransactions::new(calls.clone(), env.clone()));
-        Self { calls, kept, env, client, requests, principal }
+        Self { calls, kept, env, client, requests, users: Arc::default(), principal }
+    }
+
+    /// The same with the users that a task follows; without them there are none.
+    pub fn with_users(self, users: Arc<KnownUsers>) -> Self {
+        Self { users, ..self }
     }
 
     /// The same cluster for another principal.
@@ -203,6 +212,20 @@ impl Backend for ClusterBackend {
             tracing::warn!(
                 "the router's catalog does not show a committed command, or no longer does"
             );
+        }
+        Ok(outcome)
+    }
+
+    fn users(&self) -> Arc<Users> {
+        self.users.now()
+    }
+
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
+        let outcome = self.command(Command::Users(Box::new(command))).await?;
+        if let Outcome::User { cas, .. } = outcome
+            && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
+        {
+            tracing::warn!("this process does not know of a committed change of the users yet");
         }
         Ok(outcome)
     }

@@ -1,24 +1,14 @@
 //! Client commands. They use the SQL port of a running cluster like any PostgreSQL client.
 
 use std::io::{IsTerminal, Read, Write};
-use std::time::Duration;
 
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use futures::TryStreamExt;
 use proto::{Error, ErrorCode, Result};
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// Time limit for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The cluster to connect to.
-#[derive(Debug, clap::Args)]
-pub struct Target {
-    /// Address of the cluster's SQL port
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7432", env = "SEXTANT_SQL")]
-    pub(super) at: String,
-}
+use super::sql_client::{Target, describe};
 
 /// `sextant sql`
 #[derive(Debug, clap::Args)]
@@ -37,56 +27,6 @@ pub struct StatusArgs {
     target: Target,
 }
 
-/// The host and port of `HOST:PORT`; an IPv6 address stands in brackets.
-fn host_and_port(at: &str) -> Result<(&str, u16)> {
-    let parts = at.rsplit_once(':').and_then(|(host, port)| {
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let host = bare.unwrap_or(host);
-        // Without brackets the port may be a part of the address.
-        let is_clear = bare.is_some() || !host.contains(':');
-        Some((host, port.parse().ok()?)).filter(|_| is_clear && !host.is_empty())
-    });
-    parts.ok_or_else(|| {
-        Error::new(ErrorCode::InvalidParameter, format!("{at:?} is not HOST:PORT"))
-            .with_hint("write an IPv6 address in brackets: [::1]:7432")
-    })
-}
-
-/// Connects to a cluster's SQL port.
-pub async fn connect(at: &str) -> Result<Client> {
-    let (host, port) = host_and_port(at)?;
-    let mut config = tokio_postgres::Config::new();
-    config.host(host).port(port).user("sextant").connect_timeout(CONNECT_TIMEOUT);
-    let (client, connection) = config.connect(NoTls).await.map_err(|error| {
-        Error::unavailable(format!("connecting to {at}: {}", describe(&error)))
-            .with_hint("is the cluster running? `sextant dev` starts one and prints its ports")
-    })?;
-    // The task ends when the client is dropped.
-    proto::env::Env::real()
-        .spawn_request("sql-connection", async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "SQL connection");
-            }
-        })
-        .detach();
-    Ok(client)
-}
-
-/// The text of a PostgreSQL error with its causes.
-pub fn describe(error: &tokio_postgres::Error) -> String {
-    if let Some(error) = error.as_db_error() {
-        let hint = error.hint().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
-        return format!("{} [{}]{hint}", error.message(), error.code().code());
-    }
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
 /// Runs statements and prints their results.
 pub async fn sql(args: SqlArgs) -> Result<()> {
     let mut statements = args.command.join(";\n");
@@ -96,7 +36,7 @@ pub async fn sql(args: SqlArgs) -> Result<()> {
         }
         std::io::stdin().read_to_string(&mut statements)?;
     }
-    let client = connect(&args.target.at).await?;
+    let client = args.target.connect().await?;
     print(&client, &statements).await
 }
 
@@ -149,7 +89,7 @@ pub(super) fn say(text: &str) -> Result<()> {
 
 /// Prints the state of a cluster.
 pub async fn status(args: StatusArgs) -> Result<()> {
-    let client = connect(&args.target.at).await?;
+    let client = args.target.connect().await?;
     for what in ["NODES", "BUCKETS", "INDEXES", "SLICES", "MOVES"] {
         say(&format!("{what}\n"))?;
         print(&client, &format!("SHOW {what}")).await?;
@@ -160,15 +100,6 @@ pub async fn status(args: StatusArgs) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_may_be_one_of_ipv6_in_brackets() {
-        assert_eq!(host_and_port("[::1]:7432").expect("an address"), ("::1", 7432));
-        assert_eq!(host_and_port("db.example:1").expect("an address"), ("db.example", 1));
-        for wrong in ["::1:7432", "localhost", ":7432", "[]:7432", "h:port", "h:99999"] {
-            assert!(host_and_port(wrong).expect_err(wrong).hint.is_some(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_table_without_a_counted_tag_has_no_line_of_zero_rows() {

@@ -7,7 +7,7 @@ use proto::model::node::Role;
 
 use super::role_flags::for_role;
 use super::signal::stop_signal;
-use super::{client, demo, dev, inspect, rebalance, role, source, verify};
+use super::{cert, client, demo, dev, init, inspect, rebalance, role, source, verify};
 use crate::roles::Shutdown;
 
 /// Secondary indexes over changing data: declared in SQL, built without stopping writes, scanned at one
@@ -38,6 +38,10 @@ enum Command {
     /// Run a router: it serves SQL, gRPC and HTTP
     #[command(mut_args(|argument| for_role(argument, Role::Router)))]
     Router(role::Args),
+    /// Make the certificates of a cluster's nodes, users and operators
+    Cert(cert::Args),
+    /// Make the first user of a cluster, who may do everything
+    Init(init::Args),
     /// Run SQL statements from -c or from standard input
     Sql(client::SqlArgs),
     /// Show the nodes, buckets, indexes, slices and moves of a running cluster
@@ -62,6 +66,8 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         Command::Projector(args) => run_role(Role::Projector, args).await,
         Command::Indexer(args) => run_role(Role::Indexer, args).await,
         Command::Router(args) => run_role(Role::Router, args).await,
+        Command::Cert(args) => cert::run(args).await,
+        Command::Init(args) => init::run(args).await,
         Command::Sql(args) => client::sql(args).await,
         Command::Status(args) => client::status(args).await,
         Command::Rebalance(args) => rebalance::run(args).await,

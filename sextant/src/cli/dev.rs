@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use proto::Result;
 use proto::env::Env;
 
+use super::dev_doors::{DoorArgs, Wanted};
 use super::renamed::{OldName, refuse_old_names};
 use super::role::MIB_MAX;
 use crate::roles::{
@@ -20,7 +21,7 @@ pub struct Args {
     /// Number of indexers. Three or more start three coordinator members, fewer start one
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=99))]
     nodes: u64,
-    /// The address to listen on
+    /// The address to listen on. If it is not a loopback address, clients have to log in, and connections are encrypted
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
     /// Port for SQL (PostgreSQL's protocol); 0 picks a free one
@@ -47,6 +48,8 @@ pub struct Args {
     /// Go on above all known epochs and numbers, because the data is restored from an older copy. It rebuilds all indexes
     #[arg(long)]
     skip_epochs: bool,
+    #[command(flatten)]
+    doors: DoorArgs,
     #[arg(long, hide = true)]
     log_mb: Option<OldName>,
 }
@@ -79,8 +82,11 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     };
     // The ports are taken first, so that a port in use is reported before anything starts.
     let listeners = ports.bind(&PortOptions::DEV).await?;
+    let wanted = args.doors.wanted(listeners.are_loopback(&PortOptions::DEV))?;
+    listeners.check_peer("--peer-listen")?;
     let cluster = Cluster::start(config, env.clone()).await?;
-    let server = Server::start(&cluster, &env, listeners)?;
+    let (doors, _follows) = wanted.doors(&cluster, &args.host, &env).await?;
+    let server = Server::start(&cluster, doors, &env, listeners)?;
     if let Some(address) = server.peer_address() {
         tracing::info!(%address, "serving other processes");
     }
@@ -88,12 +94,14 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     tokio::select! {
         // A cluster that lacks a service would refuse writes for ever.
         error = cluster.stopped() => Err(error),
-        served = serve(&server) => served,
+        served = serve(&server, &cluster, wanted, &env) => served,
     }
 }
 
-async fn serve(server: &Server) -> Result<()> {
+async fn serve(server: &Server, cluster: &Cluster, wanted: Wanted, env: &Env) -> Result<()> {
     server.wait_ready().await?;
-    println!("{}", server.ready_line());
+    let admin = wanted.first_admin(cluster, env).await?;
+    let admin = admin.map_or_else(String::new, |admin| format!(" admin={admin}"));
+    println!("{}{admin}", server.ready_line());
     std::future::pending().await
 }

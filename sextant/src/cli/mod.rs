@@ -1,16 +1,22 @@
 //! The command line: `demo`, `dev`, one command for each role, client commands, and tools for the files of indexers and projectors.
 
+mod cert;
 mod client;
 mod command;
 mod demo;
 mod dev;
+mod dev_doors;
+mod init;
 mod inspect;
 mod rebalance;
 mod renamed;
 mod role;
 mod role_flags;
+mod secrets;
+mod security;
 mod signal;
 mod source;
+mod sql_client;
 mod verify;
 
 pub use command::{Cli, run};

@@ -7,7 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use proto::{Error, ErrorCode, Result};
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
-use super::client::{Target, connect, describe, say};
+use super::client::say;
+use super::sql_client::{Target, describe};
 
 /// Interval between two looks at the moves.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -30,7 +31,7 @@ pub struct RebalanceArgs {
 
 /// Runs the command; an error if a move is undone.
 pub async fn run(args: RebalanceArgs) -> Result<()> {
-    let client = connect(&args.target.at).await?;
+    let client = args.target.connect().await?;
     let statement = match &args.index {
         Some(index) => format!("REBALANCE INDEX \"{}\"", index.replace('"', "\"\"")),
         None => "REBALANCE".to_owned(),

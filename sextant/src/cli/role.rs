@@ -12,8 +12,11 @@ use serde::Deserialize;
 
 use super::renamed::{OldName, refuse_old_names};
 use super::role_flags::refuse_foreign;
+use super::security::{Given, security};
 use crate::limited::ConnectionsMax;
-use crate::roles::{RecoveryFlags, RoleSettings, ScanSettings, Shutdown, run_role};
+use crate::roles::{
+    Auth, DoorSettings, RecoveryFlags, RoleSettings, ScanSettings, Shutdown, run_role,
+};
 
 /// The settings of a role: flags, or keys of a TOML file with the same names and `_` for `-`.
 #[derive(Debug, Default, Deserialize, clap::Args)]
@@ -26,7 +29,7 @@ pub struct Args {
     /// Node number of this process, unique in the cluster
     #[arg(long, env = "SEXTANT_ID", value_name = "N")]
     id: Option<u64>,
-    /// Address for calls of other processes, by which they know this one. It has no access control
+    /// Address for calls of other processes, by which they know this one
     #[arg(long, env = "SEXTANT_PEER_LISTEN", value_name = "HOST:PORT")]
     peer_listen: Option<String>,
     /// Address to listen on
@@ -41,6 +44,18 @@ pub struct Args {
     /// Zone of this process; replicas of a slice are placed in different zones
     #[arg(long, env = "SEXTANT_ZONE")]
     zone: Option<String>,
+    /// Certificate of this process, and intermediate ones behind it. New files are taken over while it runs
+    #[arg(long, env = "SEXTANT_TLS_CERT", value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate. Nobody but its owner may read it
+    #[arg(long, env = "SEXTANT_TLS_KEY", value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Certificates of the cluster's authority
+    #[arg(long, env = "SEXTANT_TLS_CA", value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Go without certificates and check nobody. All addresses have to be loopback addresses
+    #[arg(long, env = "SEXTANT_INSECURE", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    insecure: Option<bool>,
     /// Members of the coordinator. One that answers is enough: it tells the present ones
     #[arg(long, env = "SEXTANT_COORDINATORS", value_name = "N=HOST:PORT", value_delimiter = ',')]
     coordinators: Vec<String>,
@@ -97,6 +112,12 @@ pub struct Args {
     /// Limit of connections of other processes. The open files of the process limit them too
     #[arg(long, env = "SEXTANT_PEER_CONNECTIONS_MAX", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     peer_connections_max: Option<u64>,
+    /// Clients that are let in: any of this machine (trust), or users (scram), with a password, a token or a certificate
+    #[arg(long, env = "SEXTANT_AUTH", value_name = "trust|scram", hide_possible_values = true)]
+    auth: Option<Auth>,
+    /// Failed log-ins that an address may have in a minute; 0 stands for any number
+    #[arg(long, env = "SEXTANT_LOGIN_FAILURES_MAX", value_name = "N")]
+    login_failures_max: Option<u32>,
     #[arg(long, hide = true)]
     listen: Option<OldName>,
     #[arg(long, hide = true)]
@@ -155,6 +176,8 @@ impl Args {
             ("sql", self.sql.is_some()),
             ("grpc", self.grpc.is_some()),
             ("http", self.http.is_some()),
+            ("auth", self.auth.is_some()),
+            ("login-failures-max", self.login_failures_max.is_some()),
             ("grpc-connections-max", self.grpc_connections_max.is_some()),
             ("http-connections-max", self.http_connections_max.is_some()),
             ("peer-connections-max", self.peer_connections_max.is_some()),
@@ -195,6 +218,13 @@ impl Args {
             return Err(missing("the coordinator's members, --coordinators 1=host:port,2=…"));
         }
         let zone = self.zone.or(file.zone).unwrap_or_default();
+        let given = Given {
+            certificate: self.tls_cert.or(file.tls_cert),
+            key: self.tls_key.or(file.tls_key),
+            ca: self.tls_ca.or(file.tls_ca),
+            insecure: self.insecure.or(file.insecure),
+        };
+        let security = security(role, given)?;
         let connections = ConnectionsMax {
             grpc: self.grpc_connections_max.or(file.grpc_connections_max).map(count),
             http: self.http_connections_max.or(file.http_connections_max).map(count),
@@ -220,9 +250,14 @@ impl Args {
                 lost_after_s: self.lost_after_s.or(file.lost_after_s),
             },
             coordinators,
+            security,
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http),
             connections,
+            doors: DoorSettings {
+                auth: self.auth.or(file.auth),
+                login_failures_max: self.login_failures_max.or(file.login_failures_max),
+            },
         })
     }
 }
@@ -260,7 +295,8 @@ fn count(count: u64) -> usize {
     usize::try_from(count.max(1)).unwrap_or(usize::MAX)
 }
 
-fn member(text: &str) -> Result<(NodeId, String)> {
+/// Reads a member of the coordinator.
+pub(super) fn member(text: &str) -> Result<(NodeId, String)> {
     let wrong = || bad(format!("coordinator member {text:?} is not N=HOST:PORT"));
     let (id, address) = text.trim().split_once('=').ok_or_else(wrong)?;
     Ok((NodeId(id.parse().map_err(|_| wrong())?), address.to_owned()))
@@ -307,7 +343,8 @@ mod tests {
         }
         let settings = |role, flag| {
             let data = Some("--data=d").filter(|_| role != Role::Router);
-            let flags = ["--id=1", "--coordinators=1=h:1", flag].into_iter().chain(data);
+            let flags =
+                ["--id=1", "--insecure", "--coordinators=1=h:1", flag].into_iter().chain(data);
             parsed(&flags.collect::<Vec<_>>()).settings(&Env::real(), role)
         };
         let indexer = settings(Role::Indexer, "--peer-listen=h:2").expect("complete");
@@ -325,7 +362,7 @@ mod tests {
     #[test]
     fn an_address_of_all_interfaces_is_not_advertised() {
         let settings = |flags: &[&str]| {
-            let all = ["--id=1", "--data=d", "--coordinators=1=h:1"];
+            let all = ["--id=1", "--insecure", "--data=d", "--coordinators=1=h:1"];
             parsed(&[&all, flags].concat()).settings(&Env::real(), Role::Indexer)
         };
         for everywhere in ["0.0.0.0:7401", "[::]:7401", ":7401"] {

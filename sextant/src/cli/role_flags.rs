@@ -19,6 +19,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
     use Preset::{Nothing, Value};
     match (flag, role) {
         ("config" | "id" | "coordinators" | "zone", _) => Some(Nothing),
+        ("tls-cert" | "tls-key" | "tls-ca" | "insecure", _) => Some(Nothing),
         ("bind", Role::Router) => Some(Value("the address in --grpc")),
         ("advertise", Role::Router) => Some(Value("the address in --grpc")),
         ("bind" | "advertise", _) => Some(Value("the address in --peer-listen")),
@@ -44,6 +45,8 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("grpc", Role::Router) => Some(Value("127.0.0.1:7400")),
         ("http", Role::Router) => Some(Value("127.0.0.1:7480")),
         ("http", _) => Some(Value("no such port")),
+        ("auth", Role::Router) => Some(Value("scram; trust with --insecure")),
+        ("login-failures-max", Role::Router) => Some(Value("10")),
         ("grpc-connections-max", Role::Router) => Some(Value("512")),
         ("http-connections-max", _) => Some(Value("128")),
         ("peer-connections-max", Role::Coordinator | Role::Projector | Role::Indexer) => {

@@ -16,7 +16,8 @@ use proto::{Error, ErrorCode, Result};
 use serde_json::{Map, Value};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::client::{Target, connect, describe, say};
+use super::client::say;
+use super::sql_client::{Target, describe};
 use super::verify::nodes;
 
 /// The lost commits of a bucket that are printed.
@@ -174,7 +175,7 @@ fn lost_commits(found: &[RecoveredBucket], commits: &[LostCommit]) -> String {
 /// Writes the entries of all indexes of a bucket to a file. An index that cannot be read, because it is being built, holds up no
 /// other one.
 async fn report(target: &Target, bucket: &str, path: &Path) -> Result<()> {
-    let client = connect(&target.at).await?;
+    let client = target.connect().await?;
     let indexes = indexes(&client, bucket).await?;
     let file = std::fs::File::create_new(path)
         .map_err(|error| Error::from(error).context(format!("creating {}", path.display())))?;

@@ -1,5 +1,6 @@
 //! Buckets and indexes over gRPC.
 
+use proto::env::Env;
 use proto::grpc::admin_server::Admin;
 use proto::grpc::{
     ExecuteReply, ExecuteRequest, ListBucketsReply, ListBucketsRequest, ListIndexesReply,
@@ -10,10 +11,11 @@ use tonic::{Request, Response, Status};
 
 use super::caller::Callers;
 use super::status::counted;
-use crate::sql::ast::Statement;
+use crate::sql::ast::{Statement, UserStatement};
 use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
 use crate::sql::remarks::Remarks;
+use crate::sql::users::{self, Ran};
 use crate::sql::{admin, ddl};
 use crate::status::catalog_status;
 use crate::status::render::grpc as render;
@@ -23,7 +25,7 @@ pub(super) struct AdminService {
 }
 
 impl AdminService {
-    async fn run(backend: &dyn Backend, sql: &str) -> Result<String> {
+    async fn run(backend: &dyn Backend, env: &Env, sql: &str) -> Result<String> {
         let parsed = parse(sql).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
             let message = format!("Execute takes one statement, not {}", parsed.len());
@@ -31,6 +33,9 @@ impl AdminService {
         };
         if let Statement::Admin(statement) = &only.statement {
             return admin::run(backend, statement, &Remarks::unread()).await;
+        }
+        if let Statement::User(statement) = &only.statement {
+            return user(backend, env, statement).await;
         }
         match ddl::run(backend, &only.statement, &Remarks::unread()).await? {
             Some(tag) => Ok(tag.to_owned()),
@@ -43,6 +48,17 @@ impl AdminService {
     }
 }
 
+/// Runs a statement about users. The answer has no place for a token.
+async fn user(backend: &dyn Backend, env: &Env, statement: &UserStatement) -> Result<String> {
+    if users::makes_token(statement) {
+        let what = "Execute makes no tokens, since its answer has no place for one";
+        return Err(Error::new(ErrorCode::Unsupported, what).with_hint("use the SQL port"));
+    }
+    match users::run(backend, env, statement).await? {
+        Ran::Tag(tag) | Ran::Token(tag, _) => Ok(tag.to_owned()),
+    }
+}
+
 #[tonic::async_trait]
 impl Admin for AdminService {
     async fn execute(
@@ -50,7 +66,7 @@ impl Admin for AdminService {
         request: Request<ExecuteRequest>,
     ) -> std::result::Result<Response<ExecuteReply>, Status> {
         let backend = self.callers.of(&request)?;
-        let ran = Self::run(&*backend, &request.into_inner().sql).await;
+        let ran = Self::run(&*backend, &self.callers.env, &request.into_inner().sql).await;
         let tag = ran.map_err(|error| counted(&*backend, error))?;
         Ok(Response::new(ExecuteReply { tag }))
     }

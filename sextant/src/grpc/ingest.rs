@@ -20,6 +20,7 @@ use super::push;
 use super::status::counted;
 use super::transact::{Mutations, Transact};
 use super::transactions::Transactions;
+use crate::limited::remote_address;
 use crate::sql::backend::Backend;
 
 pub(super) struct IngestService {
@@ -104,7 +105,7 @@ impl Ingest for IngestService {
         &self,
         request: Request<Streaming<PushRequest>>,
     ) -> std::result::Result<Response<Self::PushStream>, Status> {
-        let pushes = Pushes(None, request.remote_addr());
+        let pushes = Pushes(None, remote_address(&request));
         Ok(Response::new(answer(&self.callers, request, pushes)?))
     }
 
@@ -145,7 +146,7 @@ impl Ingest for IngestService {
     ) -> std::result::Result<Response<BeginReply>, Status> {
         let transact = self.transact(&request)?;
         let backend = Arc::clone(&transact.backend);
-        let from = request.remote_addr();
+        let from = remote_address(&request);
         let begun = transact.begin(request.into_inner(), from).await;
         Ok(Response::new(begun.map_err(|error| counted(&*backend, error))?))
     }

@@ -8,14 +8,16 @@ use proto::grpc::admin_server::AdminServer;
 use proto::grpc::ingest_server::IngestServer;
 use proto::grpc::query_server::QueryServer;
 use proto::grpc::{DESCRIPTORS, PEER_DESCRIPTORS};
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
-use super::caller::Callers;
+use super::caller::{AtTheDoor, Callers};
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
+use crate::auth::doors::Doors;
 use crate::sql::backend::Backends;
-use crate::wire::{Peers, peer_service};
+use crate::wire::{PeerTrust, Peers, peer_service};
 
 /// Largest message from or to a user.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -26,6 +28,15 @@ const QUIET_MAX: Duration = Duration::from_secs(30);
 /// Time-out of a ping; it is long because the ping may queue behind megabytes of rows on a slow line.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
+/// Streams of one connection at once; a client waits with further ones.
+const STREAMS_MAX: u32 = 200;
+/// Size limit of a request's headers.
+const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
+/// Streams that a connection may make the server reset before it is closed.
+const LOCAL_RESETS_MAX: usize = 1024;
+/// Streams that a client has opened and reset before the server took them, after which the connection is closed (CVE-2023-44487).
+const PENDING_RESETS_MAX: usize = 20;
+
 /// Sets both size limits of messages; tonic's default for sending is none.
 macro_rules! limits {
     ($service:expr) => {
@@ -35,13 +46,33 @@ macro_rules! limits {
     };
 }
 
-/// The services of a port for other processes: Raft, proposals, streams, shard scans. They are never on a port for users.
-pub fn peer_services(peers: Arc<Peers>) -> Router {
-    common_services(PEER_DESCRIPTORS).add_service(peer_service(peers))
+/// Reflection over the services of one port only, in its two versions. Older clients ask for `v1alpha`.
+macro_rules! reflection {
+    ($descriptors:expr) => {{
+        let described = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set($descriptors)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        let generated = "this build has generated the descriptors";
+        (described().build_v1().expect(generated), described().build_v1alpha().expect(generated))
+    }};
 }
 
-/// The services of a port for users.
-pub fn services(backends: Arc<dyn Backends>, env: Env) -> Router {
+/// The services of a port for other processes: Raft, proposals, streams, shard scans. They are never on a port for users.
+pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
+    let health = tonic_health::server::health_reporter().1;
+    let (v1, v1alpha) = reflection!(PEER_DESCRIPTORS);
+    server(QUIET_MAX, ANSWER_WITHIN)
+        .add_service(health)
+        .add_service(v1)
+        .add_service(v1alpha)
+        .add_service(peer_service(peers, trust))
+}
+
+/// The services of a port for users. All but health ask who has sent a call.
+pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Router {
+    let door = AtTheDoor(Arc::clone(doors));
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
     let callers = Callers { backends, env };
     let admin = AdminServer::new(admin::AdminService { callers: callers.clone() });
@@ -50,16 +81,24 @@ pub fn services(backends: Arc<dyn Backends>, env: Env) -> Router {
         transactions: Arc::clone(&transactions),
     });
     let query = QueryServer::new(query::QueryService { callers, transactions });
-    common_services(DESCRIPTORS)
-        .add_service(limits!(admin))
-        .add_service(limits!(ingest))
-        .add_service(limits!(query))
+    let health = tonic_health::server::health_reporter().1;
+    let (v1, v1alpha) = reflection!(DESCRIPTORS);
+    user_server()
+        .add_service(health)
+        .add_service(InterceptedService::new(v1, door.clone()))
+        .add_service(InterceptedService::new(v1alpha, door.clone()))
+        .add_service(InterceptedService::new(limits!(admin), door.clone()))
+        .add_service(InterceptedService::new(limits!(ingest), door.clone()))
+        .add_service(InterceptedService::new(limits!(query), door))
 }
 
-/// Health, and reflection over the services of this port only.
-fn common_services(descriptors: &'static [u8]) -> Router {
-    let health = tonic_health::server::health_reporter().1;
-    with_reflection(server(QUIET_MAX, ANSWER_WITHIN).add_service(health), descriptors)
+/// The server of a port for users. Each number is said here: a library that gets none may take no limit at all.
+fn user_server() -> Server {
+    server(QUIET_MAX, ANSWER_WITHIN)
+        .max_concurrent_streams(STREAMS_MAX)
+        .http2_max_header_list_size(HEADER_LIST_BYTES_MAX)
+        .http2_max_local_error_reset_streams(Some(LOCAL_RESETS_MAX))
+        .http2_max_pending_accept_reset_streams(Some(PENDING_RESETS_MAX))
 }
 
 fn server(quiet_max: Duration, answer_within: Duration) -> Server {
@@ -68,19 +107,6 @@ fn server(quiet_max: Duration, answer_within: Duration) -> Server {
         .http2_keepalive_timeout(Some(answer_within))
         .initial_stream_window_size(4 << 20)
         .initial_connection_window_size(16 << 20)
-}
-
-/// Reflection over some services in its two versions. Older clients ask for `v1alpha`.
-fn with_reflection(router: Router, descriptors: &'static [u8]) -> Router {
-    let described = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(descriptors)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    let generated = "this build has generated the descriptors";
-    router
-        .add_service(described().build_v1().expect(generated))
-        .add_service(described().build_v1alpha().expect(generated))
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ mod caller;
 mod observed;
 mod role_routes;
 mod routes;
+mod server;
 
 pub use observed::Observed;
 pub use role_routes::{RoleObserved, RoleService, role_routes};
 pub use routes::routes;
+pub use server::serve;

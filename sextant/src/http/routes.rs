@@ -1,7 +1,7 @@
 //! The routes: `/status` as JSON, `/metrics`, `/healthz`, `/readyz`.
 //!
 //! A process whose service has stopped ends, so that a process that answers is healthy. It is ready when it can run
-//! statements: a coordinator leads, and a projector and an indexer are registered.
+//! statements: a coordinator leads, and a projector and an indexer are registered. Both can be asked without a log-in.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing::get};
 use proto::{Error, ErrorCode};
 
+use super::caller::Refused;
 use super::observed::Observed;
 use crate::principal::Principal;
 use crate::status::render::metrics;
@@ -23,19 +24,30 @@ pub fn routes(observed: Observed) -> Router {
         .with_state(observed)
 }
 
-async fn healthz(State(observed): State<Observed>) -> Response {
+/// The sender of a request that needs no log-in.
+type Asking = Result<Principal, Refused>;
+
+async fn healthz(asking: Asking, State(observed): State<Observed>) -> Response {
     if observed.backend.router().catalog().cas == 0 {
-        let why = "the router has no catalog yet, because no coordinator has answered\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+        return unavailable(
+            &asking,
+            "the router has no catalog yet, because no coordinator has answered",
+        );
     }
     "ok\n".into_response()
 }
 
-async fn readyz(State(observed): State<Observed>) -> Response {
+async fn readyz(asking: Asking, State(observed): State<Observed>) -> Response {
     match observed.not_ready().await {
-        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+        Some(why) => unavailable(&asking, &why),
         None => "ready\n".into_response(),
     }
+}
+
+/// The answer of a process that cannot serve now. The reason is for those who are let in.
+fn unavailable(asking: &Asking, why: &str) -> Response {
+    let why = if asking.is_ok() { format!("{why}\n") } else { "unavailable\n".to_owned() };
+    (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
 async fn status(principal: Principal, State(observed): State<Observed>) -> Response {

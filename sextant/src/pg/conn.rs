@@ -63,6 +63,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(true)
     }
 
+    /// The socket, for another protocol on it. Nothing is buffered then.
+    pub(super) fn into_stream(self) -> S {
+        self.stream
+    }
+
     /// The input buffer; start-up packets are read directly from it because they have no type.
     pub(super) fn input(&mut self) -> &mut BytesMut {
         &mut self.input
@@ -91,6 +96,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
             return Ok(Input::Closed);
         }
         frame::decode(self.input.split_to(whole)).map(Input::Message)
+    }
+
+    /// Reads the body of the next message of a log-in, which has this type and at most so many bytes; `None` if the client closes the
+    /// connection. The body is not decoded: before the log-in, anybody can send anything.
+    pub(super) async fn read_body(
+        &mut self,
+        kind: u8,
+        bytes_max: usize,
+    ) -> WireResult<Option<BytesMut>> {
+        if !self.fill(HEADER_BYTES).await? {
+            return Ok(None);
+        }
+        let head: [u8; HEADER_BYTES] = std::array::from_fn(|n| self.input[n]);
+        let (found, body) = frame::header(head)?;
+        if found != kind {
+            let (found, kind) = (char::from(found).escape_default(), char::from(kind));
+            let text = format!("a message of type {found} during the log-in, not {kind}");
+            return Err(WireError::protocol(text));
+        }
+        if body > bytes_max {
+            let text = format!("a message of {body} bytes during the log-in; at most {bytes_max}");
+            return Err(WireError::protocol(text));
+        }
+        if !self.fill(HEADER_BYTES + body).await? {
+            return Ok(None);
+        }
+        drop(self.input.split_to(HEADER_BYTES));
+        Ok(Some(self.input.split_to(body)))
     }
 
     /// Discards input; true if the client closes the connection before the end.

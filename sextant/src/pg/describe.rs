@@ -10,6 +10,7 @@ use super::show;
 use super::state::SessionState;
 use crate::sql::ast::Statement;
 use crate::sql::plan::{ColumnInfo, ParameterTypes};
+use crate::sql::users;
 
 /// The description of a prepared statement.
 #[derive(Debug, Default)]
@@ -45,6 +46,9 @@ impl SessionState {
             Statement::Catalogue(query) => Some(show::catalogue_columns(query).into()),
             Statement::ExplainRebalance(_) => Some(show::explain_columns().into()),
             Statement::Show(what) => Some(show::columns(what).into()),
+            Statement::User(statement) if users::makes_token(statement) => {
+                Some(show::token_columns().into())
+            }
             Statement::Insert(insert) => {
                 self.bucket(&insert.bucket).await?;
                 types.expect_text(insert.rows.iter().flat_map(|(id, doc)| [id, doc]));

@@ -22,6 +22,7 @@ use crate::sql::ast::{Select, Show, Statement, TransactionModes};
 use crate::sql::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
+use crate::sql::users::{self, Ran};
 
 /// The remark on a query of PostgreSQL's catalogue. The queries of psql's completion get none, because it would appear
 /// inside the line that is typed.
@@ -91,6 +92,16 @@ impl SessionState {
             Statement::Delete { bucket, ids } => done(&self.delete(bucket, ids, values).await?),
             Statement::Admin(statement) => {
                 done(&admin::run(&*self.backend, statement, &self.remarks).await?)
+            }
+            Statement::User(statement) => {
+                match users::run(&*self.backend, &self.env, statement).await? {
+                    Ran::Tag(tag) => done(tag),
+                    Ran::Token(tag, token) => {
+                        let row = vec![Datum::text(token.0)];
+                        let table = Rows::table(show::token_columns(), vec![row]);
+                        Ok(rows(table.with_fixed_tag(tag)))
+                    }
+                }
             }
             Statement::CreateBucket(_)
             | Statement::CreateDataSet(_)

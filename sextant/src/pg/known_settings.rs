@@ -43,11 +43,13 @@ pub(super) const ACCEPTED: [(&str, &str); 22] = [
 ];
 
 /// Read-only settings.
-pub(super) const FIXED: [(&str, &str); 7] = [
+pub(super) const FIXED: [(&str, &str); 8] = [
     ("client_encoding", "UTF8"),
     ("integer_datetimes", "on"),
     ("is_superuser", "off"),
     ("max_identifier_length", "63"),
+    // `\password` of psql asks for it.
+    ("password_encryption", "scram-sha-256"),
     ("server_encoding", "UTF8"),
     ("server_version", SERVER_VERSION),
     ("server_version_num", "160000"),

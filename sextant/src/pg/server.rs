@@ -1,5 +1,6 @@
 //! Accepts SQL connections and runs a session for each.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,18 +8,24 @@ use futures::StreamExt;
 use proto::env::Env;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::conn::Conn;
-use super::error::WireError;
+use super::error::{WireError, WireResult};
 use super::interrupt::Sessions;
+use super::login::log_in;
 use super::session::Session;
-use super::startup::{self, Start};
+use super::starting::{Starting, StartingPlaces};
+use super::startup::{self, Encryption, Parameters, Start};
+use super::state::Login;
+use crate::auth::doors::Doors;
+use crate::auth::link::Link;
 use crate::listen::connections;
 use crate::principal::Principal;
 use crate::sql::backend::Backends;
+use crate::tls::{self, Clients, Protocol, TlsSettings};
 
 /// Time limit for a refused client to read the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
@@ -28,10 +35,10 @@ const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 pub struct PgConfig {
     /// Maximum of concurrent sessions; further ones are refused.
     pub sessions_max: usize,
-    /// Maximum of connections that have not sent their start-up packet; further ones are refused. They take no session's
-    /// place.
+    /// Maximum of connections that have not logged in; further ones are refused, or take the place of a silent
+    /// one. They take no session's place.
     pub starting_max: usize,
-    /// Time-out of the start-up messages.
+    /// Time-out of the log-in, with the start-up messages and the TLS handshake.
     pub startup_timeout: Duration,
 }
 
@@ -46,19 +53,21 @@ impl Default for PgConfig {
 #[derive(Clone)]
 pub struct PgServer {
     backends: Arc<dyn Backends>,
+    doors: Arc<Doors>,
     env: Env,
     config: PgConfig,
     sessions: Sessions,
     places: Arc<Semaphore>,
-    starting: Arc<Semaphore>,
+    starting: StartingPlaces,
 }
 
 impl PgServer {
     /// A server over a cluster.
-    pub fn new(backends: Arc<dyn Backends>, env: Env, config: PgConfig) -> Self {
+    pub fn new(backends: Arc<dyn Backends>, doors: Arc<Doors>, env: Env, config: PgConfig) -> Self {
         let places = Arc::new(Semaphore::new(config.sessions_max));
-        let starting = Arc::new(Semaphore::new(config.starting_max));
-        Self { backends, env, config, sessions: Sessions::default(), places, starting }
+        let starting = StartingPlaces::new(config.starting_max);
+        let sessions = Sessions::default();
+        Self { backends, doors, env, config, sessions, places, starting }
     }
 
     /// Accepts connections until it is dropped, which ends all sessions.
@@ -73,7 +82,7 @@ impl PgServer {
                     let session = async move {
                         tokio::select! {
                             () = stop.cancelled() => {}
-                            () = server.connection(stream) => {}
+                            () = server.socket(stream) => {}
                         }
                     };
                     self.env.spawn_request("sql session", session).detach();
@@ -84,29 +93,127 @@ impl PgServer {
         "its listening socket was closed".to_owned()
     }
 
-    /// Runs one connection to its end.
+    /// Runs the connection of a client in this process to its end.
     pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S) {
-        let Ok(starting) = self.starting.try_acquire() else {
+        let mut conn = Conn::new(stream);
+        match self.begin() {
+            Err(busy) => refuse(conn, busy).await,
+            Ok(starting) => {
+                let link = Link::in_process();
+                let started = self.start(&mut conn, &link, Encryption::Absent, &starting).await;
+                self.go_on(conn, started, starting).await;
+            }
+        }
+    }
+
+    /// Runs the connection of a socket to its end.
+    async fn socket(&self, stream: TcpStream) {
+        let starting = match self.begin() {
+            Ok(starting) => starting,
+            Err(busy) => return refuse(Conn::new(stream), busy).await,
+        };
+        let link = Link::of(&stream);
+        let Some(tls) = self.doors.tls() else {
+            let mut conn = Conn::new(stream);
+            let started = self.start(&mut conn, &link, Encryption::Absent, &starting).await;
+            return self.go_on(conn, started, starting).await;
+        };
+        let is_direct = starting.run(begins_with_tls(&stream)).await;
+        if matches!(is_direct, Some(Ok(true))) {
+            return self.encrypted(tls, stream, Negotiation::Direct, link, starting).await;
+        }
+        let mut conn = Conn::new(stream);
+        match self.start(&mut conn, &link, Encryption::Offered, &starting).await {
+            Ok(Started::Encrypt) => {
+                let stream = conn.into_stream();
+                self.encrypted(tls, stream, Negotiation::Asked, link, starting).await;
+            }
+            started => self.go_on(conn, started, starting).await,
+        }
+    }
+
+    /// Runs a connection that is encrypted from now on.
+    async fn encrypted(
+        &self,
+        tls: &TlsSettings,
+        stream: TcpStream,
+        negotiation: Negotiation,
+        link: Link,
+        starting: Starting,
+    ) {
+        let shaken = tls::accept(tls, Clients::Anyone, Protocol::Sql, stream);
+        let shaken = match starting.run(shaken).await {
+            Some(Ok(shaken)) => shaken,
+            Some(Err(error)) => return tracing::debug!(?link, %error, "a TLS handshake failed"),
+            None => return,
+        };
+        let link = link.encrypted(&shaken);
+        // A client of another protocol that begins with TLS at once must not be answered in this one.
+        let is_named = shaken.stream.get_ref().1.alpn_protocol().is_some();
+        let mut conn = Conn::new(shaken.stream);
+        if negotiation == Negotiation::Direct && !is_named {
+            let text = "a direct TLS connection names its protocol with ALPN: postgresql";
+            return refuse(conn, WireError::protocol(text)).await;
+        }
+        let started = self.start(&mut conn, &link, Encryption::Present, &starting).await;
+        self.go_on(conn, started, starting).await;
+    }
+
+    /// Takes a place among the connections that are logging in.
+    fn begin(&self) -> WireResult<Starting> {
+        self.starting.take(self.config.startup_timeout).ok_or_else(|| {
             let text = format!("{} connections are logging in", self.config.starting_max);
             let busy = Error::new(ErrorCode::TooBusy, text).with_hint("try again later");
-            return refuse(Conn::new(stream), WireError::from(busy).fatal()).await;
-        };
-        let mut conn = Conn::new(stream);
-        let start = tokio::time::timeout(self.config.startup_timeout, startup::begin(&mut conn));
-        let start = start.await;
-        drop(starting);
-        let refusal = match start {
-            Err(_) | Ok(Ok(Start::Closed)) => return,
-            Ok(Ok(Start::Cancel(process, secret))) => {
-                return self.sessions.cancel(process, secret);
+            WireError::from(busy).fatal()
+        })
+    }
+
+    /// Reads the start-up packet, and logs the client in.
+    async fn start<S: AsyncRead + AsyncWrite + Unpin + Send>(
+        &self,
+        conn: &mut Conn<S>,
+        link: &Link,
+        encryption: Encryption,
+        starting: &Starting,
+    ) -> WireResult<Started> {
+        let starts = async {
+            match startup::begin(conn, encryption).await? {
+                Start::Closed => Ok(Started::Ended),
+                Start::Encrypt => Ok(Started::Encrypt),
+                Start::Cancel(process, secret) => {
+                    self.sessions.cancel(process, secret);
+                    Ok(Started::Ended)
+                }
+                Start::Session(parameters) => {
+                    let user = parameters.user();
+                    Ok(match log_in(conn, &self.doors, link, &user).await? {
+                        Some(principal) => Started::Session(parameters, principal),
+                        None => Started::Ended,
+                    })
+                }
             }
-            Ok(Ok(Start::Session(parameters))) => match self.places.try_acquire() {
+        };
+        starting.run(starts).await.unwrap_or(Ok(Started::Ended))
+    }
+
+    /// Runs the session that a connection has started, or tells why there is none.
+    async fn go_on<S: AsyncRead + AsyncWrite + Unpin + Send>(
+        &self,
+        conn: Conn<S>,
+        started: WireResult<Started>,
+        starting: Starting,
+    ) {
+        drop(starting);
+        let refusal = match started {
+            Ok(Started::Ended | Started::Encrypt) => return,
+            Ok(Started::Session(parameters, principal)) => match self.places.try_acquire() {
                 Ok(_place) => {
                     let (registration, interrupt) = self.sessions.register(&*self.env.random);
-                    // Sessions have no authentication yet: the user of the start-up packet is only a name.
-                    let backend = self.backends.for_principal(Principal::Trusted);
+                    let backend = self.backends.for_principal(principal.clone());
                     let seams = (self.env.clone(), interrupt);
-                    let session = Session::new(conn, seams, backend, parameters, registration);
+                    let login = Login { doors: Arc::clone(&self.doors), principal };
+                    let session =
+                        Session::new(conn, seams, (backend, login), parameters, registration);
                     return session.run().await;
                 }
                 Err(_) => WireError::from(
@@ -115,13 +222,39 @@ impl PgServer {
                         format!("{} sessions are open", self.config.sessions_max),
                     )
                     .with_hint("close some sessions, or try again later"),
-                )
-                .fatal(),
+                ),
             },
-            Ok(Err(error)) => error,
+            Err(error) => error,
         };
-        refuse(conn, refusal).await;
+        refuse(conn, refusal.fatal()).await;
     }
+}
+
+/// The state of a connection behind its start.
+enum Started {
+    /// A client that is logged in begins a session.
+    Session(Parameters, Principal),
+    /// The client expects a TLS handshake.
+    Encrypt,
+    /// The connection has served its purpose.
+    Ended,
+}
+
+/// The way to encryption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Negotiation {
+    /// By SSLRequest.
+    Asked,
+    /// From the first byte on.
+    Direct,
+}
+
+/// The first byte of a TLS handshake. A start-up packet begins with zero, since it is short.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+async fn begins_with_tls(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [0];
+    Ok(stream.peek(&mut first).await? == 1 && first == [TLS_HANDSHAKE])
 }
 
 /// Sends the client the reason for the end of its connection.

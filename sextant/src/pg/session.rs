@@ -19,7 +19,7 @@ use super::known_settings::REPORTED;
 use super::portal::{Portal, Prepared};
 use super::settings::Settings;
 use super::startup::Parameters;
-use super::state::{SessionState, changes_at_once};
+use super::state::{Login, SessionState, changes_at_once};
 use super::transaction::Transaction;
 use crate::sql::Parsed;
 use crate::sql::ast::Statement;
@@ -53,7 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) fn new(
         conn: Conn<S>,
         (env, interrupt): (Env, Interrupt),
-        backend: Arc<dyn Backend>,
+        (backend, login): (Arc<dyn Backend>, Login),
         parameters: Parameters,
         registration: Registration,
     ) -> Self {
@@ -63,6 +63,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let state = SessionState {
             env: env.clone(),
             backend,
+            login,
             settings,
             transaction: Transaction::None,
             database: parameters.database(),

@@ -66,6 +66,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Message::Flush(_) => self.conn.flush().await?,
             _ if self.skipping => {}
+            message => {
+                self.state.login.check()?;
+                self.answer(message).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Answers a message that is a part of a statement.
+    async fn answer(&mut self, message: Message) -> WireResult<()> {
+        match message {
             Message::Query(query) => self.simple_query(&query.query).await?,
             Message::Parse(parse) => self.parse(parse).await?,
             Message::Bind(bind) => self.bind(bind)?,
@@ -75,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
             _ => return Err(WireError::protocol("an unexpected message during a session")),
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Reads the next message. A transaction does not wait for it without end: it holds an epoch, and memory of its changes.

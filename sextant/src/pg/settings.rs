@@ -103,6 +103,7 @@ impl Values {
             "statement_timeout" => self.statement_timeout_ms = parse_ms(value.unwrap_or("0"))?,
             "hedge_after" => self.hedge_after = parse_hedge_after(value.unwrap_or("auto"))?,
             "client_encoding" => drop(check(name, value.unwrap_or("UTF8"))?),
+            SESSION_AUTHORIZATION => self.set_user(value)?,
             _ if name.contains('.') || ACCEPTED.iter().any(|(known, _)| *known == name) => {
                 match value {
                     Some(value) => {
@@ -121,6 +122,21 @@ impl Values {
             _ => return Err(no_setting(name)),
         }
         Ok(())
+    }
+
+    /// Sets the name of the user, which a session has from its log-in to its end.
+    fn set_user(&mut self, name: Option<&str>) -> Result<()> {
+        match (self.others.get(SESSION_AUTHORIZATION), name) {
+            (None, Some(name)) => {
+                self.others.insert(SESSION_AUTHORIZATION.to_owned(), name.to_owned());
+                Ok(())
+            }
+            (Some(own), Some(name)) if own != name => {
+                let what = format!("a session of user \"{own}\" cannot become one of \"{name}\"");
+                Err(Error::new(ErrorCode::NotAllowed, what).with_hint("log in as that user"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a value for which the session has no room: each savepoint keeps the settings.

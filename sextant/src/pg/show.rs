@@ -6,6 +6,7 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::api::{TransactionStatus, WriteReply};
 
 use super::settings::Settings;
+use super::show_users;
 use crate::rows::value::Datum;
 use crate::sql::ast::{CatalogueQuery, Show};
 use crate::sql::backend::{Backend, Seen};
@@ -25,6 +26,11 @@ pub(super) fn explain_columns() -> Vec<ColumnInfo> {
     texts(&["QUERY PLAN"])
 }
 
+/// The column of a statement that makes a token.
+pub(super) fn token_columns() -> Vec<ColumnInfo> {
+    texts(&["token"])
+}
+
 /// The columns of a query of PostgreSQL's catalogue.
 pub(super) fn catalogue_columns(query: &CatalogueQuery) -> Vec<ColumnInfo> {
     let names: Vec<&str> = query.columns.iter().map(String::as_str).collect();
@@ -37,6 +43,8 @@ pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
         Show::Setting(name) => texts(&[name]),
         Show::Transactions => typed(&TRANSACTIONS),
         Show::Transaction(_) => typed(&TRANSACTION),
+        Show::Users => typed(&show_users::USERS),
+        Show::Grants(_) => typed(&show_users::GRANTS),
         _ => show::columns(what).unwrap_or_else(|| texts(&["name", "setting"])),
     }
 }
@@ -144,6 +152,10 @@ pub(super) async fn rows(
         }
         Show::Transactions => return transactions(backend).await,
         Show::Transaction(id) => return transaction(backend, *id).await,
+        Show::Users => return Ok(show_users::users(&backend.users())),
+        Show::Grants(of) => {
+            return show_users::grants(&backend.users(), &backend.catalog(), of.as_deref());
+        }
         Show::Buckets => catalog_status(backend, None)?,
         Show::Copies => catalog_status(backend, Some(Seen::Buckets))?,
         Show::Indexes | Show::Versions => cluster_status(backend, None).await?,

@@ -1,5 +1,5 @@
-//! The start of a connection: requests for encryption (answered with `N`, not supported), a cancel request, or the
-//! start-up packet, which begins a session. There is no authentication: the address to listen on limits the access.
+//! The start of a connection: requests for encryption, a cancel request, or the start-up packet, behind which the client logs in
+//! ([`super::login`]) and its session begins.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,21 @@ const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
 const PROTOCOL_3_0: u32 = 3 << 16;
 
+/// The encryption of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encryption {
+    /// The port has none.
+    Absent,
+    /// The client may ask for it.
+    Offered,
+    /// It is there.
+    Present,
+}
+
 /// The purpose of a connection.
 pub(super) enum Start {
+    /// Encryption: the client has asked for it, and was told to begin.
+    Encrypt,
     /// A session with these parameters.
     Session(Parameters),
     /// A cancel request: process and secret of another session.
@@ -58,19 +71,21 @@ impl Parameters {
             word.split_once('=')
         });
         let named = self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        // Before the others, since a session has one user for good.
+        let _always_known = settings.set("session_authorization", Some(&self.user()), false);
         for (name, value) in named.chain(options) {
             let name = name.to_lowercase();
             if !["user", "database", "options", "replication"].contains(&name.as_str()) {
                 let _left_out = settings.set(&name, Some(value), false);
             }
         }
-        let _always_known = settings.set("session_authorization", Some(&self.user()), false);
     }
 }
 
 /// Reads up to the start-up packet.
 pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
+    encryption: Encryption,
 ) -> WireResult<Start> {
     loop {
         if !conn.fill(8).await? {
@@ -95,8 +110,19 @@ pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
                         "unencrypted data after a request for encryption",
                     ));
                 }
-                conn.out.push(b'N');
+                let begins = match encryption {
+                    Encryption::Present => {
+                        let text = "a request for encryption on an encrypted connection";
+                        return Err(WireError::protocol(text));
+                    }
+                    Encryption::Offered => code == SSL_REQUEST,
+                    Encryption::Absent => false,
+                };
+                conn.out.push(if begins { b'S' } else { b'N' });
                 conn.flush().await?;
+                if begins {
+                    return Ok(Start::Encrypt);
+                }
             }
             CANCEL_REQUEST => {
                 return match packet.len() {

@@ -9,10 +9,12 @@ use proto::model::index::IndexInfo;
 use proto::value::Value;
 use proto::{Error, Result};
 
-use super::error::Notice;
+use super::error::{Notice, WireError, WireResult};
 use super::kept::Kept;
 use super::settings::Settings;
 use super::transaction::Transaction;
+use crate::auth::doors::Doors;
+use crate::principal::Principal;
 use crate::sql::ast::{Select, SelectExpr, SelectItem, Statement};
 use crate::sql::backend::Backend;
 use crate::sql::error::unsupported;
@@ -26,10 +28,24 @@ pub(super) const SERVE_TIMEOUT_MS: u64 = 10_000;
 /// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
 const LONG_NODES: usize = 2000;
 
+/// The log-in of a session.
+pub(super) struct Login {
+    pub(super) doors: Arc<Doors>,
+    pub(super) principal: Principal,
+}
+
+impl Login {
+    /// An error that ends the session if its user was dropped since, or has another password.
+    pub(super) fn check(&self) -> WireResult<()> {
+        self.doors.check(&self.principal).map_err(|error| WireError::from(error).fatal())
+    }
+}
+
 /// The part of a session that statements read and change.
 pub(super) struct SessionState {
     pub(super) env: Env,
     pub(super) backend: Arc<dyn Backend>,
+    pub(super) login: Login,
     pub(super) settings: Settings,
     pub(super) transaction: Transaction,
     pub(super) database: String,
@@ -169,6 +185,7 @@ pub(super) fn writes(statement: &Statement) -> bool {
                 | Statement::AlterIndex { .. }
                 | Statement::RenameIndex { .. }
                 | Statement::Admin(_)
+                | Statement::User(_)
         )
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt;
-use proto::env::Env;
+use proto::env::{Env, Task};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{CoordinatorApi, Directory};
@@ -15,6 +15,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::cluster_dirs::prepare_directories;
 use super::services::{self, RecoveryFlags};
+use crate::auth::known::KnownUsers;
 use crate::descriptors::Shares;
 use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
@@ -56,6 +57,8 @@ pub struct Cluster {
     indexers: BTreeMap<NodeId, Arc<indexer::Indexer>>,
     projector: projector::Service,
     router: Arc<router::Router>,
+    users: Arc<KnownUsers>,
+    _following_users: Task,
 }
 
 impl Cluster {
@@ -96,8 +99,21 @@ impl Cluster {
         let indexers = ids.iter().copied().zip(started).collect();
         let mut router_config = router::Config::new(info(ROUTER, Role::Router));
         router_config.scans_max = config.scans_max.unwrap_or(router_config.scans_max);
-        let router = Arc::new(router::Router::start(router_config, env.clone(), directory));
-        Ok(Self { config, env, peers, coordinators, indexers, projector, router })
+        let its_directory = Arc::clone(&directory);
+        let router = Arc::new(router::Router::start(router_config, env.clone(), its_directory));
+        let (users, follower) = services::follow_users(directory, &router);
+        let _following_users = follower.start(&env);
+        Ok(Self {
+            config,
+            env,
+            peers,
+            coordinators,
+            indexers,
+            projector,
+            router,
+            users,
+            _following_users,
+        })
     }
 
     /// The directory that the cluster's services use.
@@ -113,6 +129,11 @@ impl Cluster {
     /// The router.
     pub fn router(&self) -> Arc<router::Router> {
         Arc::clone(&self.router)
+    }
+
+    /// The users.
+    pub fn users(&self) -> Arc<KnownUsers> {
+        Arc::clone(&self.users)
     }
 
     /// The directory with all data.

@@ -3,15 +3,21 @@
 
 mod cluster;
 mod cluster_dirs;
+mod door_settings;
+mod first_admin;
 mod joining;
 mod other_cluster;
 mod role;
+mod security;
 mod server;
 pub mod services;
 mod shutdown;
 
 pub use cluster::{Cluster, ClusterConfig, lock_data_dir};
+pub use door_settings::{Auth, DoorSettings};
+pub use first_admin::{FirstAdmin, make_first_admin};
 pub use role::{RoleSettings, ScanSettings, run as run_role};
+pub use security::SecuritySettings;
 pub use server::{Listeners, PortOptions, Ports, Server, ServerParts};
 pub use services::RecoveryFlags;
 pub use shutdown::Shutdown;

@@ -13,18 +13,21 @@ use proto::rpc::scan::HedgeAfter;
 use proto::{Error, Result};
 use tokio::net::TcpListener;
 
+use super::door_settings::DoorSettings;
 use super::other_cluster::begun_elsewhere;
+use super::security::{Security, SecuritySettings};
 use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services::RecoveryFlags;
 use super::shutdown::Shutdown;
 use super::{cluster, joining, services};
+use crate::auth::kept::UsersFile;
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleObserved, RoleService, role_routes};
-use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited};
+use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited, limited_tls};
 use crate::listen::{bind, end_reason};
 use crate::process_figures::OwnProcess;
-use crate::wire::{PeerDirectory, Peers, tcp_connect};
+use crate::wire::{PeerDirectory, Peers};
 
 /// Time after which the process says that it waits for a coordinator.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
@@ -67,6 +70,8 @@ pub struct RoleSettings {
     pub files_dir: Option<PathBuf>,
     /// Of a coordinator: what an operator asks for after a loss.
     pub recovery: RecoveryFlags,
+    /// How it knows other processes.
+    pub security: SecuritySettings,
     /// The members of the coordinator.
     pub coordinators: Vec<(NodeId, String)>,
     /// The SQL address of a router.
@@ -75,23 +80,30 @@ pub struct RoleSettings {
     pub http: Option<String>,
     /// The limits of connections.
     pub connections: ConnectionsMax,
+    /// The clients that a router lets in.
+    pub doors: DoorSettings,
 }
 
 /// Runs a role until the future is dropped. `shutdown` receives the work before the end of the process.
 pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result<()> {
     let role = settings.node.role;
-    let peers = Peers::new(settings.coordinators.clone(), tcp_connect(), &env);
+    let forced = settings.recovery.force_new_cluster;
+    let security =
+        Security::of(&settings.security, &settings.node, (&settings.data, forced), &env).await?;
+    let peers = Peers::new(settings.coordinators.clone(), security.connect(), &env);
     let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
     let (id, data) = (settings.node.id, settings.data.clone());
     if role == Role::Router {
-        return run_router(settings, env, peers, directory).await;
+        return run_router(settings, security, env, peers, directory).await;
     }
     // The ports are taken first, so that a port in use is reported before anything starts.
     let listener = bind(&settings.bind, bind_option(&settings)).await?;
+    security.check(&listener, bind_option(&settings))?;
     let http = match &settings.http {
         Some(address) => Some(bind(address, "--http").await?),
         None => None,
     };
+    http.iter().try_for_each(|http| security.check(http, "--http"))?;
     let process = OwnProcess { data: Some(data.clone()) };
     let http_address = http.as_ref().and_then(|http| http.local_addr().ok());
     let node = settings.node.clone();
@@ -118,11 +130,10 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             };
             let _http = serve_http(
                 &env,
-                http,
-                settings.connections,
+                (http, settings.connections, &security),
                 observed(RoleService::Coordinator(service.clone())),
             )?;
-            serve_until(&env, (&settings, http_address), listener, peers, stopped).await
+            serve_until(&env, (&settings, &security, http_address), listener, peers, stopped).await
         }
         Role::Projector => {
             let mut config = projector::Config::new(settings.node.clone());
@@ -140,9 +151,10 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
                 service.stopped().await;
                 cluster::stopped(role, id, "documents")
             };
-            let _http = serve_http(&env, http, settings.connections, observed(observes))?;
+            let _http =
+                serve_http(&env, (http, settings.connections, &security), observed(observes))?;
             wait_coordinators(&*directory, &settings).await;
-            serve_until(&env, (&settings, http_address), listener, peers, stopped).await
+            serve_until(&env, (&settings, &security, http_address), listener, peers, stopped).await
         }
         Role::Indexer => {
             let config = indexer_config(&settings);
@@ -157,12 +169,11 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             };
             let _http = serve_http(
                 &env,
-                http,
-                settings.connections,
+                (http, settings.connections, &security),
                 observed(RoleService::Indexer(service.clone())),
             )?;
             wait_coordinators(&*directory, &settings).await;
-            serve_until(&env, (&settings, http_address), listener, peers, stopped).await
+            serve_until(&env, (&settings, &security, http_address), listener, peers, stopped).await
         }
     }
 }
@@ -183,12 +194,16 @@ fn indexer_config(settings: &RoleSettings) -> indexer::Config {
 /// Serves the HTTP port of a role, if it has one, until the task is dropped.
 fn serve_http(
     env: &Env,
-    listener: Option<TcpListener>,
-    connections: ConnectionsMax,
+    (listener, connections, security): (Option<TcpListener>, ConnectionsMax, &Security),
     observed: RoleObserved,
 ) -> Result<Option<Task>> {
     let Some(listener) = listener else { return Ok(None) };
-    let listener = LimitedListener::new(listener, connections.of_http(), env)?;
+    let limit = connections.of_http();
+    // Users have no business at this port: it tells of all buckets.
+    let listener = match security.port() {
+        Some(tls) => LimitedListener::with_tls(listener, limit, env, tls)?,
+        None => LimitedListener::new(listener, limit, env)?,
+    };
     let served = axum::serve(listener, role_routes(observed));
     Ok(Some(env.spawn_service("http", async move { end_reason(served.await) })))
 }
@@ -205,13 +220,13 @@ fn bind_option(settings: &RoleSettings) -> &'static str {
 /// Serves other processes until the service stops by itself, with this error.
 async fn serve_until(
     env: &Env,
-    (settings, http): (&RoleSettings, Option<SocketAddr>),
+    (settings, security, http): (&RoleSettings, &Security, Option<SocketAddr>),
     listener: TcpListener,
     peers: Arc<Peers>,
     stopped: impl Future<Output = Error>,
 ) -> Result<()> {
     tokio::select! {
-        served = serve_peers(env, (settings, http), listener, peers) => served,
+        served = serve_peers(env, (settings, security, http), listener, peers) => served,
         error = stopped => Err(error),
     }
 }
@@ -219,14 +234,18 @@ async fn serve_until(
 /// Serves other processes until the future is dropped.
 async fn serve_peers(
     env: &Env,
-    (settings, http): (&RoleSettings, Option<SocketAddr>),
+    (settings, security, http): (&RoleSettings, &Security, Option<SocketAddr>),
     listener: TcpListener,
     peers: Arc<Peers>,
 ) -> Result<()> {
     let address = listener.local_addr()?;
-    let services = grpc::peer_services(peers);
+    let services = grpc::peer_services(peers, security.trust());
     let node = &settings.node;
-    let processes = limited(listener, Speech::Grpc, settings.connections.of_peers(), env);
+    let limit = settings.connections.of_peers();
+    let processes = match security.port() {
+        Some(tls) => limited_tls(listener, Speech::Grpc, limit, env, tls),
+        None => limited(listener, Speech::Grpc, limit, env),
+    };
     let _task: Task = env.spawn_service("peer", async move {
         end_reason(services.serve_with_incoming(processes).await)
     });
@@ -246,6 +265,12 @@ async fn wait_answer(directory: &dyn Directory, members: &str) {
         let status = tokio::time::timeout(ANSWER_WAIT, directory.coordinator().status()).await;
         match status {
             Ok(Ok(_)) => return,
+            Ok(Err(error)) if !said => {
+                eprintln!(
+                    "waiting for coordinators {members}\nthe last one that was asked: {}",
+                    error.message
+                );
+            }
             _ if !said => eprintln!("waiting for coordinators {members}"),
             _ => {}
         }
@@ -261,6 +286,7 @@ fn member_list(members: &[(NodeId, String)]) -> String {
 
 async fn run_router(
     settings: RoleSettings,
+    security: Security,
     env: Env,
     peers: Arc<Peers>,
     directory: Arc<dyn Directory>,
@@ -272,6 +298,8 @@ async fn run_router(
     let (sql, grpc) = (settings.sql, settings.bind.clone());
     let ports = Ports { sql, grpc, http, peer: None };
     let listeners = ports.bind(&options).await?;
+    let users = listeners.of_users(&options);
+    users.into_iter().try_for_each(|(listener, option)| security.check(listener, option))?;
     let members = member_list(&settings.coordinators);
     let data = (!settings.data.as_os_str().is_empty()).then_some(settings.data);
     let kept = match &data {
@@ -295,14 +323,23 @@ async fn run_router(
     let its_router = Arc::clone(&router);
     peers.know_cluster(move || its_router.catalog().cluster);
     let its_peers = Arc::clone(&peers);
+    let (users, mut follower) = services::follow_users(Arc::clone(&directory), &router);
+    let file = data.as_deref().map(|dir| UsersFile::new(&env, dir));
+    if let Some(file) = file.clone() {
+        follower = follower.with_file(file).await;
+    }
+    let following_users = follower.start(&env);
+    let doors = settings.doors.doors(&security, Arc::clone(&users), &env)?;
     let parts = ServerParts {
         router: Arc::clone(&router),
         directory,
+        users,
         peers,
         indexers: Vec::new(),
         projectors: Vec::new(),
         data,
         connections,
+        doors,
     };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
@@ -313,5 +350,9 @@ async fn run_router(
     println!("{}", server.ready_line());
     let error = begun_elsewhere(&*waits, || its_peers.present_members()).await;
     router.forget_cluster().await;
+    drop(following_users);
+    if let Some(file) = file {
+        file.remove().await;
+    }
     Err(error)
 }

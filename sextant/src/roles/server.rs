@@ -13,16 +13,19 @@ use proto::{Error, Result};
 use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
+use crate::auth::doors::Doors;
+use crate::auth::known::KnownUsers;
 use crate::backend::{ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, Observed};
-use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited};
-use crate::listen::{bind, end_reason};
+use crate::limited::{ConnectionsMax, PortTls, Speech, limited, limited_tls};
+use crate::listen::{bind, check_loopback, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
 use crate::sql::backend::Backends;
-use crate::wire::Peers;
+use crate::tls::Clients;
+use crate::wire::{PeerTrust, Peers};
 
 /// Time limit for the start of a cluster.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -85,12 +88,35 @@ impl Ports {
     }
 }
 
+impl Listeners {
+    /// The sockets for users, with the options that set them.
+    pub(super) fn of_users<'a>(
+        &'a self,
+        options: &PortOptions,
+    ) -> [(&'a TcpListener, &'static str); 3] {
+        [(&self.sql, options.sql), (&self.grpc, options.grpc), (&self.http, options.http)]
+    }
+
+    /// True if only clients of this machine can call the ports for users.
+    pub fn are_loopback(&self, options: &PortOptions) -> bool {
+        let users = self.of_users(options);
+        users.into_iter().all(|(listener, option)| check_loopback(listener, option).is_ok())
+    }
+
+    /// An error if other machines can call the port for other processes.
+    pub fn check_peer(&self, option: &str) -> Result<()> {
+        self.peer.as_ref().map_or(Ok(()), |listener| check_loopback(listener, option))
+    }
+}
+
 /// The services behind the ports.
 pub struct ServerParts {
     /// The router, which runs scans.
     pub router: Arc<router::Router>,
     /// The other services.
     pub directory: Arc<dyn Directory>,
+    /// The users, which a task follows.
+    pub users: Arc<KnownUsers>,
     /// The services that other processes may call.
     pub peers: Arc<Peers>,
     /// The indexers of this process.
@@ -101,11 +127,14 @@ pub struct ServerParts {
     pub data: Option<PathBuf>,
     /// The limits of connections.
     pub connections: ConnectionsMax,
+    /// The clients that are let in.
+    pub doors: Arc<Doors>,
 }
 
 /// Serves the ports until it is dropped.
 pub struct Server {
     addresses: [SocketAddr; 3],
+    doors: Arc<Doors>,
     peer_address: Option<SocketAddr>,
     router: Arc<router::Router>,
     /// Number of indexers in this process.
@@ -115,23 +144,39 @@ pub struct Server {
 
 impl Server {
     /// Serves the ports of a whole cluster.
-    pub fn start(cluster: &Cluster, env: &Env, listeners: Listeners) -> Result<Self> {
+    pub fn start(
+        cluster: &Cluster,
+        doors: Arc<Doors>,
+        env: &Env,
+        listeners: Listeners,
+    ) -> Result<Self> {
         let parts = ServerParts {
             router: cluster.router(),
             directory: cluster.directory(),
+            users: cluster.users(),
             peers: cluster.peers(),
             indexers: cluster.indexers(),
             projectors: vec![cluster.projector()],
             data: Some(cluster.data_dir().to_owned()),
             connections: ConnectionsMax::default(),
+            doors,
         };
         Self::serve(parts, env, listeners)
     }
 
     /// Serves the ports of the given services.
     pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
-        let ServerParts { router, directory, peers, indexers, projectors, data, connections } =
-            parts;
+        let ServerParts {
+            router,
+            directory,
+            users: known_users,
+            peers,
+            indexers,
+            projectors,
+            data,
+            connections,
+            doors,
+        } = parts;
         let joining = indexers.len();
         let addresses = [
             listeners.sql.local_addr()?,
@@ -139,22 +184,27 @@ impl Server {
             listeners.http.local_addr()?,
         ];
         let counters = Arc::new(Counters::default());
-        let backend = Arc::new(ClusterBackend::new(
-            Arc::clone(&router),
-            directory,
-            env.clone(),
-            Arc::clone(&counters),
-        ));
-        let sql = pg::PgServer::new(Arc::clone(&backend) as _, env.clone(), session_limits());
+        let (its_router, its_counters) = (Arc::clone(&router), Arc::clone(&counters));
+        let backend = ClusterBackend::new(its_router, directory, env.clone(), its_counters);
+        let backend = Arc::new(backend.with_users(known_users));
         let backends: Arc<dyn Backends> = Arc::clone(&backend) as _;
-        let public = grpc::services(Arc::clone(&backends), env.clone());
+        let (its_backends, its_doors) = (Arc::clone(&backends), Arc::clone(&doors));
+        let sql = pg::PgServer::new(its_backends, its_doors, env.clone(), session_limits());
+        let public = grpc::services(Arc::clone(&backends), &doors, env.clone());
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let projectors = projectors.iter().map(Arc::downgrade).collect();
         let process = OwnProcess { data };
         let observed = Observed { backends, backend, indexers, projectors, counters, process };
-        let http = LimitedListener::new(listeners.http, connections.of_http(), env)?;
-        let http = axum::serve(http, http::routes(observed));
-        let users = limited(listeners.grpc, Speech::Grpc, connections.of_grpc(), env);
+        let users_of = |listener, speech, limit| match doors.tls() {
+            None => limited(listener, speech, limit, env),
+            Some(tls) => {
+                let tls = PortTls { settings: Arc::clone(tls), clients: Clients::Anyone };
+                limited_tls(listener, speech, limit, env, tls)
+            }
+        };
+        let http_users = users_of(listeners.http, Speech::Http, connections.of_http());
+        let http = http::serve(http_users, http::routes(observed), Arc::clone(&doors), env.clone());
+        let users = users_of(listeners.grpc, Speech::Grpc, connections.of_grpc());
         // Connections wait in the sockets until statements can succeed.
         let gate = |router: &Arc<router::Router>| {
             let router = Arc::clone(router);
@@ -171,17 +221,17 @@ impl Server {
                 waits_grpc.await;
                 end_reason(public.serve_with_incoming(users).await)
             }),
-            env.spawn_service("http", async move { end_reason(http.await) }),
+            env.spawn_service("http", http),
         ];
         let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = listeners.peer {
-            let services = grpc::peer_services(peers);
+            let services = grpc::peer_services(peers, PeerTrust::Insecure);
             let processes = limited(listener, Speech::Grpc, connections.of_peers(), env);
             tasks.push(env.spawn_service("peer", async move {
                 end_reason(services.serve_with_incoming(processes).await)
             }));
         }
-        Ok(Self { addresses, peer_address, router, indexers: joining, _tasks: tasks })
+        Ok(Self { addresses, doors, peer_address, router, indexers: joining, _tasks: tasks })
     }
 
     /// The SQL address.
@@ -216,10 +266,10 @@ impl Server {
         })
     }
 
-    /// The line that reports the addresses.
+    /// The line that reports the addresses, and who is let in.
     pub fn ready_line(&self) -> String {
-        let [sql, grpc, http] = self.addresses;
-        format!("ready sql={sql} grpc={grpc} http={http}")
+        let ([sql, grpc, http], auth) = (self.addresses, self.doors.word());
+        format!("ready sql={sql} grpc={grpc} http={http} auth={auth}")
     }
 }
 

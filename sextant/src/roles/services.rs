@@ -12,6 +12,8 @@ use proto::rpc::api::Directory;
 use proto::{Error, Result};
 use router::RouterData;
 
+use crate::auth::follower::UsersFollower;
+use crate::auth::known::KnownUsers;
 use crate::descriptors::Shares;
 
 /// An operator's orders for a coordinator whose data, or whose nodes, are lost.
@@ -96,4 +98,14 @@ pub async fn start_projector(
 pub async fn open_router_data(env: &Env, dir: &Path, node: &NodeInfo) -> Result<RouterData> {
     let (its_env, dir, node) = (env.clone(), dir.to_owned(), node.clone());
     env.blocking(move || RouterData::open(&its_env, &dir, &node)).await
+}
+
+/// The users of a process that serves clients, and their follower, which is to be started.
+pub fn follow_users(
+    directory: Arc<dyn Directory>,
+    router: &Arc<router::Router>,
+) -> (Arc<KnownUsers>, UsersFollower) {
+    let (known, router) = (Arc::<KnownUsers>::default(), Arc::downgrade(router));
+    let cluster = move || router.upgrade()?.catalog().cluster;
+    (Arc::clone(&known), UsersFollower::new(directory, known, cluster))
 }

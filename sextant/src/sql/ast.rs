@@ -3,12 +3,15 @@
 //! Expressions are [`proto::expr::Expr`]. Their parameters stay [`Expr::Parameter`] until a portal binds them. Names of
 //! buckets, indexes and settings are folded to lower case; paths keep their case.
 
+use std::fmt;
+
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
 use proto::model::data_set::Files;
-use proto::model::ids::{SliceNo, TransactionId, VbucketId};
+use proto::model::ids::{SliceNo, TokenId, TransactionId, VbucketId};
 use proto::model::index::Compression;
+use proto::model::users::{GrantOn, Privileges, UserLimits};
 use proto::rpc::api::CoordinatorChange;
 
 /// A statement.
@@ -94,6 +97,8 @@ pub enum Statement {
     },
     /// A statement about the placement of slices and vbuckets.
     Admin(Admin),
+    /// A statement about users and privileges.
+    User(UserStatement),
     /// `EXPLAIN REBALANCE` of one index, or of all.
     ExplainRebalance(Option<String>),
     /// `SHOW`.
@@ -134,6 +139,92 @@ pub enum Statement {
     DiscardAll,
     /// `DEALLOCATE name`, or `ALL`.
     Deallocate(Option<String>),
+}
+
+/// A statement about users and privileges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserStatement {
+    /// `CREATE USER u …`.
+    Create {
+        /// The user.
+        name: String,
+        /// The first secret.
+        secret: Option<SecretText>,
+        /// The limits that were given.
+        limits: UserLimits,
+    },
+    /// `ALTER USER u …`.
+    Alter {
+        /// The user.
+        name: String,
+        /// The change.
+        change: AlterUser,
+    },
+    /// `DROP USER u`.
+    Drop {
+        /// The user.
+        name: String,
+        /// True if an absent user is no error.
+        if_exists: bool,
+    },
+    /// `GRANT … ON … TO u`.
+    Grant {
+        /// The user.
+        user: String,
+        /// The privileges.
+        privileges: Privileges,
+        /// The object.
+        on: GrantOn,
+    },
+    /// `REVOKE … ON … FROM u`.
+    Revoke {
+        /// The user.
+        user: String,
+        /// The privileges.
+        privileges: Privileges,
+        /// The object.
+        on: GrantOn,
+    },
+}
+
+/// A change by `ALTER USER`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlterUser {
+    /// `PASSWORD '…'`, `TOKEN`.
+    Secret(SecretText),
+    /// `PASSWORD NULL`.
+    DropPassword,
+    /// `DROP TOKEN n`.
+    DropToken(TokenId),
+    /// `WITH (…)`: the limits that were given.
+    Limits(UserLimits),
+}
+
+/// A secret as a statement has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretText {
+    /// `PASSWORD '…' [VALID UNTIL '…']`.
+    Password {
+        /// The password, or its verifier in PostgreSQL's form.
+        password: Sensitive,
+        /// The end, in milliseconds since 1970; `None` for none.
+        until_unix_ms: Option<u64>,
+    },
+    /// `TOKEN [VALID UNTIL '…']`.
+    Token {
+        /// The end, in milliseconds since 1970; `None` if it was not given.
+        until_unix_ms: Option<u64>,
+    },
+}
+
+/// A text that nothing prints.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sensitive(pub String);
+
+impl fmt::Debug for Sensitive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("'…'")
+    }
 }
 
 /// The modes of a transaction that were given. `DEFERRABLE` says nothing: no read is ever deferred.
@@ -494,6 +585,10 @@ pub enum Show {
     Holds,
     /// `SHOW VERSIONS`.
     Versions,
+    /// `SHOW USERS`.
+    Users,
+    /// `SHOW GRANTS`, of one user or of all.
+    Grants(Option<String>),
     /// `SHOW TRANSACTIONS`.
     Transactions,
     /// `SHOW TRANSACTION n`.

@@ -13,6 +13,7 @@ use proto::model::ids::{
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
+use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, Decision, PushReply,
     PushRequest, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteReply,
@@ -69,6 +70,13 @@ pub trait Backend: Send + Sync + 'static {
     /// Runs a replicated command. It returns after the outcome is committed and visible in this process's catalog. A refusal is
     /// an error.
     async fn command(&self, command: Command) -> Result<Outcome>;
+
+    /// The users that this process knows, with the hashes of their secrets: nothing shows these.
+    fn users(&self) -> Arc<Users>;
+
+    /// Changes the users, or what they may do. It returns after the outcome is committed and this process knows of it. A refusal is an
+    /// error.
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome>;
 
     /// Counts an error that a client gets.
     fn note_error(&self, _sqlstate: &'static str) {}

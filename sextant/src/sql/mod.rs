@@ -14,6 +14,7 @@ pub mod ast;
 pub mod backend;
 pub mod building;
 pub mod commit;
+pub mod dates;
 pub mod ddl;
 pub mod define;
 pub mod dialect;
@@ -26,6 +27,7 @@ pub mod remarks;
 pub mod split_points;
 pub mod transaction_buckets;
 pub mod units;
+pub mod users;
 pub(crate) mod walk;
 pub mod written;
 

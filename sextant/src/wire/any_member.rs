@@ -165,12 +165,12 @@ macro_rules! ask_any_member {
     (
         $api:ident, $local:ident;
         calls { $(
-            $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty,
-            via $($via:ident)+;
+            $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty
+            , for $($caller:ident)+ $(, claims $claims:ident)?, via $($via:ident)+;
         )* }
         streams { $(
             $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
-            -> $item:ty, via $($stream_via:ident)+;
+            -> $item:ty, for $($stream_caller:ident)+, via $($stream_via:ident)+;
         )* }
     ) => {
         #[async_trait]

@@ -18,7 +18,8 @@ async fn send_raft(caller: Option<u128>, called: Option<u128>) -> Result<()> {
     peers.know_cluster(move || called.map(ClusterId));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let server = tonic::transport::Server::builder().add_service(super::peer_service(peers));
+    let server = tonic::transport::Server::builder()
+        .add_service(super::peer_service(peers, crate::wire::PeerTrust::Insecure));
     let _task: Task = Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });

@@ -1,10 +1,19 @@
 //! Connections to other processes.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper_util::rt::TokioIo;
+use proto::model::ids::NodeId;
+use proto::model::node::Role;
 use proto::{Error, ErrorCode, Result};
-use tonic::transport::Channel;
+use tokio::net::TcpStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+
+use crate::listen::is_loopback;
+use crate::tls::{Expected, OperatorTls, TlsSettings, connect};
 
 /// Prefix of the address of a service that only its own process can reach.
 pub const LOCAL: &str = "local:";
@@ -14,23 +23,101 @@ pub const LOCAL: &str = "local:";
 pub(super) const STREAM_WINDOW_BYTES: u32 = 512 << 10;
 /// Flow-control window of a connection: the maximum of HTTP/2, so that only the windows of streams count.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
+/// Time limit of a connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+/// The same with a handshake, which takes processor time of both sides.
+const SHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Opens a connection to an address; the simulation passes its own implementation.
-pub type Connect = Arc<dyn Fn(&str) -> Result<Channel> + Send + Sync>;
+/// The node that a connection leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerTarget {
+    /// Its role.
+    pub role: Role,
+    /// Its number.
+    pub node: NodeId,
+    /// Its address, `host:port`.
+    pub address: String,
+}
 
-/// Opens TCP connections; each is established at its first use.
+/// Opens a connection to a node; the simulation passes its own implementation.
+pub type Connect = Arc<dyn Fn(&PeerTarget) -> Result<Channel> + Send + Sync>;
+
+fn endpoint(address: &str, within: Duration) -> Result<Endpoint> {
+    let endpoint = Channel::from_shared(format!("http://{address}")).map_err(|error| {
+        Error::new(ErrorCode::InvalidParameter, format!("address {address:?}: {error}"))
+    })?;
+    Ok(endpoint
+        .tcp_nodelay(true)
+        .connect_timeout(within)
+        .http2_keep_alive_interval(Duration::from_secs(5))
+        .keep_alive_timeout(Duration::from_secs(5))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES))
+}
+
+/// Opens TCP connections without TLS; each is established at its first use.
 pub fn tcp_connect() -> Connect {
-    Arc::new(|address: &str| {
-        let endpoint = Channel::from_shared(format!("http://{address}")).map_err(|error| {
-            Error::new(ErrorCode::InvalidParameter, format!("address {address:?}: {error}"))
-        })?;
-        Ok(endpoint
-            .tcp_nodelay(true)
-            .connect_timeout(Duration::from_secs(2))
-            .http2_keep_alive_interval(Duration::from_secs(5))
-            .keep_alive_timeout(Duration::from_secs(5))
-            .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .connect_lazy())
+    Arc::new(|target| Ok(endpoint(&target.address, CONNECT_WITHIN)?.connect_lazy()))
+}
+
+/// The same, to loopback addresses only: for a process without certificates.
+pub fn loopback_connect() -> Connect {
+    Arc::new(|target| {
+        let address: Arc<str> = target.address.as_str().into();
+        let connector = tower::service_fn(move |_: Uri| {
+            let address = Arc::clone(&address);
+            async move { open(&address, true).await.map(TokioIo::new) }
+        });
+        let endpoint = endpoint(&target.address, CONNECT_WITHIN)?;
+        Ok(endpoint.connect_with_connector_lazy(connector))
     })
+}
+
+/// Opens connections with TLS. Both sides show certificates, and the other side has to be the node that is called. Each
+/// connection takes the certificate that the process has at that time.
+pub fn tls_connect(settings: Arc<TlsSettings>) -> Connect {
+    Arc::new(move |target| {
+        let (settings, address) = (Arc::clone(&settings), Arc::<str>::from(&*target.address));
+        let expected = Expected { role: target.role, node: target.node };
+        let connector = tower::service_fn(move |_: Uri| {
+            let (settings, address) = (Arc::clone(&settings), Arc::clone(&address));
+            async move {
+                let stream = open(&address, false).await?;
+                connect(&settings, expected, stream).await.map(TokioIo::new)
+            }
+        });
+        // The scheme stays `http`: the library below knows nothing of TLS.
+        let endpoint = endpoint(&target.address, SHAKE_WITHIN)?;
+        Ok(endpoint.connect_with_connector_lazy(connector))
+    })
+}
+
+/// Opens connections with TLS for the command of an operator.
+pub fn operator_connect(tls: OperatorTls) -> Connect {
+    Arc::new(move |target| {
+        let (tls, address) = (tls.clone(), Arc::<str>::from(&*target.address));
+        let expected = Expected { role: target.role, node: target.node };
+        let connector = tower::service_fn(move |_: Uri| {
+            let (tls, address) = (tls.clone(), Arc::clone(&address));
+            async move {
+                let stream = open(&address, false).await?;
+                tls.connect(expected, stream).await.map(TokioIo::new)
+            }
+        });
+        let endpoint = endpoint(&target.address, SHAKE_WITHIN)?;
+        Ok(endpoint.connect_with_connector_lazy(connector))
+    })
+}
+
+/// Opens a connection to one of the addresses that a name stands for.
+async fn open(address: &str, loopback_only: bool) -> io::Result<TcpStream> {
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await?.collect();
+    if loopback_only && let Some(other) = addresses.iter().find(|found| !is_loopback(found.ip())) {
+        return Err(io::Error::other(format!(
+            "{other} is not a loopback address, and a process with --insecure calls no others"
+        )));
+    }
+    let stream = TcpStream::connect(&*addresses).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }

@@ -30,14 +30,14 @@ impl Directory for PeerDirectory {
     fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi> {
         match self.0.local_projector(node.id) {
             Ok(local) => local,
-            Err(_) => Arc::new(self.0.remote(node.id, &node.address)),
+            Err(_) => Arc::new(self.0.remote(node.role, node.id, &node.address)),
         }
     }
 
     fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi> {
         match self.0.local_indexer(node.id) {
             Ok(local) => local,
-            Err(_) => Arc::new(self.0.remote(node.id, &node.address)),
+            Err(_) => Arc::new(self.0.remote(node.role, node.id, &node.address)),
         }
     }
 }

@@ -84,7 +84,7 @@ async fn flood(
     serving.add_projector(node, Arc::new(flood));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let server = crate::grpc::peer_services(serving);
+    let server = crate::grpc::peer_services(serving, crate::wire::PeerTrust::Insecure);
     let task = Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });

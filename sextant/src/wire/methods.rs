@@ -6,6 +6,8 @@
 //! - The method's number on the wire. Calls, which have one reply, and streams are numbered separately. A number is never
 //!   reused for another method.
 //! - The signature from the trait. With `checked by f`, the answer or the stream passes through `f` before the caller gets it.
+//! - `for …`: the holders of certificates that may call it. With `claims f`, the arguments pass through `f` of `callers` on the
+//!   server: it compares the node that they name with the certificate.
 //! - For the coordinator: how to ask any member. `via any_member` asks the members in turn, `via own f` runs the method
 //!   `f` of `AnyMember`.
 
@@ -47,24 +49,24 @@ macro_rules! coordinator_methods {
     ($with:ident) => {
         $with! { CoordinatorApi, local_coordinator;
             calls {
-                0 propose(request: CommandRequest) -> Outcome, via own propose_for_a_while;
-                1 sync(report: SyncReport) -> SyncReply, via any_member;
-                2 heartbeat(heartbeat: Heartbeat) -> HeartbeatReply, via any_member;
+                0 propose(request: CommandRequest) -> Outcome, for coordinator projector indexer router operator, claims of_proposal, via own propose_for_a_while;
+                1 sync(report: SyncReport) -> SyncReply, for coordinator projector, claims of_sync, via any_member;
+                2 heartbeat(heartbeat: Heartbeat) -> HeartbeatReply, for coordinator projector indexer router, claims of_heartbeat, via any_member;
                 3 epoch_covering(
                     bucket: BucketId, cut: Cut, history: Option<u64>, at_least: Epoch, timeout_ms: u64
-                ) -> CoveringEpochs, via own wait_for_epoch;
-                4 status() -> CoordinatorStatus, via any_member;
-                5 raft(messages: Vec<Bytes>) -> (), via own refuse_raft;
-                13 rebalance(request: RebalanceRequest) -> RebalancePlan, via any_member;
-                14 topology(index: LocalIndexId, number: TopologyNo) -> Arc<IndexTopology>, via any_member;
-                25 epoch_mark(bucket: BucketId, epoch: Epoch) -> Option<EpochMark>, via any_member;
-                30 moment(bucket: BucketId, at_least: Epoch, timeout_ms: u64) -> FixedMoment, via any_member;
-                31 epoch_at(bucket: BucketId, moment: Moment) -> Epoch, via any_member;
-                40 members() -> CoordinatorMembers, via any_member;
-                41 change_members(change: CoordinatorChange) -> CoordinatorChanged, via own change_for_a_while;
+                ) -> CoveringEpochs, for coordinator router, via own wait_for_epoch;
+                4 status() -> CoordinatorStatus, for coordinator projector indexer router operator, via any_member;
+                5 raft(messages: Vec<Bytes>) -> (), for coordinator, claims of_raft, via own refuse_raft;
+                13 rebalance(request: RebalanceRequest) -> RebalancePlan, for coordinator router, via any_member;
+                14 topology(index: LocalIndexId, number: TopologyNo) -> Arc<IndexTopology>, for coordinator router, via any_member;
+                25 epoch_mark(bucket: BucketId, epoch: Epoch) -> Option<EpochMark>, for coordinator projector, via any_member;
+                30 moment(bucket: BucketId, at_least: Epoch, timeout_ms: u64) -> FixedMoment, for coordinator router, via any_member;
+                31 epoch_at(bucket: BucketId, moment: Moment) -> Epoch, for coordinator router, via any_member;
+                40 members() -> CoordinatorMembers, for coordinator projector indexer router operator, via any_member;
+                41 change_members(change: CoordinatorChange) -> CoordinatorChanged, for coordinator router, via own change_for_a_while;
             }
             streams {
-                0 watch(wanted: Watched) -> WatchMessage, via any_member;
+                0 watch(wanted: Watched) -> WatchMessage, for coordinator projector indexer router operator, via any_member;
             }
         }
     };
@@ -75,40 +77,40 @@ macro_rules! projector_methods {
     ($with:ident) => {
         $with! { ProjectorApi, local_projector;
             calls {
-                6 write(request: WriteRequest) -> WriteReply;
-                7 get(bucket: BucketId, ids: Vec<String>) -> Vec<Option<Bytes>>;
-                8 push(request: PushRequest) -> PushReply;
-                9 place(bucket: BucketId) -> SourcePlace;
-                10 history(bucket: BucketId) -> SourceHistory;
-                11 hand_over(request: HandOverRequest) -> HandOverPiece;
-                15 sample(bucket: BucketId) -> Vec<Bytes>;
-                16 copy(request: CopyRequest) -> CopyAnswer;
-                18 write_in(request: TransactionWrite) -> TransactionWritten;
+                6 write(request: WriteRequest) -> WriteReply, for router;
+                7 get(bucket: BucketId, ids: Vec<String>) -> Vec<Option<Bytes>>, for router;
+                8 push(request: PushRequest) -> PushReply, for router;
+                9 place(bucket: BucketId) -> SourcePlace, for coordinator router;
+                10 history(bucket: BucketId) -> SourceHistory, for coordinator;
+                11 hand_over(request: HandOverRequest) -> HandOverPiece, for projector;
+                15 sample(bucket: BucketId) -> Vec<Bytes>, for router;
+                16 copy(request: CopyRequest) -> CopyAnswer, for projector;
+                18 write_in(request: TransactionWrite) -> TransactionWritten, for router;
                 19 back_to(
                     bucket: BucketId, transaction: TransactionId, to: TransactionPlace
-                ) -> TransactionPlace;
-                20 commit(request: TransactionCommit) -> WriteReply;
-                21 abort(bucket: BucketId, transaction: TransactionId) -> ();
+                ) -> TransactionPlace, for router;
+                20 commit(request: TransactionCommit) -> WriteReply, for router;
+                21 abort(bucket: BucketId, transaction: TransactionId) -> (), for router;
                 22 keep_open(
                     bucket: BucketId, transactions: Vec<TransactionId>
-                ) -> Vec<TransactionId>;
-                23 get_in(request: DocumentsRequest) -> Documents;
-                24 transactions() -> Vec<TransactionStatus>;
-                33 prepare(joint: TransactionId, request: TransactionCommit) -> u64;
+                ) -> Vec<TransactionId>, for router;
+                23 get_in(request: DocumentsRequest) -> Documents, for router;
+                24 transactions() -> Vec<TransactionStatus>, for router;
+                33 prepare(joint: TransactionId, request: TransactionCommit) -> u64, for router;
                 34 decide(
                     bucket: BucketId, transaction: TransactionId, decision: Decision
-                ) -> WriteReply;
-                35 fate(bucket: BucketId, transaction: TransactionId) -> TransactionFate;
-                26 committed(transaction: TransactionId) -> FoundCommits;
-                36 push_in(request: TransactionPush) -> TransactionPushed;
-                37 commit_pushed(request: PushedCommitRequest) -> PushReply;
-                38 abort_pushed(bucket: BucketId, transaction: ProducerTransactionId) -> ();
-                39 look_at_pushed(request: PushedLook) -> Vec<(VbucketId, PartState)>;
-                32 places(known: Vec<KnownPlace>) -> Places;
+                ) -> WriteReply, for projector router;
+                35 fate(bucket: BucketId, transaction: TransactionId) -> TransactionFate, for projector;
+                26 committed(transaction: TransactionId) -> FoundCommits, for projector router;
+                36 push_in(request: TransactionPush) -> TransactionPushed, for router;
+                37 commit_pushed(request: PushedCommitRequest) -> PushReply, for router;
+                38 abort_pushed(bucket: BucketId, transaction: ProducerTransactionId) -> (), for router;
+                39 look_at_pushed(request: PushedLook) -> Vec<(VbucketId, PartState)>, for projector;
+                32 places(known: Vec<KnownPlace>) -> Places, for coordinator router;
             }
             streams {
-                1 subscribe(request: SubscribeRequest) -> StreamMessage;
-                2 backfill(request: BackfillRequest) -> BackfillMessage;
+                1 subscribe(request: SubscribeRequest) -> StreamMessage, for indexer;
+                2 backfill(request: BackfillRequest) -> BackfillMessage, for indexer;
             }
         }
     };
@@ -119,13 +121,13 @@ macro_rules! indexer_methods {
     ($with:ident) => {
         $with! { IndexerApi, local_indexer;
             calls {
-                12 checksum(slice: SliceId, epoch: Epoch) -> (u64, u64);
-                17 first_batch(scan: ShardScan) -> FirstBatch, checked by check_first_batch;
+                12 checksum(slice: SliceId, epoch: Epoch) -> (u64, u64), for coordinator indexer;
+                17 first_batch(scan: ShardScan) -> FirstBatch, for router, checked by check_first_batch;
             }
             streams {
-                3 scan(scan: ShardScan) -> ShardBatch, checked by check_rows;
-                4 watch_applied() -> AppliedReport;
-                5 export(request: ExportRequest) -> ExportMessage;
+                3 scan(scan: ShardScan) -> ShardBatch, for router, checked by check_rows;
+                4 watch_applied() -> AppliedReport, for router;
+                5 export(request: ExportRequest) -> ExportMessage, for indexer;
             }
         }
     };

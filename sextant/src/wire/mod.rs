@@ -2,9 +2,9 @@
 //!
 //! Each service gets a [`PeerDirectory`], the [`proto::rpc::api::Directory`] over the [`Peers`] of its process. A process
 //! registers the services that it runs. Other services are reached at the address in the catalog, over one HTTP/2
-//! connection per address that reconnects by itself. A request is the number of a method (`methods`) and its arguments in
+//! connection per node that reconnects by itself. A request is the number of a method (`methods`) and its arguments in
 //! postcard; the reply is the result of the trait's method. Processes agree on a protocol version (`versions`), and refuse
-//! calls of other clusters (`clusters`). The first batches of scans are asked on streams that stay open (`questions`).
+//! calls of other clusters (`clusters`). Under certificates each side checks who the other one is (`connect`, `callers`). The first batches of scans are asked on streams that stay open (`questions`).
 //!
 //! Flow control: a reader grants credit by reading. Without it the transport takes one window (`STREAM_WINDOW_BYTES`) and
 //! a message or two. Then the sender's channel, which is bounded in bytes too, fills up, and the sender waits. The window
@@ -14,6 +14,7 @@
 
 mod answers;
 mod any_member;
+mod callers;
 #[cfg(test)]
 mod cluster_tests;
 mod clusters;
@@ -33,7 +34,10 @@ mod server;
 mod version_tests;
 mod versions;
 
-pub use connect::{Connect, LOCAL, tcp_connect};
+pub use callers::PeerTrust;
+pub use connect::{
+    Connect, LOCAL, PeerTarget, loopback_connect, operator_connect, tcp_connect, tls_connect,
+};
 pub use directory::PeerDirectory;
 pub use peers::Peers;
 pub use server::peer_service;

@@ -8,11 +8,12 @@ use proto::env::Env;
 use proto::lock::lock;
 use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
+use proto::model::node::Role;
 use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
 use proto::{Error, Result};
 
 use super::clusters::OwnCluster;
-use super::connect::{Connect, LOCAL};
+use super::connect::{Connect, LOCAL, PeerTarget};
 use super::remote::{Connection, Remote};
 use super::versions::ProtocolVersions;
 
@@ -27,7 +28,8 @@ pub struct Peers {
     local_coordinators: DashMap<NodeId, Arc<dyn CoordinatorApi>>,
     local_projectors: DashMap<NodeId, Arc<dyn ProjectorApi>>,
     local_indexers: DashMap<NodeId, Arc<dyn IndexerApi>>,
-    connections: DashMap<String, Connection>,
+    /// By node: its address, and the connection to it.
+    connections: DashMap<NodeId, (Arc<str>, Connection)>,
     connect: Connect,
     pub(super) env: Env,
     /// The protocol versions that this process speaks.
@@ -129,7 +131,7 @@ impl Peers {
         }
         let learned = self.learned();
         match self.coordinators.iter().chain(&*learned).find(|(id, _)| *id == node) {
-            Some((_, address)) => Ok(Arc::new(self.remote(node, address))),
+            Some((_, address)) => Ok(Arc::new(self.remote(Role::Coordinator, node, address))),
             None => Err(Error::unavailable(format!("node {node} is not a coordinator member"))),
         }
     }
@@ -149,17 +151,23 @@ impl Peers {
         not_here(self.local_indexers.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
-    pub(super) fn remote(&self, node: NodeId, address: &str) -> Remote {
-        let connection = match self.connections.get(address) {
-            _ if address.starts_with(LOCAL) => Err(Error::unavailable("the service is stopped")),
-            Some(connection) => Ok(connection.clone()),
-            None => (self.connect)(address).map(|channel| {
-                let cluster = Arc::clone(&self.cluster);
-                let connection = Connection::new(channel, self.versions, cluster, &self.env);
-                self.connections.insert(address.to_owned(), connection.clone());
-                connection
-            }),
-        };
+    /// The service of a node in another process. A node has one address at a time: a connection to an earlier one is given up.
+    pub(super) fn remote(&self, role: Role, node: NodeId, address: &str) -> Remote {
+        if address.starts_with(LOCAL) {
+            return Remote::new(node, address, Err(Error::unavailable("the service is stopped")));
+        }
+        if let Some(known) = self.connections.get(&node)
+            && *known.0 == *address
+        {
+            return Remote::new(node, address, Ok(known.1.clone()));
+        }
+        let target = PeerTarget { role, node, address: address.to_owned() };
+        let connection = (self.connect)(&target).map(|channel| {
+            let cluster = Arc::clone(&self.cluster);
+            let connection = Connection::new(channel, self.versions, cluster, &self.env);
+            self.connections.insert(node, (address.into(), connection.clone()));
+            connection
+        });
         Remote::new(node, address, connection)
     }
 }

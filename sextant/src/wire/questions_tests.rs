@@ -111,7 +111,8 @@ fn peers(versions: ProtocolVersions) -> Arc<Peers> {
 fn serve(listener: TcpListener, answers: &Arc<Answers>, versions: ProtocolVersions) -> Task {
     let peers = peers(versions);
     peers.add_indexer(NODE, Arc::clone(answers) as Arc<dyn IndexerApi>);
-    let server = tonic::transport::Server::builder().add_service(super::peer_service(peers));
+    let server = tonic::transport::Server::builder()
+        .add_service(super::peer_service(peers, crate::wire::PeerTrust::Insecure));
     Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     })

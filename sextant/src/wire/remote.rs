@@ -212,11 +212,11 @@ macro_rules! call_remote {
         $api:ident, $local:ident;
         calls { $(
             $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty
-            $(, checked by $check_answer:ident)? $(, via $($via:ident)+)?;
+            , for $($caller:ident)+ $(, claims $claims:ident)? $(, checked by $check_answer:ident)? $(, via $($via:ident)+)?;
         )* }
         streams { $(
             $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
-            -> $item:ty $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
+            -> $item:ty, for $($stream_caller:ident)+ $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
         )* }
     ) => {
         #[async_trait]

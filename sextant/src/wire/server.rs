@@ -11,27 +11,35 @@ use proto::model::identity::ClusterId;
 use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
 use serde::Serialize;
 use tonic::metadata::MetadataMap;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::answers::{Answer, Answers, answers};
+use super::callers::{Caller, PeerTrust, of_heartbeat, of_proposal, of_raft, of_sync};
 use super::clusters::cluster_of;
 use super::codec::{decode, encode, no_method, split_method};
 use super::methods::*;
 use super::peers::Peers;
 
 /// The gRPC service for the registered services of this process.
-pub fn peer_service(peers: Arc<Peers>) -> PeerServer<impl Peer> {
-    PeerServer::new(PeerEndpoint { peers })
+pub fn peer_service(peers: Arc<Peers>, trust: PeerTrust) -> PeerServer<impl Peer> {
+    PeerServer::new(PeerEndpoint { peers, trust })
         .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
         .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
 }
 
-#[derive(Clone)]
 struct PeerEndpoint {
     peers: Arc<Peers>,
+    trust: PeerTrust,
 }
 
-impl Answer for PeerEndpoint {
+/// The answers for one caller.
+#[derive(Clone)]
+struct Answering {
+    peers: Arc<Peers>,
+    caller: Caller,
+}
+
+impl Answer for Answering {
     fn env(&self) -> &Env {
         &self.peers.env
     }
@@ -58,7 +66,7 @@ impl Answer for PeerEndpoint {
     ) -> impl Future<Output = PeerAnswer> + Send + 'static {
         let endpoint = self.clone();
         async move {
-            let answered = PeerEndpoint::answer(&endpoint, NodeId(node), &body).await;
+            let answered = Answering::answer(&endpoint, NodeId(node), &body).await;
             // An answer that cannot be encoded is told as an error, which can.
             let body = answered.map(|reply| reply.body).or_else(|status| {
                 let error = proto::Error::internal(status.message());
@@ -70,6 +78,8 @@ impl Answer for PeerEndpoint {
 }
 
 type Reply = std::result::Result<PeerReply, Status>;
+/// An opened stream. A status is the refusal of the caller.
+type Opened = std::result::Result<Result<Replies>, Status>;
 type Replies = std::pin::Pin<Box<dyn Stream<Item = std::result::Result<PeerReply, Status>> + Send>>;
 
 fn reply<T: Serialize>(answer: Result<T>) -> Reply {
@@ -85,25 +95,37 @@ macro_rules! answer_methods {
         $api:ident, $local:ident;
         calls { $(
             $number:literal $name:ident($($argument:ident: $type:ty),*) -> $answer:ty
-            $(, checked by $check_answer:ident)? $(, via $($via:ident)+)?;
+            , for $($caller:ident)+ $(, claims $claims:ident)? $(, checked by $check_answer:ident)? $(, via $($via:ident)+)?;
         )* }
         streams { $(
             $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
-            -> $item:ty $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
+            -> $item:ty, for $($stream_caller:ident)+ $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
         )* }
     ) => {
         impl Methods<dyn $api> {
             /// Answers a call; `None` if the method belongs to another service.
             async fn answer(
-                peers: &Peers,
+                (peers, caller): (&Peers, &Caller),
                 node: NodeId,
                 number: u32,
                 arguments: &[u8],
             ) -> Option<Reply> {
                 match number {
                     $($number => {
+                        let holders = [$(stringify!($caller)),+];
+                        if let Err(refused) = caller.may_call(stringify!($name), &holders) {
+                            return Some(Err(refused));
+                        }
+                        let arguments: ($($type,)*) = match decode(arguments) {
+                            Ok(arguments) => arguments,
+                            Err(error) => return Some(reply::<$answer>(Err(error))),
+                        };
+                        $(let arguments = match $claims(caller, arguments) {
+                            Ok(arguments) => arguments,
+                            Err(refused) => return Some(Err(refused)),
+                        };)?
+                        let ($($argument,)*) = arguments;
                         let answer: Result<$answer> = async {
-                            let ($($argument,)*): ($($type,)*) = decode(arguments)?;
                             peers.$local(node)?.$name($($argument),*).await
                         }
                         .await;
@@ -115,20 +137,24 @@ macro_rules! answer_methods {
 
             /// Opens a stream; `None` if the method belongs to another service.
             async fn open(
-                peers: &Peers,
+                (peers, caller): (&Peers, &Caller),
                 node: NodeId,
                 number: u32,
                 arguments: &[u8],
-            ) -> Option<Result<Replies>> {
+            ) -> Option<Opened> {
                 match number {
-                    $($stream_number => Some(
-                        async {
+                    $($stream_number => {
+                        let holders = [$(stringify!($stream_caller)),+];
+                        if let Err(refused) = caller.may_call(stringify!($stream), &holders) {
+                            return Some(Err(refused));
+                        }
+                        let opened = async {
                             let ($($stream_argument,)*): ($($stream_type,)*) = decode(arguments)?;
                             let items = peers.$local(node)?.$stream($($stream_argument),*).await?;
                             Ok(replies(items))
-                        }
-                        .await,
-                    ),)*
+                        };
+                        Some(Ok(opened.await))
+                    })*
                     _ => None,
                 }
             }
@@ -140,13 +166,13 @@ coordinator_methods!(answer_methods);
 projector_methods!(answer_methods);
 indexer_methods!(answer_methods);
 
-impl PeerEndpoint {
+impl Answering {
     async fn answer(&self, node: NodeId, question: &[u8]) -> Reply {
         let (number, arguments) = match split_method(question) {
             Ok(split) => split,
             Err(error) => return reply::<()>(Err(error)),
         };
-        let peers = &*self.peers;
+        let peers = (&*self.peers, &self.caller);
         let coordinator = <Methods<dyn CoordinatorApi>>::answer(peers, node, number, arguments);
         if let Some(answer) = coordinator.await {
             return answer;
@@ -159,9 +185,12 @@ impl PeerEndpoint {
         indexer.await.unwrap_or_else(|| reply::<()>(Err(no_method(number))))
     }
 
-    async fn begin(&self, node: NodeId, question: &[u8]) -> Result<Replies> {
-        let (number, arguments) = split_method(question)?;
-        let peers = &*self.peers;
+    async fn begin(&self, node: NodeId, question: &[u8]) -> Opened {
+        let (number, arguments) = match split_method(question) {
+            Ok(split) => split,
+            Err(error) => return Ok(Err(error)),
+        };
+        let peers = (&*self.peers, &self.caller);
         let coordinator = <Methods<dyn CoordinatorApi>>::open(peers, node, number, arguments);
         if let Some(opened) = coordinator.await {
             return opened;
@@ -171,7 +200,7 @@ impl PeerEndpoint {
             return opened;
         }
         let indexer = <Methods<dyn IndexerApi>>::open(peers, node, number, arguments);
-        indexer.await.unwrap_or_else(|| Err(no_method(number)))
+        indexer.await.unwrap_or_else(|| Ok(Err(no_method(number))))
     }
 }
 
@@ -192,6 +221,14 @@ fn undated<T>(reply: T) -> Response<T> {
     response
 }
 
+impl PeerEndpoint {
+    /// The answers for the caller on a connection.
+    fn answering(&self, connection: &Extensions) -> std::result::Result<Answering, Status> {
+        let caller = Caller::on_connection(self.trust, connection)?;
+        Ok(Answering { peers: Arc::clone(&self.peers), caller })
+    }
+}
+
 #[tonic::async_trait]
 impl Peer for PeerEndpoint {
     type OpenStream = Replies;
@@ -201,30 +238,33 @@ impl Peer for PeerEndpoint {
         &self,
         request: Request<Streaming<PeerQuestion>>,
     ) -> std::result::Result<Response<Answers>, Status> {
-        let (headers, _, questions) = request.into_parts();
+        let (headers, connection, questions) = request.into_parts();
+        let answering = self.answering(&connection)?;
         let cluster = cluster_of(&headers);
         self.peers.cluster.accept_cluster(cluster)?;
-        Ok(undated(answers(self.clone(), headers, cluster, questions)))
+        Ok(undated(answers(answering, headers, cluster, questions)))
     }
 
     async fn call(
         &self,
         request: Request<PeerRequest>,
     ) -> std::result::Result<Response<PeerReply>, Status> {
-        let (headers, _, request) = request.into_parts();
+        let (headers, connection, request) = request.into_parts();
+        let answering = self.answering(&connection)?;
         self.peers.versions.accept(request.version, &headers)?;
         self.peers.cluster.accept(&headers)?;
-        self.answer(NodeId(request.node), &request.body).await.map(undated)
+        answering.answer(NodeId(request.node), &request.body).await.map(undated)
     }
 
     async fn open(
         &self,
         request: Request<PeerRequest>,
     ) -> std::result::Result<Response<Replies>, Status> {
-        let (headers, _, request) = request.into_parts();
+        let (headers, connection, request) = request.into_parts();
+        let answering = self.answering(&connection)?;
         self.peers.versions.accept(request.version, &headers)?;
         self.peers.cluster.accept(&headers)?;
-        let begun = self.begin(NodeId(request.node), &request.body).await;
+        let begun = answering.begin(NodeId(request.node), &request.body).await?;
         let replies = begun
             .unwrap_or_else(|error| Box::pin(stream::once(async move { reply::<()>(Err(error)) })));
         Ok(undated(replies))

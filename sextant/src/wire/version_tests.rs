@@ -52,7 +52,8 @@ async fn indexer(
     peers.add_indexer(NODE, Arc::new(Answers));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let server = tonic::transport::Server::builder().add_service(super::peer_service(peers));
+    let server = tonic::transport::Server::builder()
+        .add_service(super::peer_service(peers, crate::wire::PeerTrust::Insecure));
     let task = Env::real().spawn_request("peer", async move {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });

@@ -41,6 +41,8 @@ pub enum Kind {
     Catalog,
     /// Stability timestamps of a watch.
     Epochs,
+    /// The users of a watch.
+    Users,
     /// Entries of the log.
     RaftAppend,
     /// Other messages of Raft.

@@ -18,7 +18,8 @@ pub fn peers_of(
     coordinators: &[(NodeId, String)],
     env: &Env,
 ) -> Arc<Peers> {
-    let connect = |address: &str| {
+    let connect = |target: &sextant::wire::PeerTarget| {
+        let address = &target.address;
         Err(Error::internal(format!("{address} is outside of the simulated network")))
     };
     let peers = Peers::new(coordinators.to_vec(), Arc::new(connect), env);

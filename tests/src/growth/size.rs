@@ -41,6 +41,7 @@ impl WatchSizes {
                 let bytes: u64 = marks.iter().map(|mark| self.of_mark(mark)).sum();
                 (Kind::Epochs, bytes + size(&marks.len()) + TAG_BYTES)
             }
+            WatchMessage::Users { users, .. } => (Kind::Users, size(&**users) + TAG_BYTES),
         }
     }
 

@@ -18,10 +18,10 @@ pub fn binary() -> PathBuf {
     binary
 }
 
-/// Returns a command that runs the binary.
+/// Returns a command that runs the binary. Its roles go without certificates, on loopback addresses.
 pub fn sextant() -> Command {
     let mut command = Command::new(binary());
-    command.stdin(Stdio::null()).env_remove("SEXTANT_SQL");
+    command.stdin(Stdio::null()).env_remove("SEXTANT_SQL").env("SEXTANT_INSECURE", "1");
     command
 }
 
@@ -69,6 +69,7 @@ pub fn spawn_ready(command: &mut Command) -> (Child, String) {
 pub struct Dev {
     child: Child,
     addresses: [SocketAddr; 3],
+    ready: String,
 }
 
 /// The arguments of `sextant dev` on a data directory and any free ports.
@@ -92,7 +93,17 @@ impl Dev {
             let _gone = child.kill();
             panic!("sextant dev printed {ready:?}, not where it serves");
         };
-        Self { child, addresses }
+        Self { child, addresses, ready }
+    }
+
+    /// The word with a name in the line that it printed.
+    pub fn word(&self, name: &str) -> Option<&str> {
+        self.ready.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The number of the process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// The SQL address.
@@ -132,7 +143,7 @@ impl Drop for Dev {
     }
 }
 
-/// The addresses of `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT`.
+/// The addresses of `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT auth=KIND`, and of more words.
 pub fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [ready, words @ ..] = &words[..] else { return None };
@@ -140,7 +151,8 @@ pub fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
         word.strip_prefix(name)?.strip_prefix('=')?.parse::<SocketAddr>().ok()
     };
     let all: Option<Vec<_>> = words.iter().zip(["sql", "grpc", "http"]).map(address).collect();
-    all.filter(|_| *ready == "ready" && words.len() == 3)?.try_into().ok()
+    let has_auth = words.get(3).is_some_and(|word| word.starts_with("auth="));
+    all.filter(|_| *ready == "ready" && has_auth)?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -149,9 +161,10 @@ mod tests {
 
     #[test]
     fn the_ready_line_is_read_by_the_letter() {
-        let line = "ready sql=127.0.0.1:1 grpc=127.0.0.1:2 http=127.0.0.1:3\n";
+        let line = "ready sql=127.0.0.1:1 grpc=127.0.0.1:2 http=127.0.0.1:3 auth=trust\n";
         assert_eq!(addresses(line).expect("addresses")[2].port(), 3);
-        for wrong in ["", "ready", "ready sql=127.0.0.1:1", "sql=127.0.0.1:1 grpc=x http=y"] {
+        let short = line.replace(" auth=trust", "");
+        for wrong in ["", "ready", "ready sql=127.0.0.1:1 auth=trust", &short, &line[6..]] {
             assert!(addresses(wrong).is_none(), "{wrong}");
         }
     }

@@ -120,6 +120,23 @@ impl Processes {
         http
     }
 
+    /// Kills the router if it runs, and starts it with these flags; the addresses of SQL, gRPC and HTTP are others then.
+    pub fn restart_router_with(&mut self, flags: &[&str]) -> [SocketAddr; 3] {
+        if self.children.contains_key(&ROUTER) {
+            self.kill(ROUTER);
+        }
+        let ready = self.run_with(ROUTER, flags);
+        let served = addresses(&ready).unwrap_or_else(|| panic!("the router printed {ready:?}"));
+        (self.sql, self.grpc) = (served[0], served[1]);
+        served
+    }
+
+    /// The members of the coordinator, as `--coordinators` has them.
+    pub fn member_list(&self) -> String {
+        let members = self.coordinators.iter().map(|(id, address)| format!("{id}={address}"));
+        members.collect::<Vec<_>>().join(",")
+    }
+
     /// Starts a member that may refuse its directory. The error is what it printed before it ended.
     pub fn try_run(&mut self, id: u64) -> Result<(), String> {
         let listen = self.listen.entry(id).or_insert_with(free_address).clone();

@@ -438,7 +438,8 @@ impl Host {
             Role::Router => unreachable!("the client runs the router"),
         };
         let incoming = incoming().await?;
-        let served = sextant::grpc::peer_services(peers).serve_with_incoming(incoming);
+        let served = sextant::grpc::peer_services(peers, sextant::wire::PeerTrust::Insecure)
+            .serve_with_incoming(incoming);
         tokio::select! {
             biased;
             served = served => Ok(served?),

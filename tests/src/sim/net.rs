@@ -28,8 +28,8 @@ const RESETS_REMEMBERED: (Duration, usize) = (Duration::from_secs(24 * 3_600), 1
 /// Opens connections over the simulated network when they are first used. A sender may be `window_bytes` ahead of the
 /// reader of a stream.
 pub fn connect(window_bytes: u32) -> Connect {
-    Arc::new(move |address: &str| {
-        let endpoint = Channel::from_shared(format!("http://{address}"))
+    Arc::new(move |target| {
+        let endpoint = Channel::from_shared(format!("http://{}", target.address))
             .map_err(|error| Error::new(ErrorCode::InvalidParameter, error.to_string()))?
             .initial_stream_window_size(window_bytes)
             .http2_reset_stream_duration(RESETS_REMEMBERED.0)

@@ -23,3 +23,4 @@ mod ranges;
 mod sessions;
 mod transaction_histories;
 mod transactions;
+mod users;

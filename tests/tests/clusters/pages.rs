@@ -341,8 +341,10 @@ async fn health_and_reflection_answer() {
 async fn a_port_for_processes_describes_no_service_for_users() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let services =
-        sextant::grpc::peer_services(Peers::new(Vec::new(), tcp_connect(), &Env::real()));
+    let services = sextant::grpc::peer_services(
+        Peers::new(Vec::new(), tcp_connect(), &Env::real()),
+        sextant::wire::PeerTrust::Insecure,
+    );
     tokio::spawn(services.serve_with_incoming(TcpIncoming::from(listener)));
     assert_eq!(
         reflected(channel(address).await).await,

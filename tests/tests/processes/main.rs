@@ -12,6 +12,7 @@ mod held_epochs;
 mod identity;
 mod kill;
 mod large_commits;
+mod logins;
 mod lost;
 mod members;
 mod moves;

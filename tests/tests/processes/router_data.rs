@@ -59,8 +59,10 @@ async fn a_router_serves_within_a_second_of_its_start_while_all_coordinators_are
     let mut processes = Processes::start(&[201, 202]).await;
     processes.restart_router_with_data();
     let client = processes.sql().await;
+    sql::run(&client, "CREATE USER ada PASSWORD 'pencil'; GRANT scan ON ALL TO ada").await;
     fill(&client).await;
     let before = sql::simple(&client, ROWS).await.expect("rows");
+    let users = sql::simple(&client, "SHOW USERS").await.expect("users");
     for id in COORDINATORS {
         processes.kill(id);
     }
@@ -84,12 +86,20 @@ async fn a_router_serves_within_a_second_of_its_start_while_all_coordinators_are
     sql::run(&client, "BEGIN READ ONLY").await;
     assert_eq!(sql::value(&client, "SELECT count(*) FROM by_n").await, "30");
     sql::run(&client, "COMMIT").await;
+    assert_eq!(sql::simple(&client, "SHOW USERS").await.expect("users"), users);
+    assert_eq!(users[0][0].as_deref(), Some("ada"));
     let refused = sql::sqlstate(&client, "CREATE BUCKET other WITH (vbuckets = 8)").await;
     assert_eq!(refused, "57P03", "definitions need a coordinator");
 
     for id in COORDINATORS {
         processes.run(id);
     }
+    eventually("a change of the users is known", || async {
+        sql::simple(&client, "ALTER USER ada PASSWORD NULL").await.ok()
+    })
+    .await;
+    let known = sql::simple(&client, "SHOW USERS").await.expect("users");
+    assert_eq!(known[0][1], None, "no password any more");
     eventually("a definition succeeds", || async {
         let create = "CREATE BUCKET IF NOT EXISTS other WITH (vbuckets = 8)";
         sql::simple(&client, create).await.ok()
@@ -106,8 +116,10 @@ async fn a_router_forgets_the_catalog_of_a_cluster_that_its_coordinators_have_gi
     let mut processes = Processes::start_with(&[1], &[201]).await;
     processes.restart_router_with_data();
     fill(&processes.sql().await).await;
-    let file = processes.data_of(ROUTER).join("CATALOG");
-    assert!(file.exists());
+    sql::run(&processes.sql().await, "CREATE USER ada").await;
+    let files = ["CATALOG", "USERS"].map(|name| processes.data_of(ROUTER).join(name));
+    let all_exist = || files.iter().all(|file| file.exists());
+    eventually("both are kept", || async { all_exist().then_some(()) }).await;
     processes.kill(ROUTER);
     processes.kill(1);
     for id in [101, 201] {
@@ -120,7 +132,8 @@ async fn a_router_forgets_the_catalog_of_a_cluster_that_its_coordinators_have_gi
 
     processes.restart_router_with_data();
     assert_eq!(processes.ended(ROUTER).await, Some(1));
-    assert!(!file.exists(), "the next start knows nothing of the old cluster");
+    let any_exists = files.iter().any(|file| file.exists());
+    assert!(!any_exists, "the next start knows nothing of the old cluster");
     processes.run(201);
     processes.restart_router_with_data();
     let client = connect(processes.sql_address()).await;
@@ -130,5 +143,7 @@ async fn a_router_forgets_the_catalog_of_a_cluster_that_its_coordinators_have_gi
     .await;
     let buckets = sql::simple(&client, "SHOW BUCKETS").await.expect("the buckets");
     assert_eq!(buckets.len(), 1, "{buckets:?}");
-    eventually("the new catalog is kept", || async { file.exists().then_some(()) }).await;
+    eventually("the new catalog is kept", || async { all_exist().then_some(()) }).await;
+    let users = sql::simple(&client, "SHOW USERS").await.expect("users");
+    assert!(users.is_empty(), "{users:?}");
 }

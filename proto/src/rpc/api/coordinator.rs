@@ -13,7 +13,7 @@ use crate::flow::AdmissionStatus;
 use crate::model::assignment::VbucketSet;
 use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark};
-use crate::model::identity::NodeProof;
+use crate::model::identity::{ClusterId, NodeProof};
 use crate::model::ids::{
     BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo, TransactionId,
 };
@@ -24,6 +24,7 @@ use crate::model::moment::Moment;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::pushed::PushedCommit;
 use crate::model::topology::IndexTopology;
+use crate::model::users::Users;
 use crate::rpc::command::{CommandRequest, Outcome};
 
 /// The replicated coordinator, through any of its members; a follower forwards to the leader what only
@@ -293,6 +294,8 @@ pub enum Watched {
     /// The catalog and the stability timestamps of all buckets. A cut has a position for each vbucket, so these are most of the
     /// bytes of a watch.
     CatalogAndEpochs,
+    /// The users, with their privileges and the hashes of their secrets.
+    Users,
 }
 
 /// A message of a watch.
@@ -302,6 +305,13 @@ pub enum WatchMessage {
     Catalog(Arc<Catalog>),
     /// New stability timestamps, ascending for each bucket.
     Epochs(Vec<EpochMark>),
+    /// The users as they are now.
+    Users {
+        /// The cluster whose users they are; `None` before it is founded.
+        cluster: Option<ClusterId>,
+        /// The users.
+        users: Arc<Users>,
+    },
 }
 
 /// The status of a coordinator member.

@@ -32,7 +32,7 @@ use proto::model::ids::{
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
-use proto::model::users::{NewSecret, Privilege, UserChange, UserCommand};
+use proto::model::users::{NewSecret, Privilege, UserChange, UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, PushReply,
     PushRequest, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteReply,
@@ -234,6 +234,20 @@ impl Backend for Authorized {
         match self.meets(of_command(&command)).await? {
             true => self.cluster.command(self.with_own_end(command)?).await,
             false => Ok(Outcome::Done),
+        }
+    }
+
+    fn users(&self) -> Arc<Users> {
+        let view = self.rights.view();
+        view.map(|view| reports::users(&self.rights.known.now(), &view.user)).unwrap_or_default()
+    }
+
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
+        let command = Command::Users(Box::new(command));
+        self.meets(of_command(&command)).await?;
+        match self.with_own_end(command)? {
+            Command::Users(command) => self.cluster.change_users(*command).await,
+            other => self.cluster.command(other).await,
         }
     }
 

@@ -1,7 +1,10 @@
-//! The coordinator's status as far as a user may know it.
+//! The coordinator's status, and the users, as far as a user may know them.
+
+use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
+use proto::model::users::{Privilege, User, Users};
 use proto::rpc::api::CoordinatorStatus;
 
 /// Leaves out the reports of buckets and indexes that a catalog does not have. The differences between topology and reports are text
@@ -25,4 +28,13 @@ pub(super) fn restricted(
         status.differences.clear();
     }
     status
+}
+
+/// The users that a user may know: all with [`Privilege::Admin`] on all, and itself otherwise.
+pub(super) fn users(known: &Arc<Users>, user: &Arc<User>) -> Arc<Users> {
+    if user.grants.all.allow(Privilege::Admin) {
+        return Arc::clone(known);
+    }
+    let by_name = [(user.name.clone(), Arc::clone(user))].into();
+    Arc::new(Users { cas: known.cas, by_name, ..Users::default() })
 }

@@ -131,3 +131,16 @@ fn the_views_of_users_without_sessions_are_forgotten() {
     assert!(views.len() <= 65, "{}", views.len());
     assert!(Arc::ptr_eq(&held, &views.of(UserId(0))));
 }
+
+/// `SHOW USERS` of somebody else than an administrator has one row.
+#[test]
+fn a_user_knows_itself_and_an_administrator_knows_all() {
+    let own = user(on(&[(1, Privilege::Admin)]));
+    let admin = user(Grants { all: [Privilege::Admin].into_iter().collect(), ..Grants::default() });
+    let other = Arc::new(User { name: "eve".into(), ..User::clone(&own) });
+    let by_name = [&own, &other].map(|user| (user.name.clone(), Arc::clone(user))).into();
+    let known = Arc::new(Users { cas: 7, by_name, ..Users::default() });
+    let shown = super::reports::users(&known, &own);
+    assert_eq!(shown.by_name.keys().collect::<Vec<_>>(), ["ada"]);
+    assert!(Arc::ptr_eq(&super::reports::users(&known, &admin), &known));
+}

@@ -6,7 +6,7 @@ use proto::{Error, Result};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::super::client::connect;
+use super::super::sql_client::connect;
 use super::model::Model;
 use super::report::{Report, percentile_ms, progress};
 use super::sql_error::sql_error;

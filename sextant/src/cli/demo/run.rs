@@ -8,12 +8,13 @@ use proto::{Error, Result};
 use tokio::time::Instant;
 use tokio_postgres::Client;
 
-use super::super::client::connect;
 use super::super::signal::stop_signal;
+use super::super::sql_client::connect;
 use super::model::Model;
 use super::report::{Report, median_ms, progress};
 use super::sql_error::sql_error;
 use super::{final_checks, rebalance, traffic};
+use crate::auth::doors::Doors;
 use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server};
 
 /// GeoNames, CC BY 4.0; see assets/README.md.
@@ -59,7 +60,12 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
         recovery: Default::default(),
     };
     let mut cluster = Cluster::start(config, env.clone()).await?;
-    let server = Server::start(&cluster, &env, Ports::any().bind(&PortOptions::DEV).await?)?;
+    let server = Server::start(
+        &cluster,
+        Doors::trust(&env),
+        &env,
+        Ports::any().bind(&PortOptions::DEV).await?,
+    )?;
     server.wait_ready().await?;
     let at = server.sql_address().to_string();
     let client = connect(&at).await?;

@@ -2,7 +2,7 @@
 
 use proto::{Error, ErrorCode};
 
-use super::super::client::describe;
+use super::super::sql_client::describe;
 
 /// Turns an error of the SQL connection into one that names the failed step.
 pub fn sql_error(doing: &str) -> impl Fn(tokio_postgres::Error) -> Error + '_ {

@@ -9,7 +9,7 @@ use proto::{Error, Result};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::{Client, types::Type};
 
-use super::super::client::connect;
+use super::super::sql_client::connect;
 use super::model::{City, Model};
 use super::report::{Report, progress};
 use super::sql_error::sql_error;

@@ -25,6 +25,7 @@ use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
 use proto::model::topology::IndexTopology;
+use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CoordinatorChange, CoordinatorChanged, CoordinatorStatus, NodeStatus, PushReply, PushRequest,
     SliceProgress, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteKind,
@@ -40,6 +41,7 @@ use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
 use super::memory_transaction::MemoryTransaction;
+use super::memory_users;
 use crate::principal::Principal;
 use crate::sql::backend::{
     Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
@@ -110,6 +112,7 @@ pub(super) struct Memory {
     pub(super) is_lost: AtomicBool,
     /// Number of transactions that were begun.
     transactions: AtomicU64,
+    users: Mutex<Users>,
 }
 
 impl Memory {
@@ -281,6 +284,15 @@ impl Backend for Memory {
         index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket)).ok_or_else(
             || Error::new(ErrorCode::Unknown, format!("there is no bucket or index {name}")),
         )
+    }
+
+    fn users(&self) -> Arc<Users> {
+        Arc::new(self.users.lock().unwrap().clone())
+    }
+
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
+        let catalog = self.catalog();
+        memory_users::change(&mut self.users.lock().unwrap(), &catalog, command)
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {

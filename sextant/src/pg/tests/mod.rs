@@ -1,11 +1,14 @@
 //! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
+mod logins;
 mod memory;
 mod memory_transaction;
+mod memory_users;
 mod outcomes;
 mod raw;
 mod transactions;
 mod turns;
+mod users;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -19,6 +22,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::{PgConfig, PgServer};
+use crate::auth::doors::Doors;
 use crate::principal::Principal;
 
 struct Cluster {
@@ -33,8 +37,13 @@ impl Cluster {
         let backends = MemoryBackends::default();
         let (memory, principals) = (Arc::clone(&backends.memory), Arc::clone(&backends.principals));
         let env = Env::real();
-        let server = PgServer::new(Arc::new(backends), env.clone(), PgConfig::default());
+        let server =
+            PgServer::new(Arc::new(backends), Doors::trust(&env), env.clone(), PgConfig::default());
         Self { memory, principals, server, env }
+    }
+
+    fn users(&self) -> Arc<proto::model::users::Users> {
+        crate::sql::backend::Backend::users(&*self.memory)
     }
 
     /// The client's end of a connection.

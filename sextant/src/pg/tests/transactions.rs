@@ -200,8 +200,12 @@ async fn names_may_be_quoted_and_a_file_may_begin_with_a_byte_order_mark() {
 async fn a_session_over_the_limit_is_refused_as_too_many_connections() {
     let mut cluster = Cluster::new();
     let config = PgConfig { sessions_max: 1, ..PgConfig::default() };
-    cluster.server =
-        PgServer::new(Arc::new(MemoryBackends::default()), cluster.env.clone(), config);
+    cluster.server = PgServer::new(
+        Arc::new(MemoryBackends::default()),
+        Doors::trust(&cluster.env),
+        cluster.env.clone(),
+        config,
+    );
     let (client, _task) = cluster.client().await;
     let mut second = tokio_postgres::Config::new();
     second.user("me");

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::SinkExt;
 use proto::env::{BoxFuture, Spawner, Task, TaskFailure};
 
-use super::{Cluster, MemoryBackends, PgConfig, PgServer, simple};
+use super::{Cluster, Doors, MemoryBackends, PgConfig, PgServer, simple};
 
 /// Counts the work on blocking threads.
 struct Counting {
@@ -36,7 +36,12 @@ fn counted() -> (Cluster, Arc<AtomicU64>) {
     cluster.env.spawner = Arc::new(Counting { spawner, blocking: Arc::clone(&blocking) });
     let memory = Arc::clone(&cluster.memory);
     let backends = MemoryBackends { memory, principals: Arc::clone(&cluster.principals) };
-    cluster.server = PgServer::new(Arc::new(backends), cluster.env.clone(), PgConfig::default());
+    cluster.server = PgServer::new(
+        Arc::new(backends),
+        Doors::trust(&cluster.env),
+        cluster.env.clone(),
+        PgConfig::default(),
+    );
     (cluster, blocking)
 }
 

@@ -97,14 +97,18 @@ impl Cursor<'_> {
         }
     }
 
-    /// `ALTER INDEX` and `ALTER BUCKET`.
+    /// `ALTER INDEX`, `ALTER BUCKET` and `ALTER USER`.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         self.expect_word("ALTER")?;
         if self.eat_word("BUCKET") {
             return self.alter_bucket();
         }
+        if self.eat_word("USER") {
+            return self.alter_user();
+        }
+        self.refuse_role()?;
         if !self.eat_word("INDEX") {
-            return Err(self.expected("INDEX or BUCKET"));
+            return Err(self.expected("INDEX, BUCKET or USER"));
         }
         self.alter_index()
     }

@@ -69,6 +69,8 @@ pub(super) struct Cursor<'a> {
     pub(super) parameters: u16,
     /// The offset of this statement in the text.
     pub(super) statement_start: usize,
+    /// True in a statement that may have a secret: its errors quote nothing of it.
+    pub(super) has_secrets: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -93,6 +95,7 @@ impl<'a> Cursor<'a> {
             depth: 0,
             parameters: 0,
             statement_start: 0,
+            has_secrets: false,
         })
     }
 
@@ -299,6 +302,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn expected(&self, what: &str) -> SqlError {
         let message = match self.peek() {
             Token::EOF => format!("syntax error at the end of the statement: expected {what}"),
+            _ if self.has_secrets => format!("syntax error: expected {what}"),
             found => {
                 let found: String = found.to_string().chars().take(60).collect();
                 format!("syntax error at or near {found}: expected {what}")

@@ -25,14 +25,18 @@ impl Cursor<'_> {
             let hint = "use CREATE INDEX: an index follows its source and cannot refuse a document";
             return Err(self.here(unsupported("unique indexes are not supported", hint)));
         }
-        if ["TABLE", "VIEW", "TEMP", "TEMPORARY", "FUNCTION", "SCHEMA", "TYPE", "ROLE", "USER"]
+        if self.eat_word("USER") {
+            return self.create_user();
+        }
+        self.refuse_role()?;
+        if ["TABLE", "VIEW", "TEMP", "TEMPORARY", "FUNCTION", "SCHEMA", "TYPE"]
             .iter()
             .any(|word| self.is(word))
         {
             let hint = "use CREATE BUCKET or CREATE INDEX";
             return Err(self.here(unsupported("only buckets and indexes can be created", hint)));
         }
-        Err(self.expected("BUCKET, INDEX or PRIMARY INDEX"))
+        Err(self.expected("BUCKET, INDEX, PRIMARY INDEX or USER"))
     }
 
     fn if_not_exists(&mut self) -> SqlResult<bool> {
@@ -243,9 +247,13 @@ impl Cursor<'_> {
 
     pub(super) fn drop_object(&mut self) -> SqlResult<Statement> {
         self.expect_word("DROP")?;
+        if self.eat_word("USER") {
+            return self.drop_user();
+        }
+        self.refuse_role()?;
         let bucket = self.eat_word("BUCKET");
         if !bucket && !self.eat_word("INDEX") {
-            return Err(self.expected("BUCKET or INDEX"));
+            return Err(self.expected("BUCKET, INDEX or USER"));
         }
         // Alone it may be the name of an index.
         if self.is("CONCURRENTLY") && matches!(self.peek_nth(1), Token::Word(_)) {

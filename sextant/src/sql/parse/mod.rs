@@ -16,6 +16,7 @@ mod session;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod users;
 mod versions;
 
 pub use statement::{Parsed, parse};

@@ -23,6 +23,13 @@ impl Cursor<'_> {
         if self.eat_word("ALL") {
             return Ok(Statement::Show(Show::All));
         }
+        if self.eat_word("GRANTS") {
+            let user = match self.eat_word("FOR") {
+                true => Some(self.user_name()?),
+                false => None,
+            };
+            return Ok(Statement::Show(Show::Grants(user)));
+        }
         let name = self.setting_name()?;
         Ok(Statement::Show(match name.as_str() {
             "buckets" => Show::Buckets,
@@ -34,6 +41,7 @@ impl Cursor<'_> {
             "rollbacks" => Show::Rollbacks,
             "holds" => Show::Holds,
             "versions" => Show::Versions,
+            "users" => Show::Users,
             "transactions" => Show::Transactions,
             _ => Show::Setting(name),
         }))

@@ -28,6 +28,7 @@ pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
         }
         cursor.parameters = 0;
         cursor.statement_start = cursor.offset();
+        cursor.has_secrets = false;
         let statement = cursor.statement()?;
         if !cursor.at_end() {
             return Err(cursor.expected("; or the end of the statement"));
@@ -38,7 +39,7 @@ pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
 }
 
 /// Statements of PostgreSQL that Sextant lacks, each with an alternative.
-const ABSENT: [(&str, &str); 13] = [
+const ABSENT: [(&str, &str); 11] = [
     ("UPDATE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
     ("MERGE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
     ("TRUNCATE", "DROP BUCKET and CREATE BUCKET"),
@@ -48,8 +49,6 @@ const ABSENT: [(&str, &str); 13] = [
     ("PREPARE", "prepare through the extended protocol, as drivers do"),
     ("EXECUTE", "execute through the extended protocol, as drivers do"),
     ("DECLARE", "execute with a row limit suspends a portal in the extended protocol"),
-    ("GRANT", "there are no roles"),
-    ("REVOKE", "there are no roles"),
     ("LISTEN", "poll with SELECT"),
     ("VACUUM", "old versions are removed automatically"),
 ];
@@ -77,6 +76,8 @@ impl Cursor<'_> {
             "DRAIN" => self.drain(true),
             "REMOVE" => self.remove(),
             "ADD" => self.add(),
+            "GRANT" => self.grant(),
+            "REVOKE" => self.revoke(),
             "SHOW" => self.show(),
             "SET" => self.set(),
             "RESET" => self.reset(),

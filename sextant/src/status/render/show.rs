@@ -159,7 +159,12 @@ pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
         Show::Rollbacks => Some(named(ROLLBACKS)),
         Show::Versions => Some(named(VERSIONS)),
         Show::Holds => Some(named(HOLDS)),
-        Show::Setting(_) | Show::All | Show::Transactions | Show::Transaction(_) => None,
+        Show::Setting(_)
+        | Show::All
+        | Show::Transactions
+        | Show::Transaction(_)
+        | Show::Users
+        | Show::Grants(_) => None,
     }
 }
 
@@ -183,7 +188,12 @@ pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
         Show::Rollbacks => values(ROLLBACKS, &status.rollbacks),
         Show::Versions => values(VERSIONS, &status.versions),
         Show::Holds => values(HOLDS, &status.holds),
-        Show::Setting(_) | Show::All | Show::Transactions | Show::Transaction(_) => Vec::new(),
+        Show::Setting(_)
+        | Show::All
+        | Show::Transactions
+        | Show::Transaction(_)
+        | Show::Users
+        | Show::Grants(_) => Vec::new(),
     }
 }
 

@@ -20,6 +20,7 @@ use proto::rpc::api::{
 use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
 };
+use sextant::auth::doors::Doors;
 use sextant::grpc;
 use sextant::roles::{PortOptions, Ports, Server, ServerParts, services};
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
@@ -79,7 +80,7 @@ impl Place {
             let accepted = listener.accept().await.map(|(stream, _)| stream);
             Some((accepted, listener))
         });
-        let services = grpc::peer_services(self.peers);
+        let services = grpc::peer_services(self.peers, sextant::wire::PeerTrust::Insecure);
         env.spawn_request("grpc", async move {
             if let Err(error) = services.serve_with_incoming(incoming).await {
                 eprintln!("serving gRPC: {error}");
@@ -140,10 +141,12 @@ impl Loopback {
             data: None,
             router: Arc::clone(&router),
             directory: place.directory(),
+            users: Arc::default(),
             peers: Arc::clone(&place.peers),
             indexers: started.values().cloned().collect(),
             projectors: Vec::new(),
             connections: Default::default(),
+            doors: Doors::trust(&env),
         };
         let serving = Server::serve(parts, &env, Ports::any().bind(&PortOptions::DEV).await?)?;
         serving.wait_ready().await?;

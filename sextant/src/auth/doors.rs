@@ -1,0 +1,228 @@
+//! The doors of a process: who is let in at its ports for users, by which proof.
+//!
+//! A process either trusts its machine, and lets in any client whose connection has a loopback address at both ends; or it asks each client
+//! for a proof: a password (SQL), a token (gRPC, HTTP) or a certificate (all of them). With TLS, it takes only encrypted connections from
+//! then on; without it, a client that is not of this machine cannot log in, since its proof would cross the network in clear.
+
+use std::sync::Arc;
+
+use proto::env::Env;
+use proto::model::users::{User, Users};
+use proto::{Error, ErrorCode, Result};
+
+use super::known::{KnownUsers, still_valid};
+use super::link::Link;
+use super::scram::Account;
+use super::throttle::Throttle;
+use super::tokens::{self, TokenRefusal};
+use crate::principal::{Principal, Proof};
+use crate::tls::{Identity, TlsSettings};
+
+/// The scheme of `Authorization` (RFC 6750).
+const BEARER: &str = "bearer";
+
+/// The doors of a process.
+pub struct Doors {
+    kind: Kind,
+    tls: Option<Arc<TlsSettings>>,
+    throttle: Throttle,
+    env: Env,
+}
+
+/// The clients that are let in.
+enum Kind {
+    /// Those of this machine.
+    Trust,
+    /// Users.
+    Users(Arc<KnownUsers>),
+}
+
+/// The next step of a client whose connection is taken.
+#[derive(Debug, PartialEq)]
+pub enum Greeting {
+    /// It is let in without a proof.
+    Trusted,
+    /// Its certificate is the proof.
+    Certificate(Principal),
+    /// It must prove who it is.
+    Proof,
+}
+
+impl Doors {
+    /// Doors that any client of this machine may enter.
+    pub fn trust(env: &Env) -> Arc<Self> {
+        let (kind, throttle) = (Kind::Trust, Throttle::new(0));
+        Arc::new(Self { kind, tls: None, throttle, env: env.clone() })
+    }
+
+    /// Doors for users. An address may fail so many times a minute.
+    pub fn for_users(
+        users: Arc<KnownUsers>,
+        tls: Option<Arc<TlsSettings>>,
+        login_failures_max: u32,
+        env: &Env,
+    ) -> Arc<Self> {
+        let throttle = Throttle::new(login_failures_max);
+        Arc::new(Self { kind: Kind::Users(users), tls, throttle, env: env.clone() })
+    }
+
+    /// The certificates of the ports, if connections are encrypted.
+    pub fn tls(&self) -> Option<&Arc<TlsSettings>> {
+        self.tls.as_ref()
+    }
+
+    /// The word for the doors in the ready line.
+    pub fn word(&self) -> &'static str {
+        match self.kind {
+            Kind::Trust => "trust",
+            Kind::Users(_) => "scram",
+        }
+    }
+
+    /// Takes a connection, or refuses it for where it comes from.
+    pub fn greet(&self, link: &Link) -> Result<Greeting> {
+        match &self.kind {
+            Kind::Trust if link.is_of_this_machine() => Ok(Greeting::Trusted),
+            Kind::Trust => Err(refused("this port trusts clients of its own machine only")
+                .with_hint("start the process with certificates and auth = scram")),
+            Kind::Users(_) if self.tls.is_some() && !link.is_encrypted() => {
+                Err(refused("this port takes encrypted connections only")
+                    .with_hint("connect with TLS: sslmode=require, https"))
+            }
+            Kind::Users(_) if !link.is_encrypted() && !link.is_of_this_machine() => {
+                Err(refused("this port lets in clients of its own machine only")
+                    .with_hint("start the process with certificates"))
+            }
+            Kind::Users(users) => match link.certificate() {
+                Some(identity) => {
+                    self.certified(&users.now(), identity, link).map(Greeting::Certificate)
+                }
+                None => Ok(Greeting::Proof),
+            },
+        }
+    }
+
+    fn certified(&self, users: &Users, identity: &Identity, link: &Link) -> Result<Principal> {
+        let Identity::User { cluster, name } = identity else {
+            return Err(refused(format!("the certificate of {identity} is no user's")));
+        };
+        if self.tls().is_some_and(|tls| tls.cluster() != *cluster) {
+            return Err(refused(format!("the certificate is of {identity}, another cluster")));
+        }
+        match users.named(name) {
+            Some(user) => Ok(Principal::user(user, Proof::Certificate, link.peer())),
+            None => Err(refused(format!("there is no user \"{name}\" of the certificate"))),
+        }
+    }
+
+    /// The principal of a request that has these credentials. A token counts before a certificate.
+    pub fn bearer(&self, link: &Link, authorization: Option<&[u8]>) -> Result<Principal> {
+        let greeting = self.greet(link)?;
+        let Kind::Users(users) = &self.kind else { return Ok(Principal::Trusted) };
+        let Some(header) = authorization else {
+            return match greeting {
+                Greeting::Certificate(principal) => Ok(principal),
+                Greeting::Trusted | Greeting::Proof => {
+                    Err(refused("a request needs a token or a client certificate")
+                        .with_hint("send Authorization: Bearer <token>"))
+                }
+            };
+        };
+        let users = users.now();
+        let found = match token_of(header) {
+            Some(token) => tokens::user_of(&users, token, self.env.clock.unix_ms()),
+            None => Err(TokenRefusal::Unknown),
+        };
+        match found {
+            Ok((user, id)) => Ok(Principal::user(user, Proof::Token(id), link.peer())),
+            Err(TokenRefusal::Ended) => {
+                Err(Error::new(ErrorCode::BadPassword, "the token has ended")
+                    .with_hint("ALTER USER … TOKEN makes another one"))
+            }
+            Err(TokenRefusal::Unknown) => {
+                // A token cannot be guessed, so the limit only spares the log.
+                self.check_failures(link)?;
+                self.failed(link);
+                Err(Error::new(ErrorCode::BadPassword, "the token is not valid"))
+            }
+        }
+    }
+
+    /// The account of a name, for an exchange of SCRAM.
+    pub fn account(&self, name: &str) -> Account {
+        Account::of(&self.users(), name, self.env.clock.unix_ms())
+    }
+
+    /// The users that are known now; none where clients are trusted.
+    fn users(&self) -> Arc<Users> {
+        match &self.kind {
+            Kind::Users(users) => users.now(),
+            Kind::Trust => Arc::default(),
+        }
+    }
+
+    /// Draws a nonce of SCRAM.
+    pub fn nonce(&self) -> String {
+        super::scram::nonce(&*self.env.random)
+    }
+
+    /// The user that has proved to know the password.
+    pub fn admit(&self, user: &User, link: &Link) -> Principal {
+        Principal::user(user, Proof::Password(user.secret_no), link.peer())
+    }
+
+    /// The error of a failed log-in with a password, the same for all reasons.
+    pub fn bad_password(&self, name: &str) -> Error {
+        let text = format!("password authentication failed for user \"{name}\"");
+        let error = Error::new(ErrorCode::BadPassword, text);
+        match self.users().by_name.is_empty() {
+            // It tells nothing about names.
+            true => error.with_hint(
+                "no user is known here: `sextant init` makes the first one, and coordinators must have answered",
+            ),
+            false => error,
+        }
+    }
+
+    /// An error if the client's address has failed too often.
+    pub fn check_failures(&self, link: &Link) -> Result<()> {
+        self.throttle.check(link.address())
+    }
+
+    /// Counts a failed log-in.
+    pub fn failed(&self, link: &Link) {
+        self.throttle.failed(link.address());
+    }
+
+    /// An error if the proof of a principal was withdrawn: its user was dropped, or has another password.
+    pub fn check(&self, principal: &Principal) -> Result<()> {
+        match (&self.kind, principal) {
+            (Kind::Trust, _) => Ok(()),
+            (Kind::Users(_), Principal::Trusted) => {
+                Err(Error::internal("a port for users has a session without a user"))
+            }
+            (Kind::Users(users), Principal::User(user)) => match still_valid(&users.now(), user) {
+                Some(_) => Ok(()),
+                None => {
+                    let what = "was dropped, or has another password or token";
+                    let text = format!("the session has ended: user \"{}\" {what}", user.name);
+                    Err(Error::new(ErrorCode::SessionEnded, text).with_hint("log in again"))
+                }
+            },
+        }
+    }
+}
+
+fn refused(why: impl Into<String>) -> Error {
+    Error::new(ErrorCode::BadLogin, why)
+}
+
+/// The token in a value of `Authorization`.
+fn token_of(header: &[u8]) -> Option<&str> {
+    let (scheme, token) = std::str::from_utf8(header).ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim())
+}
+
+#[cfg(test)]
+#[path = "doors_tests.rs"]
+mod tests;

@@ -1,0 +1,131 @@
+//! Follows the users on behalf of a process that serves clients.
+//!
+//! The follower watches any member of the coordinators. Each watch begins with all users, and a member that is behind tells older ones
+//! than those before: these are left out ([`KnownUsers::learn`]). Users of another cluster are refused, since their names and numbers mean
+//! others. With a data directory each change is written down as well ([`super::kept`]).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use proto::client::Retry;
+use proto::env::{Env, Task};
+use proto::model::identity::ClusterId;
+use proto::model::users::Users;
+use proto::rpc::api::{Directory, WatchMessage, Watched};
+use proto::{Error, ErrorCode, Result};
+
+use super::kept::{Kept, UsersFile};
+use super::known::KnownUsers;
+
+/// The pause after the first failure, and the longest one.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// Watches the coordinators.
+#[derive(Clone)]
+pub struct UsersFollower {
+    directory: Arc<dyn Directory>,
+    known: Arc<KnownUsers>,
+    /// The cluster that this process belongs to, as far as it knows.
+    cluster: Arc<dyn Fn() -> Option<ClusterId> + Send + Sync>,
+    /// The cluster that the coordinators have told.
+    heard: Option<ClusterId>,
+    file: Option<UsersFile>,
+    /// The users that were written last.
+    written: Option<u64>,
+}
+
+impl UsersFollower {
+    /// A follower that tells what it hears.
+    pub fn new(
+        directory: Arc<dyn Directory>,
+        known: Arc<KnownUsers>,
+        cluster: impl Fn() -> Option<ClusterId> + Send + Sync + 'static,
+    ) -> Self {
+        let (heard, file, written) = (None, None, None);
+        Self { directory, known, cluster: Arc::new(cluster), heard, file, written }
+    }
+
+    /// Begins with the users that a file has, and writes each change there.
+    pub async fn with_file(mut self, file: UsersFile) -> Self {
+        if let Some(users) = file.read((self.cluster)()).await {
+            self.written = Some(users.cas);
+            self.known.learn(users);
+        }
+        self.file = Some(file);
+        self
+    }
+
+    /// Follows until the task is dropped.
+    pub fn start(self, env: &Env) -> Task {
+        env.spawn_restarted("users", move || self.clone().run())
+    }
+
+    async fn run(mut self) -> Infallible {
+        let mut retry = Retry::doubling(PAUSES.0, PAUSES.1);
+        loop {
+            match self.watch(&mut retry).await {
+                Ok(()) => tracing::debug!("the watch of the users ended; watching anew"),
+                Err(error) if error.is_retry() || !retry.is_first_failure() => {
+                    tracing::debug!(%error, "following the users failed; trying again");
+                }
+                Err(error) => tracing::warn!(%error, "following the users failed; trying again"),
+            }
+            retry.pause().await;
+        }
+    }
+
+    /// One watch, from its beginning to its end.
+    async fn watch(&mut self, retry: &mut Retry) -> Result<()> {
+        let mut messages = self.directory.coordinator().watch(Watched::Users).await?;
+        while let Some(message) = messages.next().await {
+            match message? {
+                WatchMessage::Users { cluster, users } => self.take(cluster, users).await?,
+                WatchMessage::Catalog(_) | WatchMessage::Epochs(_) => {
+                    return Err(Error::internal("a watch of the users was sent something else"));
+                }
+            }
+            retry.reset();
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, cluster: Option<ClusterId>, users: Arc<Users>) -> Result<()> {
+        self.check_cluster(cluster)?;
+        self.known.learn(users);
+        let (users, cluster) = (self.known.now(), self.own_cluster());
+        if let (Some(file), Some(cluster)) = (&self.file, cluster)
+            && self.written != Some(users.cas)
+        {
+            let cas = users.cas;
+            file.write(Kept { cluster, users }).await?;
+            self.written = Some(cas);
+        }
+        Ok(())
+    }
+
+    fn own_cluster(&self) -> Option<ClusterId> {
+        (self.cluster)().or(self.heard)
+    }
+
+    fn check_cluster(&mut self, cluster: Option<ClusterId>) -> Result<()> {
+        match (self.own_cluster(), cluster) {
+            (Some(own), Some(theirs)) if own != theirs => {
+                let what = format!(
+                    "the coordinators belong to cluster {theirs}, this process to cluster {own}"
+                );
+                Err(Error::new(ErrorCode::OtherCluster, what)
+                    .with_hint("check --coordinators; if they have begun a new cluster, start this process again"))
+            }
+            _ => {
+                self.heard = self.heard.or(cluster);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "follower_tests.rs"]
+mod tests;

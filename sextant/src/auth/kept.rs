@@ -1,0 +1,170 @@
+//! The file in which a router keeps the users, so that they log in after a restart while no coordinator answers.
+//!
+//! ```text
+//! USERS := "sextant users 1\n" length:u64 check:u32 body       (little endian)
+//! ```
+//!
+//! `body` is [`Kept`] in postcard, and `check` the CRC-32C of everything else. The file is written whole under a temporary name, synced
+//! and renamed. It is a cache: a file that cannot be used is logged, and the router then waits for a coordinator. It stands beside the
+//! kept catalog and not in it, since it has the hashes of secrets: nobody but the owner of the process may read it.
+//!
+//! A user that was dropped stays valid at a router that has not heard of it, so also at one that begins with this file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proto::env::{Env, FileSystem, OpenMode};
+use proto::model::identity::ClusterId;
+use proto::model::users::Users;
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+const NAME: &str = "USERS";
+const HEAD: &[u8] = b"sextant users 1\n";
+/// The part of the head that all versions have.
+const ANY_HEAD: &[u8] = b"sextant users ";
+/// The head, the length and the checksum.
+const BEFORE_BODY: usize = HEAD.len() + 8 + 4;
+/// A longer file is not one of these: all users fit in half a MiB.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// The kept users of a router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Their cluster.
+    pub cluster: ClusterId,
+    /// The users.
+    pub users: Arc<Users>,
+}
+
+/// The file of a data directory.
+#[derive(Clone)]
+pub struct UsersFile {
+    env: Env,
+    dir: PathBuf,
+}
+
+impl UsersFile {
+    /// The file of a data directory that is there, and that this process has locked.
+    pub fn new(env: &Env, dir: &Path) -> Self {
+        Self { env: env.clone(), dir: dir.to_owned() }
+    }
+
+    /// Reads the users of a cluster, or `None`: the file is absent, is of another cluster, or cannot be used, which is logged.
+    pub async fn read(&self, cluster: Option<ClusterId>) -> Option<Arc<Users>> {
+        let own = self.clone();
+        let read = self.env.blocking(move || read(&*own.env.fs, &own.dir)).await;
+        let kept = match read {
+            Ok(kept) => kept?,
+            Err(error) => {
+                tracing::warn!(%error, "ignoring the kept users; waiting for a coordinator");
+                return None;
+            }
+        };
+        // Without a kept catalog this process serves nothing before a coordinator answers.
+        (Some(kept.cluster) == cluster).then_some(kept.users)
+    }
+
+    /// Replaces the file durably.
+    pub async fn write(&self, kept: Kept) -> Result<()> {
+        let own = self.clone();
+        self.env.blocking(move || write(&*own.env.fs, &own.dir, &kept)).await
+    }
+
+    /// Removes the file durably, because its cluster is gone.
+    pub async fn remove(&self) {
+        let own = self.clone();
+        let removed = self.env.blocking(move || remove(&*own.env.fs, &own.dir)).await;
+        if let Err(error) = removed {
+            tracing::error!(%error, "the kept users are not removed; remove the file before the next start");
+        }
+    }
+}
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join(NAME)
+}
+
+fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Kept>> {
+    let path = path(dir);
+    if !fs.exists(&path) {
+        return Ok(None);
+    }
+    let bytes = || {
+        let file = fs.open(&path, OpenMode::Read)?;
+        let mut bytes = vec![0; file.len()?.min(BYTES_MAX) as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    let decoded = bytes().map_err(|error: io::Error| error.into()).and_then(|bytes| decode(&bytes));
+    decoded.map(Some).map_err(|error| error.context(format!("reading {}", path.display())))
+}
+
+fn write(fs: &dyn FileSystem, dir: &Path, kept: &Kept) -> Result<()> {
+    let (path, bytes) = (path(dir), encode(kept)?);
+    let tmp = path.with_extension("tmp");
+    let publish = || {
+        // A file that is created has the mode of this process's files; one that was left behind may have another.
+        if fs.exists(&tmp) {
+            fs.remove_file(&tmp)?;
+        }
+        let file = fs.open(&tmp, OpenMode::CreateNew)?;
+        file.write_all_at(&bytes, 0)?;
+        file.sync()?;
+        fs.rename(&tmp, &path)?;
+        fs.sync_dir(dir)
+    };
+    publish().map_err(|error: io::Error| {
+        Error::from(error).context(format!("writing {}", path.display()))
+    })
+}
+
+fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let path = path(dir);
+    let removed = || {
+        for file in [path.with_extension("tmp"), path.clone()] {
+            if fs.exists(&file) {
+                fs.remove_file(&file)?;
+            }
+        }
+        fs.sync_dir(dir)
+    };
+    removed().map_err(|error: io::Error| {
+        Error::from(error).context(format!("removing {}", path.display()))
+    })
+}
+
+fn encode(kept: &Kept) -> Result<Vec<u8>> {
+    let body = postcard::to_stdvec(kept)
+        .map_err(|error| Error::internal(format!("encoding users: {error}")))?;
+    let mut out = Vec::with_capacity(BEFORE_BODY + body.len());
+    out.extend_from_slice(HEAD);
+    out.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    let check = crc32c::crc32c_append(crc32c::crc32c(&out), &body);
+    out.extend_from_slice(&check.to_le_bytes());
+    out.extend_from_slice(&body);
+    Ok(out)
+}
+
+fn decode(bytes: &[u8]) -> Result<Kept> {
+    let damaged = || Error::new(ErrorCode::Corrupt, "the file is damaged");
+    if !bytes.starts_with(HEAD) {
+        return Err(match bytes.starts_with(ANY_HEAD) {
+            true => Error::new(ErrorCode::Version, "the file is of another version"),
+            false => damaged(),
+        });
+    }
+    let (before, body) = bytes.split_at_checked(BEFORE_BODY).ok_or_else(damaged)?;
+    let (summed, check) = before.split_at(BEFORE_BODY - 4);
+    let length = (body.len() as u64).to_le_bytes();
+    let crc = crc32c::crc32c_append(crc32c::crc32c(summed), body);
+    if !summed.ends_with(&length) || check != crc.to_le_bytes() {
+        return Err(damaged());
+    }
+    postcard::from_bytes(body).map_err(|_| damaged())
+}
+
+#[cfg(test)]
+#[path = "kept_tests.rs"]
+pub(super) mod tests;

@@ -1,0 +1,117 @@
+//! A client's connection, as far as a log-in depends on it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+
+use crate::limited::PeerInfo;
+use crate::tls::{Handshaken, Identity};
+
+/// The two ends of a connection, and its encryption.
+#[derive(Clone, Debug, Default)]
+pub struct Link {
+    ends: Option<Ends>,
+    tls: Option<Arc<Encryption>>,
+}
+
+/// The addresses of a socket; `None` if the system does not tell one.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    local: Option<SocketAddr>,
+    peer: Option<SocketAddr>,
+}
+
+/// The encryption of a connection.
+#[derive(Debug)]
+struct Encryption {
+    certificate: Option<Arc<Identity>>,
+    end_point: Option<Vec<u8>>,
+}
+
+impl Link {
+    /// A connection within this process, which has no addresses.
+    pub fn in_process() -> Self {
+        Self::default()
+    }
+
+    /// The connection of a socket.
+    pub fn of(stream: &TcpStream) -> Self {
+        let ends = Ends { local: stream.local_addr().ok(), peer: stream.peer_addr().ok() };
+        Self { ends: Some(ends), tls: None }
+    }
+
+    /// The connection of a gRPC or HTTP request.
+    pub fn of_request(peer: &PeerInfo) -> Self {
+        let ends = Ends { local: peer.local, peer: peer.address };
+        let certificate = peer.holder.clone();
+        // No proof of a request is bound to its connection.
+        let tls = peer.is_encrypted.then(|| Arc::new(Encryption { certificate, end_point: None }));
+        Self { ends: Some(ends), tls }
+    }
+
+    /// The same connection, encrypted.
+    pub fn encrypted(&self, handshaken: &Handshaken) -> Self {
+        let Handshaken { peer, end_point, .. } = handshaken;
+        let tls =
+            Encryption { certificate: peer.clone().map(Arc::new), end_point: end_point.clone() };
+        Self { tls: Some(Arc::new(tls)), ..self.clone() }
+    }
+
+    /// True if the connection is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The data that a proof is bound to on this connection, if it can be.
+    pub fn end_point(&self) -> Option<&[u8]> {
+        self.tls.as_ref()?.end_point.as_deref()
+    }
+
+    /// The holder of the client's certificate.
+    pub fn certificate(&self) -> Option<&Identity> {
+        self.tls.as_ref()?.certificate.as_deref()
+    }
+
+    /// The address of the client.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.ends?.peer
+    }
+
+    /// The client's IP address.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.peer().map(|peer| peer.ip().to_canonical())
+    }
+
+    /// True if the client runs on this machine, and has not come over the network. Both ends must be loopback addresses: an unknown one
+    /// is not.
+    pub fn is_of_this_machine(&self) -> bool {
+        let Some(Ends { local, peer }) = self.ends else { return true };
+        [local, peer].iter().all(|end| end.is_some_and(|end| end.ip().to_canonical().is_loopback()))
+    }
+
+    /// A connection with these ends.
+    #[cfg(test)]
+    pub fn between(local: &str, peer: &str) -> Self {
+        let [local, peer] = [local, peer].map(|end| end.parse().ok());
+        Self { ends: Some(Ends { local, peer }), tls: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_of_this_machine_if_both_ends_are() {
+        let is = |local, peer| Link::between(local, peer).is_of_this_machine();
+        assert!(is("127.0.0.1:1", "127.0.0.9:2"));
+        assert!(is("[::1]:1", "[::1]:2"));
+        assert!(is("[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:2"));
+        assert!(!is("10.0.0.1:1", "127.0.0.1:2"));
+        assert!(!is("127.0.0.1:1", "10.0.0.1:2"));
+        assert!(!is("[::ffff:10.0.0.1]:1", "127.0.0.1:2"));
+        assert!(!is("127.0.0.1:1", "unknown"));
+        assert!(Link::in_process().is_of_this_machine());
+    }
+}

@@ -1,0 +1,172 @@
+//! Limits the failed log-ins of an address, so that nobody finds a password by trying.
+//!
+//! Each failure counts one, and a count falls by `login_failures_max` a minute. An address whose count is full is refused before its next
+//! proof is looked at, and that refusal counts nothing: so clients that go on trying are let in again at the same pace. Addresses of IPv6
+//! count by their /64, which one household or machine has in any case.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use proto::lock::lock;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+/// The default of `login_failures_max`, failures a minute.
+pub const LOGIN_FAILURES_MAX: u32 = 10;
+
+/// The addresses that are remembered. The one whose last failure is the oldest goes first.
+const ADDRESSES_MAX: usize = 4096;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The failed log-ins by address.
+pub struct Throttle {
+    failures_max: u32,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    by_address: BTreeMap<IpAddr, Failures>,
+    /// The addresses by the number of their last failure.
+    by_age: BTreeMap<u64, IpAddr>,
+    /// The number of failures in all.
+    count: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Failures {
+    /// The count at this moment.
+    level: f64,
+    at: Instant,
+    /// The number of the last failure.
+    no: u64,
+}
+
+impl Throttle {
+    /// Allows an address so many failures a minute; 0 allows any number.
+    pub fn new(failures_max: u32) -> Self {
+        Self { failures_max, table: Mutex::default() }
+    }
+
+    /// An error if the address has failed too often.
+    pub fn check(&self, address: Option<IpAddr>) -> Result<()> {
+        let Some(address) = address.map(network).filter(|_| self.failures_max > 0) else {
+            return Ok(());
+        };
+        let table = lock(&self.table);
+        let failures = table.by_address.get(&address);
+        let level = failures.map_or(0.0, |failures| self.level(failures));
+        // A little less than whole counts: the level falls meanwhile.
+        if level <= f64::from(self.failures_max) - 1.0 {
+            return Ok(());
+        }
+        let text = format!("too many log-ins have failed from {address}");
+        let hint = format!(
+            "try again in a minute; login_failures_max = {} a minute is the limit of an address",
+            self.failures_max
+        );
+        Err(Error::new(ErrorCode::TooBusy, text).with_hint(hint))
+    }
+
+    /// Counts a failed log-in.
+    pub fn failed(&self, address: Option<IpAddr>) {
+        let Some(address) = address.map(network).filter(|_| self.failures_max > 0) else { return };
+        let mut table = lock(&self.table);
+        let table = &mut *table;
+        table.count += 1;
+        let known = table.by_address.get(&address);
+        let level = known.map_or(0.0, |failures| self.level(failures)) + 1.0;
+        let failures = Failures { level, at: Instant::now(), no: table.count };
+        if let Some(earlier) = table.by_address.insert(address, failures) {
+            table.by_age.remove(&earlier.no);
+        }
+        table.by_age.insert(table.count, address);
+        if table.by_age.len() > ADDRESSES_MAX
+            && let Some((_, oldest)) = table.by_age.pop_first()
+        {
+            table.by_address.remove(&oldest);
+        }
+    }
+
+    /// The count of failures now.
+    fn level(&self, failures: &Failures) -> f64 {
+        let fallen = failures.at.elapsed().as_secs_f64() / MINUTE.as_secs_f64();
+        (failures.level - fallen * f64::from(self.failures_max)).max(0.0)
+    }
+}
+
+/// The address that is counted.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let bits = address.to_bits() & (u128::MAX << 64);
+            IpAddr::V6(Ipv6Addr::from_bits(bits))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_is_refused_after_its_failures_and_let_in_again_at_their_pace() {
+        let throttle = Throttle::new(10);
+        let (bad, good) = (address("10.0.0.9"), address("10.0.0.7"));
+        for n in 0..10 {
+            assert!(throttle.check(bad).is_ok(), "failure {n}");
+            throttle.failed(bad);
+        }
+        let refused = throttle.check(bad).unwrap_err();
+        assert!(refused.to_string().contains("10.0.0.9"), "{refused}");
+        assert!(refused.hint.unwrap().contains("login_failures_max = 10"));
+        assert!(throttle.check(good).is_ok() && throttle.check(None).is_ok());
+        assert!(throttle.check(address("::ffff:10.0.0.9")).is_err(), "the same address");
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(throttle.check(bad).is_err());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(throttle.check(bad).is_ok(), "one of ten a minute");
+        throttle.failed(bad);
+        assert!(throttle.check(bad).is_err());
+        tokio::time::advance(2 * MINUTE).await;
+        for _ in 0..10 {
+            assert!(throttle.check(bad).is_ok());
+            throttle.failed(bad);
+        }
+        assert!(throttle.check(bad).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn addresses_of_a_network_of_ipv6_count_together() {
+        let throttle = Throttle::new(1);
+        throttle.failed(address("2001:db8:1:2::1"));
+        assert!(throttle.check(address("2001:db8:1:2:ffff::7")).is_err());
+        assert!(throttle.check(address("2001:db8:1:3::1")).is_ok());
+        let none = Throttle::new(0);
+        (0..100).for_each(|_| none.failed(address("10.0.0.1")));
+        assert!(none.check(address("10.0.0.1")).is_ok(), "0 is no limit");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_addresses_are_remembered_than_fit() {
+        let throttle = Throttle::new(1);
+        let nth = |n: u32| Some(IpAddr::from(n.to_be_bytes()));
+        for n in 0..ADDRESSES_MAX as u32 + 10 {
+            throttle.failed(nth(n));
+            throttle.failed(nth(0));
+        }
+        let table = lock(&throttle.table);
+        assert_eq!((table.by_address.len(), table.by_age.len()), (ADDRESSES_MAX, ADDRESSES_MAX));
+        drop(table);
+        assert!(throttle.check(nth(0)).is_err(), "an address that goes on failing stays");
+        assert!(throttle.check(nth(1)).is_ok(), "the oldest has gone");
+    }
+}

@@ -1,0 +1,144 @@
+//! Verifiers of passwords (RFC 5802, RFC 7677): made from a password, and as text in PostgreSQL's form
+//! `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, which clients send instead of a password in clear.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use proto::model::users::{ScramVerifier, Secret32};
+use sha2::{Digest, Sha256};
+
+/// The rounds of PBKDF2 of new verifiers: PostgreSQL's number. A client makes the rounds at each log-in, and drivers refuse numbers
+/// that are much larger.
+pub const ITERATIONS: u32 = 4096;
+
+/// The beginning of a verifier as text.
+const SCHEME: &str = "SCRAM-SHA-256$";
+
+/// The bytes of a salt.
+pub const SALT_BYTES: usize = 16;
+
+/// Derives the verifier of a password. This takes milliseconds of a processor, so a task calls it on a blocking thread.
+pub fn derive(password: &str, salt: [u8; SALT_BYTES], iterations: u32) -> ScramVerifier {
+    let salted = salted_password(prepared(password).as_bytes(), &salt, iterations);
+    let client_key = hmac(&salted, &[b"Client Key"]);
+    let stored_key = Sha256::digest(client_key).into();
+    let server_key = hmac(&salted, &[b"Server Key"]);
+    ScramVerifier {
+        salt,
+        iterations,
+        stored_key: Secret32::new(stored_key),
+        server_key: Secret32::new(server_key),
+    }
+}
+
+/// Reads a verifier as text; `None` if the text is something else, such as a password in clear.
+pub fn parse(text: &str) -> Option<ScramVerifier> {
+    let (head, keys) = text.strip_prefix(SCHEME)?.split_once('$')?;
+    let (iterations, salt) = head.split_once(':')?;
+    let (stored_key, server_key) = keys.split_once(':')?;
+    // `parse` of a number takes a sign.
+    let has_digits_only = iterations.bytes().all(|byte| byte.is_ascii_digit());
+    Some(ScramVerifier {
+        salt: decoded(salt)?,
+        iterations: iterations.parse().ok().filter(|n| has_digits_only && *n > 0)?,
+        stored_key: Secret32::new(decoded(stored_key)?),
+        server_key: Secret32::new(decoded(server_key)?),
+    })
+}
+
+/// Prints a verifier as text.
+pub fn print(verifier: &ScramVerifier) -> String {
+    let ScramVerifier { salt, iterations, stored_key, server_key } = verifier;
+    let [salt, stored_key, server_key] =
+        [&salt[..], stored_key.bytes(), server_key.bytes()].map(|bytes| STANDARD.encode(bytes));
+    format!("{SCHEME}{iterations}:{salt}${stored_key}:{server_key}")
+}
+
+/// The password as clients hash it: prepared by SASLprep (RFC 4013), or as it is if it has a character that SASLprep forbids. PostgreSQL
+/// and its drivers do the same.
+fn prepared(password: &str) -> std::borrow::Cow<'_, str> {
+    stringprep::saslprep(password).unwrap_or(std::borrow::Cow::Borrowed(password))
+}
+
+/// `Hi` of RFC 5802, which is PBKDF2 with one block of output.
+fn salted_password(password: &[u8], salt: &[u8], iterations: u32) -> [u8; 32] {
+    // The key is hashed once, and its state is cloned for each round.
+    let keyed = keyed(password);
+    let round = |bytes: &[&[u8]]| -> [u8; 32] {
+        let mut mac = keyed.clone();
+        bytes.iter().for_each(|bytes| mac.update(bytes));
+        mac.finalize().into_bytes().into()
+    };
+    let mut last = round(&[salt, &1_u32.to_be_bytes()]);
+    let mut all = last;
+    for _ in 1..iterations {
+        last = round(&[&last]);
+        all.iter_mut().zip(last).for_each(|(all, last)| *all ^= last);
+    }
+    all
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::<Sha256>::new_from_slice(key).expect("a key of HMAC has any length")
+}
+
+/// HMAC-SHA-256 of some parts, one behind the other.
+pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = keyed(key);
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
+/// Base64 of exactly `N` bytes.
+fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
+    STANDARD.decode(text).ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The salt of the example in RFC 7677.
+    const SALT: &str = "W22ZaJ0SNY7soEsUEjb6gQ==";
+
+    #[test]
+    fn the_keys_of_the_example_in_rfc_7677_are_derived() {
+        let verifier = derive("pencil", decoded(SALT).unwrap(), 4096);
+        // `ServerSignature` and `ClientProof` of the example are checked in the tests of `scram`.
+        let expected = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+        assert_eq!(print(&verifier), expected);
+        assert_eq!(parse(expected), Some(verifier));
+    }
+
+    #[test]
+    fn passwords_are_prepared_as_clients_do_or_taken_as_they_are() {
+        let salt = [7; 16];
+        let same = |a, b| derive(a, salt, 2) == derive(b, salt, 2);
+        assert!(same("I\u{ad}X", "IX"), "a soft hyphen is mapped to nothing");
+        assert!(same("\u{2168}", "IX"), "compatibility characters");
+        assert!(!same("IX", "ix"));
+        assert!(!same("a\u{7}", "a"), "a forbidden character is taken as it is");
+        assert!(!same("", "a"));
+    }
+
+    #[test]
+    fn other_texts_are_no_verifiers() {
+        let good = print(&derive("x", [1; 16], 1));
+        assert!(parse(&good).is_some());
+        let bad = [
+            "pencil".to_owned(),
+            String::new(),
+            SCHEME.to_owned(),
+            good.replace("SHA-256", "SHA-1"),
+            good.replace("$1:", "$0:"),
+            good.replace("$1:", "$+1:"),
+            good.replace("$1:", "$99999999999:"),
+            good.replace("=:", ":"),
+            good.clone() + "x",
+            good.replacen("AQ", "", 1),
+        ];
+        for text in bad {
+            assert_eq!(parse(&text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The doors of `sextant dev`: it trusts clients of its machine, or asks for passwords and encrypts connections with certificates of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::env::{Env, FileSystem, create_dir_durably};
+use proto::model::identity::ClusterId;
+use proto::model::ids::NodeId;
+use proto::model::node::Role;
+use proto::{Error, ErrorCode, Result};
+
+use super::secrets;
+use crate::auth::doors::Doors;
+use crate::auth::throttle::LOGIN_FAILURES_MAX;
+use crate::roles::{Auth, Cluster, FirstAdmin, make_first_admin};
+use crate::tls::{
+    Authority, Identity, TlsFiles, TlsSettings, read_private, read_public, write_private,
+};
+
+/// The name of the first user.
+const ADMIN: &str = "admin";
+/// The password that is printed is valid for this time, unless it is changed.
+const PASSWORD_MS: u64 = 24 * 60 * 60 * 1000;
+/// The node of the certificate: the router of a whole cluster in one process.
+const ROUTER: NodeId = NodeId(300);
+/// Time limit for the news of the first user.
+const KNOWN_WITHIN: Duration = Duration::from_secs(5);
+
+/// The options of the doors.
+#[derive(Debug, clap::Args)]
+pub struct DoorArgs {
+    /// Clients that are let in: any of this machine (trust), or users only (scram), which is the default if other machines can call
+    #[arg(long, value_name = "trust|scram", hide_possible_values = true)]
+    auth: Option<Auth>,
+    /// Encrypt the connections of users, with a certificate authority of its own in the data directory. Always so if other machines can
+    /// call
+    #[arg(long)]
+    tls: bool,
+}
+
+/// The doors as they are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    auth: Auth,
+    tls: bool,
+}
+
+impl DoorArgs {
+    /// What is wanted at ports that other machines can call, or cannot.
+    pub(super) fn wanted(&self, is_loopback: bool) -> Result<Wanted> {
+        let usual = if is_loopback && !self.tls { Auth::Trust } else { Auth::Scram };
+        let wanted = Wanted { auth: self.auth.unwrap_or(usual), tls: self.tls || !is_loopback };
+        let bad = |what: &str| Err(Error::new(ErrorCode::InvalidParameter, what));
+        match wanted {
+            Wanted { auth: Auth::Trust, .. } if !is_loopback => {
+                bad("--auth trust is for loopback addresses only: other machines can call this one")
+            }
+            Wanted { auth: Auth::Trust, tls: true } => {
+                bad("--tls goes with --auth scram: clients that are trusted do not log in")
+            }
+            wanted => Ok(wanted),
+        }
+    }
+}
+
+impl Wanted {
+    /// Makes the doors of a running cluster.
+    pub(super) async fn doors(
+        self,
+        cluster: &Cluster,
+        host: &str,
+        env: &Env,
+    ) -> Result<(Arc<Doors>, Option<proto::env::Task>)> {
+        if self.auth == Auth::Trust {
+            return Ok((Doors::trust(env), None));
+        }
+        let (tls, follows) = match self.tls {
+            false => (None, None),
+            true => {
+                let router = cluster.router();
+                let known = router.wait_catalog(|catalog| catalog.cluster.is_some()).await;
+                let id = known.cluster.ok_or_else(|| Error::internal("no cluster"))?;
+                let (dir, hosts) = (cluster.data_dir().join("tls"), hosts(host));
+                let its_env = env.clone();
+                let files = env.blocking(move || certificates(&its_env, &dir, id, &hosts)).await?;
+                let tls = TlsSettings::of_files(env, files).await?;
+                let follows = tls.follow(env);
+                (Some(tls), Some(follows))
+            }
+        };
+        Ok((Doors::for_users(cluster.users(), tls, LOGIN_FAILURES_MAX, env), follows))
+    }
+
+    /// The first user of the cluster and its password, as the ready line has them; `None` if the cluster has users, or trusts its clients.
+    pub(super) async fn first_admin(self, cluster: &Cluster, env: &Env) -> Result<Option<String>> {
+        if self.auth == Auth::Trust || !cluster.users().now().by_name.is_empty() {
+            return Ok(None);
+        }
+        let password = secrets::draw(&*env.random);
+        let admin = FirstAdmin {
+            name: ADMIN.to_owned(),
+            password: password.clone(),
+            until_unix_ms: Some(env.clock.unix_ms() + PASSWORD_MS),
+        };
+        // It is refused if there are users that this process has not heard of yet.
+        match make_first_admin(&*cluster.directory().coordinator(), env, admin).await {
+            Ok(()) => {}
+            Err(error) if error.code == ErrorCode::WrongState => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let known = async {
+            while cluster.users().now().named(ADMIN).is_none() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let late = |_| Error::unavailable("the first user was made, and is not known here yet");
+        tokio::time::timeout(KNOWN_WITHIN, known).await.map_err(late)?;
+        Ok(Some(format!("{ADMIN}:{password}")))
+    }
+}
+
+/// The names by which clients may call this process.
+fn hosts(host: &str) -> Vec<String> {
+    let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let is_everywhere = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_unspecified());
+    if !is_everywhere && !hosts.iter().any(|known| known == host) {
+        hosts.push(host.to_owned());
+    }
+    hosts
+}
+
+/// Makes the authority of a cluster in a directory, unless it is there, and a certificate for this start. Blocks the thread.
+fn certificates(env: &Env, dir: &Path, cluster: ClusterId, hosts: &[String]) -> Result<TlsFiles> {
+    let fs = &*env.fs;
+    create_dir_durably(fs, dir)?;
+    let now = env.clock.unix_ms();
+    let [ca, ca_key, certificate, key] =
+        ["ca.pem", "ca.key", "server.pem", "server.key"].map(|name| dir.join(name));
+    // With it, `sextant cert client --dir` makes certificates of users.
+    write_anew(fs, &dir.join("cluster"), &format!("{cluster}\n"))?;
+    let authority = if fs.exists(&ca) && fs.exists(&ca_key) {
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).map_err(|_| Error::new(ErrorCode::Corrupt, "not UTF-8"))
+        };
+        let (ca, key) = (text(read_public(fs, &ca)?)?, text(read_private(fs, &ca_key)?)?);
+        Authority::from_pem(cluster, &ca, &key)?
+    } else {
+        let authority = Authority::new(cluster, now)?;
+        write_anew(fs, &ca, authority.certificate())?;
+        write_anew(fs, &ca_key, &authority.key())?;
+        authority
+    };
+    let own = Identity::Node { cluster, role: Role::Router, node: ROUTER };
+    let issued = authority.issue(&own, hosts, now)?;
+    write_anew(fs, &certificate, &issued.certificate)?;
+    write_anew(fs, &key, &issued.key)?;
+    Ok(TlsFiles { certificate, key, ca })
+}
+
+fn write_anew(fs: &dyn FileSystem, path: &PathBuf, text: &str) -> Result<()> {
+    if fs.exists(path) {
+        fs.remove_file(path)?;
+    }
+    write_private(fs, path, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_machines_meet_passwords_and_encryption() {
+        let wanted = |auth, tls, is_loopback| DoorArgs { auth, tls }.wanted(is_loopback).ok();
+        let some = |auth, tls| Some(Wanted { auth, tls });
+        assert_eq!(wanted(None, false, true), some(Auth::Trust, false));
+        assert_eq!(wanted(Some(Auth::Scram), false, true), some(Auth::Scram, false));
+        assert_eq!(wanted(None, true, true), some(Auth::Scram, true));
+        assert_eq!(wanted(None, false, false), some(Auth::Scram, true));
+        assert_eq!(wanted(Some(Auth::Scram), false, false), some(Auth::Scram, true));
+        assert_eq!(wanted(Some(Auth::Trust), false, false), None);
+        assert_eq!(wanted(Some(Auth::Trust), true, true), None);
+    }
+}

@@ -1,0 +1,288 @@
+//! Connections of the client commands to a SQL port: with a user, a password or a certificate, and TLS.
+
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use proto::env::Env;
+use proto::{Error, ErrorCode, Result};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::{ChannelBinding, NoTls, TlsConnect, TlsStream};
+use tokio_postgres::{Client, Config, Connection};
+
+use super::secrets;
+use crate::tls::{Protocol, UserTls, read_private, read_public};
+
+/// Time limit for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time limit for the log-in.
+const LOG_IN_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What the library says if the server asks for a password that it was not given.
+const NO_PASSWORD: &str = "password missing";
+
+/// The environment variable of a password, as for PostgreSQL's programs.
+const PASSWORD: &str = "PGPASSWORD";
+
+/// The cluster to connect to, and the user.
+#[derive(Debug, clap::Args)]
+pub struct Target {
+    /// Address of the cluster's SQL port
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7432", env = "SEXTANT_SQL")]
+    pub(super) at: String,
+    /// User to log in as. The password comes from --password-file, from PGPASSWORD or from the terminal
+    #[arg(long, value_name = "NAME", default_value = "sextant", env = "SEXTANT_USER")]
+    user: String,
+    /// File with the password, which nobody but its owner may read
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Certificate of the cluster's authority (PEM): the connection is encrypted, and the server proves who it is
+    #[arg(long, value_name = "FILE", env = "SEXTANT_CA")]
+    ca: Option<PathBuf>,
+    /// Certificate of the user (PEM), in place of a password
+    #[arg(long, value_name = "FILE", requires_all = ["key", "ca"])]
+    cert: Option<PathBuf>,
+    /// Private key of the user's certificate, which nobody but its owner may read
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+}
+
+impl Target {
+    /// Connects; asks for the password at the terminal if the server wants one and it is not known otherwise.
+    pub(super) async fn connect(&self) -> Result<Client> {
+        let (env, tls) = (Env::real(), self.tls().await?);
+        let known = match &self.password_file {
+            Some(path) => Some(secrets::from_file(&env, path).await?),
+            None => secrets::from_environment(PASSWORD),
+        };
+        let missing = match connect_as(&self.at, &self.user, known.as_deref(), tls.as_ref()).await {
+            Err(Failed::NoPassword) => Failed::NoPassword.into_error(&self.at),
+            done => return done.map_err(|failed| failed.into_error(&self.at)),
+        };
+        let prompt = format!("password of user {}: ", self.user);
+        let password = secrets::from_terminal(&prompt)?.ok_or(missing)?;
+        let done = connect_as(&self.at, &self.user, Some(&password), tls.as_ref()).await;
+        done.map_err(|failed| failed.into_error(&self.at))
+    }
+
+    async fn tls(&self) -> Result<Option<UserTls>> {
+        let Some(ca) = self.ca.clone() else { return Ok(None) };
+        let (env, own) = (Env::real(), self.cert.clone().zip(self.key.clone()));
+        let its_env = env.clone();
+        env.blocking(move || {
+            let fs = &*its_env.fs;
+            let ca = read_public(fs, &ca)?;
+            let own = match own {
+                Some((cert, key)) => Some((read_public(fs, &cert)?, read_private(fs, &key)?)),
+                None => None,
+            };
+            let own = own.as_ref().map(|(cert, key)| (&cert[..], &key[..]));
+            UserTls::new(&its_env, &ca, own, Protocol::Sql).map(Some)
+        })
+        .await
+    }
+}
+
+/// The reason why there is no session.
+enum Failed {
+    /// The server wants a password.
+    NoPassword,
+    Other(Error),
+}
+
+impl Failed {
+    fn into_error(self, at: &str) -> Error {
+        match self {
+            Self::Other(error) => error,
+            Self::NoPassword => {
+                let what = format!("connecting to {at}: the server asks for a password");
+                Error::new(ErrorCode::BadLogin, what)
+                    .with_hint("give it with --password-file or PGPASSWORD")
+            }
+        }
+    }
+}
+
+/// Connects to a SQL port of this machine that trusts its clients.
+pub async fn connect(at: &str) -> Result<Client> {
+    connect_as(at, "sextant", None, None).await.map_err(|failed| failed.into_error(at))
+}
+
+async fn connect_as(
+    at: &str,
+    user: &str,
+    password: Option<&str>,
+    tls: Option<&UserTls>,
+) -> std::result::Result<Client, Failed> {
+    let (host, port) = host_and_port(at).map_err(Failed::Other)?;
+    let mut config = Config::new();
+    config.user(user).ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
+    if let Some(password) = password {
+        config.password(password);
+    }
+    let opened = async {
+        let stream = TcpStream::connect((host, port)).await?;
+        stream.set_nodelay(true)?;
+        Ok::<_, io::Error>(stream)
+    };
+    let opened = tokio::time::timeout(CONNECT_TIMEOUT, opened).await;
+    let opened = opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let stream = opened.map_err(|error| unreached(at, &error.to_string()))?;
+    let begun = async {
+        match tls {
+            Some(tls) => {
+                let host = HostTls { tls: tls.clone(), host: host.to_owned() };
+                began(at, config.connect_raw(stream, host).await)
+            }
+            None => began(at, config.connect_raw(stream, NoTls).await),
+        }
+    };
+    let late = |_| Err(unreached(at, "no answer to the log-in"));
+    tokio::time::timeout(LOG_IN_TIMEOUT, begun).await.unwrap_or_else(late)
+}
+
+fn unreached(at: &str, why: &str) -> Failed {
+    Failed::Other(
+        Error::unavailable(format!("connecting to {at}: {why}"))
+            .with_hint("is the cluster running? `sextant dev` starts one and prints its ports"),
+    )
+}
+
+/// Runs the connection of a client that is logged in.
+fn began<S, T>(
+    at: &str,
+    begun: std::result::Result<(Client, Connection<S, T>), tokio_postgres::Error>,
+) -> std::result::Result<Client, Failed>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (client, connection) = begun.map_err(|error| match error.as_db_error() {
+        Some(_) => {
+            let what = format!("connecting to {at}: {}", describe(&error));
+            Failed::Other(Error::new(ErrorCode::BadLogin, what))
+        }
+        None if describe(&error).contains(NO_PASSWORD) => Failed::NoPassword,
+        None => unreached(at, &describe(&error)),
+    })?;
+    // The task ends when the client is dropped.
+    Env::real()
+        .spawn_request("sql-connection", async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "SQL connection");
+            }
+        })
+        .detach();
+    Ok(client)
+}
+
+/// The text of a PostgreSQL error with its causes.
+pub fn describe(error: &tokio_postgres::Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        let hint = error.hint().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+        return format!("{} [{}]{hint}", error.message(), error.code().code());
+    }
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// The host and port of `HOST:PORT`; an IPv6 address stands in brackets.
+fn host_and_port(at: &str) -> Result<(&str, u16)> {
+    let parts = at.rsplit_once(':').and_then(|(host, port)| {
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host = bare.unwrap_or(host);
+        // Without brackets the port may be a part of the address.
+        let is_clear = bare.is_some() || !host.contains(':');
+        Some((host, port.parse().ok()?)).filter(|_| is_clear && !host.is_empty())
+    });
+    parts.ok_or_else(|| {
+        Error::new(ErrorCode::InvalidParameter, format!("{at:?} is not HOST:PORT"))
+            .with_hint("write an IPv6 address in brackets: [::1]:7432")
+    })
+}
+
+/// TLS to one host, for the library of the SQL client.
+struct HostTls {
+    tls: UserTls,
+    host: String,
+}
+
+/// An encrypted connection, and its data for channel binding.
+struct Encrypted {
+    stream: tokio_rustls::client::TlsStream<TcpStream>,
+    end_point: Option<Vec<u8>>,
+}
+
+impl TlsConnect<TcpStream> for HostTls {
+    type Stream = Encrypted;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
+
+    fn connect(self, stream: TcpStream) -> Self::Future {
+        Box::pin(async move {
+            let (stream, end_point) = self.tls.connect(&self.host, stream).await?;
+            Ok(Encrypted { stream, end_point })
+        })
+    }
+}
+
+impl TlsStream for Encrypted {
+    fn channel_binding(&self) -> ChannelBinding {
+        match &self.end_point {
+            Some(end_point) => ChannelBinding::tls_server_end_point(end_point.clone()),
+            None => ChannelBinding::none(),
+        }
+    }
+}
+
+impl AsyncRead for Encrypted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Encrypted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_be_one_of_ipv6_in_brackets() {
+        assert_eq!(host_and_port("[::1]:7432").expect("an address"), ("::1", 7432));
+        assert_eq!(host_and_port("db.example:1").expect("an address"), ("db.example", 1));
+        for wrong in ["::1:7432", "localhost", ":7432", "[]:7432", "h:port", "h:99999"] {
+            assert!(host_and_port(wrong).expect_err(wrong).hint.is_some(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The first user of a cluster, who may do everything.
+
+use proto::env::Env;
+use proto::model::users::{NewSecret, Secret32, UserCommand, UserLimits};
+use proto::rpc::api::CoordinatorApi;
+use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::{Error, Result};
+
+use crate::auth::verifier::{ITERATIONS, SALT_BYTES, derive};
+
+/// The first user as an operator wants it.
+pub struct FirstAdmin {
+    /// The name.
+    pub name: String,
+    /// The password.
+    pub password: String,
+    /// The moment from which on the password is not valid, in milliseconds since 1970.
+    pub until_unix_ms: Option<u64>,
+}
+
+/// Makes the first user; `WrongState` if the cluster has users.
+pub async fn make_first_admin(
+    coordinator: &dyn CoordinatorApi,
+    env: &Env,
+    admin: FirstAdmin,
+) -> Result<()> {
+    let FirstAdmin { name, password, until_unix_ms } = admin;
+    let mut random = [0; SALT_BYTES + 32];
+    for word in random.chunks_exact_mut(8) {
+        word.copy_from_slice(&env.random.next_u64().to_be_bytes());
+    }
+    let (salt, fresh) = random.split_at(SALT_BYTES);
+    let (mut own_salt, mut mock_key) = ([0; SALT_BYTES], [0; 32]);
+    own_salt.copy_from_slice(salt);
+    mock_key.copy_from_slice(fresh);
+    let verifier = env.blocking(move || derive(&password, own_salt, ITERATIONS)).await;
+    let command = UserCommand::Create {
+        name,
+        secret: Some(NewSecret::Password { verifier, until_unix_ms }),
+        limits: UserLimits::default(),
+        fresh: Secret32::new(mock_key),
+        first: true,
+    };
+    let request = Some(RequestId { client: env.random.next_u64(), sequence: 0 });
+    let command = Command::Users(Box::new(command));
+    match coordinator.propose(CommandRequest { request, command }).await? {
+        Outcome::User { .. } => Ok(()),
+        Outcome::Refused(error) => Err(error),
+        other => Err(Error::internal(format!("a user was made with the outcome {other:?}"))),
+    }
+}

@@ -1,0 +1,156 @@
+//! Runs statements about users as replicated commands, for the SQL and the gRPC port.
+//!
+//! A password becomes a verifier, and a token its hash, before anything leaves this process. So no command, no log of the coordinators
+//! and no state has a secret in clear.
+
+use proto::env::{Env, Random};
+use proto::model::users::{NewSecret, Secret32, UserChange, UserCommand};
+use proto::rpc::command::Outcome;
+use proto::{Error, ErrorCode, Result};
+
+use super::ast::{AlterUser, SecretText, Sensitive, UserStatement};
+use super::backend::Backend;
+use super::error::unsupported;
+use crate::auth::tokens::FreshToken;
+use crate::auth::verifier;
+
+/// The life of a token whose end was not given: 90 days.
+pub const TOKEN_MS: u64 = 90 * 86_400_000;
+
+/// The result of a statement about users.
+#[derive(Debug)]
+pub enum Ran {
+    /// It is done: the command tag.
+    Tag(&'static str),
+    /// It has made a token, which is told only here.
+    Token(&'static str, Sensitive),
+}
+
+/// Runs a statement. It returns after the command is committed and this process knows of the change.
+pub async fn run(backend: &dyn Backend, env: &Env, statement: &UserStatement) -> Result<Ran> {
+    let tag = tag(statement);
+    let (command, token) = command(env, statement).await?;
+    let outcome = backend.change_users(command).await?;
+    let Some(token) = token else { return Ok(Ran::Tag(tag)) };
+    match outcome {
+        Outcome::User { token: Some(id), .. } => Ok(Ran::Token(tag, Sensitive(token.text(id)))),
+        _ => Err(Error::internal("a token was made without a number")),
+    }
+}
+
+/// True if a statement makes a token, which its answer has.
+pub fn makes_token(statement: &UserStatement) -> bool {
+    let (UserStatement::Create { secret: Some(secret), .. }
+    | UserStatement::Alter { change: AlterUser::Secret(secret), .. }) = statement
+    else {
+        return false;
+    };
+    matches!(secret, SecretText::Token { .. })
+}
+
+/// PostgreSQL's tags, which drivers know.
+fn tag(statement: &UserStatement) -> &'static str {
+    match statement {
+        UserStatement::Create { .. } => "CREATE ROLE",
+        UserStatement::Alter { .. } => "ALTER ROLE",
+        UserStatement::Drop { .. } => "DROP ROLE",
+        UserStatement::Grant { .. } => "GRANT",
+        UserStatement::Revoke { .. } => "REVOKE",
+    }
+}
+
+async fn command(
+    env: &Env,
+    statement: &UserStatement,
+) -> Result<(UserCommand, Option<FreshToken>)> {
+    let mut token = None;
+    let command = match statement {
+        UserStatement::Create { name, secret, limits } => {
+            let secret = match secret {
+                Some(secret) => Some(hashed(env, secret, &mut token).await?),
+                None => None,
+            };
+            let (name, limits) = (name.clone(), *limits);
+            let fresh = Secret32::new(drawn(&*env.random));
+            UserCommand::Create { name, secret, limits, fresh, first: false }
+        }
+        UserStatement::Alter { name, change } => {
+            let change = match change {
+                AlterUser::Secret(secret) => {
+                    UserChange::Secret(hashed(env, secret, &mut token).await?)
+                }
+                AlterUser::DropPassword => UserChange::DropPassword,
+                AlterUser::DropToken(id) => UserChange::DropToken(*id),
+                AlterUser::Limits(limits) => UserChange::Limits(*limits),
+            };
+            UserCommand::Alter { name: name.clone(), change }
+        }
+        UserStatement::Drop { name, if_exists } => {
+            UserCommand::Drop { name: name.clone(), if_exists: *if_exists }
+        }
+        UserStatement::Grant { user, privileges, on } => {
+            let (user, on) = (user.clone(), on.clone());
+            UserCommand::Grant { user, privileges: *privileges, on }
+        }
+        UserStatement::Revoke { user, privileges, on } => {
+            let (user, on) = (user.clone(), on.clone());
+            UserCommand::Revoke { user, privileges: *privileges, on }
+        }
+    };
+    Ok((command, token))
+}
+
+/// A secret as commands carry it. A token is drawn here.
+async fn hashed(
+    env: &Env,
+    secret: &SecretText,
+    token: &mut Option<FreshToken>,
+) -> Result<NewSecret> {
+    match secret {
+        SecretText::Password { password, until_unix_ms } => {
+            let verifier = match verifier::parse(&password.0) {
+                Some(verifier) => verifier,
+                None => derived(env, password).await?,
+            };
+            Ok(NewSecret::Password { verifier, until_unix_ms: *until_unix_ms })
+        }
+        SecretText::Token { until_unix_ms } => {
+            let now = env.clock.unix_ms();
+            let until_unix_ms = until_unix_ms.unwrap_or(now.saturating_add(TOKEN_MS));
+            if until_unix_ms <= now {
+                let what = "the token would have ended already: VALID UNTIL is in the past";
+                return Err(Error::new(ErrorCode::InvalidParameter, what));
+            }
+            let sha256 = token.insert(FreshToken::draw(&*env.random)).sha256();
+            Ok(NewSecret::Token { sha256, until_unix_ms })
+        }
+    }
+}
+
+/// The verifier of a password in clear, with a new salt.
+async fn derived(env: &Env, password: &Sensitive) -> Result<proto::model::users::ScramVerifier> {
+    if is_md5(&password.0) {
+        let hint =
+            "SET password_encryption = 'scram-sha-256' in the client, or send the password itself";
+        return Err(unsupported("MD5 passwords are not supported", hint));
+    }
+    let salt = drawn(&*env.random);
+    let password = password.clone();
+    let derive = move || verifier::derive(&password.0, salt, verifier::ITERATIONS);
+    Ok(env.blocking(derive).await)
+}
+
+/// True for PostgreSQL's older form of a hashed password, which nobody could log in with.
+fn is_md5(password: &str) -> bool {
+    let hash = password.strip_prefix("md5");
+    hash.is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Random bytes, a multiple of eight.
+fn drawn<const N: usize>(random: &dyn Random) -> [u8; N] {
+    let mut bytes = [0; N];
+    for word in bytes.chunks_exact_mut(8) {
+        word.copy_from_slice(&random.next_u64().to_le_bytes());
+    }
+    bytes
+}

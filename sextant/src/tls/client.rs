@@ -1,0 +1,157 @@
+//! The client's side of a handshake: of a node that calls another one, and of a user's command.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::env::Env;
+use proto::model::ids::NodeId;
+use proto::model::node::Role;
+use proto::{Error, ErrorCode, Result};
+use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::clock::EnvClock;
+use super::identity::Identity;
+use super::server::Protocol;
+use super::settings::{
+    TlsSettings, certificates, end_point, node_client, private_key, roots, unusable,
+};
+use super::verify::{NodeJudge, in_words, provider};
+
+/// Time limit of a handshake.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The node that a process calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// Its role.
+    pub role: Role,
+    /// Its number.
+    pub node: NodeId,
+}
+
+async fn handshake(
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer to the TLS handshake");
+    let shaken = TlsConnector::from(config).connect(name, stream);
+    timeout(HANDSHAKE_WITHIN, shaken).await.map_err(|_| late())?.map_err(in_words)
+}
+
+/// Makes the handshake with a node. The error names the node that answers, if it is another one.
+pub async fn connect(
+    settings: &TlsSettings,
+    expected: Expected,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
+    connect_with(Arc::clone(&settings.generation().client), expected, stream).await
+}
+
+async fn connect_with(
+    config: Arc<ClientConfig>,
+    expected: Expected,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
+    // Host names are not judged, and an address is not sent as one.
+    let name = ServerName::from(std::net::Ipv4Addr::UNSPECIFIED);
+    let stream = handshake(config, name, stream).await?;
+    let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let shown = shown.map(Identity::of_certificate).transpose().map_err(io::Error::other)?;
+    match shown {
+        Some(Identity::Node { role, node, .. }) if (Expected { role, node }) == expected => {
+            Ok(stream)
+        }
+        other => {
+            let other = other.map_or("nobody".to_owned(), |other| other.to_string());
+            let Expected { role, node } = expected;
+            Err(io::Error::other(format!(
+                "the certificate that {} {node} shows is of {other}",
+                role.name()
+            )))
+        }
+    }
+}
+
+/// The TLS of an operator's command: it judges nodes as other nodes do.
+#[derive(Clone)]
+pub struct OperatorTls(Arc<ClientConfig>);
+
+impl OperatorTls {
+    /// The authority to trust, and the operator's certificate and key; all as PEM.
+    pub fn new(env: &Env, ca: &[u8], (certificate, key): (&[u8], &[u8])) -> Result<Self> {
+        let chain = certificates(certificate, "the operator's certificate")?;
+        let own = chain.first().ok_or_else(|| unusable("the file has no certificate"))?;
+        let holder = Identity::of_certificate(own).map_err(unusable)?;
+        let Identity::Operator { cluster } = holder else {
+            return Err(unusable(format!("the certificate is of {holder}"))
+                .with_hint("sextant cert operator makes a certificate of an operator"));
+        };
+        let judge = NodeJudge::new(Arc::new(roots(ca)?), cluster);
+        Ok(Self(node_client(env, judge, (chain, private_key(key)?))?))
+    }
+
+    /// Makes the handshake with a node.
+    pub async fn connect(
+        &self,
+        expected: Expected,
+        stream: TcpStream,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        connect_with(Arc::clone(&self.0), expected, stream).await
+    }
+}
+
+/// The TLS of a user's command: it judges the certificate and the host name of a router.
+#[derive(Clone)]
+pub struct UserTls(Arc<ClientConfig>);
+
+impl UserTls {
+    /// The authority to trust, and the user's own certificate and key if there are any; all as PEM.
+    pub fn new(
+        env: &Env,
+        ca: &[u8],
+        own: Option<(&[u8], &[u8])>,
+        protocol: Protocol,
+    ) -> Result<Self> {
+        let failed = |error: rustls::Error| unusable(format!("the user's certificate: {error}"));
+        let builder = ClientConfig::builder_with_details(provider(), EnvClock::of(env))
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?
+            .with_root_certificates(roots(ca)?);
+        let mut config = match own {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => builder
+                .with_client_auth_cert(
+                    certificates(certificate, "the user's certificate")?,
+                    private_key(key)?,
+                )
+                .map_err(failed)?,
+        };
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = protocol.alpn();
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// Makes the handshake with a host; returns the connection and its channel binding data `tls-server-end-point`.
+    pub async fn connect(
+        &self,
+        host: &str,
+        stream: TcpStream,
+    ) -> io::Result<(TlsStream<TcpStream>, Option<Vec<u8>>)> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            let what = format!("host {host:?} is no name or address");
+            io::Error::other(Error::new(ErrorCode::InvalidParameter, what))
+        })?;
+        let stream = handshake(Arc::clone(&self.0), name, stream).await?;
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let binding = shown.and_then(end_point);
+        Ok((stream, binding))
+    }
+}

@@ -1,0 +1,29 @@
+//! TLS: certificates of nodes, operators and users, and the connections that they protect.
+//!
+//! One certificate authority signs all certificates of a cluster. A name in a certificate, a URI, says who its holder is
+//! ([`Identity`]). The kind of the holder decides where the certificate is good: nodes and operators at the ports for other
+//! processes, users at the ports for users. The provider of cryptography is ring, named at each use. Ring draws random
+//! numbers from the system by itself, so the simulation has no TLS.
+//!
+//! A process reads its three files every ten seconds ([`TlsSettings::follow`]). A connection keeps the set with which it
+//! began.
+
+mod client;
+mod clock;
+mod der;
+mod files;
+mod identity;
+mod issue;
+mod reload;
+mod server;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use client::{Expected, OperatorTls, UserTls, connect};
+pub use files::{TlsFiles, read_private, read_public, write_private};
+pub use identity::{Identity, is_user_name};
+pub use issue::{Authority, Issued};
+pub use server::{Clients, Handshaken, Protocol, accept};
+pub use settings::{Generation, TlsSettings};

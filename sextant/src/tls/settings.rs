@@ -1,0 +1,237 @@
+//! The TLS settings of a process: its certificate and key, and the authority of its cluster, as they are now.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use proto::env::Env;
+use proto::model::identity::ClusterId;
+use proto::{Error, ErrorCode, Result};
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use sha2::{Digest, Sha256, Sha384, Sha512};
+use tokio::sync::Semaphore;
+
+use super::clock::{EnvClock, now};
+use super::der::{not_after, signature_algorithm};
+use super::files::TlsFiles;
+use super::identity::Identity;
+use super::issue::Authority;
+use super::server::{Clients, HANDSHAKES_MAX, Protocol};
+use super::verify::{ClientJudge, NodeJudge, provider};
+
+/// Three files as they were read: certificate, key, authority.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pem {
+    /// The certificate, and intermediate ones behind it.
+    pub certificate: Vec<u8>,
+    /// The private key.
+    pub key: Vec<u8>,
+    /// The certificates of the authority; several while one takes the place of another.
+    pub ca: Vec<u8>,
+}
+
+/// One set of certificate, key and authority, ready for use.
+pub struct Generation {
+    /// The holder of the certificate: this process.
+    pub identity: Identity,
+    /// The configuration for calls of other nodes.
+    pub client: Arc<ClientConfig>,
+    /// The channel binding data `tls-server-end-point` of the certificate; `None` if its signature has no hash.
+    pub end_point: Option<Vec<u8>>,
+    /// The end of the certificate, in seconds since 1970.
+    pub not_after: i64,
+    /// For users, then for nodes; each by protocol.
+    servers: [[Arc<ServerConfig>; 3]; 2],
+}
+
+impl Generation {
+    /// The configuration of a port.
+    pub fn server(&self, clients: Clients, protocol: Protocol) -> Arc<ServerConfig> {
+        Arc::clone(&self.servers[clients as usize][protocol as usize])
+    }
+
+    /// Makes a set ready, or says why it cannot be used.
+    pub(super) fn from_pem(env: &Env, pem: &Pem) -> Result<Self> {
+        let chain = certificates(&pem.certificate, "the certificate")?;
+        let own = chain.first().ok_or_else(|| unusable("the certificate: the file has none"))?;
+        let roots = Arc::new(roots(&pem.ca)?);
+        let identity = Identity::of_certificate(own).map_err(unusable)?;
+        let Identity::Node { cluster, .. } = identity else {
+            return Err(unusable(format!("the certificate is of {identity}"))
+                .with_hint("a process needs a certificate of a node: sextant cert node"));
+        };
+        // A set of which one file is new already, and another one is not, ends here.
+        let judge = NodeJudge::new(Arc::clone(&roots), cluster);
+        let time = now(&*env.clock);
+        judge.verify_chain(own, &chain[1..], time).map_err(|error| {
+            unusable(format!("the certificate of {identity} is refused: {error}"))
+        })?;
+        let not_after = not_after(own).ok_or_else(|| unusable("the certificate has no end"))?;
+        let key = || private_key(&pem.key);
+        let servers = [Clients::Anyone, Clients::Nodes].map(|clients| {
+            let config = server(env, &roots, cluster, clients, (&chain, key()?))?;
+            Ok::<_, Error>(Protocol::ALL.map(|protocol| {
+                let mut config = config.clone();
+                config.alpn_protocols = protocol.alpn();
+                Arc::new(config)
+            }))
+        });
+        let [users, nodes] = servers;
+        let end_point = end_point(own);
+        let client = node_client(env, judge, (chain.clone(), key()?))?;
+        Ok(Self { identity, client, end_point, not_after, servers: [users?, nodes?] })
+    }
+}
+
+pub(super) fn unusable(why: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidParameter, why)
+}
+
+pub(super) fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>> {
+    CertificateDer::pem_slice_iter(pem)
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| unusable(format!("{what} cannot be read: {error}")))
+}
+
+pub(super) fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_slice(pem)
+        .map_err(|error| unusable(format!("the private key cannot be read: {error}")))
+}
+
+/// The authorities of a file.
+pub(super) fn roots(pem: &[u8]) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem, "the authority's certificate")? {
+        roots.add(certificate).map_err(|error| {
+            unusable(format!("the authority's certificate cannot be used: {error}"))
+        })?;
+    }
+    match roots.is_empty() {
+        true => Err(unusable("the authority's certificate: the file has none")),
+        false => Ok(roots),
+    }
+}
+
+/// The configuration of a port. Sessions are not resumed: each connection shows a certificate that is valid at that time.
+fn server(
+    env: &Env,
+    roots: &Arc<RootCertStore>,
+    cluster: ClusterId,
+    clients: Clients,
+    (chain, key): (&[CertificateDer<'static>], PrivateKeyDer<'static>),
+) -> Result<ServerConfig> {
+    let chains = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider()).build();
+    let chains = chains.map_err(|error| unusable(format!("the authority: {error}")))?;
+    let judge = ClientJudge { chain: chains, cluster, clients };
+    let failed = |error| unusable(format!("the certificate and the private key: {error}"));
+    let mut config = ServerConfig::builder_with_details(provider(), EnvClock::of(env))
+        .with_safe_default_protocol_versions()
+        .map_err(failed)?
+        .with_client_cert_verifier(Arc::new(judge))
+        .with_single_cert(chain.to_vec(), key)
+        .map_err(failed)?;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// The configuration for calls of nodes.
+pub(super) fn node_client(
+    env: &Env,
+    judge: NodeJudge,
+    (chain, key): (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
+) -> Result<Arc<ClientConfig>> {
+    let failed = |error| unusable(format!("the certificate and the private key: {error}"));
+    let mut config = ClientConfig::builder_with_details(provider(), EnvClock::of(env))
+        .with_safe_default_protocol_versions()
+        .map_err(failed)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(judge))
+        .with_client_auth_cert(chain, key)
+        .map_err(failed)?;
+    config.resumption = Resumption::disabled();
+    config.alpn_protocols = Protocol::Grpc.alpn();
+    Ok(Arc::new(config))
+}
+
+/// The channel binding data `tls-server-end-point` (RFC 5929): the certificate's hash by the algorithm of its signature, and by
+/// SHA-256 in place of MD5 and SHA-1.
+pub(super) fn end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+    const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
+    const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04];
+    let algorithm = signature_algorithm(certificate)?;
+    let by_rsa = algorithm.strip_prefix(RSA);
+    match (by_rsa, algorithm.strip_prefix(ECDSA)) {
+        (Some([4 | 5 | 11]), _) | (_, Some([1] | [3, 2])) => {
+            Some(Sha256::digest(certificate).to_vec())
+        }
+        (Some([12]), _) | (_, Some([3, 3])) => Some(Sha384::digest(certificate).to_vec()),
+        (Some([13]), _) | (_, Some([3, 4])) => Some(Sha512::digest(certificate).to_vec()),
+        _ => None,
+    }
+}
+
+/// The TLS settings of a process.
+pub struct TlsSettings {
+    pub(super) env: Env,
+    /// `None` for a set that exists in memory only.
+    pub(super) files: Option<TlsFiles>,
+    pub(super) generation: ArcSwap<Generation>,
+    /// For users, then for nodes: users who begin many handshakes do not keep nodes out.
+    handshakes: [Semaphore; 2],
+}
+
+impl TlsSettings {
+    /// The settings of three files.
+    pub async fn of_files(env: &Env, files: TlsFiles) -> Result<Arc<Self>> {
+        let pem = files.read(env).await?;
+        let generation = Generation::from_pem(env, &pem).map_err(|error| files.named(error))?;
+        Ok(Self::new(env, Some(files), generation))
+    }
+
+    /// The settings of three texts: certificate, key, authority.
+    pub fn of_pem(env: &Env, certificate: &str, key: &str, ca: &str) -> Result<Arc<Self>> {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let pem = Pem { certificate: bytes(certificate), key: bytes(key), ca: bytes(ca) };
+        Ok(Self::new(env, None, Generation::from_pem(env, &pem)?))
+    }
+
+    /// A certificate of an authority in this process.
+    pub fn own(
+        env: &Env,
+        authority: &Authority,
+        identity: &Identity,
+        hosts: &[String],
+    ) -> Result<Arc<Self>> {
+        let issued = authority.issue(identity, hosts, env.clock.unix_ms())?;
+        Self::of_pem(env, &issued.certificate, &issued.key, authority.certificate())
+    }
+
+    fn new(env: &Env, files: Option<TlsFiles>, generation: Generation) -> Arc<Self> {
+        let generation = ArcSwap::from_pointee(generation);
+        let handshakes = [HANDSHAKES_MAX; 2].map(Semaphore::new);
+        Arc::new(Self { env: env.clone(), files, generation, handshakes })
+    }
+
+    /// The present set.
+    pub fn generation(&self) -> Arc<Generation> {
+        self.generation.load_full()
+    }
+
+    /// The holder of the certificate: this process.
+    pub fn identity(&self) -> Identity {
+        self.generation.load().identity.clone()
+    }
+
+    /// The cluster of the certificate.
+    pub fn cluster(&self) -> ClusterId {
+        self.generation.load().identity.cluster()
+    }
+
+    pub(super) fn handshakes(&self, clients: Clients) -> &Semaphore {
+        &self.handshakes[clients as usize]
+    }
+}
