@@ -38,7 +38,7 @@ use super::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::auth::known::KnownUsers;
 use crate::principal::Principal;
 use crate::sql::backend::{
-    Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
+    Backend, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
 };
 use crate::sql::plan::Relation;
 
@@ -85,8 +85,13 @@ impl ClusterBackend {
         Self { users, ..self }
     }
 
+    /// The users that this process knows.
+    pub(super) fn known_users(&self) -> &Arc<KnownUsers> {
+        &self.users
+    }
+
     /// The same cluster for another principal.
-    pub fn with_principal(&self, principal: Principal) -> Self {
+    pub(super) fn with_principal(&self, principal: Principal) -> Self {
         Self { principal, ..self.clone() }
     }
 
@@ -154,12 +159,6 @@ impl ClusterBackend {
 pub(super) fn absent(name: &str) -> Error {
     Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
-}
-
-impl Backends for ClusterBackend {
-    fn for_principal(&self, principal: Principal) -> Arc<dyn Backend> {
-        Arc::new(self.with_principal(principal))
-    }
 }
 
 #[async_trait]

@@ -20,6 +20,7 @@ use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
 use sextant::auth::known::KnownUsers;
 use sextant::backend::{AuthorizedBackends, ClusterBackend};
+use sextant::limited::{ConnectionsMax, Speech, limited};
 use sextant::pg::{PgConfig, PgServer};
 use sextant::principal::{Principal, Proof};
 use sextant::sql::backend::{Backend, Backends};
@@ -96,7 +97,8 @@ impl Doors {
         let (router, directory) = (cluster.cluster().router(), cluster.cluster().directory());
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
         let known = Arc::new(KnownUsers::default());
-        let backends = Arc::new(AuthorizedBackends::new(backend, Arc::clone(&known)));
+        let backend = backend.with_users(Arc::clone(&known));
+        let backends = Arc::new(AuthorizedBackends::new(&backend));
         let doors = Self { cluster, known, backends, env, names: Mutex::default() };
         let operator = doors.client(&Principal::Trusted).await;
         sql::run(
@@ -177,7 +179,7 @@ impl Doors {
     /// An SQL session of a principal.
     async fn client(&self, principal: &Principal) -> Client {
         let backends = self.backends_of(principal);
-        let server = PgServer::new(backends, self.env.clone(), PgConfig::default());
+        let server = PgServer::new(backends, self.trust(), self.env.clone(), PgConfig::default());
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         tokio::spawn(async move { server.connection(theirs).await });
         let mut config = tokio_postgres::Config::new();
@@ -191,9 +193,16 @@ impl Doors {
     async fn grpc(&self, principal: &Principal) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let services = sextant::grpc::services(self.backends_of(principal), self.env.clone());
-        let incoming = tonic::transport::server::TcpIncoming::from(listener);
+        let backends = self.backends_of(principal);
+        let services = sextant::grpc::services(backends, &self.trust(), self.env.clone());
+        let limit = ConnectionsMax::default().of_grpc();
+        let incoming = limited(listener, Speech::Grpc, limit, &self.env);
         tokio::spawn(services.serve_with_incoming(incoming));
         address
+    }
+
+    /// Doors that let everyone in: the backends of a port know who it is.
+    fn trust(&self) -> Arc<sextant::auth::doors::Doors> {
+        sextant::auth::doors::Doors::trust(&self.env)
     }
 }

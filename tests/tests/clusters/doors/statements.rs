@@ -80,6 +80,18 @@ const STATEMENTS: &[(&str, Need)] = &[
     ("SHOW VERSIONS", LISTED),
     ("SHOW TRANSACTIONS", LISTED),
     ("SHOW TRANSACTION 1", LISTED),
+    ("SHOW USERS", LISTED),
+    ("SHOW GRANTS", LISTED),
+    ("CREATE USER made_user", ADMIN),
+    ("ALTER USER made_user PASSWORD 'x'", ADMIN),
+    ("ALTER USER made_user TOKEN", ADMIN),
+    ("ALTER USER made_user PASSWORD NULL", ADMIN),
+    ("ALTER USER made_user WITH (sessions_max = 7)", ADMIN),
+    ("GRANT scan ON b TO made_user", Need::On(&[Privilege::Admin])),
+    ("REVOKE scan ON b FROM made_user", Need::On(&[Privilege::Admin])),
+    ("GRANT scan ON ALL TO made_user", ADMIN),
+    ("REVOKE scan ON ALL FROM made_user", ADMIN),
+    ("DROP USER made_user", ADMIN),
     ("SHOW server_version", Need::Own),
     ("SHOW ALL", Need::Own),
     ("SET application_name = 'x'", Need::Own),
@@ -109,7 +121,7 @@ fn kinds(statement: &Statement) -> Vec<String> {
     let printed = format!("{statement:?}");
     let words: Vec<&str> = printed.split(|c: char| !c.is_alphanumeric()).collect();
     match words[0] {
-        outer @ ("Admin" | "Show") => vec![format!("{outer}::{}", words[1])],
+        outer @ ("Admin" | "Show" | "User") => vec![format!("{outer}::{}", words[1])],
         other => vec![other.to_owned()],
     }
 }
@@ -131,8 +143,9 @@ fn the_table_names_every_statement() {
     let mut expected = BTreeSet::new();
     for variant in variants(text, "Statement") {
         match &variant[..] {
-            outer @ ("Admin" | "Show") => {
-                let inner = variants(text, outer).into_iter();
+            outer @ ("Admin" | "Show" | "User") => {
+                let name = if outer == "User" { "UserStatement" } else { outer };
+                let inner = variants(text, name).into_iter();
                 expected.extend(inner.map(|inner| format!("{outer}::{inner}")));
             }
             _ => {
