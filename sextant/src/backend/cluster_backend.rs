@@ -167,11 +167,6 @@ impl Backend for ClusterBackend {
         &self.principal
     }
 
-    /// Nobody but a guard makes a backend of a user, and it checks by itself.
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn catalog(&self) -> Arc<Catalog> {
         self.calls.router.catalog()
     }

@@ -72,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let kept = Kept::default();
         let description = match &statement {
             Some(parsed) => {
-                self.state.check_session(&parsed.statement)?;
+                self.state.check_transaction(&parsed.statement)?;
                 self.describe_statement(parsed, &parse.query, &kept).await?
             }
             None => Description::default(),
@@ -111,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.prepared.get(&statement).ok_or_else(|| WireError::no_statement(&statement))?;
         let prepared = Arc::clone(prepared);
         if let Some(parsed) = &prepared.statement {
-            self.state.check_session(&parsed.statement)?;
+            self.state.check_transaction(&parsed.statement)?;
         }
         let oids = &prepared.parameter_oids;
         if bind.parameters.len() != oids.len() {
@@ -168,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         let columns = match &prepared.statement {
             Some(parsed) => {
-                self.state.check_session(&parsed.statement)?;
+                self.state.check_transaction(&parsed.statement)?;
                 self.describe_statement(parsed, "", &prepared.kept).await?.columns
             }
             None => None,
@@ -249,7 +249,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         statement: &Statement,
         running: Box<Running>,
     ) -> WireResult<PortalProgress> {
-        self.state.check_session(statement)?;
+        self.state.check_transaction(statement)?;
         self.interrupt.arm(self.state.settings.statement_timeout());
         Ok(PortalProgress::Running(running))
     }

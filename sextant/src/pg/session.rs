@@ -142,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         values: &[Value],
         kept: &Kept,
     ) -> WireResult<StatementOutcome> {
-        self.state.check_session(statement)?;
+        self.state.check_transaction(statement)?;
         if self.conn.is_full() {
             // A client that does not read its answers gets no further ones.
             self.conn.flush().await?;

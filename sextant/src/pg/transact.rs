@@ -37,9 +37,8 @@ const SAVEPOINTS_MAX: usize = 1_000;
 const PLANS_MAX: usize = 5;
 
 impl SessionState {
-    /// Refuses all statements of a user that is none any more, and in a failed transaction all but those that end it or go back in it.
-    pub(super) fn check_session(&self, statement: &Statement) -> WireResult<()> {
-        self.backend.check()?;
+    /// Refuses all statements but those that end a failed transaction or go back in it.
+    pub(super) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
         let ends =
             matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
         match &self.transaction {

@@ -204,10 +204,6 @@ impl Backend for Authorized {
         &self.rights.principal
     }
 
-    fn check(&self) -> Result<()> {
-        self.rights.view().map(|_| ())
-    }
-
     fn catalog(&self) -> Arc<Catalog> {
         self.rights.shown()
     }
