@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "tests look at real files")]
+
 use proto::model::ids::UserId;
 use proto::model::users::{Grants, ScramVerifier, Secret32, User, UserLimits};
 
