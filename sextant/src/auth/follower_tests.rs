@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "tests look at real files")]
+
 use std::sync::Mutex;
 
 use proto::model::ids::NodeId;

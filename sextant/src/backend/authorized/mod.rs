@@ -43,7 +43,7 @@ use proto::{Error, ErrorCode, Result};
 use router::Knowledge;
 
 use self::needs::{Named, Need, of_command};
-use self::rights::Rights;
+use self::rights::{READ_OR_WRITE, Rights};
 use self::view::Views;
 use self::wrapped::{AuthorizedBatches, AuthorizedPin, AuthorizedTransaction};
 use super::cluster_backend::{ClusterBackend, absent};
@@ -89,9 +89,6 @@ struct Authorized {
     cluster: ClusterBackend,
     rights: Rights,
 }
-
-/// The privileges that let a transaction read or write a bucket.
-const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Write];
 
 impl Authorized {
     /// Finds a bucket, by name, that the user may know; catches up with the coordinators first if it is not there.

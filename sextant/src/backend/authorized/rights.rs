@@ -9,9 +9,12 @@ use proto::{Error, ErrorCode, Result};
 
 use super::view::{View, ViewCell};
 use crate::auth::known::{KnownUsers, still_valid};
-use crate::backend::ClusterBackend;
+use crate::backend::cluster_backend::ClusterBackend;
 use crate::principal::{Identified, Principal};
 use crate::sql::backend::Backend;
+
+/// The privileges that let a transaction read or write a bucket.
+pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Write];
 
 /// The rights of a user who has logged in. A look at them costs a few comparisons while neither the users nor the catalog change.
 #[derive(Clone)]

@@ -60,7 +60,7 @@ fn catalog() -> Arc<Catalog> {
 
 /// An index of the bucket with the same number.
 fn index(id: u64) -> (IndexId, Arc<IndexInfo>) {
-    let spec = IndexSpec::new(&format!("i{id}"), &format!("b{id}"));
+    let spec = IndexSpec::new(format!("i{id}"), format!("b{id}"));
     let info = IndexInfo::new(IndexId(id), BucketId(id), spec, vec![vec![NodeId(9)]]);
     (info.id, Arc::new(info))
 }

@@ -12,8 +12,7 @@ use proto::rpc::api::{CheckedWrites, Decision, WriteReply};
 use proto::rpc::scan::OwnView;
 use router::ScanBatch;
 
-use super::READ_OR_WRITE;
-use super::rights::Rights;
+use super::rights::{READ_OR_WRITE, Rights};
 use crate::sql::backend::{BatchSource, BucketTransaction, EpochPin};
 
 /// A transaction in a bucket.
