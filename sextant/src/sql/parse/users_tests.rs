@@ -153,7 +153,6 @@ fn no_error_quotes_a_secret_and_no_statement_prints_one() {
         "ALTER USER ada PASSWORD 'hunter2",
         "ALTER USER ada PASSWORD $$hunter2",
         "ALTER USER ada PASSWORD U&'\\hunter2'",
-        "ALTER USER ada PASSWORD E'\\xhunter2'",
         "ALTER USER ada PASSWORD 'x'; ALTER USER ada 'hunter2'",
     ];
     for sql in wrong {
