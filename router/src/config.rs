@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proto::model::identity::NodeProof;
 use proto::model::node::NodeInfo;
 use proto::rpc::scan::HedgeAfter;
 
@@ -32,6 +33,8 @@ pub struct Config {
     pub scan_ahead_bytes: usize,
     /// When another copy is asked beside a slow node. The setting of a session counts instead.
     pub hedge_after: HedgeAfter,
+    /// A random number of this process: the coordinators refuse another process under its node number. `None` leaves it unprotected.
+    pub mark: Option<NodeProof>,
 }
 
 impl Config {
@@ -46,6 +49,7 @@ impl Config {
             scan_memory_each_bytes: SCAN_MEMORY_TOTAL_BYTES / 4,
             scan_ahead_bytes: SCAN_AHEAD_BYTES,
             hedge_after: HedgeAfter::Usual,
+            mark: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
+use proto::Error;
 use proto::env::Env;
 use proto::flow::{Admission, AdmissionLimits};
 use proto::model::catalog::Catalog;
@@ -38,6 +39,8 @@ pub(crate) struct RouterContext {
     pub moment: Arc<AtomicU64>,
     /// When the coordinators were heard last, and whether the catalog comes from them.
     pub heard: Heard,
+    /// The refusal of this process, because another one has its number.
+    pub taken: watch::Sender<Option<Error>>,
     pub topologies: Topologies,
     pub views: ReadViews,
     pub admission: Admission,
@@ -68,6 +71,7 @@ impl RouterContext {
             leases: Leases::default(),
             moment: Arc::default(),
             heard: Heard::default(),
+            taken: watch::Sender::default(),
             topologies: Topologies::default(),
             views: ReadViews::default(),
             resumed: Arc::default(),

@@ -73,6 +73,24 @@ impl Router {
         self.context.heard.knowledge(&*self.context.env.clock)
     }
 
+    /// Waits until the coordinators have refused this process for a while, because another one has its number, and returns the
+    /// refusal. A process that they have heard before is not the second one: it never ends so.
+    pub async fn taken(&self, for_at_least: Duration) -> Error {
+        let mut taken = self.context.taken.subscribe();
+        loop {
+            let begun = taken.wait_for(Option::is_some).await.is_ok();
+            // The answer to a heartbeat names a moment.
+            if !begun || self.context.moment.load(Ordering::Relaxed) != 0 {
+                return std::future::pending().await;
+            }
+            let goes = tokio::time::timeout(for_at_least, taken.wait_for(Option::is_none));
+            let stays = goes.await.is_err();
+            if stays && let Some(error) = taken.borrow().clone() {
+                return error;
+            }
+        }
+    }
+
     /// Removes what the data directory keeps, because the cluster is gone: the next start knows nothing of it.
     pub async fn forget_cluster(&self) {
         let Some(data) = self.data.clone() else { return };
@@ -209,7 +227,8 @@ async fn report_leases(context: RouterContext) -> Infallible {
     let membership = Membership::new(Arc::clone(&context.directory), config)
         .with_silent(context.silent.clone())
         .with_answered(context.heard.answered())
-        .with_moment(Arc::clone(&context.moment));
+        .with_moment(Arc::clone(&context.moment))
+        .with_mark(context.config.mark, context.taken.clone());
     let report = move || {
         let now = Instant::now();
         // A kept catalog is no evidence of what the coordinators have known.

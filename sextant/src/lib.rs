@@ -10,7 +10,7 @@ pub mod cli;
 pub mod descriptors;
 pub mod grpc;
 pub mod http;
-mod limited;
+pub mod limited;
 mod listen;
 pub mod pg;
 pub mod principal;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use proto::env::{BoxFuture, Env, LentThread, Spawner, Task, TaskFailure};
 use sextant::auth::doors::Doors;
-use sextant::backend::ClusterBackend;
+use sextant::backend::{AuthorizedBackends, ClusterBackend};
 use sextant::pg::{PgConfig, PgServer};
 use sextant::roles::{Cluster, ClusterConfig};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -229,7 +229,12 @@ impl Counted {
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
         let (router, directory) = (cluster.router(), cluster.directory());
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
-        let server = PgServer::new(Arc::new(backend), Doors::trust(&env), env, PgConfig::default());
+        let server = PgServer::new(
+            Arc::new(AuthorizedBackends::new(&backend)),
+            Doors::trust(&env),
+            env,
+            PgConfig::default(),
+        );
         let (theirs, inner) = tokio::io::duplex(1 << 20);
         let socket = CountingSocket { inner, counts: Arc::clone(&counts) };
         tokio::spawn(async move { server.connection(socket).await });

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::assignment::VbucketSet;
+use proto::model::identity::NodeProof;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::moment::Moment;
@@ -166,6 +167,12 @@ impl Heartbeats {
         let silent: Vec<_> = nodes.map(|node| node.id).filter(is_silent).collect();
         self.answered = Some((now_ms, silent.clone()));
         silent
+    }
+
+    /// The proof or mark of the process that has reported recently for a node.
+    pub(super) fn mark(&self, node: NodeId, now_ms: u64) -> Option<NodeProof> {
+        let last = self.nodes.get(&node).filter(|_| self.is_alive(node, now_ms))?;
+        last.heartbeat.proof
     }
 
     /// True if the node has reported recently.

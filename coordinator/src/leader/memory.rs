@@ -1,6 +1,7 @@
 //! The leader's memory: all parts together.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proto::model::history::SourceHistory;
 use proto::model::identity::{JoinRequest, NodeProof};
@@ -8,10 +9,11 @@ use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
 use proto::model::joint::HalvedCommit;
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::node::NodeInfo;
 use proto::model::rollback::NewestKnown;
 use proto::rpc::api::{BucketReport, EpochHold, Heartbeat, NodeStatus};
 use proto::rpc::command::Command;
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 
 use super::bootstrap;
 use super::builds::ready_indexes;
@@ -59,6 +61,14 @@ pub struct Leader {
     left_out: BTreeMap<NodeId, Vec<(LocalIndexId, LeftOut)>>,
     /// By projector: the commits over several buckets that it has found to be halved.
     halved: BTreeMap<NodeId, Vec<HalvedCommit>>,
+}
+
+/// The error of a second process under the number of one without a data directory.
+fn marked(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
+    let at = known.map_or_else(String::new, |known| format!(" at {}", known.address));
+    let what = format!("node {node} is another process{at}, which the coordinators hear");
+    let hint = "give each process its own --id; a process that takes the place of another one waits until that is silent for 5 s";
+    Error::new(ErrorCode::NodeTaken, what).with_hint(hint)
 }
 
 impl Leader {
@@ -122,6 +132,36 @@ impl Leader {
         }
         tracing::warn!(%node, silent_ms, "another process takes the number of a silent node over");
         Ok(Some(holder))
+    }
+
+    /// Judges whether a process without a data directory may register under a number: it changes nothing of another one that is
+    /// heard and has a mark.
+    pub fn judge_registration(
+        &self,
+        state: &StateContext,
+        node: &NodeInfo,
+        now_ms: u64,
+    ) -> Result<()> {
+        let known = state.node(node.id).filter(|known| ***known != *node);
+        match known.is_some() && self.heartbeats.mark(node.id, now_ms).is_some() {
+            true => Err(marked(node.id, known)),
+            false => Ok(()),
+        }
+    }
+
+    /// Judges whether a heartbeat is of the process that was heard before, if that one has a mark and no data directory.
+    pub fn judge_mark(
+        &self,
+        state: &StateContext,
+        heartbeat: &Heartbeat,
+        now_ms: u64,
+    ) -> Result<()> {
+        let node = heartbeat.node;
+        let heard = self.heartbeats.mark(node, now_ms);
+        match heard.is_some() && heard != heartbeat.proof && state.proof(node).is_none() {
+            true => Err(marked(node, state.node(node))),
+            false => Ok(()),
+        }
     }
 
     /// Judges the removal of a node that an operator forces: an indexer that is alive keeps slices that no other node has.

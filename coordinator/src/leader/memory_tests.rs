@@ -1,4 +1,3 @@
-use proto::ErrorCode;
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, Position};
 use proto::model::identity::ClusterId;
@@ -315,4 +314,35 @@ fn only_a_silent_holder_of_a_number_is_replaced() {
     leader.record_heartbeat(heartbeat(20), 4_000);
     assert_eq!(judge(&leader, 2, 8_999), Err(ErrorCode::NodeTaken));
     assert_eq!(judge(&leader, 2, 9_000), Ok(Some(NodeProof(1))));
+}
+
+#[test]
+fn a_process_with_a_mark_keeps_its_number_until_it_is_silent() {
+    let router = |address: &str| NodeInfo {
+        id: NodeId(30),
+        role: Role::Router,
+        address: address.into(),
+        zone: String::new(),
+    };
+    let mut state = StateContext::default();
+    apply(&mut state, Command::RegisterNode(router("a:1")));
+    let marked = |mark: Option<u128>| Heartbeat { proof: mark.map(NodeProof), ..heartbeat(30) };
+    let mut leader = of_term(1);
+    let heard = |leader: &Leader, mark, now_ms| {
+        leader.judge_mark(&state, &marked(mark), now_ms).map_err(|error| error.code)
+    };
+    assert_eq!(heard(&leader, Some(2), 0), Ok(()), "a new term has heard nobody");
+    leader.record_heartbeat(marked(Some(1)), 1_000);
+    assert_eq!(heard(&leader, Some(1), 2_000), Ok(()));
+    assert_eq!(heard(&leader, Some(2), 5_999), Err(ErrorCode::NodeTaken));
+    assert_eq!(heard(&leader, None, 5_999), Err(ErrorCode::NodeTaken));
+    assert_eq!(heard(&leader, Some(2), 6_000), Ok(()), "it is silent");
+    let registers = |address, now_ms| leader.judge_registration(&state, &router(address), now_ms);
+    assert!(registers("a:1", 1_500).is_ok(), "nothing changes");
+    let refused = registers("b:1", 5_999).unwrap_err();
+    assert!(refused.message.contains("node 30 is another process at a:1"), "{refused}");
+    assert!(registers("b:1", 6_000).is_ok());
+    leader.record_heartbeat(marked(None), 7_000);
+    assert_eq!(heard(&leader, Some(2), 7_001), Ok(()), "without a mark nobody is protected");
+    assert!(leader.judge_registration(&state, &router("b:1"), 7_001).is_ok());
 }

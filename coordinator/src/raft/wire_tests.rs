@@ -36,7 +36,9 @@ fn message() -> RaftMessage {
 fn every_kind_and_field_survives_the_wire_and_the_crate() {
     for (kind, _) in KINDS {
         let sent = RaftMessage { kind, ..message() };
-        let read = RaftMessage::decode(&sent.encode().unwrap()).unwrap();
+        let bytes = sent.encode().unwrap();
+        assert_eq!(sender_of_message(&bytes).unwrap(), sent.from);
+        let read = RaftMessage::decode(&bytes).unwrap();
         assert_eq!(read, sent);
         assert_eq!(RaftMessage::from_raft(read.into_raft(), 77).unwrap(), sent);
     }

@@ -82,6 +82,13 @@ fn judged(
         }
         Command::RegisterNode(node) => {
             check_join(member, &node)?;
+            let now_ms = member.now_ms();
+            let judged = member.as_leader(|leader| {
+                Ok(leader.judge_registration(&member.replica.view().state, &node, now_ms))
+            })?;
+            if let Err(refused) = judged {
+                return Ok(Err(refused));
+            }
             let command = Command::RegisterNode(node);
             return Ok(Ok(CommandRequest { request: id, command }));
         }

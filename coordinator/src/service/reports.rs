@@ -51,6 +51,7 @@ pub(super) async fn heartbeat(member: &Member, mut heartbeat: Heartbeat) -> Resu
         if holder.is_some() && holder != heartbeat.proof {
             return Err(taken(heartbeat.node, view.state.node(heartbeat.node)));
         }
+        leader.judge_mark(&view.state, &heartbeat, now_ms)?;
         let news = leader.record_heartbeat(heartbeat, now_ms);
         let silent = leader.silent_nodes(&view.state, now_ms);
         Ok((news, HeartbeatReply { silent, moment: view.state.position() }))

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::identity::NodeIdentity;
 use super::retry::Retry;
 use crate::error::{Error, ErrorCode, Result};
+use crate::model::identity::NodeProof;
 use crate::model::ids::NodeId;
 use crate::model::node::NodeInfo;
 use crate::rpc::api::{Directory, Heartbeat};
@@ -62,13 +63,22 @@ pub struct Membership {
     silent: watch::Sender<BTreeSet<NodeId>>,
     moment: Arc<AtomicU64>,
     answered: watch::Sender<Option<Instant>>,
+    mark: Option<NodeProof>,
+    taken: watch::Sender<Option<Error>>,
 }
 
 impl Membership {
     /// A membership that has not begun; [`Self::run`] begins it.
     pub fn new(directory: Arc<dyn Directory>, config: MembershipConfig) -> Self {
         let (silent, moment) = (watch::Sender::default(), Arc::default());
-        Self { directory, config, registrations: 0, silent, moment, answered: Default::default() }
+        let (answered, taken) = Default::default();
+        Self { directory, config, registrations: 0, silent, moment, answered, mark: None, taken }
+    }
+
+    /// Marks this process, which has no data directory, with a random number. As long as it is heard, the coordinators refuse another
+    /// process under its node number, and so this one if another was there before. `taken` is the present refusal.
+    pub fn with_mark(self, mark: Option<NodeProof>, taken: watch::Sender<Option<Error>>) -> Self {
+        Self { mark, taken, ..self }
     }
 
     /// Passes on which nodes are silent, as the leader's last answer says. After a failed heartbeat nothing is known.
@@ -107,11 +117,13 @@ impl Membership {
         }
         loop {
             let mut heartbeat = report();
-            heartbeat.proof = self.config.identity.as_ref().map(|identity| identity.proof());
+            let identity = self.config.identity.as_ref();
+            heartbeat.proof = identity.map(|identity| identity.proof()).or(self.mark);
             match self.directory.coordinator().heartbeat(heartbeat).await {
                 Ok(reply) => {
                     self.moment.store(reply.moment, Ordering::Relaxed);
                     self.answered.send_replace(Some(Instant::now()));
+                    self.note_taken(None);
                     self.note_silent(reply.silent.into_iter().collect());
                     self.config.retry.reset();
                     self.wait_for_next(&mut changed).await;
@@ -128,6 +140,12 @@ impl Membership {
     async fn recover(&mut self, error: Error, changed: &mut Option<watch::Receiver<u64>>) {
         if error.code == ErrorCode::NodeTaken {
             self.note_joined(false);
+            self.note_taken(Some(&error));
+            if self.mark.is_some() {
+                // It is registered, and its mark is taken as soon as the other process is silent.
+                self.pause_after(&error, "heartbeat").await;
+                return;
+            }
             // The other process may go away again; until then the registration is refused.
             tracing::warn!(%error, node = %self.config.node.id, "registering again");
             self.pause_after(&error, "heartbeat").await;
@@ -164,10 +182,19 @@ impl Membership {
                 true
             }
             Err(error) => {
+                self.note_taken(Some(&error).filter(|error| error.code == ErrorCode::NodeTaken));
                 self.pause_after(&error, "registering").await;
                 false
             }
         }
+    }
+
+    fn note_taken(&self, refusal: Option<&Error>) {
+        self.taken.send_if_modified(|known| {
+            let is_news = known.as_ref() != refusal;
+            *known = refusal.cloned();
+            is_news
+        });
     }
 
     /// Lets the process follow the catalog, or no longer.

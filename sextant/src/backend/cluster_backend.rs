@@ -38,7 +38,7 @@ use super::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::auth::known::KnownUsers;
 use crate::principal::Principal;
 use crate::sql::backend::{
-    Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
+    Backend, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
 };
 use crate::sql::plan::Relation;
 
@@ -85,8 +85,13 @@ impl ClusterBackend {
         Self { users, ..self }
     }
 
+    /// The users that this process knows.
+    pub(super) fn known_users(&self) -> &Arc<KnownUsers> {
+        &self.users
+    }
+
     /// The same cluster for another principal.
-    pub fn with_principal(&self, principal: Principal) -> Self {
+    pub(super) fn with_principal(&self, principal: Principal) -> Self {
         Self { principal, ..self.clone() }
     }
 
@@ -156,21 +161,10 @@ pub(super) fn absent(name: &str) -> Error {
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
 }
 
-impl Backends for ClusterBackend {
-    fn for_principal(&self, principal: Principal) -> Arc<dyn Backend> {
-        Arc::new(self.with_principal(principal))
-    }
-}
-
 #[async_trait]
 impl Backend for ClusterBackend {
     fn principal(&self) -> &Principal {
         &self.principal
-    }
-
-    /// Nobody but a guard makes a backend of a user, and it checks by itself.
-    fn check(&self) -> Result<()> {
-        Ok(())
     }
 
     fn catalog(&self) -> Arc<Catalog> {

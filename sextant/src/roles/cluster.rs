@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt;
-use proto::env::{Env, Task};
+use proto::env::{Env, FileSystem, Task};
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{CoordinatorApi, Directory};
@@ -283,12 +283,24 @@ async fn start_indexer(
     Ok(indexer)
 }
 
+/// Takes the permissions of a data directory that exists from everybody but its owner. An earlier build made it with wider ones, and a
+/// directory may belong to another user.
+pub(super) fn keep_private(fs: &dyn FileSystem, dir: &Path) {
+    if fs.exists(dir)
+        && let Err(error) = fs.make_private(dir)
+    {
+        let dir = dir.display();
+        tracing::warn!(%error, "others may read the data directory {dir}, and its mode cannot be changed: chmod 700 {dir}");
+    }
+}
+
 /// Locks a data directory for this process. Each service checks the version of its own files.
 pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
     let here = |error: std::io::Error| {
         Error::from(error).context(format!("data directory {}", dir.display()))
     };
     env.fs.create_dir_all(dir).map_err(here)?;
+    keep_private(&*env.fs, dir);
     env.fs.lock_dir(dir).map_err(|error| {
         let busy = error.kind() == std::io::ErrorKind::WouldBlock;
         let error = here(error);

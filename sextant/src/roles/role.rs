@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::env::{Env, Task};
+use proto::model::identity::NodeProof;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::Directory;
@@ -33,6 +34,9 @@ use crate::wire::{PeerDirectory, Peers};
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// The default HTTP address of a router.
 const ROUTER_HTTP: &str = "127.0.0.1:7480";
+/// A router ends after this time if the coordinators hear another process under its number. One that was just ended is heard for
+/// half of it.
+const TAKEN_FOR: Duration = Duration::from_secs(10);
 /// The pause before the coordinators are asked again.
 const ANSWER_PAUSE: Duration = Duration::from_millis(200);
 
@@ -90,6 +94,8 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
     let forced = settings.recovery.force_new_cluster;
     let security =
         Security::of(&settings.security, &settings.node, (&settings.data, forced), &env).await?;
+    let (its_env, dir) = (env.clone(), settings.data.clone());
+    env.blocking(move || cluster::keep_private(&*its_env.fs, &dir)).await;
     let peers = Peers::new(settings.coordinators.clone(), security.connect(), &env);
     let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
     let (id, data) = (settings.node.id, settings.data.clone());
@@ -307,6 +313,8 @@ async fn run_router(
         None => None,
     };
     let mut config = router::Config::new(settings.node);
+    let random = || u128::from(env.random.next_u64());
+    config.mark = Some(NodeProof(random() << 64 | random()));
     let ScanSettings { count_max, memory_bytes, each_memory_bytes, hedge_after_ms } =
         settings.scans;
     config.hedge_after = match hedge_after_ms {
@@ -348,11 +356,15 @@ async fn run_router(
         wait_answer(&*waits, &members).await;
     }
     println!("{}", server.ready_line());
-    let error = begun_elsewhere(&*waits, || its_peers.present_members()).await;
-    router.forget_cluster().await;
-    drop(following_users);
-    if let Some(file) = file {
-        file.remove().await;
+    tokio::select! {
+        error = begun_elsewhere(&*waits, || its_peers.present_members()) => {
+            router.forget_cluster().await;
+            drop(following_users);
+            if let Some(file) = file {
+                file.remove().await;
+            }
+            Err(error)
+        }
+        error = router.taken(TAKEN_FOR) => Err(error),
     }
-    Err(error)
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use super::cluster::Cluster;
 use crate::auth::doors::Doors;
 use crate::auth::known::KnownUsers;
-use crate::backend::{ClusterBackend, Counters};
+use crate::backend::{AuthorizedBackends, ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, Observed};
@@ -194,7 +194,7 @@ impl Server {
         let (its_router, its_counters) = (Arc::clone(&router), Arc::clone(&counters));
         let backend = ClusterBackend::new(its_router, directory, env.clone(), its_counters);
         let backend = Arc::new(backend.with_users(known_users));
-        let backends: Arc<dyn Backends> = Arc::clone(&backend) as _;
+        let backends: Arc<dyn Backends> = Arc::new(AuthorizedBackends::new(&backend));
         let (its_backends, its_doors) = (Arc::clone(&backends), Arc::clone(&doors));
         let sql = pg::PgServer::new(its_backends, its_doors, env.clone(), session_limits());
         let public = grpc::services(Arc::clone(&backends), &doors, env.clone());

@@ -39,9 +39,6 @@ pub trait Backend: Send + Sync + 'static {
     /// The sender of the requests.
     fn principal(&self) -> &Principal;
 
-    /// An error if the sender is no user any more, or what it has proved itself with was withdrawn.
-    fn check(&self) -> Result<()>;
-
     /// The newest catalog that this process has, as far as the sender may know it: a bucket or an index that it has no privilege on
     /// is not in it.
     fn catalog(&self) -> Arc<Catalog>;

@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::clock::EnvClock;
 use super::identity::Identity;
-use super::server::Protocol;
+use super::ports::Protocol;
 use super::settings::{
     TlsSettings, certificates, end_point, node_client, private_key, roots, unusable,
 };

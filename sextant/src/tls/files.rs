@@ -6,10 +6,19 @@ use std::path::{Path, PathBuf};
 use proto::env::{Env, FileSystem, OpenMode};
 use proto::{Error, ErrorCode, Result};
 
-use super::settings::Pem;
-
 /// A longer file is none of these.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Three files as they were read: certificate, key, authority.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pem {
+    /// The certificate, and intermediate ones behind it.
+    pub certificate: Vec<u8>,
+    /// The private key.
+    pub key: Vec<u8>,
+    /// The certificates of the authority; several while one takes the place of another.
+    pub ca: Vec<u8>,
+}
 
 /// The three files of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::env::{Env, Task};
+use proto::lock::lock;
 use tokio::time::{Instant, sleep};
 
-use super::settings::{Generation, Pem, TlsSettings};
+use super::settings::{Generation, TlsSettings};
 
 /// The pause between two readings.
 const EVERY: Duration = Duration::from_secs(10);
@@ -35,7 +36,7 @@ impl TlsSettings {
     pub fn follow(self: &Arc<Self>, env: &Env) -> Task {
         let settings = Arc::clone(self);
         env.spawn_service("certificates", async move {
-            let (mut warned, mut seen) = (None::<Instant>, None);
+            let mut warned = None::<Instant>;
             loop {
                 let end = warning(settings.generation().not_after, settings.env.clock.unix_ms());
                 if let Some(warning) = end
@@ -45,18 +46,18 @@ impl TlsSettings {
                     tracing::warn!("{warning}; put a new one in its place: sextant cert node");
                 }
                 sleep(EVERY).await;
-                if settings.look(&mut seen).await {
+                if settings.look().await {
                     warned = None;
                 }
             }
         })
     }
 
-    /// Reads the files once more; true if a new set was taken over. `seen` is what was read last; the same is not judged again.
-    pub(super) async fn look(&self, seen: &mut Option<Result<Pem, String>>) -> bool {
+    /// Reads the files once more; true if a new set was taken over.
+    pub(super) async fn look(&self) -> bool {
         let Some(files) = &self.files else { return false };
         let read = files.read(&self.env).await.map_err(|error| error.message);
-        if seen.as_ref() == Some(&read) {
+        if lock(&self.seen).as_ref() == Some(&read) {
             return false;
         }
         let taken = match &read {
@@ -65,7 +66,7 @@ impl TlsSettings {
                 .map_err(|error| files.named(error).message)
                 .and_then(|generation| self.take(generation)),
         };
-        *seen = Some(read);
+        *lock(&self.seen) = Some(read);
         if let Err(error) = &taken {
             tracing::warn!("the new certificate is not used, the present one stays: {error}");
         }

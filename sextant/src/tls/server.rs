@@ -9,46 +9,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::identity::Identity;
+use super::ports::{Clients, Protocol};
 use super::settings::TlsSettings;
 use super::verify::in_words;
 
 /// Time limit of a handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// Handshakes at once, for users and for nodes each. A client that has sent nothing yet does not count.
-pub(super) const HANDSHAKES_MAX: usize = 64;
-
-/// The clients of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clients {
-    /// Users, with a certificate or without one.
-    Anyone,
-    /// Nodes and operators, with a certificate.
-    Nodes,
-}
-
-/// The protocol of a port. A client that names protocols gets no connection to another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// PostgreSQL's.
-    Sql,
-    /// HTTP/2.
-    Grpc,
-    /// HTTP/1.1.
-    Http,
-}
-
-impl Protocol {
-    pub(super) const ALL: [Self; 3] = [Self::Sql, Self::Grpc, Self::Http];
-
-    pub(super) fn alpn(self) -> Vec<Vec<u8>> {
-        let name: &[u8] = match self {
-            Self::Sql => b"postgresql",
-            Self::Grpc => b"h2",
-            Self::Http => b"http/1.1",
-        };
-        vec![name.to_vec()]
-    }
-}
 
 /// A connection after its handshake.
 pub struct Handshaken {

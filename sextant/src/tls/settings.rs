@@ -1,6 +1,6 @@
 //! The TLS settings of a process: its certificate and key, and the authority of its cluster, as they are now.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use proto::env::Env;
@@ -16,22 +16,11 @@ use tokio::sync::Semaphore;
 
 use super::clock::{EnvClock, now};
 use super::der::{not_after, signature_algorithm};
-use super::files::TlsFiles;
+use super::files::{Pem, TlsFiles};
 use super::identity::Identity;
 use super::issue::Authority;
-use super::server::{Clients, HANDSHAKES_MAX, Protocol};
+use super::ports::{Clients, HANDSHAKES_MAX, Protocol};
 use super::verify::{ClientJudge, NodeJudge, provider};
-
-/// Three files as they were read: certificate, key, authority.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Pem {
-    /// The certificate, and intermediate ones behind it.
-    pub certificate: Vec<u8>,
-    /// The private key.
-    pub key: Vec<u8>,
-    /// The certificates of the authority; several while one takes the place of another.
-    pub ca: Vec<u8>,
-}
 
 /// One set of certificate, key and authority, ready for use.
 pub struct Generation {
@@ -180,6 +169,8 @@ pub struct TlsSettings {
     /// `None` for a set that exists in memory only.
     pub(super) files: Option<TlsFiles>,
     pub(super) generation: ArcSwap<Generation>,
+    /// What was read last from the files, or why they could not be read. The same is not judged again.
+    pub(super) seen: Mutex<Option<std::result::Result<Pem, String>>>,
     /// For users, then for nodes: users who begin many handshakes do not keep nodes out.
     handshakes: [Semaphore; 2],
 }
@@ -189,7 +180,7 @@ impl TlsSettings {
     pub async fn of_files(env: &Env, files: TlsFiles) -> Result<Arc<Self>> {
         let pem = files.read(env).await?;
         let generation = Generation::from_pem(env, &pem).map_err(|error| files.named(error))?;
-        Ok(Self::new(env, Some(files), generation))
+        Ok(Self::new(env, Some((files, pem)), generation))
     }
 
     /// The settings of three texts: certificate, key, authority.
@@ -210,10 +201,11 @@ impl TlsSettings {
         Self::of_pem(env, &issued.certificate, &issued.key, authority.certificate())
     }
 
-    fn new(env: &Env, files: Option<TlsFiles>, generation: Generation) -> Arc<Self> {
+    fn new(env: &Env, files: Option<(TlsFiles, Pem)>, generation: Generation) -> Arc<Self> {
+        let (files, seen) = files.map(|(files, pem)| (files, Ok(pem))).unzip();
         let generation = ArcSwap::from_pointee(generation);
         let handshakes = [HANDSHAKES_MAX; 2].map(Semaphore::new);
-        Arc::new(Self { env: env.clone(), files, generation, handshakes })
+        Arc::new(Self { env: env.clone(), files, generation, seen: Mutex::new(seen), handshakes })
     }
 
     /// The present set.

@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::issue::{Authority, Issued};
-use super::server::{Clients, Handshaken, Protocol, accept};
+use super::ports::{Clients, Protocol};
+use super::server::{Handshaken, accept};
 use super::settings::TlsSettings;
 use super::{Expected, Identity, TlsFiles, UserTls, connect, reload, write_private};
 
@@ -279,7 +280,8 @@ async fn new_files_are_taken_over_and_wrong_ones_are_not() {
     let own = node(Role::Router, 301);
     replaced(&world, &files, &world.issue(&own)).await;
     let settings = TlsSettings::of_files(&world.env, files.clone()).await.expect("usable");
-    let (first, mut seen) = (settings.generation(), None);
+    let first = settings.generation();
+    assert!(!settings.look().await, "nothing is new");
     // A certificate without its key, one of another node, one of another authority.
     let second = world.issue(&own);
     let torn = Issued { key: world.issue(&own).key, certificate: second.certificate.clone() };
@@ -287,15 +289,15 @@ async fn new_files_are_taken_over_and_wrong_ones_are_not() {
     let strange = strange.issue(&own, &hosts(), world.env.clock.unix_ms()).expect("issued");
     for wrong in [torn, world.issue(&node(Role::Router, 302)), strange] {
         replaced(&world, &files, &wrong).await;
-        assert!(!settings.look(&mut seen).await);
+        assert!(!settings.look().await);
         assert!(Arc::ptr_eq(&first, &settings.generation()), "the present one stays");
     }
     world.env.fs.remove_file(&files.ca).expect("removed");
-    assert!(!settings.look(&mut seen).await, "a missing file");
+    assert!(!settings.look().await, "a missing file");
     replaced(&world, &files, &second).await;
-    assert!(settings.look(&mut seen).await);
+    assert!(settings.look().await);
     assert_ne!(first.end_point, settings.generation().end_point);
-    assert!(!settings.look(&mut seen).await, "the same once more");
+    assert!(!settings.look().await, "the same once more");
     let (served, shaken) = user_at(&settings, &world.user_tls(None), "localhost").await;
     assert_eq!(shaken.expect("accepted"), served.expect("accepted").end_point);
 }

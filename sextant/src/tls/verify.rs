@@ -19,7 +19,7 @@ use rustls::{
 };
 
 use super::identity::Identity;
-use super::server::Clients;
+use super::ports::Clients;
 
 /// The reason why the holder of a certificate is refused.
 #[derive(Debug)]

@@ -49,6 +49,15 @@ impl Caller {
 
     /// Checks that the caller may call a method.
     pub fn may_call(&self, method: &str, holders: &[&str]) -> Result<(), Status> {
+        self.is_one_of(holders, || format!("may not call {method}"))
+    }
+
+    /// Checks that the caller may propose a command.
+    fn may_propose(&self, command: &str, holders: &[&str]) -> Result<(), Status> {
+        self.is_one_of(holders, || format!("may not propose {command}"))
+    }
+
+    fn is_one_of(&self, holders: &[&str], refusal: impl FnOnce() -> String) -> Result<(), Status> {
         let Self::Holder(holder) = self else { return Ok(()) };
         let kind = match &**holder {
             Identity::Node { role, .. } => role.name(),
@@ -57,7 +66,7 @@ impl Caller {
         };
         match holders.contains(&kind) {
             true => Ok(()),
-            false => Err(refused(holder, &format!("may not call {method}"))),
+            false => Err(refused(holder, refusal())),
         }
     }
 
@@ -73,7 +82,7 @@ impl Caller {
             }
             _ => {
                 let role = role.map_or("node", Role::name);
-                Err(refused(holder, &format!("{doing} for {role} {node}")))
+                Err(refused(holder, format!("{doing} for {role} {node}")))
             }
         }
     }
@@ -138,12 +147,122 @@ pub(super) fn of_proposal(
             caller.is_node(*node, Some(Role::Projector), "reports")?;
         }
         Command::HandedOver { .. } | Command::ChangeCopies { .. } => {
-            caller.may_call("propose for copies", &["projector", "coordinator"])?;
+            caller.may_propose("a change of copies", &["projector", "coordinator"])?;
         }
-        Command::SkipEpochs(_) => caller.may_call("propose SkipEpochs", &["coordinator"])?,
+        Command::SkipEpochs(_) => caller.may_propose("--skip-epochs", &["coordinator"])?,
         _ => {
-            caller.may_call("propose a definition", &["router", "operator", "coordinator"])?;
+            caller.may_propose("a definition", &["router", "operator", "coordinator"])?;
         }
     }
     Ok((request,))
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::identity::{ClusterId, JoinRequest, NodeProof};
+    use proto::model::node::NodeInfo;
+
+    use super::*;
+
+    const CLUSTER: ClusterId = ClusterId(7);
+
+    fn node(role: Role, node: u64) -> Caller {
+        Caller::Holder(Arc::new(Identity::Node { cluster: CLUSTER, role, node: NodeId(node) }))
+    }
+
+    fn operator() -> Caller {
+        Caller::Holder(Arc::new(Identity::Operator { cluster: CLUSTER }))
+    }
+
+    fn proposed(caller: &Caller, command: Command) -> Result<Command, String> {
+        let request = CommandRequest { request: None, command };
+        match of_proposal(caller, (request,)) {
+            Ok((request,)) => Ok(request.command),
+            Err(status) => Err(status.message().to_owned()),
+        }
+    }
+
+    fn info(role: Role, id: u64) -> NodeInfo {
+        NodeInfo { id: NodeId(id), role, address: "a:1".into(), zone: String::new() }
+    }
+
+    #[test]
+    fn a_connection_without_a_holder_is_refused_unless_nobody_is_checked() {
+        let nobody = Extensions::new();
+        let refused = Caller::on_connection(PeerTrust::Certificates, &nobody).err();
+        assert_eq!(refused.map(|status| status.code()), Some(tonic::Code::Unauthenticated));
+        let caller = Caller::on_connection(PeerTrust::Insecure, &nobody).expect("insecure");
+        caller.may_call("raft", &["coordinator"]).expect("anybody");
+    }
+
+    #[test]
+    fn a_node_joins_and_registers_as_itself_and_gives_the_cluster_of_its_certificate() {
+        let join = |role, id| {
+            Command::Join(Box::new(JoinRequest {
+                node: info(role, id),
+                cluster: None,
+                fresh: ClusterId(1),
+                proof: NodeProof(1),
+                replaces: None,
+            }))
+        };
+        let indexer = node(Role::Indexer, 201);
+        match proposed(&indexer, join(Role::Indexer, 201)) {
+            Ok(Command::Join(join)) => assert_eq!(join.fresh, CLUSTER),
+            other => panic!("{other:?}"),
+        }
+        for (role, id) in [(Role::Indexer, 202), (Role::Projector, 201)] {
+            for command in [join(role, id), Command::RegisterNode(info(role, id))] {
+                let why = proposed(&indexer, command).expect_err("another node");
+                assert!(why.contains("indexer 201") && why.contains(&id.to_string()), "{why}");
+                assert!(why.contains(role.name()), "{why}");
+            }
+            // It passes on requests of others.
+            proposed(&node(Role::Coordinator, 1), join(role, id)).expect("passed on");
+        }
+        proposed(&operator(), join(Role::Indexer, 201)).expect_err("an operator is no node");
+    }
+
+    #[test]
+    fn definitions_come_from_routers_operators_and_coordinators() {
+        let definition = || Command::RemoveNode { node: NodeId(201) };
+        for caller in [operator(), node(Role::Router, 301), node(Role::Coordinator, 2)] {
+            proposed(&caller, definition()).expect("a definition");
+        }
+        for caller in [node(Role::Indexer, 201), node(Role::Projector, 101)] {
+            proposed(&caller, definition()).expect_err("no definition");
+        }
+        let lost = |node| {
+            let (bucket, partitions) = (proto::model::ids::BucketId(1), Vec::new());
+            Command::PartitionsLost { bucket, node: NodeId(node), partitions }
+        };
+        proposed(&node(Role::Projector, 101), lost(101)).expect("its own");
+        proposed(&node(Role::Projector, 101), lost(102)).expect_err("of another one");
+        proposed(&node(Role::Router, 301), lost(301)).expect_err("no projector");
+    }
+
+    #[test]
+    fn heartbeats_and_positions_are_the_senders_own() {
+        let report = |node| SyncReport {
+            projector: NodeId(node),
+            buckets: Vec::new(),
+            left_out: Vec::new(),
+            halved: Vec::new(),
+        };
+        of_sync(&node(Role::Projector, 101), (report(101),)).expect("its own");
+        of_sync(&node(Role::Coordinator, 1), (report(101),)).expect("passed on");
+        of_sync(&node(Role::Projector, 101), (report(102),)).expect_err("of another one");
+        of_sync(&node(Role::Indexer, 101), (report(101),)).expect_err("no projector");
+    }
+
+    #[test]
+    fn a_coordinator_sends_messages_of_raft_for_itself_only() {
+        // Its version, the group, the kind and the sender are the first bytes.
+        let from = |node| Bytes::from(vec![2, 0, 0, node, 0]);
+        let caller = node(Role::Coordinator, 2);
+        of_raft(&caller, (vec![from(2), from(2)],)).expect("its own");
+        let why = of_raft(&caller, (vec![from(2), from(3)],)).expect_err("of another one");
+        assert!(why.message().contains("coordinator 2"), "{why}");
+        assert!(why.message().contains("coordinator 3"), "{why}");
+    }
 }

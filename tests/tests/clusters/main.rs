@@ -5,6 +5,7 @@
 mod builds;
 mod commit_outcomes;
 mod docs;
+mod doors;
 mod drivers;
 mod failover;
 mod generations;

@@ -62,9 +62,10 @@ pub struct AuthorizedBackends {
 }
 
 impl AuthorizedBackends {
-    /// The backends over a cluster, for the users that the process knows.
-    pub fn new(cluster: ClusterBackend, known: Arc<KnownUsers>) -> Self {
-        Self { cluster, known, views: Views::default() }
+    /// The backends over a cluster, for the users that it knows.
+    pub fn new(cluster: &ClusterBackend) -> Self {
+        let known = Arc::clone(cluster.known_users());
+        Self { cluster: cluster.clone(), known, views: Views::default() }
     }
 }
 
@@ -201,10 +202,6 @@ impl Authorized {
 impl Backend for Authorized {
     fn principal(&self) -> &Principal {
         &self.rights.principal
-    }
-
-    fn check(&self) -> Result<()> {
-        self.rights.view().map(|_| ())
     }
 
     fn catalog(&self) -> Arc<Catalog> {

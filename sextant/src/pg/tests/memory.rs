@@ -266,10 +266,6 @@ impl Backend for Memory {
         &Principal::Trusted
     }
 
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn catalog_of(&self, _: Seen) -> Result<Arc<Catalog>> {
         Ok(self.catalog())
     }

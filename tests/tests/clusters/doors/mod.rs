@@ -1,0 +1,208 @@
+//! What each statement, call and page needs, for each kind of user. The tables name every variant of the parser's statements, every call
+//! of the gRPC services and every path of the HTTP port, and fail when one is missing.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test is a client of the product: real clocks, sockets and tasks"
+)]
+
+mod calls;
+mod statements;
+mod unseen;
+mod withdrawn;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use proto::env::Env;
+use proto::model::ids::{BucketId, UserId};
+use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
+use sextant::auth::known::KnownUsers;
+use sextant::backend::{AuthorizedBackends, ClusterBackend};
+use sextant::limited::{ConnectionsMax, Speech, limited};
+use sextant::pg::{PgConfig, PgServer};
+use sextant::principal::{Principal, Proof};
+use sextant::sql::backend::{Backend, Backends};
+use tests::harness::{TestCluster, sql};
+use tokio::net::TcpListener;
+use tokio_postgres::{Client, NoTls};
+
+/// The need of a row of a table. `b` is the bucket that the users of these tests may have privileges on.
+#[derive(Clone, Copy, Debug)]
+enum Need {
+    /// A log-in is enough.
+    Own,
+    /// One of these privileges on `b`.
+    On(&'static [Privilege]),
+    /// The privilege on all.
+    All(Privilege),
+}
+
+/// A user of the tables.
+#[derive(Clone, Debug)]
+struct Role {
+    name: String,
+    grants: Grants,
+    /// Its privileges on `b`.
+    bucket: BucketId,
+}
+
+impl Role {
+    /// The SQLSTATE of the refusal of something with a need; `None` if it is allowed.
+    fn refusal(&self, need: Need) -> Option<&'static str> {
+        let own = self.grants.on(self.bucket);
+        match need {
+            Need::Own => None,
+            Need::On(privileges) if privileges.iter().any(|each| own.allow(*each)) => None,
+            Need::On(_) if own.is_empty() => Some("42P01"),
+            Need::On(_) => Some("42501"),
+            Need::All(privilege) if self.grants.all.allow(privilege) => None,
+            Need::All(_) => Some("42501"),
+        }
+    }
+
+    /// True if an outcome is what the need says. What is allowed may fail for another reason.
+    fn agrees(&self, need: Need, state: &str) -> bool {
+        match self.refusal(need) {
+            Some(refusal) => state == refusal,
+            None => state != "42501" && state != "42P01",
+        }
+    }
+}
+
+/// A cluster whose ports take everyone for a given principal.
+struct Doors {
+    cluster: TestCluster,
+    known: Arc<KnownUsers>,
+    backends: Arc<AuthorizedBackends>,
+    env: Env,
+    names: Mutex<u64>,
+}
+
+/// Backends of a port that knows the principal of all its clients.
+struct As(Arc<AuthorizedBackends>, Principal);
+
+impl Backends for As {
+    fn for_principal(&self, _: Principal) -> Arc<dyn Backend> {
+        self.0.for_principal(self.1.clone())
+    }
+}
+
+impl Doors {
+    /// Starts a cluster with the buckets `b` and `hidden`, each with documents and an index, and a pushed bucket `p`.
+    async fn start() -> Self {
+        let cluster = TestCluster::start(1, 2).await;
+        let env = Env::real();
+        let (router, directory) = (cluster.cluster().router(), cluster.cluster().directory());
+        let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
+        let known = Arc::new(KnownUsers::default());
+        let backend = backend.with_users(Arc::clone(&known));
+        let backends = Arc::new(AuthorizedBackends::new(&backend));
+        let doors = Self { cluster, known, backends, env, names: Mutex::default() };
+        let operator = doors.client(&Principal::Trusted).await;
+        sql::run(
+            &operator,
+            "CREATE BUCKET b WITH (vbuckets = 4); CREATE BUCKET hidden WITH (vbuckets = 4);
+             CREATE INDEX i ON b (name) WITH (slices = 2); CREATE INDEX hidden_i ON hidden (name);
+             INSERT INTO b (id, doc) VALUES ('1', '{\"name\":\"Ulm\"}'), ('2', '{\"name\":\"Bonn\"}');
+             INSERT INTO hidden (id, doc) VALUES ('1', '{\"name\":\"Secret\"}');",
+        )
+        .await;
+        doors
+    }
+
+    fn bucket(&self, name: &str) -> BucketId {
+        self.cluster.cluster().router().catalog().bucket(name).expect("it was created").id
+    }
+
+    /// Makes a user, or gives one other grants.
+    fn user(&self, name: &str, grants: Grants) -> Principal {
+        let mut users = Users::clone(&self.known.now());
+        let id = users.named(name).map_or_else(|| self.next(), |user| user.id);
+        let user = User {
+            id,
+            name: name.to_owned(),
+            verifier: None,
+            until_unix_ms: None,
+            tokens: Vec::new(),
+            grants,
+            limits: UserLimits::default(),
+            secret_no: 0,
+        };
+        let principal = Principal::user(&user, Proof::Certificate, None);
+        users.by_name.insert(name.to_owned(), Arc::new(user));
+        users.cas += 1;
+        self.known.learn(Arc::new(users));
+        principal
+    }
+
+    fn drop_user(&self, name: &str) {
+        let mut users = Users::clone(&self.known.now());
+        users.by_name.remove(name);
+        users.cas += 1;
+        self.known.learn(Arc::new(users));
+    }
+
+    fn next(&self) -> UserId {
+        let mut names = self.names.lock().expect("no panic before");
+        *names += 1;
+        UserId(*names)
+    }
+
+    /// The grants of one privilege on a bucket.
+    fn on(&self, privilege: Privilege, bucket: &str) -> Grants {
+        let own = [privilege].into_iter().collect();
+        Grants { buckets: [(self.bucket(bucket), own)].into(), ..Grants::default() }
+    }
+
+    /// A user without privileges, one of each privilege on `b`, and one of each on all.
+    fn roles(&self) -> Vec<(Role, Principal)> {
+        let mut grants = BTreeMap::from([("none".to_owned(), Grants::default())]);
+        for privilege in Privilege::ALL {
+            grants.insert(format!("{privilege} on b"), self.on(privilege, "b"));
+            let all = [privilege].into_iter().collect();
+            grants.insert(format!("{privilege} on all"), Grants { all, ..Grants::default() });
+        }
+        let bucket = self.bucket("b");
+        let role = |(name, grants): (String, Grants)| {
+            let principal = self.user(&name, grants.clone());
+            (Role { name, grants, bucket }, principal)
+        };
+        grants.into_iter().map(role).collect()
+    }
+
+    fn backends_of(&self, principal: &Principal) -> Arc<dyn Backends> {
+        Arc::new(As(Arc::clone(&self.backends), principal.clone()))
+    }
+
+    /// An SQL session of a principal.
+    async fn client(&self, principal: &Principal) -> Client {
+        let backends = self.backends_of(principal);
+        let server = PgServer::new(backends, self.trust(), self.env.clone(), PgConfig::default());
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        tokio::spawn(async move { server.connection(theirs).await });
+        let mut config = tokio_postgres::Config::new();
+        config.user("me").dbname("db");
+        let (client, connection) = config.connect_raw(ours, NoTls).await.expect("a session");
+        tokio::spawn(connection);
+        client
+    }
+
+    /// The address of a gRPC port for a principal.
+    async fn grpc(&self, principal: &Principal) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let backends = self.backends_of(principal);
+        let services = sextant::grpc::services(backends, &self.trust(), self.env.clone());
+        let limit = ConnectionsMax::default().of_grpc();
+        let incoming = limited(listener, Speech::Grpc, limit, &self.env);
+        tokio::spawn(services.serve_with_incoming(incoming));
+        address
+    }
+
+    /// Doors that let everyone in: the backends of a port know who it is.
+    fn trust(&self) -> Arc<sextant::auth::doors::Doors> {
+        sextant::auth::doors::Doors::trust(&self.env)
+    }
+}

@@ -1,0 +1,326 @@
+//! Processes that know each other by certificates, which `sextant cert` has made; and processes that go without them.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the tests run the product as processes on real directories"
+)]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::env::Env;
+use proto::model::ids::NodeId;
+use proto::rpc::api::Directory;
+use sextant::tls::{Protocol, TlsFiles, TlsSettings, UserTls};
+use sextant::wire::{PeerDirectory, Peers, tls_connect};
+use tests::harness::process::{addresses, output, sextant, spawn_ready};
+use tests::harness::{connect, eventually, sql};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const COORDINATOR: u64 = 1;
+
+/// A process; killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ended_before = self.0.kill();
+        let _ended_before = self.0.wait();
+    }
+}
+
+/// A directory with an authority, and the processes of its cluster.
+struct Place {
+    dir: tempfile::TempDir,
+    coordinator: String,
+}
+
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+fn role(id: u64) -> &'static str {
+    match id {
+        0..100 => "coordinator",
+        100..200 => "projector",
+        200..300 => "indexer",
+        _ => "router",
+    }
+}
+
+fn ran(command: &mut Command) {
+    let ran = output(command);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let place = Self { dir, coordinator: free_address() };
+        place.init("certs");
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn init(&self, certs: &str) {
+        ran(sextant().args(["cert", "init", "--dir"]).arg(self.path(certs)));
+    }
+
+    /// Makes the certificate of a node, or another one that `arguments` say; returns its files.
+    fn cert(&self, certs: &str, name: &str, arguments: &[&str]) -> TlsFiles {
+        let certs = self.path(certs);
+        let file = |end: &str| certs.join(format!("{name}.{end}"));
+        if !file("pem").exists() || arguments.contains(&"--renew") {
+            ran(sextant().arg("cert").args(arguments).arg("--dir").arg(&certs));
+        }
+        TlsFiles { certificate: file("pem"), key: file("key"), ca: certs.join("ca.pem") }
+    }
+
+    fn node(&self, certs: &str, id: u64) -> TlsFiles {
+        let (role, id) = (role(id), id.to_string());
+        self.cert(certs, &format!("{role}-{id}"), &["node", "--role", role, "--id", &id])
+    }
+
+    /// The command of a process with some certificate.
+    fn command(&self, id: u64, files: &TlsFiles) -> Command {
+        let mut command = sextant();
+        command.env_remove("SEXTANT_INSECURE");
+        command.arg(role(id)).args(["--id", &id.to_string()]);
+        command.args(["--coordinators", &format!("{COORDINATOR}={}", self.coordinator)]);
+        command.arg("--tls-cert").arg(&files.certificate).arg("--tls-key").arg(&files.key);
+        command.arg("--tls-ca").arg(&files.ca);
+        match role(id) {
+            "router" => {
+                command.args(["--sql", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]);
+                command.args(["--http", "127.0.0.1:0"]);
+            }
+            _ => {
+                let own = free_address();
+                let listen = if id == COORDINATOR { &self.coordinator } else { &own };
+                command.args(["--peer-listen", listen]);
+                command.arg("--data").arg(self.path(&id.to_string()));
+            }
+        }
+        command
+    }
+
+    fn run(&self, id: u64) -> (Running, String) {
+        let (child, ready) = spawn_ready(&mut self.command(id, &self.node("certs", id)));
+        assert!(ready.starts_with("ready "), "{} {id} printed {ready:?}", role(id));
+        (Running(child), ready)
+    }
+
+    /// The coordinators, as a process with some certificate sees them.
+    async fn seen_with(&self, files: TlsFiles) -> PeerDirectory {
+        let env = Env::real();
+        let tls = TlsSettings::of_files(&env, files).await.expect("a certificate");
+        let members = vec![(NodeId(COORDINATOR), self.coordinator.clone())];
+        PeerDirectory(Peers::new(members, tls_connect(tls), &env))
+    }
+}
+
+/// The error of a command that must fail.
+fn refused(command: &mut Command) -> String {
+    let ran = output(command);
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(1), "{told}");
+    told
+}
+
+fn sql_address(ready: &str) -> std::net::SocketAddr {
+    addresses(ready).unwrap_or_else(|| panic!("the router printed {ready:?}"))[0]
+}
+
+/// The error of a question to the coordinator.
+async fn refusal(directory: &PeerDirectory) -> String {
+    let member = directory.coordinator_member(NodeId(COORDINATOR)).expect("a member");
+    member.status().await.expect_err("a refusal").message
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_with_certificates_serves_and_refuses_all_others_by_name() {
+    let place = Place::new();
+    let _coordinator = place.run(COORDINATOR);
+    let _projector = place.run(101);
+    let _indexer = place.run(201);
+    let (_router, ready) = place.run(301);
+    let client = connect(sql_address(&ready)).await;
+    eventually("all nodes join", || async {
+        sql::simple(&client, "SHOW NODES").await.ok().filter(|nodes| nodes.len() >= 4)
+    })
+    .await;
+    sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8)").await;
+    let rows: Vec<_> = (0..100).map(|n| format!("('d{n}', '{{\"n\":{n}}}')")).collect();
+    sql::run(&client, &format!("INSERT INTO b (id, doc) VALUES {}", rows.join(", "))).await;
+    sql::run(&client, "CREATE INDEX i ON b (n::int8)").await;
+    let count = async || {
+        let row = client.query_one("SELECT count(*) FROM i", &[]).await.expect("a count");
+        assert_eq!(row.get::<_, i64>(0), 100);
+    };
+    count().await;
+
+    // The cluster is the one of the certificates.
+    let cluster = std::fs::read_to_string(place.path("certs").join("cluster")).expect("its id");
+    let identity = std::fs::read_to_string(place.path("201").join("IDENTITY")).expect("a file");
+    assert!(identity.contains(&format!("cluster {}", cluster.trim())), "{identity}");
+
+    // A node may ask, but not for others.
+    let indexer = place.seen_with(place.node("certs", 202)).await;
+    let member = indexer.coordinator_member(NodeId(COORDINATOR)).expect("a member");
+    member.status().await.expect("a node may ask for the status");
+    let moved = proto::rpc::command::Command::RemoveNode { node: NodeId(201) };
+    let request = proto::rpc::command::CommandRequest { request: None, command: moved };
+    let error = member.propose(request).await.expect_err("no business of an indexer").message;
+    assert!(error.contains("indexer 202") && error.contains("may not propose"), "{error}");
+    let raft = member.raft(Vec::new()).await.expect_err("no coordinator").message;
+    assert!(raft.contains("indexer 202") && raft.contains("may not call raft"), "{raft}");
+
+    // Another authority, and another number than the one that is called.
+    place.init("others");
+    let stranger = refusal(&place.seen_with(place.node("others", 202)).await).await;
+    assert!(stranger.contains("not signed by the authority of this cluster"), "{stranger}");
+    let env = Env::real();
+    let tls = TlsSettings::of_files(&env, place.node("certs", 202)).await.expect("a certificate");
+    let members = vec![(NodeId(2), place.coordinator.clone())];
+    let wrong = PeerDirectory(Peers::new(members, tls_connect(tls), &env));
+    let wrong = wrong.coordinator_member(NodeId(2)).expect("a member").status().await;
+    let wrong = wrong.expect_err("another node answers").message;
+    assert!(wrong.contains("coordinator 2") && wrong.contains("coordinator 1 of"), "{wrong}");
+
+    // A user's certificate, and none.
+    let user = place.cert("certs", "user-ada", &["client", "--user", "ada"]);
+    let read = |path: &Path| std::fs::read(path).expect("a file");
+    let (ca, certificate, key) = (read(&user.ca), read(&user.certificate), read(&user.key));
+    for own in [None, Some((&*certificate, &*key))] {
+        let caller = UserTls::new(&env, &ca, own, Protocol::Grpc).expect("a configuration");
+        let stream = TcpStream::connect(&place.coordinator).await.expect("a connection");
+        let closed = async {
+            let (mut stream, _) = caller.connect("localhost", stream).await?;
+            stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await?;
+            stream.read_u8().await
+        };
+        closed.await.expect_err("the port closes the connection");
+    }
+    let mut plain = TcpStream::connect(&place.coordinator).await.expect("a connection");
+    plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("sent");
+    let mut answer = Vec::new();
+    let _reset = plain.read_to_end(&mut answer).await;
+    assert!(!answer.starts_with(&[0, 0]), "no HTTP/2 without TLS");
+    count().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_process_of_a_number_is_refused_by_name_and_the_first_goes_on() {
+    let place = Place::new();
+    let _coordinator = place.run(COORDINATOR);
+    let _projector = place.run(101);
+    let _indexer = place.run(201);
+    let (_router, ready) = place.run(301);
+    let client = connect(sql_address(&ready)).await;
+    eventually("all nodes join", || async {
+        sql::simple(&client, "SHOW NODES").await.ok().filter(|nodes| nodes.len() >= 4)
+    })
+    .await;
+    sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8)").await;
+    sql::run(&client, "INSERT INTO b (id, doc) VALUES ('d', '{\"n\":1}')").await;
+    sql::run(&client, "CREATE INDEX i ON b (n::int8)").await;
+    // It has the same certificate and no data directory.
+    let second = tokio::task::spawn_blocking({
+        let mut command = place.command(301, &place.node("certs", 301));
+        move || refused(&mut command)
+    });
+    let mut scans = 0;
+    while !second.is_finished() {
+        let row = client.query_one("SELECT count(*) FROM i", &[]).await.expect("a count");
+        assert_eq!(row.get::<_, i64>(0), 1);
+        scans += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let told = second.await.expect("it ended");
+    assert!(told.contains("node 301 is another process"), "{told}");
+    assert!(scans > 100, "{scans} scans");
+    sql::run(&client, "INSERT INTO b (id, doc) VALUES ('e', '{\"n\":2}')").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_http_port_of_a_node_needs_a_certificate_of_a_node_or_an_operator() {
+    let place = Place::new();
+    let mut command = place.command(COORDINATOR, &place.node("certs", COORDINATOR));
+    let (child, ready) = spawn_ready(command.args(["--http", "127.0.0.1:0"]));
+    let _coordinator = Running(child);
+    let address = ready.trim().rsplit_once("http=").expect("an HTTP port").1;
+    let env = Env::real();
+    let get = async |files: &TlsFiles| {
+        let read = |path: &Path| std::fs::read(path).expect("a file");
+        let (ca, certificate, key) = (read(&files.ca), read(&files.certificate), read(&files.key));
+        let caller = UserTls::new(&env, &ca, Some((&certificate, &key)), Protocol::Http);
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        let shaken = caller.expect("a configuration").connect("localhost", stream).await;
+        let (mut stream, _) = shaken?;
+        stream.write_all(b"GET /status HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    let operator = place.cert("certs", "operator", &["operator"]);
+    let user = place.cert("certs", "user-ada", &["client", "--user", "ada"]);
+    for files in [&operator, &place.node("certs", 201)] {
+        let answer = get(files).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    get(&user).await.expect_err("no user");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_certificate_is_taken_over_without_a_restart() {
+    let place = Place::new();
+    let _coordinator = place.run(COORDINATOR);
+    let shown = async || {
+        let env = Env::real();
+        let ca = std::fs::read(place.path("certs").join("ca.pem")).expect("a file");
+        let operator = place.cert("certs", "operator", &["operator"]);
+        let read = |path: &Path| std::fs::read(path).expect("a file");
+        let (certificate, key) = (read(&operator.certificate), read(&operator.key));
+        let caller = UserTls::new(&env, &ca, Some((&certificate, &key)), Protocol::Grpc);
+        let stream = TcpStream::connect(&place.coordinator).await.expect("a connection");
+        let shaken = caller.expect("a configuration").connect("localhost", stream).await;
+        shaken.expect("a handshake").1
+    };
+    let first = shown().await;
+    let renew = ["node", "--role", "coordinator", "--id", "1", "--renew"];
+    place.cert("certs", "coordinator-1", &renew);
+    let (first, shown) = (Arc::new(first), &shown);
+    eventually("the new certificate is shown", || {
+        let first = Arc::clone(&first);
+        async move { (shown().await != *first).then_some(()) }
+    })
+    .await;
+}
+
+#[test]
+fn a_certificate_of_another_node_or_another_cluster_and_a_key_for_all_are_refused_at_the_start() {
+    let place = Place::new();
+    let other = refused(&mut place.command(201, &place.node("certs", 202)));
+    assert!(other.contains("indexer 202") && other.contains("indexer 201"), "{other}");
+    let files = place.node("certs", 201);
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&files.key, std::fs::Permissions::from_mode(0o644)).expect("a mode");
+    let wide = refused(&mut place.command(201, &files));
+    assert!(wide.contains("indexer-201.key") && wide.contains("chmod 600"), "{wide}");
+    let mut without = sextant();
+    without.env_remove("SEXTANT_INSECURE").args(["indexer", "--id", "201", "--data"]);
+    without.arg(place.path("201")).args(["--peer-listen", "127.0.0.1:0"]);
+    without.args(["--coordinators", "1=127.0.0.1:9"]);
+    let none = refused(&mut without);
+    assert!(none.contains("--tls-cert") && none.contains("--insecure"), "{none}");
+    let everywhere = refused(without.args(["--insecure", "--bind", "0.0.0.0:0"]));
+    assert!(everywhere.contains("--bind 0.0.0.0:"), "{everywhere}");
+}
