@@ -27,6 +27,9 @@ const FEW_BYTES: usize = 4 << 10;
 /// Capacity above which a flushed buffer shrinks, after a very large row.
 const KEEP_BYTES: usize = 4 * FLUSH_BYTES;
 
+/// Time limit for the end of a connection.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
 /// Input from a client.
 pub(super) enum Input {
     /// A message.
@@ -66,6 +69,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
     /// The socket, for another protocol on it. Nothing is buffered then.
     pub(super) fn into_stream(self) -> S {
         self.stream
+    }
+
+    /// Ends the connection in order. TLS has an end of its own, without which the client takes it for cut off.
+    pub(super) async fn close(&mut self) {
+        // The client may be gone, and one that does not read must not keep the connection.
+        let _ended_before = tokio::time::timeout(CLOSE_WAIT, self.stream.shutdown()).await;
     }
 
     /// The input buffer; start-up packets are read directly from it because they have no type.

@@ -199,13 +199,13 @@ impl PgServer {
     /// Runs the session that a connection has started, or tells why there is none.
     async fn go_on<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
-        conn: Conn<S>,
+        mut conn: Conn<S>,
         started: WireResult<Started>,
         starting: Starting,
     ) {
         drop(starting);
         let refusal = match started {
-            Ok(Started::Ended | Started::Encrypt) => return,
+            Ok(Started::Ended | Started::Encrypt) => return conn.close().await,
             Ok(Started::Session(parameters, principal)) => match self.places.try_acquire() {
                 Ok(_place) => {
                     let (registration, interrupt) = self.sessions.register(&*self.env.random);
@@ -262,5 +262,6 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut conn: Conn<S>, refusal: W
     if conn.send(refusal.response()).is_ok() {
         // A client that does not read must not keep the connection.
         let _client_may_be_gone = tokio::time::timeout(REFUSAL_WAIT, conn.flush()).await;
+        conn.close().await;
     }
 }

@@ -21,6 +21,11 @@ type GoesOn = bool;
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Runs the session to its end.
     pub(super) async fn run(mut self) {
+        self.serve().await;
+        self.conn.close().await;
+    }
+
+    async fn serve(&mut self) {
         let settings = &self.state.settings;
         let welcome =
             startup::welcome(&mut self.conn, &self.parameters, settings, &self.registration);

@@ -105,7 +105,14 @@ impl Listeners {
 
     /// An error if other machines can call the port for other processes.
     pub fn check_peer(&self, option: &str) -> Result<()> {
-        self.peer.as_ref().map_or(Ok(()), |listener| check_loopback(listener, option))
+        let Some(listener) = &self.peer else { return Ok(()) };
+        check_loopback(listener, option).map_err(|error| {
+            let what = "is not a loopback address, and the port checks nobody who calls";
+            let address = listener.local_addr().map(|address| format!(" {address}"));
+            let text = format!("{option}{} {what}", address.unwrap_or_default());
+            Error { message: text, ..error }
+                .with_hint("run the roles as processes of their own, with certificates")
+        })
     }
 }
 

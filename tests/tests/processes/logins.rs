@@ -146,6 +146,39 @@ fn psql_checks_the_server_and_proves_its_user() {
     refused(&host, Some("pencil"), "does not match host name");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_begins_on_request_or_at_once_and_ends_in_order() {
+    use sextant::tls::{Protocol, UserTls};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let closed = Closed::start(&["--auth", "scram", "--tls"]);
+    let ca = std::fs::read(closed.tls().join("ca.pem")).expect("the authority");
+    let dial = async |asks: bool, protocol: Protocol| {
+        let address = closed.dev.sql_address();
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("a connection");
+        if asks {
+            stream.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await.expect("sent");
+            assert_eq!(stream.read_u8().await.expect("an answer"), b'S');
+        }
+        let tls = UserTls::new(&proto::env::Env::real(), &ca, None, protocol).expect("TLS");
+        tls.connect("localhost", stream).await.map(|(stream, _)| stream)
+    };
+    for asks in [true, false] {
+        // A cancel request, whose client waits for the end of the connection.
+        let mut stream = dial(asks, Protocol::Sql).await.expect("a handshake");
+        let cancel = [0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e, 0, 0, 0, 1, 0, 0, 0, 1];
+        stream.write_all(&cancel).await.expect("sent");
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).await.expect("the end of TLS, not of the socket alone");
+        assert!(heard.is_empty(), "{heard:?}");
+        // A second request for encryption.
+        let mut stream = dial(asks, Protocol::Sql).await.expect("a handshake");
+        stream.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await.expect("sent");
+        stream.read_to_end(&mut heard).await.expect("an end");
+        assert!(String::from_utf8_lossy(&heard).contains("on an encrypted connection"));
+        assert!(dial(asks, Protocol::Grpc).await.is_err(), "another protocol");
+    }
+}
+
 #[test]
 fn a_certificate_is_a_user() {
     let closed = Closed::start(&["--auth", "scram", "--tls"]);

@@ -128,7 +128,6 @@ async fn a_session_stays_that_of_its_user() {
     let closed = Closed::new();
     let (client, _task) = closed.log_in("ada", "pencil").await.unwrap();
     for sql in [
-        "SET SESSION AUTHORIZATION bob",
         "SET session_authorization = 'bob'",
         "SELECT set_config('session_authorization', 'bob', false)",
         "SELECT set_config('session_authorization', 'bob', true)",
