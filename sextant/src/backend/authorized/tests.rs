@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
@@ -8,7 +9,12 @@ use proto::model::ids::{BucketId, Generation, IndexId, NodeId, UserId};
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
 
+use tokio::time::Instant;
+
+use super::Principal;
 use super::view::{View, ViewCell, Views};
+use crate::auth::known::still_valid;
+use crate::principal::Proof;
 
 fn user(grants: Grants) -> Arc<User> {
     Arc::new(User {
@@ -143,4 +149,41 @@ fn a_user_knows_itself_and_an_administrator_knows_all() {
     let shown = super::reports::users(&known, &own);
     assert_eq!(shown.by_name.keys().collect::<Vec<_>>(), ["ada"]);
     assert!(Arc::ptr_eq(&super::reports::users(&known, &admin), &known));
+}
+
+/// The looks of one check: is the user still one, is the view still the newest, what may it do. The best of some rounds counts, since
+/// other work of the machine makes the others slower.
+#[test]
+fn a_check_of_a_prepared_statement_takes_less_than_a_microsecond() {
+    let catalog = catalog();
+    for grants in [on(&[(1, Privilege::Scan)]), on(&all_of(8_192))] {
+        let user = user(grants);
+        let mut users = Users::default();
+        for n in 0..1_000 {
+            let name = format!("user {n}");
+            users.by_name.insert(name.clone(), Arc::new(User { name, ..User::clone(&user) }));
+        }
+        users.by_name.insert(user.name.clone(), Arc::clone(&user));
+        let (users, cell) = (Arc::new(users), ViewCell::default());
+        let Principal::User(who) = Principal::user(&user, Proof::Password(0), None) else {
+            panic!("a user is one")
+        };
+        let check = || {
+            let found = still_valid(&users, &who).expect("the user is there");
+            cell.get(&catalog, &users, found).on(BucketId(1)).allow(Privilege::Scan)
+        };
+        const CHECKS: u32 = 20_000;
+        let round = |_| {
+            let began = Instant::now();
+            (0..CHECKS).for_each(|_| assert!(std::hint::black_box(check())));
+            began.elapsed() / CHECKS
+        };
+        let best = (0..20).map(round).min().expect("some rounds");
+        println!("{} grants: {best:?}", user.grants.buckets.len());
+        assert!(best < Duration::from_micros(1), "{best:?}");
+    }
+}
+
+fn all_of(count: u64) -> Vec<(u64, Privilege)> {
+    (1..=count).map(|id| (id, Privilege::Scan)).collect()
 }

@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod pages;
 mod statements;
 mod unseen;
 mod withdrawn;
@@ -75,6 +76,7 @@ impl Role {
 struct Doors {
     cluster: TestCluster,
     known: Arc<KnownUsers>,
+    backend: Arc<ClusterBackend>,
     backends: Arc<AuthorizedBackends>,
     env: Env,
     names: Mutex<u64>,
@@ -97,9 +99,9 @@ impl Doors {
         let (router, directory) = (cluster.cluster().router(), cluster.cluster().directory());
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
         let known = Arc::new(KnownUsers::default());
-        let backend = backend.with_users(Arc::clone(&known));
+        let backend = Arc::new(backend.with_users(Arc::clone(&known)));
         let backends = Arc::new(AuthorizedBackends::new(&backend));
-        let doors = Self { cluster, known, backends, env, names: Mutex::default() };
+        let doors = Self { cluster, known, backend, backends, env, names: Mutex::default() };
         let operator = doors.client(&Principal::Trusted).await;
         sql::run(
             &operator,
