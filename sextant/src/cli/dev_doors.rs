@@ -1,6 +1,6 @@
 //! The doors of `sextant dev`: it trusts clients of its machine, or asks for passwords and encrypts connections with certificates of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ fn certificates(env: &Env, dir: &Path, cluster: ClusterId, hosts: &[String]) -> 
     Ok(TlsFiles { certificate, key, ca })
 }
 
-fn write_anew(fs: &dyn FileSystem, path: &PathBuf, text: &str) -> Result<()> {
+fn write_anew(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()> {
     if fs.exists(path) {
         fs.remove_file(path)?;
     }
