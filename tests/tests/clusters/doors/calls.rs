@@ -35,7 +35,7 @@ const CALLS: &[(&str, Need)] = &[
 
 #[test]
 fn the_table_names_every_call() {
-    let text = include_str!("../../../../proto/proto/sextant/v1/sextant.proto");
+    let text = include_str!("../../../../proto/sextant/v1/sextant.proto");
     let (mut service, mut expected) = ("", BTreeSet::new());
     for line in text.lines() {
         let word = |prefix: &str| {
