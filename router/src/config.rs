@@ -33,7 +33,8 @@ pub struct Config {
     pub scan_ahead_bytes: usize,
     /// When another copy is asked beside a slow node. The setting of a session counts instead.
     pub hedge_after: HedgeAfter,
-    /// A random number of this process: the coordinators refuse another process under its node number. `None` leaves it unprotected.
+    /// A random number of this process, or of its data directory: the coordinators refuse another process under its node number. `None`
+    /// leaves it unprotected.
     pub mark: Option<NodeProof>,
 }
 

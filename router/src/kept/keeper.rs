@@ -10,7 +10,7 @@ use proto::client::{DataDir, NodeIdentity};
 use proto::env::Env;
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
-use proto::model::identity::ClusterId;
+use proto::model::identity::{ClusterId, NodeProof};
 use proto::model::node::NodeInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{sleep, timeout};
@@ -40,6 +40,11 @@ pub struct RouterData {
 }
 
 impl RouterData {
+    /// The proof of the directory: a router that starts again with it is the same process for the coordinators.
+    pub fn proof(&self) -> NodeProof {
+        self.identity.proof()
+    }
+
     /// Opens a directory, and reads what it keeps. A file that cannot be used is logged and ignored. Blocks the thread.
     pub fn open(env: &Env, dir: &Path, node: &NodeInfo) -> Result<Self> {
         // The file is a cache: without VERSION or IDENTITY it is worth nothing, and no loss.

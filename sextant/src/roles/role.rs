@@ -314,7 +314,8 @@ async fn run_router(
     };
     let mut config = router::Config::new(settings.node);
     let random = || u128::from(env.random.next_u64());
-    config.mark = Some(NodeProof(random() << 64 | random()));
+    let drawn = || NodeProof(random() << 64 | random());
+    config.mark = Some(kept.as_ref().map_or_else(drawn, router::RouterData::proof));
     let ScanSettings { count_max, memory_bytes, each_memory_bytes, hedge_after_ms } =
         settings.scans;
     config.hedge_after = match hedge_after_ms {

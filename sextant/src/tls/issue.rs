@@ -63,7 +63,7 @@ impl Authority {
         let parsed = EndEntityCert::try_from(&der).map_err(|error| {
             wrong(format!("the authority's certificate cannot be read: {error}"))
         })?;
-        if &*parsed.subject_public_key_info() != key.subject_public_key_info() {
+        if *parsed.subject_public_key_info() != key.subject_public_key_info() {
             return Err(wrong("the authority's key does not belong to its certificate".to_owned()));
         }
         Ok(Self { cluster, key, certificate: certificate.to_owned() })
