@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
@@ -115,8 +115,27 @@ pub struct PortTls {
 /// A connection with its place.
 pub struct Limited {
     stream: Transport,
+    /// The start of the connection, until the client has sent it.
+    opening: Option<Opening>,
     peer: PeerInfo,
     _place: OwnedSemaphorePermit,
+}
+
+/// The first bytes of a client of HTTP/2: the preface, and the head of its settings. The library waits for them without an end.
+struct Opening {
+    deadline: Pin<Box<Sleep>>,
+    bytes_left: usize,
+}
+
+impl Opening {
+    const BYTES: usize = 24 + 9;
+    const WITHIN: Duration = Duration::from_secs(10);
+
+    /// The start in a protocol; HTTP/1 has time limits of its own.
+    fn of(speech: Speech) -> Option<Self> {
+        let deadline = || Box::pin(sleep(Self::WITHIN));
+        (speech == Speech::Grpc).then(|| Self { deadline: deadline(), bytes_left: Self::BYTES })
+    }
 }
 
 enum Transport {
@@ -166,7 +185,8 @@ pub fn limited(
 ) -> LimitedConnections {
     let plain = placed(listener, Some(speech), limit, env).map(|(stream, place)| {
         let peer = PeerInfo::of(&stream);
-        Ok(Limited { stream: Transport::Plain(stream), peer, _place: place })
+        let opening = Opening::of(speech);
+        Ok(Limited { stream: Transport::Plain(stream), opening, peer, _place: place })
     });
     Box::pin(plain)
 }
@@ -192,6 +212,7 @@ pub fn limited_tls(
             let shaken = accept(&tls.settings, tls.clients, protocol, stream).await;
             let limited = shaken.map(|shaken| Limited {
                 stream: Transport::Tls(Box::new(shaken.stream)),
+                opening: Opening::of(speech),
                 peer: PeerInfo { is_encrypted: true, holder: shaken.peer.map(Arc::new), ..plain },
                 _place: place,
             });
@@ -317,10 +338,21 @@ impl AsyncRead for Limited {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+        let before = buffer.filled().len();
+        let read = match &mut self.stream {
             Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
+        };
+        let Some(opening) = &mut self.opening else { return read };
+        if read.is_pending() {
+            let late = || io::Error::new(io::ErrorKind::TimedOut, "the client does not begin");
+            return opening.deadline.as_mut().poll(context).map(|()| Err(late()));
         }
+        opening.bytes_left = opening.bytes_left.saturating_sub(buffer.filled().len() - before);
+        if opening.bytes_left == 0 {
+            self.opening = None;
+        }
+        read
     }
 }
 

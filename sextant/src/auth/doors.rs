@@ -201,14 +201,16 @@ impl Doors {
             (Kind::Users(_), Principal::Trusted) => {
                 Err(Error::internal("a port for users has a session without a user"))
             }
-            (Kind::Users(users), Principal::User(user)) => match still_valid(&users.now(), user) {
-                Some(_) => Ok(()),
-                None => {
-                    let what = "was dropped, or has another password or token";
-                    let text = format!("the session has ended: user \"{}\" {what}", user.name);
-                    Err(Error::new(ErrorCode::SessionEnded, text).with_hint("log in again"))
+            (Kind::Users(users), Principal::User(user)) => {
+                match still_valid(&users.now(), user, self.env.clock.unix_ms()) {
+                    Some(_) => Ok(()),
+                    None => {
+                        let what = "was dropped, or has another password or token";
+                        let text = format!("the session has ended: user \"{}\" {what}", user.name);
+                        Err(Error::new(ErrorCode::SessionEnded, text).with_hint("log in again"))
+                    }
                 }
-            },
+            }
         }
     }
 }

@@ -46,13 +46,21 @@ impl KnownUsers {
     }
 }
 
-/// The user that a principal stands for, unless what it has proved itself with was withdrawn since. `until_unix_ms` are judged when a
-/// client logs in, not here.
-pub fn still_valid<'a>(users: &'a Users, identified: &Identified) -> Option<&'a Arc<User>> {
+/// The user that a principal stands for, unless what it has proved itself with was withdrawn since, or its time is over.
+pub fn still_valid<'a>(
+    users: &'a Users,
+    identified: &Identified,
+    now_unix_ms: u64,
+) -> Option<&'a Arc<User>> {
     let user = users.same(&identified.name, identified.id)?;
     let is_valid = match identified.by {
-        Proof::Password(secret_no) => user.secret_no == secret_no,
-        Proof::Token(token) => user.token(token).is_some(),
+        Proof::Password(secret_no) => {
+            user.secret_no == secret_no
+                && user.until_unix_ms.is_none_or(|until| now_unix_ms < until)
+        }
+        Proof::Token(token) => {
+            user.token(token).is_some_and(|token| now_unix_ms < token.until_unix_ms)
+        }
         Proof::Certificate => true,
     };
     is_valid.then_some(user)

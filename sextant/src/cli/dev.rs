@@ -33,9 +33,10 @@ pub struct Args {
     /// Port for HTTP; 0 picks a free one
     #[arg(long, default_value_t = 7480)]
     http_port: u16,
-    /// Address for calls of other processes: Raft, streams, shard scans. It has no access control
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
-    peer_listen: String,
+    /// Address for calls of other processes: Raft, streams, shard scans. It has no access control. Without it there is a free port of
+    /// loopback if clients are trusted, and otherwise none
+    #[arg(long, value_name = "HOST:PORT")]
+    peer_listen: Option<String>,
     /// Size limit of each bucket's change log, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     change_log_mb: u64,
@@ -78,11 +79,15 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
         sql: format!("{}:{}", args.host, args.sql_port),
         grpc: format!("{}:{}", args.host, args.grpc_port),
         http: format!("{}:{}", args.host, args.http_port),
-        peer: Some(args.peer_listen),
+        peer: Some(args.peer_listen.clone().unwrap_or_else(|| "127.0.0.1:0".to_owned())),
     };
     // The ports are taken first, so that a port in use is reported before anything starts.
-    let listeners = ports.bind(&PortOptions::DEV).await?;
+    let mut listeners = ports.bind(&PortOptions::DEV).await?;
     let wanted = args.doors.wanted(listeners.are_loopback(&PortOptions::DEV))?;
+    if args.peer_listen.is_none() && wanted.asks() {
+        // It would be a door without a lock beside those for users.
+        listeners.close_peer();
+    }
     listeners.check_peer("--peer-listen")?;
     let cluster = Cluster::start(config, env.clone()).await?;
     let (doors, _follows) = wanted.doors(&cluster, &args.host, &env).await?;

@@ -65,6 +65,11 @@ impl DoorArgs {
 }
 
 impl Wanted {
+    /// True if clients are asked who they are.
+    pub(super) fn asks(self) -> bool {
+        self.auth == Auth::Scram
+    }
+
     /// Makes the doors of a running cluster.
     pub(super) async fn doors(
         self,

@@ -133,6 +133,14 @@ async fn connect_as(
     let opened = tokio::time::timeout(CONNECT_TIMEOUT, opened).await;
     let opened = opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let stream = opened.map_err(|error| unreached(at, &error.to_string()))?;
+    let is_local = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
+    if password.is_some() && tls.is_none() && !is_local {
+        let what = format!("connecting to {at}: a password is not sent over a network in clear");
+        return Err(Failed::Other(
+            Error::new(ErrorCode::BadLogin, what)
+                .with_hint("give the certificate of the cluster's authority with --ca"),
+        ));
+    }
     let begun = async {
         match tls {
             Some(tls) => {

@@ -15,6 +15,7 @@ use super::kept::Kept;
 use super::show;
 use super::state::{SERVE_TIMEOUT_MS, SessionState};
 use super::stream::Rows;
+use super::transact::relation_of;
 use super::transaction::Transaction;
 use crate::rows::value::Datum;
 use crate::sql::admin;
@@ -78,6 +79,7 @@ impl SessionState {
             }
             Statement::Explain(select) => {
                 let plan = self.plan(select, values, kept).await?;
+                relation_of(&plan).map_or(Ok(()), |(bucket, _)| self.backend.may_read(bucket))?;
                 Ok(rows(explanation(plan.explain())))
             }
             Statement::ExplainRebalance(index) => {

@@ -96,10 +96,10 @@ impl PgServer {
     /// Runs the connection of a client in this process to its end.
     pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S) {
         let mut conn = Conn::new(stream);
-        match self.begin() {
+        let link = Link::in_process();
+        match self.begin(&link) {
             Err(busy) => refuse(conn, busy).await,
             Ok(starting) => {
-                let link = Link::in_process();
                 let started = self.start(&mut conn, &link, Encryption::Absent, &starting).await;
                 self.go_on(conn, started, starting).await;
             }
@@ -108,11 +108,11 @@ impl PgServer {
 
     /// Runs the connection of a socket to its end.
     async fn socket(&self, stream: TcpStream) {
-        let starting = match self.begin() {
+        let link = Link::of(&stream);
+        let starting = match self.begin(&link) {
             Ok(starting) => starting,
             Err(busy) => return refuse(Conn::new(stream), busy).await,
         };
-        let link = Link::of(&stream);
         let Some(tls) = self.doors.tls() else {
             let mut conn = Conn::new(stream);
             let started = self.start(&mut conn, &link, Encryption::Absent, &starting).await;
@@ -160,8 +160,9 @@ impl PgServer {
     }
 
     /// Takes a place among the connections that are logging in.
-    fn begin(&self) -> WireResult<Starting> {
-        self.starting.take(self.config.startup_timeout).ok_or_else(|| {
+    fn begin(&self, link: &Link) -> WireResult<Starting> {
+        let taken = self.starting.take(self.config.startup_timeout, link.address());
+        taken.ok_or_else(|| {
             let text = format!("{} connections are logging in", self.config.starting_max);
             let busy = Error::new(ErrorCode::TooBusy, text).with_hint("try again later");
             WireError::from(busy).fatal()

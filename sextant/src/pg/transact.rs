@@ -302,7 +302,7 @@ impl SessionState {
 }
 
 /// The bucket that a plan reads, and the generation of an index.
-fn relation_of(plan: &Plan) -> Option<(BucketId, Option<LocalIndexId>)> {
+pub(super) fn relation_of(plan: &Plan) -> Option<(BucketId, Option<LocalIndexId>)> {
     match plan {
         Plan::Index(plan) => Some((plan.index.bucket, Some(plan.index.local_id()))),
         Plan::Documents(plan) => Some((plan.bucket.id, None)),

@@ -103,6 +103,11 @@ impl Listeners {
         users.into_iter().all(|(listener, option)| check_loopback(listener, option).is_ok())
     }
 
+    /// Leaves out the port for other processes.
+    pub fn close_peer(&mut self) {
+        self.peer = None;
+    }
+
     /// An error if other machines can call the port for other processes.
     pub fn check_peer(&self, option: &str) -> Result<()> {
         let Some(listener) = &self.peer else { return Ok(()) };

@@ -39,6 +39,9 @@ pub trait Backend: Send + Sync + 'static {
     /// The sender of the requests.
     fn principal(&self) -> &Principal;
 
+    /// An error unless the sender may read a bucket and its indexes.
+    fn may_read(&self, bucket: BucketId) -> Result<()>;
+
     /// The newest catalog that this process has, as far as the sender may know it: a bucket or an index that it has no privilege on
     /// is not in it.
     fn catalog(&self) -> Arc<Catalog>;

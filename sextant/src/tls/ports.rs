@@ -1,8 +1,5 @@
 //! The ports: who connects there, and in which protocol.
 
-/// Handshakes at once, for users and for nodes each. A client that has sent nothing yet does not count.
-pub(super) const HANDSHAKES_MAX: usize = 64;
-
 /// The clients of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clients {

@@ -26,7 +26,9 @@ pub struct Handshaken {
     pub end_point: Option<Vec<u8>>,
 }
 
-/// Makes the handshake of a connection. The error says why the client was refused.
+/// Makes the handshake of a connection. Any number of them may wait for their clients: each has a place of its port, and one that waits
+/// costs some KiB. The processor's part is a signature, without a wait. A limit of those at once would let silent clients keep out all
+/// others. The error says why the client was refused.
 pub async fn accept(
     settings: &TlsSettings,
     clients: Clients,
@@ -36,12 +38,7 @@ pub async fn accept(
     // A set that is taken over meanwhile does not mix with this one.
     let generation = settings.generation();
     let acceptor = TlsAcceptor::from(generation.server(clients, protocol));
-    let shaken = async {
-        stream.readable().await?;
-        // It is never closed.
-        let _turn = settings.handshakes(clients).acquire().await.map_err(io::Error::other)?;
-        acceptor.accept(stream).await.map_err(in_words)
-    };
+    let shaken = async { acceptor.accept(stream).await.map_err(in_words) };
     let late = || {
         let seconds = HANDSHAKE_WITHIN.as_secs();
         io::Error::new(io::ErrorKind::TimedOut, format!("no TLS handshake within {seconds} s"))

@@ -12,14 +12,13 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use sha2::{Digest, Sha256, Sha384, Sha512};
-use tokio::sync::Semaphore;
 
 use super::clock::{EnvClock, now};
 use super::der::{not_after, signature_algorithm};
 use super::files::{Pem, TlsFiles};
 use super::identity::Identity;
 use super::issue::Authority;
-use super::ports::{Clients, HANDSHAKES_MAX, Protocol};
+use super::ports::{Clients, Protocol};
 use super::verify::{ClientJudge, NodeJudge, provider};
 
 /// One set of certificate, key and authority, ready for use.
@@ -171,8 +170,6 @@ pub struct TlsSettings {
     pub(super) generation: ArcSwap<Generation>,
     /// What was read last from the files, or why they could not be read. The same is not judged again.
     pub(super) seen: Mutex<Option<std::result::Result<Pem, String>>>,
-    /// For users, then for nodes: users who begin many handshakes do not keep nodes out.
-    handshakes: [Semaphore; 2],
 }
 
 impl TlsSettings {
@@ -204,8 +201,7 @@ impl TlsSettings {
     fn new(env: &Env, files: Option<(TlsFiles, Pem)>, generation: Generation) -> Arc<Self> {
         let (files, seen) = files.map(|(files, pem)| (files, Ok(pem))).unzip();
         let generation = ArcSwap::from_pointee(generation);
-        let handshakes = [HANDSHAKES_MAX; 2].map(Semaphore::new);
-        Arc::new(Self { env: env.clone(), files, generation, seen: Mutex::new(seen), handshakes })
+        Arc::new(Self { env: env.clone(), files, generation, seen: Mutex::new(seen) })
     }
 
     /// The present set.
@@ -221,9 +217,5 @@ impl TlsSettings {
     /// The cluster of the certificate.
     pub fn cluster(&self) -> ClusterId {
         self.generation.load().identity.cluster()
-    }
-
-    pub(super) fn handshakes(&self, clients: Clients) -> &Semaphore {
-        &self.handshakes[clients as usize]
     }
 }

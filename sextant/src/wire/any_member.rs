@@ -170,7 +170,7 @@ macro_rules! ask_any_member {
         )* }
         streams { $(
             $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
-            -> $item:ty, for $($stream_caller:ident)+, via $($stream_via:ident)+;
+            -> $item:ty, for $($stream_caller:ident)+ $(, claims $stream_claims:ident)?, via $($stream_via:ident)+;
         )* }
     ) => {
         #[async_trait]

@@ -13,7 +13,7 @@ use proto::model::node::Role;
 use proto::rpc::command::Command;
 use tonic::{Extensions, Status};
 
-use super::methods::{Bytes, CommandRequest, Heartbeat, SyncReport};
+use super::methods::{Bytes, CommandRequest, Heartbeat, SyncReport, Watched};
 use crate::limited::PeerInfo;
 use crate::tls::Identity;
 
@@ -125,6 +125,14 @@ pub(super) fn of_raft(
         }
     }
     Ok((messages,))
+}
+
+/// `watch`: the users, with the hashes of their secrets, are for those who let users in.
+pub(super) fn of_watch(caller: &Caller, (wanted,): (Watched,)) -> Result<(Watched,), Status> {
+    if wanted == Watched::Users {
+        caller.may_call("watch the users", &["router", "coordinator"])?;
+    }
+    Ok((wanted,))
 }
 
 /// `propose`: nodes propose what concerns themselves; definitions come from routers and operators. A cluster that begins is

@@ -66,7 +66,7 @@ macro_rules! coordinator_methods {
                 41 change_members(change: CoordinatorChange) -> CoordinatorChanged, for coordinator router, via own change_for_a_while;
             }
             streams {
-                0 watch(wanted: Watched) -> WatchMessage, for coordinator projector indexer router operator, via any_member;
+                0 watch(wanted: Watched) -> WatchMessage, for coordinator projector indexer router operator, claims of_watch, via any_member;
             }
         }
     };

@@ -216,7 +216,7 @@ macro_rules! call_remote {
         )* }
         streams { $(
             $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
-            -> $item:ty, for $($stream_caller:ident)+ $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
+            -> $item:ty, for $($stream_caller:ident)+ $(, claims $stream_claims:ident)? $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
         )* }
     ) => {
         #[async_trait]

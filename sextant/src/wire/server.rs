@@ -14,7 +14,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::answers::{Answer, Answers, answers};
-use super::callers::{Caller, PeerTrust, of_heartbeat, of_proposal, of_raft, of_sync};
+use super::callers::{Caller, PeerTrust, of_heartbeat, of_proposal, of_raft, of_sync, of_watch};
 use super::clusters::cluster_of;
 use super::codec::{decode, encode, no_method, split_method};
 use super::methods::*;
@@ -99,7 +99,7 @@ macro_rules! answer_methods {
         )* }
         streams { $(
             $stream_number:literal $stream:ident($($stream_argument:ident: $stream_type:ty),*)
-            -> $item:ty, for $($stream_caller:ident)+ $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
+            -> $item:ty, for $($stream_caller:ident)+ $(, claims $stream_claims:ident)? $(, checked by $check:ident)? $(, via $($stream_via:ident)+)?;
         )* }
     ) => {
         impl Methods<dyn $api> {
@@ -148,8 +148,16 @@ macro_rules! answer_methods {
                         if let Err(refused) = caller.may_call(stringify!($stream), &holders) {
                             return Some(Err(refused));
                         }
+                        let arguments: ($($stream_type,)*) = match decode(arguments) {
+                            Ok(arguments) => arguments,
+                            Err(error) => return Some(Ok(Err(error))),
+                        };
+                        $(let arguments = match $stream_claims(caller, arguments) {
+                            Ok(arguments) => arguments,
+                            Err(refused) => return Some(Err(refused)),
+                        };)?
+                        let ($($stream_argument,)*) = arguments;
                         let opened = async {
-                            let ($($stream_argument,)*): ($($stream_type,)*) = decode(arguments)?;
                             let items = peers.$local(node)?.$stream($($stream_argument),*).await?;
                             Ok(replies(items))
                         };

@@ -48,7 +48,7 @@ use self::view::Views;
 use self::wrapped::{AuthorizedBatches, AuthorizedPin, AuthorizedTransaction};
 use super::cluster_backend::{ClusterBackend, absent};
 use crate::auth::known::KnownUsers;
-use crate::principal::Principal;
+use crate::principal::{Principal, Proof};
 use crate::sql::backend::{
     Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
 };
@@ -122,7 +122,14 @@ impl Authorized {
             }
             Need::All(privilege) => return rights.on_all(privilege).map(|()| true),
             Need::Oneself(name) if name == rights.who.name => return rights.view().map(|_| true),
-            Need::Oneself(_) => return rights.on_all(Privilege::Admin).map(|()| true),
+            Need::OwnPassword(name)
+                if name == rights.who.name && matches!(rights.who.by, Proof::Password(_)) =>
+            {
+                return rights.view().map(|_| true);
+            }
+            Need::Oneself(_) | Need::OwnPassword(_) => {
+                return rights.on_all(Privilege::Admin).map(|()| true);
+            }
             Need::Generation(privilege, from, bucket) => {
                 rights.on_index(privilege, from)?;
                 let Some(name) = bucket else { return Ok(true) };
@@ -199,6 +206,10 @@ impl Authorized {
 impl Backend for Authorized {
     fn principal(&self) -> &Principal {
         &self.rights.principal
+    }
+
+    fn may_read(&self, bucket: BucketId) -> Result<()> {
+        self.rights.on(Privilege::Scan, bucket)
     }
 
     fn catalog(&self) -> Arc<Catalog> {
@@ -346,7 +357,14 @@ impl Backend for Authorized {
 
     async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
         let view = self.rights.view()?;
-        let mut replies = self.cluster.committed(transaction).await?;
+        let is_whole = view.user.grants.all.allow(Privilege::Monitor);
+        let found = self.cluster.committed(transaction).await.map_err(|error| match is_whole {
+            true => error,
+            // The reason may name a bucket that the user may not know.
+            false => Error::new(error.code, "it is not known yet what became of the transaction")
+                .with_hint("try again later"),
+        });
+        let mut replies = found?;
         replies.retain(|reply| !view.on(reply.position.bucket).is_empty());
         Ok(replies)
     }

@@ -19,6 +19,9 @@ pub(super) enum Need {
     Indexes(Privilege, Vec<IndexId>),
     /// The user that a command changes is the sender, or the sender has [`Privilege::Admin`] on all.
     Oneself(String),
+    /// The same, and the sender has proved to know the present password: whoever has a token or a certificate must not make a secret of it
+    /// that outlives it.
+    OwnPassword(String),
     /// No user may send it: it is from a process of the cluster.
     Never,
 }
@@ -111,9 +114,8 @@ fn of_users(command: &UserCommand) -> Need {
     };
     match command {
         UserCommand::Alter { name, change } => match change {
-            UserChange::Secret(NewSecret::Password { .. }) | UserChange::DropToken(_) => {
-                Need::Oneself(name.clone())
-            }
+            UserChange::Secret(NewSecret::Password { .. }) => Need::OwnPassword(name.clone()),
+            UserChange::DropToken(_) => Need::Oneself(name.clone()),
             // A token may outlive the password of its user.
             UserChange::Secret(NewSecret::Token { .. })
             | UserChange::DropPassword

@@ -12,6 +12,7 @@ use crate::auth::known::{KnownUsers, still_valid};
 use crate::backend::cluster_backend::ClusterBackend;
 use crate::principal::{Identified, Principal};
 use crate::sql::backend::Backend;
+use crate::sql::written;
 
 /// The privileges that let a transaction read or write a bucket.
 pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Write];
@@ -30,13 +31,15 @@ impl Rights {
     /// What the user may know now. An error if it was dropped, or the proof of its identity was withdrawn.
     pub(super) fn view(&self) -> Result<Arc<View>> {
         let users = self.known.now();
-        let user = still_valid(&users, &self.who).ok_or_else(|| {
-            let what = format!(
-                "user {:?} was dropped, or what it logged in with is no longer valid",
-                self.who.name
-            );
-            Error::new(ErrorCode::SessionEnded, what).with_hint("connect again")
-        })?;
+        let user = still_valid(&users, &self.who, self.cluster.env().clock.unix_ms()).ok_or_else(
+            || {
+                let what = format!(
+                    "user {:?} was dropped, or what it logged in with is no longer valid",
+                    self.who.name
+                );
+                Error::new(ErrorCode::SessionEnded, what).with_hint("connect again")
+            },
+        )?;
         Ok(self.cell.get(&self.cluster.catalog(), &users, user))
     }
 
@@ -70,7 +73,7 @@ impl Rights {
         }
         let named = view.shown().buckets.get(&view.user_bucket(bucket));
         let name = named.map_or_else(|| bucket.to_string(), |bucket| bucket.name.clone());
-        Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &name))
+        Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &written::name(&name)))
     }
 
     /// An error unless the user has a privilege on the bucket of an index. Returns the bucket.
@@ -90,6 +93,7 @@ impl Rights {
     fn lacks(&self, privilege: Privilege, on: &str, object: &str) -> Error {
         let name = &self.who.name;
         let what = format!("user {name:?} lacks the privilege {privilege} on {on}");
+        let name = written::name(name);
         Error::new(ErrorCode::NotAllowed, what).with_hint(format!(
             "an administrator can give it: GRANT {privilege} ON {object} TO {name}"
         ))

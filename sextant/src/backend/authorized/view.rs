@@ -5,7 +5,7 @@
 //! is kept as long as its objects are the same, so it stays in use over changes elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use proto::model::catalog::Catalog;
@@ -149,12 +149,13 @@ impl ViewCell {
     }
 }
 
-/// The views of users with sessions. A view goes with the last of them.
+/// The views of users. They are kept between the requests of a user, which has no session over gRPC.
 #[derive(Default)]
-pub(super) struct Views(Mutex<BTreeMap<UserId, Weak<ViewCell>>>);
+pub(super) struct Views(Mutex<BTreeMap<UserId, Arc<ViewCell>>>);
 
-/// The number of users from which on those without sessions are forgotten.
-const CELLS_KEPT: usize = 64;
+/// The number of users from which on those without sessions and requests are forgotten: all that a cluster can have. Their catalogs have
+/// no more buckets together than there are grants in all.
+const CELLS_KEPT: usize = 1_024;
 
 impl Views {
     /// The number of users that are remembered.
@@ -166,14 +167,12 @@ impl Views {
     /// The view of a user.
     pub(super) fn of(&self, user: UserId) -> Arc<ViewCell> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cell) = cells.get(&user).and_then(Weak::upgrade) {
-            return cell;
+        if let Some(cell) = cells.get(&user) {
+            return Arc::clone(cell);
         }
         if cells.len() >= CELLS_KEPT {
-            cells.retain(|_, cell| cell.strong_count() > 0);
+            cells.retain(|_, cell| Arc::strong_count(cell) > 1);
         }
-        let cell = Arc::default();
-        cells.insert(user, Arc::downgrade(&cell));
-        cell
+        Arc::clone(cells.entry(user).or_default())
     }
 }

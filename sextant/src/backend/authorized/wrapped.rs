@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::model::users::Privilege;
 use proto::rpc::api::{CheckedWrites, Decision, WriteReply};
 use proto::rpc::scan::OwnView;
+use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
 use super::rights::{READ_OR_WRITE, Rights};
@@ -27,8 +27,16 @@ impl AuthorizedTransaction {
         Self { inner, rights }
     }
 
+    /// The user knows the bucket of a transaction that it has begun. A refusal must not look like the loss of the bucket either: then
+    /// nobody would know what became of a commit.
     fn may_write(&self) -> Result<()> {
-        self.rights.on(Privilege::Write, self.inner.bucket().id)
+        self.rights.on(Privilege::Write, self.inner.bucket().id).map_err(|error| match error.code {
+            ErrorCode::Unknown => {
+                let what = "the privileges on a bucket of the transaction were withdrawn";
+                Error::new(ErrorCode::NotAllowed, what).with_hint("roll the transaction back")
+            }
+            _ => error,
+        })
     }
 }
 
