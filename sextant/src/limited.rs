@@ -183,7 +183,7 @@ pub fn limited(
     limit: PortLimit,
     env: &Env,
 ) -> LimitedConnections {
-    let plain = placed(listener, Some(speech), limit, env).map(|(stream, place)| {
+    let plain = placed(listener, Some(speech), limit, env).map(move |(stream, place)| {
         let peer = PeerInfo::of(&stream);
         let opening = Opening::of(speech);
         Ok(Limited { stream: Transport::Plain(stream), opening, peer, _place: place })

@@ -128,16 +128,22 @@ pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infal
     // The catalog may be there already.
     changed.mark_changed();
     let (mut written_of, mut is_failing) = (None, false);
+    // A process with a mark may wait for its first answer while another one is heard, and has no moment until then.
+    let mut lacks_moment = context.config.mark.is_some();
     loop {
-        let _unchanged = timeout(REFRESH, changed.changed()).await;
+        let wait = if lacks_moment { WRITE_EVERY } else { REFRESH };
+        let _unchanged = timeout(wait, changed.changed()).await;
         let now = (context.catalog.load().cas, context.heard.last_answer());
         if written_of != Some(now)
             && let Some(kept) = to_keep(&context, &data)
         {
-            let its_data = Arc::clone(&data);
+            let (its_data, has_moment) = (Arc::clone(&data), kept.moment != 0);
             let written = context.env.blocking(move || its_data.write(&kept)).await;
             match written {
-                Ok(()) => (written_of, is_failing) = (Some(now), false),
+                Ok(()) => {
+                    (written_of, is_failing) = (Some(now), false);
+                    lacks_moment &= !has_moment;
+                }
                 Err(error) if !is_failing => {
                     tracing::warn!(%error, "the catalog is not kept; trying again");
                     is_failing = true;
