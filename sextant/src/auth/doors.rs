@@ -194,6 +194,12 @@ impl Doors {
         self.throttle.failed(link.address());
     }
 
+    /// The user that a principal is, as it is known now; `None` for a client that is trusted.
+    pub fn user(&self, principal: &Principal) -> Option<Arc<User>> {
+        let Principal::User(who) = principal else { return None };
+        self.users().same(&who.name, who.id).cloned()
+    }
+
     /// An error if the proof of a principal was withdrawn: its user was dropped, or has another password.
     pub fn check(&self, principal: &Principal) -> Result<()> {
         match (&self.kind, principal) {

@@ -59,6 +59,7 @@ mod tests;
 mod transact;
 mod transaction;
 mod types;
+mod user_places;
 mod write;
 
 pub use server::{PgConfig, PgServer};

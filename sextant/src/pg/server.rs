@@ -20,6 +20,7 @@ use super::session::Session;
 use super::starting::{Starting, StartingPlaces};
 use super::startup::{self, Encryption, Parameters, Start};
 use super::state::Login;
+use super::user_places::{UserPlace, UserPlaces};
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
 use crate::listen::connections;
@@ -59,6 +60,7 @@ pub struct PgServer {
     sessions: Sessions,
     places: Arc<Semaphore>,
     starting: StartingPlaces,
+    of_users: UserPlaces,
 }
 
 impl PgServer {
@@ -67,7 +69,8 @@ impl PgServer {
         let places = Arc::new(Semaphore::new(config.sessions_max));
         let starting = StartingPlaces::new(config.starting_max);
         let sessions = Sessions::default();
-        Self { backends, doors, env, config, sessions, places, starting }
+        let of_users = UserPlaces::default();
+        Self { backends, doors, env, config, sessions, places, starting, of_users }
     }
 
     /// Accepts connections until it is dropped, which ends all sessions.
@@ -159,6 +162,12 @@ impl PgServer {
         self.go_on(conn, started, starting).await;
     }
 
+    /// Takes the place of a user's session.
+    fn place_of(&self, principal: &Principal) -> proto::Result<Option<UserPlace>> {
+        let Some(user) = self.doors.user(principal) else { return Ok(None) };
+        self.of_users.take(&user).map(Some)
+    }
+
     /// Takes a place among the connections that are logging in.
     fn begin(&self, link: &Link) -> WireResult<Starting> {
         let taken = self.starting.take(self.config.startup_timeout, link.address());
@@ -207,24 +216,27 @@ impl PgServer {
         drop(starting);
         let refusal = match started {
             Ok(Started::Ended | Started::Encrypt) => return conn.close().await,
-            Ok(Started::Session(parameters, principal)) => match self.places.try_acquire() {
-                Ok(_place) => {
-                    let (registration, interrupt) = self.sessions.register(&*self.env.random);
-                    let backend = self.backends.for_principal(principal.clone());
-                    let seams = (self.env.clone(), interrupt);
-                    let login = Login { doors: Arc::clone(&self.doors), principal };
-                    let session =
-                        Session::new(conn, seams, (backend, login), parameters, registration);
-                    return session.run().await;
+            Ok(Started::Session(parameters, principal)) => {
+                match (self.places.try_acquire(), self.place_of(&principal)) {
+                    (Ok(_place), Ok(_own)) => {
+                        let (registration, interrupt) = self.sessions.register(&*self.env.random);
+                        let backend = self.backends.for_principal(principal.clone());
+                        let seams = (self.env.clone(), interrupt);
+                        let login = Login { doors: Arc::clone(&self.doors), principal };
+                        let session =
+                            Session::new(conn, seams, (backend, login), parameters, registration);
+                        return session.run().await;
+                    }
+                    (Err(_), _) => WireError::from(
+                        Error::new(
+                            ErrorCode::TooBusy,
+                            format!("{} sessions are open", self.config.sessions_max),
+                        )
+                        .with_hint("close some sessions, or try again later"),
+                    ),
+                    (_, Err(error)) => error.into(),
                 }
-                Err(_) => WireError::from(
-                    Error::new(
-                        ErrorCode::TooBusy,
-                        format!("{} sessions are open", self.config.sessions_max),
-                    )
-                    .with_hint("close some sessions, or try again later"),
-                ),
-            },
+            }
             Err(error) => error,
         };
         refuse(conn, refusal.fatal()).await;

@@ -180,6 +180,16 @@ impl Authorized {
         })
     }
 
+    /// The advice at a limit of the cluster names what takes most room, which the user may not know.
+    fn without_names(&self, error: Error) -> Error {
+        let knows_all = self.rights.view().is_ok_and(|view| !view.user.grants.all.is_empty());
+        match error.code {
+            ErrorCode::OverLimit if !knows_all => Error::new(error.code, error.message)
+                .with_hint("drop what is no longer needed: SHOW INDEXES and SHOW BUCKETS list it"),
+            _ => error,
+        }
+    }
+
     /// The open transactions with a number, if the user may end them.
     async fn may_cancel(&self, transaction: TransactionId) -> Result<bool> {
         let open = self.cluster.transactions().await?;
@@ -237,7 +247,10 @@ impl Backend for Authorized {
 
     async fn command(&self, command: Command) -> Result<Outcome> {
         match self.meets(of_command(&command)).await? {
-            true => self.cluster.command(self.with_own_end(command)?).await,
+            true => {
+                let ran = self.cluster.command(self.with_own_end(command)?).await;
+                ran.map_err(|error| self.without_names(error))
+            }
             false => Ok(Outcome::Done),
         }
     }
