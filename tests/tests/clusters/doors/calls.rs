@@ -79,7 +79,7 @@ async fn call(name: &str, channel: tonic::transport::Channel) -> Result<(), Stat
             let request = CommitPushRequest {
                 bucket: bucket(),
                 transaction: 1,
-                parts: vec![PushedPart { vbucket: 0, ..PushedPart::default() }],
+                parts: vec![PushedPart { vbucket: 0, vbuuid: 1, seqno: 1, mutations: 1 }],
             };
             ingest.commit_push(request).await.map(|_| ())
         }
@@ -154,9 +154,11 @@ async fn a_transaction_is_for_the_user_who_began_it() {
     let begun = ingest.begin(request).await.expect("begun").into_inner();
     doors.user("ada", doors.on(Scan, "b"));
     let commit = CommitRequest { transaction: begun.transaction };
+    let kind = Some(document_write::Kind::Upsert(b"{}".to_vec().into()));
+    let one = DocumentWrite { id: "9".into(), kind };
     let write = MutationsRequest {
         transaction: begun.transaction,
-        writes: vec![],
+        writes: vec![one],
         ..MutationsRequest::default()
     };
     let replies = ingest.mutations(futures::stream::iter([write])).await.expect("a stream");

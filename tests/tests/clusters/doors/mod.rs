@@ -111,6 +111,10 @@ impl Doors {
              INSERT INTO hidden (id, doc) VALUES ('1', '{\"name\":\"Secret\"}');",
         )
         .await;
+        // A session sees its own writes; then the router knows epochs that have them, for all other sessions.
+        for index in ["i", "hidden_i"] {
+            sql::value(&operator, &format!("SELECT count(*) FROM {index}")).await;
+        }
         doors
     }
 

@@ -44,7 +44,7 @@ const STATEMENTS: &[(&str, Need)] = &[
     ("BUILD INDEX ON b (i)", DEFINE),
     ("DROP INDEX made", DEFINE),
     ("CANCEL BUILD i", DEFINE),
-    ("ALTER INDEX made ALTER KEYS (name, id)", DEFINE),
+    ("ALTER INDEX made SET KEYS (name, id)", DEFINE),
     ("REINDEX INDEX made", DEFINE),
     ("ALTER INDEX i RENAME TO i", DEFINE),
     ("ALTER BUCKET b LOAD VERSION 'v' FROM 'x/*.csv'", DEFINE),
