@@ -4,7 +4,7 @@ use futures::TryStreamExt;
 use proto::model::users::Privilege;
 use tests::harness::sql;
 
-use super::{Doors, Grants, Principal};
+use super::{Doors, Grants, Principal, Proof};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prepared_statement_ends_with_its_privilege_and_comes_back_with_it() {
@@ -77,4 +77,21 @@ async fn a_user_that_is_dropped_does_nothing_any_more_and_a_new_one_of_its_name_
     assert_eq!(sql::sqlstate(&client, "SELECT count(*) FROM i").await, "57P05");
     let client = doors.client(&again).await;
     assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, "2");
+}
+
+/// The users of these tests are not in the state, which is asked last: 42704 stands for "allowed".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_is_changed_by_who_knows_it_and_not_by_who_has_a_token_or_a_certificate() {
+    let doors = Doors::start().await;
+    let by_certificate = doors.user("ada", Grants::default());
+    let Principal::User(who) = &by_certificate else { panic!("a user") };
+    let by_password = sextant::principal::Identified { by: Proof::Password(0), ..(**who).clone() };
+    let by_password = Principal::User(std::sync::Arc::new(by_password));
+    let change = "ALTER USER ada PASSWORD 'new'";
+    for (principal, state) in [(&by_certificate, "42501"), (&by_password, "42704")] {
+        let client = doors.client(principal).await;
+        assert_eq!(sql::sqlstate(&client, change).await, state, "{principal:?}");
+        assert_eq!(sql::sqlstate(&client, "ALTER USER bob PASSWORD 'new'").await, "42501");
+        assert_eq!(sql::sqlstate(&client, "ALTER USER ada TOKEN").await, "42501");
+    }
 }
