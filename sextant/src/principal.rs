@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::model::ids::{TokenId, UserId};
 
@@ -19,7 +20,7 @@ pub enum Principal {
 }
 
 /// A user as it has logged in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Identified {
     /// The number: a user that is made anew under the name is another one.
     pub id: UserId,
@@ -29,7 +30,31 @@ pub struct Identified {
     pub by: Proof,
     /// The address of the client's socket.
     pub from: Option<SocketAddr>,
+    /// The password that the user has set in this very session, as [`Proof::Password`] numbers it: the session goes on with it. 0 if it
+    /// has set none.
+    pub own_change: AtomicU64,
 }
+
+impl Identified {
+    /// A user that has logged in.
+    pub fn new(id: UserId, name: String, by: Proof, from: Option<SocketAddr>) -> Self {
+        Self { id, name, by, from, own_change: AtomicU64::new(0) }
+    }
+
+    /// True if the session knows the password with a number.
+    pub fn knows(&self, secret_no: u64) -> bool {
+        self.by == Proof::Password(secret_no)
+            || secret_no > 0 && self.own_change.load(Ordering::Relaxed) == secret_no
+    }
+}
+
+impl PartialEq for Identified {
+    fn eq(&self, other: &Self) -> bool {
+        (self.id, &self.name, self.by, self.from) == (other.id, &other.name, other.by, other.from)
+    }
+}
+
+impl Eq for Identified {}
 
 /// The proof of an identity. What it rests on can be withdrawn: the session of a user whose password was changed ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,8 +54,8 @@ pub fn still_valid<'a>(
 ) -> Option<&'a Arc<User>> {
     let user = users.same(&identified.name, identified.id)?;
     let is_valid = match identified.by {
-        Proof::Password(secret_no) => {
-            user.secret_no == secret_no
+        Proof::Password(_) => {
+            identified.knows(user.secret_no)
                 && user.until_unix_ms.is_none_or(|until| now_unix_ms < until)
         }
         Proof::Token(token) => {
@@ -69,6 +69,6 @@ pub fn still_valid<'a>(
 impl Principal {
     /// A user that has proved its identity.
     pub fn user(user: &User, by: Proof, from: Option<std::net::SocketAddr>) -> Self {
-        Self::User(Arc::new(Identified { id: user.id, name: user.name.clone(), by, from }))
+        Self::User(Arc::new(Identified::new(user.id, user.name.clone(), by, from)))
     }
 }

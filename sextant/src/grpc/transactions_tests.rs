@@ -127,7 +127,7 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ErrorCode {
 
 /// Somebody else.
 fn stranger() -> Principal {
-    let user = Identified { id: UserId(1), name: "ada".into(), by: Proof::Certificate, from: None };
+    let user = Identified::new(UserId(1), "ada".into(), Proof::Certificate, None);
     Principal::User(Arc::new(user))
 }
 

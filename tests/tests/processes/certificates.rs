@@ -5,7 +5,7 @@
     reason = "the tests run the product as processes on real directories"
 )]
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -17,9 +17,11 @@ use proto::rpc::api::Directory;
 use sextant::tls::{Protocol, TlsFiles, TlsSettings, UserTls};
 use sextant::wire::{PeerDirectory, Peers, tls_connect};
 use tests::harness::process::{addresses, output, sextant, spawn_ready};
-use tests::harness::{connect, eventually, sql};
+use tests::harness::{eventually, sql};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Client, Config, NoTls};
 
 const COORDINATOR: u64 = 1;
 
@@ -118,6 +120,33 @@ impl Place {
         (Running(child), ready)
     }
 
+    /// Makes the first user, and opens a session with a certificate of its own.
+    async fn admin(&self, router: SocketAddr) -> Client {
+        let operator = self.cert("certs", "operator", &["operator"]);
+        let mut init = sextant();
+        init.env_remove("SEXTANT_INSECURE").env("SEXTANT_PASSWORD", "pencil");
+        init.args(["init", "--admin", "root", "--coordinators"]);
+        init.arg(format!("{COORDINATOR}={}", self.coordinator)).arg("--ca").arg(&operator.ca);
+        init.arg("--cert").arg(&operator.certificate).arg("--key").arg(&operator.key);
+        ran(&mut init);
+        let own = self.cert("certs", "user-root", &["client", "--user", "root"]);
+        let read = |path: &Path| std::fs::read(path).expect("a file");
+        let (ca, certificate, key) = (read(&own.ca), read(&own.certificate), read(&own.key));
+        let tls = UserTls::new(&Env::real(), &ca, Some((&certificate, &key)), Protocol::Sql);
+        let tls = &tls.expect("a configuration");
+        eventually("the router knows the user", || async move {
+            let stream = TcpStream::connect(router).await.ok()?;
+            let (stream, _) = tls.connect("127.0.0.1", stream).await.ok()?;
+            let mut config = Config::new();
+            // The connection is encrypted before its first message.
+            config.user("root").ssl_mode(SslMode::Disable);
+            let (client, connection) = config.connect_raw(stream, NoTls).await.ok()?;
+            tokio::spawn(connection);
+            Some(client)
+        })
+        .await
+    }
+
     /// The coordinators, as a process with some certificate sees them.
     async fn seen_with(&self, files: TlsFiles) -> PeerDirectory {
         let env = Env::real();
@@ -135,7 +164,7 @@ fn refused(command: &mut Command) -> String {
     told
 }
 
-fn sql_address(ready: &str) -> std::net::SocketAddr {
+fn sql_address(ready: &str) -> SocketAddr {
     addresses(ready).unwrap_or_else(|| panic!("the router printed {ready:?}"))[0]
 }
 
@@ -152,7 +181,7 @@ async fn a_cluster_with_certificates_serves_and_refuses_all_others_by_name() {
     let _projector = place.run(101);
     let _indexer = place.run(201);
     let (_router, ready) = place.run(301);
-    let client = connect(sql_address(&ready)).await;
+    let client = place.admin(sql_address(&ready)).await;
     eventually("all nodes join", || async {
         sql::simple(&client, "SHOW NODES").await.ok().filter(|nodes| nodes.len() >= 4)
     })
@@ -224,7 +253,7 @@ async fn a_second_process_of_a_number_is_refused_by_name_and_the_first_goes_on()
     let _projector = place.run(101);
     let _indexer = place.run(201);
     let (_router, ready) = place.run(301);
-    let client = connect(sql_address(&ready)).await;
+    let client = place.admin(sql_address(&ready)).await;
     eventually("all nodes join", || async {
         sql::simple(&client, "SHOW NODES").await.ok().filter(|nodes| nodes.len() >= 4)
     })

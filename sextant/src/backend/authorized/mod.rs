@@ -20,6 +20,7 @@ mod view;
 mod wrapped;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -262,11 +263,20 @@ impl Backend for Authorized {
 
     async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
         let command = Command::Users(Box::new(command));
-        self.meets(of_command(&command)).await?;
-        match self.with_own_end(command)? {
-            Command::Users(command) => self.cluster.change_users(*command).await,
-            other => self.cluster.command(other).await,
+        let need = of_command(&command);
+        let is_own = matches!(&need, Need::OwnPassword(name) if *name == self.rights.who.name);
+        self.meets(need).await?;
+        let changed = match self.with_own_end(command)? {
+            Command::Users(command) => self.cluster.change_users(*command).await?,
+            other => self.cluster.command(other).await?,
+        };
+        if let Outcome::User { cas, .. } = changed
+            && is_own
+        {
+            // All other sessions of the user end.
+            self.rights.who.own_change.store(cas, Ordering::Relaxed);
         }
+        Ok(changed)
     }
 
     fn note_error(&self, sqlstate: &'static str) {
