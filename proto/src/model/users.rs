@@ -131,9 +131,9 @@ impl fmt::Debug for Privileges {
 /// The privileges of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// Those on all: on every bucket and on the cluster.
+    /// The privileges on all: on every bucket and on the cluster.
     pub all: Privileges,
-    /// Those on single buckets. None of the sets is empty.
+    /// The privileges on single buckets. None of the sets is empty.
     pub buckets: BTreeMap<BucketId, Privileges>,
 }
 
@@ -293,7 +293,7 @@ impl Users {
     }
 }
 
-/// What a user proves an identity with, as commands carry it: never in clear.
+/// The secret by which a user proves its identity, as commands carry it: never in clear.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NewSecret {
     /// A password.
@@ -373,7 +373,7 @@ pub enum UserCommand {
         /// The object.
         on: GrantOn,
     },
-    /// REVOKE. What the user does not have is no error. What is revoked on all is revoked on each single bucket as well.
+    /// REVOKE. A privilege that the user does not have is no error. One that is revoked on all is revoked on each single bucket as well.
     Revoke {
         /// The user's name.
         user: String,

@@ -1,4 +1,4 @@
-//! The doors of a process: who is let in at its ports for users, by which proof.
+//! The doors of a process: they let clients in at its ports for users, each by a proof.
 //!
 //! A process either trusts its machine, and lets in any client whose connection has a loopback address at both ends; or it asks each client
 //! for a proof: a password (SQL), a token (gRPC, HTTP) or a certificate (all of them). With TLS, it takes only encrypted connections from
@@ -31,7 +31,7 @@ pub struct Doors {
 
 /// The clients that are let in.
 enum Kind {
-    /// Those of this machine.
+    /// Any client of this machine.
     Trust,
     /// Users.
     Users(Arc<KnownUsers>),

@@ -7,7 +7,7 @@ use super::*;
 
 pub const CLUSTER: ClusterId = ClusterId(7);
 
-/// Users of whom "ada" is one, at a number of a change.
+/// The users after a change with this number; one of them is "ada".
 pub fn users(cas: u64) -> Arc<Users> {
     let verifier = ScramVerifier {
         salt: [3; 16],
@@ -40,7 +40,7 @@ async fn the_users_of_the_cluster_are_read_again_and_others_are_not() {
     }
     assert_eq!(file.read(Some(ClusterId(8))).await, None);
     assert_eq!(file.read(None).await, None, "the cluster of this process is not known");
-    // What a crash has left behind is in the way of nothing.
+    // A file that a crash has left behind is in the way of nothing.
     std::fs::write(dir.path().join("USERS.tmp"), b"half").unwrap();
     file.write(Kept { cluster: CLUSTER, users: users(10) }).await.unwrap();
     let names: Vec<_> =

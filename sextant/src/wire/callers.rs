@@ -1,4 +1,4 @@
-//! What a caller may do, by its certificate.
+//! The rights of a caller, by its certificate.
 //!
 //! Under certificates each connection has a holder: a node or an operator of this cluster, as the handshake has checked. The table of
 //! methods names the holders that may call a method. A request may name a node too, as its sender. That has to be the holder

@@ -1,4 +1,4 @@
-//! What a user may do, by the newest grants that this process knows.
+//! The rights of a user, by the newest grants that this process knows.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) struct Rights {
 }
 
 impl Rights {
-    /// What the user may know now. An error if it was dropped, or the proof of its identity was withdrawn.
+    /// The part of the cluster that the user may know now. An error if it was dropped, or the proof of its identity was withdrawn.
     pub(super) fn view(&self) -> Result<Arc<View>> {
         let users = self.known.now();
         let user = still_valid(&users, &self.who, self.cluster.env().clock.unix_ms()).ok_or_else(

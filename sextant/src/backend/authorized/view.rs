@@ -12,7 +12,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Privilege, Privileges, User, Users};
 
-/// What a user may know, at one moment.
+/// The knowledge of a user, at one moment.
 pub(super) struct View {
     /// The whole catalog.
     catalog: Arc<Catalog>,

@@ -1,4 +1,4 @@
-//! What a user gets from a call and goes on to use: it looks at the rights again and again, so that a grant that is withdrawn ends it.
+//! Transactions, leases and scans of a user. Each looks at the rights again and again, so that a grant that is withdrawn ends it.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::super::batch::RowRules;
 
 /// The top-level columns.
 pub struct Fields {
-    /// What stands before the value of each: `{"name":` or `,"name":`.
+    /// The text before the value of each: `{"name":` or `,"name":`.
     pub heads: Vec<Vec<u8>>,
     names: Vec<String>,
     /// The column with the id.
