@@ -12,7 +12,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::secrets;
 use crate::auth::doors::Doors;
-use crate::auth::throttle::LOGIN_FAILURES_MAX;
+use crate::flow::ClientLimits;
 use crate::roles::{Auth, Cluster, FirstAdmin, make_first_admin};
 use crate::tls::{
     Authority, Identity, TlsFiles, TlsSettings, read_private, read_public, write_private,
@@ -74,11 +74,11 @@ impl Wanted {
     pub(super) async fn doors(
         self,
         cluster: &Cluster,
-        host: &str,
+        (host, limits): (&str, ClientLimits),
         env: &Env,
     ) -> Result<(Arc<Doors>, Option<proto::env::Task>)> {
         if self.auth == Auth::Trust {
-            return Ok((Doors::trust(env), None));
+            return Ok((Doors::trust_within(limits, env), None));
         }
         let (tls, follows) = match self.tls {
             false => (None, None),
@@ -94,7 +94,7 @@ impl Wanted {
                 (Some(tls), Some(follows))
             }
         };
-        Ok((Doors::for_users(cluster.users(), tls, LOGIN_FAILURES_MAX, env), follows))
+        Ok((Doors::for_users_within(cluster.users(), tls, limits, env), follows))
     }
 
     /// The first user of the cluster and its password, as the ready line has them; `None` if the cluster has users, or trusts its clients.

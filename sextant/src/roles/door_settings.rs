@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::security::Security;
 use crate::auth::doors::Doors;
 use crate::auth::known::KnownUsers;
-use crate::auth::throttle::LOGIN_FAILURES_MAX;
+use crate::flow::ClientLimits;
 
 /// The clients that are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -21,13 +21,13 @@ pub enum Auth {
     Scram,
 }
 
-/// The settings of a router's doors; `None` for the defaults.
+/// The settings of a router's doors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoorSettings {
     /// `auth`
     pub auth: Option<Auth>,
-    /// `login_failures_max`
-    pub login_failures_max: Option<u32>,
+    /// What they may take.
+    pub limits: ClientLimits,
 }
 
 impl DoorSettings {
@@ -38,15 +38,14 @@ impl DoorSettings {
         users: Arc<KnownUsers>,
         env: &Env,
     ) -> Result<Arc<Doors>> {
-        let failures_max = self.login_failures_max.unwrap_or(LOGIN_FAILURES_MAX);
         match (security.tls(), self.auth) {
-            (None, None | Some(Auth::Trust)) => Ok(Doors::trust(env)),
+            (None, None | Some(Auth::Trust)) => Ok(Doors::trust_within(self.limits, env)),
             (Some(_), Some(Auth::Trust)) => Err(Error::new(
                 ErrorCode::InvalidParameter,
                 "auth = trust goes with --insecure only: a process with certificates asks each client who it is",
             )),
             (tls, None | Some(Auth::Scram)) => {
-                Ok(Doors::for_users(users, tls.cloned(), failures_max, env))
+                Ok(Doors::for_users_within(users, tls.cloned(), self.limits, env))
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
+mod limits;
 mod logins;
 mod memory;
 mod memory_transaction;
