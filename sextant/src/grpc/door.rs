@@ -123,11 +123,23 @@ mod tests {
     use super::*;
     use crate::flow::ClientLimits;
 
-    /// Answers each call with an empty body.
+    /// Answers each call with a body that does not end.
     #[derive(Clone)]
-    struct Empty;
+    struct Endless;
 
-    impl Service<http::Request<Body>> for Empty {
+    impl HttpBody for Endless {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            Poll::Pending
+        }
+    }
+
+    impl Service<http::Request<Body>> for Endless {
         type Response = http::Response<Body>;
         type Error = Infallible;
         type Future = std::future::Ready<Result<Self::Response, Infallible>>;
@@ -137,14 +149,14 @@ mod tests {
         }
 
         fn call(&mut self, _: http::Request<Body>) -> Self::Future {
-            std::future::ready(Ok(http::Response::new(Body::empty())))
+            std::future::ready(Ok(http::Response::new(Body::new(Self))))
         }
     }
 
     #[tokio::test]
     async fn a_call_has_a_place_until_the_end_of_its_answer() {
         let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
-        let mut door = AtTheDoor::new(Empty, &Doors::trust_within(limits, &Env::real()));
+        let mut door = AtTheDoor::new(Endless, &Doors::trust_within(limits, &Env::real()));
         let mut call = || {
             let mut request = http::Request::new(Body::empty());
             request.extensions_mut().insert(PeerInfo::loopback());

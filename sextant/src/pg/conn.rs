@@ -66,8 +66,8 @@ pub(super) struct Conn<S> {
     written: usize,
     /// The limits of a session; a connection that is logging in has stricter ones of its own.
     flow: Option<Arc<Flow>>,
-    /// The memory of the present message, if it is large.
-    room: Option<Room>,
+    /// The memory of the present message, if it is large, and its size.
+    room: Option<(Room, usize)>,
     /// True if the client has taken nothing for too long.
     is_stalled: bool,
 }
@@ -86,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
 
     /// Takes over the memory of the present message.
     pub(super) fn take_room(&mut self) -> Option<Room> {
-        self.room.take()
+        self.room.take().map(|(room, _)| room)
     }
 
     /// Gives the memory of the present message back.
@@ -140,9 +140,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
                 false => Input::TooLong(kind, whole),
             });
         }
-        if whole > LARGE_BYTES
-            && let Err(error) = self.make_room(whole).await
-        {
+        if whole <= LARGE_BYTES {
+            self.give_room_back();
+        } else if let Err(error) = self.make_room(whole).await {
             return self.discard(whole).await.map(|closed| match closed {
                 true => Input::Closed,
                 false => Input::NoRoom(kind, error),
@@ -160,8 +160,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
 
     /// Takes memory for a large message. A read that goes on after an interruption may have it already.
     async fn make_room(&mut self, bytes: usize) -> proto::Result<()> {
-        if let (Some(flow), None) = (&self.flow, &self.room) {
-            self.room = Some(flow.session_memory.take(bytes, None).await?);
+        let Some(flow) = &self.flow else { return Ok(()) };
+        if self.room.as_ref().is_none_or(|(_, size)| *size != bytes) {
+            // The message before has ended.
+            self.room = None;
+            self.room = Some((flow.session_memory.take(bytes, None).await?, bytes));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use proto::model::ids::UserId;
 use proto::model::users::{Grants, User, Users};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::super::conn::{Conn, Input};
 use super::*;
 use crate::auth::known::KnownUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
@@ -139,7 +140,7 @@ async fn the_texts_of_all_sessions_have_memory_together() {
     let (second, _second) = limited.cluster.client().await;
     let long = format!("SELECT '{}'", "x".repeat(60_000));
     let kept = first.prepare(&long).await.expect("it is alone");
-    assert_eq!(limited.flow.session_memory.free_bytes() >> 10, 1024 - 586);
+    assert_eq!(limited.flow.session_memory.free_bytes() >> 10, 1024 - 587);
     simple(&second, "SET statement_timeout = 50").await;
     assert_eq!(refusal(second.prepare(&long).await, "session_memory_total_mb"), "53200");
     let message = format!("SELECT 1 -- {}", "x".repeat(700_000));
@@ -214,4 +215,23 @@ async fn a_client_that_takes_no_rows_is_disconnected() {
     assert_eq!(limited.refused("write_stall_s"), 1);
     let mut rest = Vec::new();
     socket.read_to_end(&mut rest).await.expect("the end");
+}
+
+#[tokio::test]
+async fn a_large_message_has_memory_until_the_next_one_is_read() {
+    let limits = ClientLimits { session_memory_bytes: 1 << 20, ..ClientLimits::default() };
+    let flow = Flow::new(limits);
+    let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+    let mut conn = Conn::new(ours);
+    conn.limit(&flow);
+    // COPY reads many messages as one statement.
+    for (kib, held_kib) in [(100, 101), (100, 101), (300, 301), (70, 71), (1, 0)] {
+        theirs.write_u8(b'd').await.unwrap();
+        theirs.write_u32((kib << 10) + 4).await.unwrap();
+        theirs.write_all(&vec![b'x'; (kib << 10) as usize]).await.unwrap();
+        let read = conn.read().await;
+        assert!(matches!(read, Ok(Input::Message(_))), "{kib} KiB");
+        let held = (1 << 20) - flow.session_memory.free_bytes();
+        assert_eq!(held >> 10, held_kib, "{kib} KiB");
+    }
 }
