@@ -15,6 +15,7 @@ use super::link::Link;
 use super::scram::Account;
 use super::throttle::Throttle;
 use super::tokens::{self, TokenRefusal};
+use crate::audit::{Audit, Door};
 use crate::principal::{Principal, Proof};
 use crate::tls::{Identity, TlsSettings};
 
@@ -26,6 +27,7 @@ pub struct Doors {
     kind: Kind,
     tls: Option<Arc<TlsSettings>>,
     throttle: Throttle,
+    audit: Audit,
     env: Env,
 }
 
@@ -50,9 +52,9 @@ pub enum Greeting {
 
 impl Doors {
     /// Doors that any client of this machine may enter.
-    pub fn trust(env: &Env) -> Arc<Self> {
+    pub fn trust(audit: Audit, env: &Env) -> Arc<Self> {
         let (kind, throttle) = (Kind::Trust, Throttle::new(0));
-        Arc::new(Self { kind, tls: None, throttle, env: env.clone() })
+        Arc::new(Self { kind, tls: None, throttle, audit, env: env.clone() })
     }
 
     /// Doors for users. An address may fail so many times a minute.
@@ -60,10 +62,28 @@ impl Doors {
         users: Arc<KnownUsers>,
         tls: Option<Arc<TlsSettings>>,
         login_failures_max: u32,
+        audit: Audit,
         env: &Env,
     ) -> Arc<Self> {
         let throttle = Throttle::new(login_failures_max);
-        Arc::new(Self { kind: Kind::Users(users), tls, throttle, env: env.clone() })
+        Arc::new(Self { kind: Kind::Users(users), tls, throttle, audit, env: env.clone() })
+    }
+
+    /// The audit of the process.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Notes a client that was not let in.
+    pub fn note_refused(
+        &self,
+        link: &Link,
+        door: Door,
+        user: Option<&str>,
+        sqlstate: &'static str,
+    ) {
+        let user = user.or_else(|| link.certificate().and_then(Identity::user));
+        self.audit.login_failed(link.peer(), door, user, sqlstate);
     }
 
     /// The certificates of the ports, if connections are encrypted.
@@ -116,7 +136,17 @@ impl Doors {
     }
 
     /// The principal of a request that has these credentials. A token counts before a certificate.
-    pub fn bearer(&self, link: &Link, authorization: Option<&[u8]>) -> Result<Principal> {
+    pub fn bearer(
+        &self,
+        link: &Link,
+        door: Door,
+        authorization: Option<&[u8]>,
+    ) -> Result<Principal> {
+        let found = self.bearer_of(link, authorization);
+        found.inspect_err(|error| self.note_refused(link, door, None, error.code.sqlstate()))
+    }
+
+    fn bearer_of(&self, link: &Link, authorization: Option<&[u8]>) -> Result<Principal> {
         let greeting = self.greet(link)?;
         let Kind::Users(users) = &self.kind else { return Ok(Principal::Trusted) };
         let Some(header) = authorization else {

@@ -8,6 +8,7 @@ use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
 use super::status::status;
+use crate::audit::Door;
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
 use crate::limited::PeerInfo;
@@ -29,7 +30,7 @@ impl Interceptor for AtTheDoor {
         // Nothing behind the door needs the token.
         let credentials = request.metadata_mut().remove(AUTHORIZATION);
         let credentials = credentials.as_ref().map(|value| value.as_encoded_bytes());
-        let principal = self.0.bearer(&link, credentials).map_err(status)?;
+        let principal = self.0.bearer(&link, Door::Grpc, credentials).map_err(status)?;
         request.extensions_mut().insert(principal);
         Ok(request)
     }
@@ -46,6 +47,7 @@ pub(super) fn principal<T>(request: &Request<T>) -> Result<Principal, Status> {
 #[derive(Clone)]
 pub(super) struct Callers {
     pub(super) backends: Arc<dyn Backends>,
+    pub(super) doors: Arc<Doors>,
     pub(super) env: Env,
 }
 

@@ -74,7 +74,7 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
 pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Router {
     let door = AtTheDoor(Arc::clone(doors));
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
-    let callers = Callers { backends, env };
+    let callers = Callers { backends, doors: Arc::clone(doors), env };
     let admin = AdminServer::new(admin::AdminService { callers: callers.clone() });
     let ingest = IngestServer::new(ingest::IngestService {
         callers: callers.clone(),

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proto::{Error, ErrorCode};
 
+use crate::audit::Door;
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
 use crate::limited::PeerInfo;
@@ -42,6 +43,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
             return Err(Refused(Error::new(ErrorCode::BadLogin, "the request has no connection")));
         };
         let credentials = parts.headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
-        doors.bearer(&Link::of_request(peer), credentials).map_err(Refused)
+        doors.bearer(&Link::of_request(peer), Door::Http, credentials).map_err(Refused)
     }
 }

@@ -1,15 +1,21 @@
 //! The settings of the ports for users: who is let in.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::env::Env;
+use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
 use super::security::Security;
+use crate::audit::{AUDIT_MB, Audit};
 use crate::auth::doors::Doors;
 use crate::auth::known::KnownUsers;
 use crate::auth::throttle::LOGIN_FAILURES_MAX;
+
+/// Largest size of the audit in MiB: more than any disk has.
+const AUDIT_MB_MAX: u64 = 1 << 30;
 
 /// The clients that are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -22,31 +28,48 @@ pub enum Auth {
 }
 
 /// The settings of a router's doors; `None` for the defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoorSettings {
     /// `auth`
     pub auth: Option<Auth>,
     /// `login_failures_max`
     pub login_failures_max: Option<u32>,
+    /// `audit_dir`
+    pub audit_dir: Option<PathBuf>,
+    /// `audit_mb`
+    pub audit_mb: Option<u64>,
 }
 
 impl DoorSettings {
+    /// Opens the audit of a node: in its own directory, or in the data directory; without both there is none.
+    pub(super) async fn audit(
+        &self,
+        node: NodeId,
+        data: Option<&Path>,
+        env: &Env,
+    ) -> Result<Audit> {
+        let Some(dir) = self.audit_dir.as_deref().or(data) else { return Ok(Audit::off()) };
+        let bytes_max = self.audit_mb.unwrap_or(AUDIT_MB).clamp(1, AUDIT_MB_MAX) << 20;
+        Audit::open(env, dir, bytes_max, node).await
+    }
+
     /// Makes the doors of a process. A process with certificates asks each client who it is.
     pub(super) fn doors(
-        self,
+        &self,
         security: &Security,
         users: Arc<KnownUsers>,
+        audit: Audit,
         env: &Env,
     ) -> Result<Arc<Doors>> {
         let failures_max = self.login_failures_max.unwrap_or(LOGIN_FAILURES_MAX);
         match (security.tls(), self.auth) {
-            (None, None | Some(Auth::Trust)) => Ok(Doors::trust(env)),
+            (None, None | Some(Auth::Trust)) => Ok(Doors::trust(audit, env)),
             (Some(_), Some(Auth::Trust)) => Err(Error::new(
                 ErrorCode::InvalidParameter,
                 "auth = trust goes with --insecure only: a process with certificates asks each client who it is",
             )),
             (tls, None | Some(Auth::Scram)) => {
-                Ok(Doors::for_users(users, tls.cloned(), failures_max, env))
+                Ok(Doors::for_users(users, tls.cloned(), failures_max, audit, env))
             }
         }
     }
