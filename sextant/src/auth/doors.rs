@@ -16,6 +16,7 @@ use super::link::Link;
 use super::scram::Account;
 use super::throttle::Throttle;
 use super::tokens::{self, TokenRefusal};
+use crate::audit::{Audit, Door};
 use crate::flow::{ClientLimits, Flow, Limit, SessionPlace, StatementPlace};
 use crate::principal::{Principal, Proof};
 use crate::tls::{Identity, TlsSettings};
@@ -29,6 +30,7 @@ pub struct Doors {
     tls: Option<Arc<TlsSettings>>,
     throttle: Throttle,
     flow: Arc<Flow>,
+    audit: Audit,
     env: Env,
 }
 
@@ -53,13 +55,14 @@ pub enum Greeting {
 
 impl Doors {
     /// Doors that any client of this machine may enter.
-    pub fn trust(env: &Env) -> Arc<Self> {
-        Self::trust_within(ClientLimits::default(), env)
+    pub fn trust(audit: Audit, env: &Env) -> Arc<Self> {
+        Self::trust_within(ClientLimits::default(), audit, env)
     }
 
     /// The same with other limits of clients.
-    pub fn trust_within(limits: ClientLimits, env: &Env) -> Arc<Self> {
-        Self::new(Kind::Trust, None, ClientLimits { login_failures_max: 0, ..limits }, env)
+    pub fn trust_within(limits: ClientLimits, audit: Audit, env: &Env) -> Arc<Self> {
+        let limits = ClientLimits { login_failures_max: 0, ..limits };
+        Self::new((Kind::Trust, None), limits, audit, env)
     }
 
     /// Doors for users. An address may fail so many times a minute.
@@ -67,10 +70,11 @@ impl Doors {
         users: Arc<KnownUsers>,
         tls: Option<Arc<TlsSettings>>,
         login_failures_max: u32,
+        audit: Audit,
         env: &Env,
     ) -> Arc<Self> {
         let limits = ClientLimits { login_failures_max, ..ClientLimits::default() };
-        Self::for_users_within(users, tls, limits, env)
+        Self::for_users_within(users, tls, limits, audit, env)
     }
 
     /// The same with other limits of clients.
@@ -78,19 +82,21 @@ impl Doors {
         users: Arc<KnownUsers>,
         tls: Option<Arc<TlsSettings>>,
         limits: ClientLimits,
+        audit: Audit,
         env: &Env,
     ) -> Arc<Self> {
-        Self::new(Kind::Users(users), tls, limits, env)
+        Self::new((Kind::Users(users), tls), limits, audit, env)
     }
 
     fn new(
-        kind: Kind,
-        tls: Option<Arc<TlsSettings>>,
+        (kind, tls): (Kind, Option<Arc<TlsSettings>>),
         limits: ClientLimits,
+        audit: Audit,
         env: &Env,
     ) -> Arc<Self> {
         let throttle = Throttle::new(limits.login_failures_max);
-        Arc::new(Self { kind, tls, throttle, flow: Flow::new(limits), env: env.clone() })
+        let flow = Flow::new(limits);
+        Arc::new(Self { kind, tls, throttle, flow, audit, env: env.clone() })
     }
 
     /// What the clients that are let in take together.
@@ -107,6 +113,23 @@ impl Doors {
     /// Takes a place for a statement of a principal. `ends` is true if it ends a transaction.
     pub fn statement(&self, principal: &Principal, ends: bool) -> Result<StatementPlace> {
         self.flow.users.statement(self.user(principal).as_deref(), ends)
+    }
+
+    /// The audit of the process.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Notes a client that was not let in.
+    pub fn note_refused(
+        &self,
+        link: &Link,
+        door: Door,
+        user: Option<&str>,
+        sqlstate: &'static str,
+    ) {
+        let user = user.or_else(|| link.certificate().and_then(Identity::user));
+        self.audit.login_failed(link.peer(), door, user, sqlstate);
     }
 
     /// The certificates of the ports, if connections are encrypted.
@@ -165,7 +188,17 @@ impl Doors {
     }
 
     /// The principal of a request that has these credentials. A token counts before a certificate.
-    pub fn bearer(&self, link: &Link, authorization: Option<&[u8]>) -> Result<Principal> {
+    pub fn bearer(
+        &self,
+        link: &Link,
+        door: Door,
+        authorization: Option<&[u8]>,
+    ) -> Result<Principal> {
+        let found = self.bearer_of(link, authorization);
+        found.inspect_err(|error| self.note_refused(link, door, None, error.code.sqlstate()))
+    }
+
+    fn bearer_of(&self, link: &Link, authorization: Option<&[u8]>) -> Result<Principal> {
         let greeting = self.greet(link)?;
         let Kind::Users(users) = &self.kind else { return Ok(Principal::Trusted) };
         let Some(header) = authorization else {

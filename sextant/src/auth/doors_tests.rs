@@ -31,18 +31,18 @@ fn code<T: std::fmt::Debug>(refused: Result<T>) -> ErrorCode {
 
 #[tokio::test]
 async fn trusting_doors_let_in_clients_of_this_machine_only() {
-    let doors = Doors::trust(&Env::real());
+    let doors = Doors::trust(Audit::off(), &Env::real());
     let (home, away) = (Link::between(HOME.0, HOME.1), Link::between(AWAY.0, AWAY.1));
     assert_eq!(doors.greet(&home), Ok(Greeting::Trusted));
-    assert_eq!(doors.bearer(&home, None), Ok(Principal::Trusted));
+    assert_eq!(doors.bearer(&home, Door::Http, None), Ok(Principal::Trusted));
     assert_eq!(code(doors.greet(&away)), ErrorCode::BadLogin);
-    assert_eq!(code(doors.bearer(&away, None)), ErrorCode::BadLogin);
+    assert_eq!(code(doors.bearer(&away, Door::Http, None)), ErrorCode::BadLogin);
     assert_eq!(code(doors.greet(&Link::between(AWAY.0, HOME.1))), ErrorCode::BadLogin);
 }
 
 #[tokio::test]
 async fn proofs_do_not_cross_the_network_in_clear() {
-    let doors = Doors::for_users(Arc::default(), None, 10, &Env::real());
+    let doors = Doors::for_users(Arc::default(), None, 10, Audit::off(), &Env::real());
     assert_eq!(doors.greet(&Link::between(HOME.0, HOME.1)), Ok(Greeting::Proof));
     assert_eq!(code(doors.greet(&Link::between(AWAY.0, AWAY.1))), ErrorCode::BadLogin);
 }
@@ -55,17 +55,21 @@ async fn a_token_is_a_proof_until_it_is_withdrawn() {
     let ended = FreshToken::draw(&*env.random);
     let past = HashedToken { id: TokenId(4), sha256: ended.sha256(), until_unix_ms: 1 };
     let users = Arc::new(KnownUsers::new(known(1, vec![user("ada", 1, 0, vec![hashed, past])])));
-    let doors = Doors::for_users(Arc::clone(&users), None, 2, &env);
+    let doors = Doors::for_users(Arc::clone(&users), None, 2, Audit::off(), &env);
     let link = Link::between(HOME.0, HOME.1);
-    let bearer = |token: &str| doors.bearer(&link, Some(format!("Bearer {token}").as_bytes()));
+    let bearer =
+        |token: &str| doors.bearer(&link, Door::Http, Some(format!("Bearer {token}").as_bytes()));
     let principal = bearer(&token.text(TokenId(3))).expect("a user");
     assert_eq!(principal.to_string(), "user \"ada\"");
     assert_eq!(doors.check(&principal), Ok(()));
     let lower = format!("bearer {}", token.text(TokenId(3)));
-    assert!(doors.bearer(&link, Some(lower.as_bytes())).is_ok());
-    assert_eq!(code(doors.bearer(&link, None)), ErrorCode::BadLogin);
+    assert!(doors.bearer(&link, Door::Http, Some(lower.as_bytes())).is_ok());
+    assert_eq!(code(doors.bearer(&link, Door::Http, None)), ErrorCode::BadLogin);
     let basic = format!("Basic {}", token.text(TokenId(3)));
-    assert_eq!(code(doors.bearer(&link, Some(basic.as_bytes()))), ErrorCode::BadPassword);
+    assert_eq!(
+        code(doors.bearer(&link, Door::Http, Some(basic.as_bytes()))),
+        ErrorCode::BadPassword
+    );
     let late = bearer(&ended.text(TokenId(4))).expect_err("it has ended");
     assert!(late.message.contains("ended"), "{late}");
     assert_eq!(code(bearer("sxt_3_x")), ErrorCode::BadPassword);
@@ -79,7 +83,7 @@ async fn a_token_is_a_proof_until_it_is_withdrawn() {
 #[tokio::test]
 async fn a_session_ends_with_its_password_and_with_its_user() {
     let users = Arc::new(KnownUsers::new(known(1, vec![user("ada", 1, 5, Vec::new())])));
-    let doors = Doors::for_users(Arc::clone(&users), None, 10, &Env::real());
+    let doors = Doors::for_users(Arc::clone(&users), None, 10, Audit::off(), &Env::real());
     let link = Link::between(HOME.0, HOME.1);
     let principal = doors.admit(&user("ada", 1, 5, Vec::new()), &link);
     assert_eq!(doors.check(&principal), Ok(()));

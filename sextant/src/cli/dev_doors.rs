@@ -11,6 +11,7 @@ use proto::model::node::Role;
 use proto::{Error, ErrorCode, Result};
 
 use super::secrets;
+use crate::audit::{AUDIT_MB, Audit};
 use crate::auth::doors::Doors;
 use crate::flow::ClientLimits;
 use crate::roles::{Auth, Cluster, FirstAdmin, make_first_admin};
@@ -77,8 +78,9 @@ impl Wanted {
         (host, limits): (&str, ClientLimits),
         env: &Env,
     ) -> Result<(Arc<Doors>, Option<proto::env::Task>)> {
+        let audit = Audit::open(env, cluster.data_dir(), AUDIT_MB << 20, ROUTER).await?;
         if self.auth == Auth::Trust {
-            return Ok((Doors::trust_within(limits, env), None));
+            return Ok((Doors::trust_within(limits, audit, env), None));
         }
         let (tls, follows) = match self.tls {
             false => (None, None),
@@ -94,7 +96,7 @@ impl Wanted {
                 (Some(tls), Some(follows))
             }
         };
-        Ok((Doors::for_users_within(cluster.users(), tls, limits, env), follows))
+        Ok((Doors::for_users_within(cluster.users(), tls, limits, audit, env), follows))
     }
 
     /// The first user of the cluster and its password, as the ready line has them; `None` if the cluster has users, or trusts its clients.

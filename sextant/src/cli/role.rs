@@ -119,6 +119,12 @@ pub struct Args {
     #[command(flatten)]
     #[serde(skip)]
     limits: LimitArgs,
+    /// Directory of the audit: changes of definitions, users, placement and nodes, and failed log-ins, as JSON lines. Each process needs its own
+    #[arg(long, env = "SEXTANT_AUDIT_DIR", value_name = "DIR")]
+    audit_dir: Option<PathBuf>,
+    /// Size limit of the audit, in MiB: two files, of which the older goes
+    #[arg(long, env = "SEXTANT_AUDIT_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
+    audit_mb: Option<u64>,
     #[arg(long, hide = true)]
     listen: Option<OldName>,
     #[arg(long, hide = true)]
@@ -182,6 +188,8 @@ impl Args {
             ("grpc", self.grpc.is_some()),
             ("http", self.http.is_some()),
             ("auth", self.auth.is_some()),
+            ("audit-dir", self.audit_dir.is_some()),
+            ("audit-mb", self.audit_mb.is_some()),
             ("grpc-connections-max", self.grpc_connections_max.is_some()),
             ("http-connections-max", self.http_connections_max.is_some()),
             ("peer-connections-max", self.peer_connections_max.is_some()),
@@ -262,6 +270,8 @@ impl Args {
             doors: DoorSettings {
                 auth: self.auth.or(file.auth),
                 limits: self.limits.limits(&file.limits),
+                audit_dir: self.audit_dir.or(file.audit_dir),
+                audit_mb: self.audit_mb.or(file.audit_mb),
             },
         })
     }

@@ -48,6 +48,10 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("http", Role::Router) => Some(Value("127.0.0.1:7480")),
         ("http", _) => Some(Value("no such port")),
         ("auth", Role::Router) => Some(Value("scram; trust with --insecure")),
+        ("audit-dir", Role::Router) => {
+            Some(Value("the data directory; without both there is no audit"))
+        }
+        ("audit-mb", Role::Router) => Some(Value("64")),
         ("grpc-connections-max", Role::Router) => Some(Value("512")),
         ("http-connections-max", _) => Some(Value("128")),
         ("peer-connections-max", Role::Coordinator | Role::Projector | Role::Indexer) => {

@@ -9,8 +9,10 @@ use proto::grpc::{
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
-use super::caller::Callers;
+use super::caller::{Callers, principal};
 use super::status::counted;
+use crate::audit::Door;
+use crate::principal::Principal;
 use crate::sql::ast::{Statement, UserStatement};
 use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
@@ -25,25 +27,35 @@ pub(super) struct AdminService {
 }
 
 impl AdminService {
-    async fn run(backend: &dyn Backend, env: &Env, sql: &str) -> Result<String> {
+    async fn run(&self, backend: &dyn Backend, principal: &Principal, sql: &str) -> Result<String> {
         let parsed = parse(sql).map_err(|error| error.error)?;
         let [only] = &parsed[..] else {
             let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         };
-        if let Statement::Admin(statement) = &only.statement {
-            return admin::run(backend, statement, &Remarks::unread()).await;
-        }
-        if let Statement::User(statement) = &only.statement {
-            return user(backend, env, statement).await;
-        }
-        match ddl::run(backend, &only.statement, &Remarks::unread()).await? {
-            Some(tag) => Ok(tag.to_owned()),
-            None => Err(Error::new(
-                ErrorCode::Unsupported,
-                "Execute runs definitions and placement only",
-            )
-            .with_hint("use the SQL port, or the Ingest and Query services")),
+        let Some((kind, text)) = &only.audited else {
+            let what = "Execute runs definitions and placement only";
+            return Err(Error::new(ErrorCode::Unsupported, what)
+                .with_hint("use the SQL port, or the Ingest and Query services"));
+        };
+        let audit = self.callers.doors.audit();
+        let entry = audit.begin(principal, Door::Grpc, (*kind, text)).await?;
+        let ran = change(backend, &self.callers.env, &only.statement).await;
+        let failure = ran.as_ref().err().map(|error| error.code);
+        entry.end(failure).await;
+        ran
+    }
+}
+
+/// Runs a statement that changes something. The answer is its command tag.
+async fn change(backend: &dyn Backend, env: &Env, statement: &Statement) -> Result<String> {
+    match statement {
+        Statement::Admin(statement) => admin::run(backend, statement, &Remarks::unread()).await,
+        Statement::User(statement) => user(backend, env, statement).await,
+        other => {
+            let tag = ddl::run(backend, other, &Remarks::unread()).await?;
+            tag.map(ToOwned::to_owned)
+                .ok_or_else(|| Error::internal("a statement of the audit is no definition"))
         }
     }
 }
@@ -66,7 +78,8 @@ impl Admin for AdminService {
         request: Request<ExecuteRequest>,
     ) -> std::result::Result<Response<ExecuteReply>, Status> {
         let backend = self.callers.of(&request)?;
-        let ran = Self::run(&*backend, &self.callers.env, &request.into_inner().sql).await;
+        let principal = principal(&request)?;
+        let ran = self.run(&*backend, &principal, &request.into_inner().sql).await;
         let tag = ran.map_err(|error| counted(&*backend, error))?;
         Ok(Response::new(ExecuteReply { tag }))
     }

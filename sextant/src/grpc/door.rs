@@ -15,6 +15,7 @@ use tonic::server::NamedService;
 
 use super::arriving::{Arriving, MessageRoom};
 use super::status::status;
+use crate::audit::Door;
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
 use crate::flow::{OpenCall, StatementPlace};
@@ -50,7 +51,8 @@ impl<S> AtTheDoor<S> {
         // Nothing behind the door needs the token.
         let credentials = request.headers_mut().remove(AUTHORIZATION);
         let credentials = credentials.as_ref().map(|value| value.as_bytes());
-        let principal = self.doors.bearer(&Link::of_request(&peer), credentials).map_err(status)?;
+        let principal =
+            self.doors.bearer(&Link::of_request(&peer), Door::Grpc, credentials).map_err(status)?;
         let place = self.doors.statement(&principal, false).map_err(status)?;
         request.extensions_mut().insert(principal);
         let (body, room) =
@@ -121,6 +123,7 @@ mod tests {
     use proto::env::Env;
 
     use super::*;
+    use crate::audit::Audit;
     use crate::flow::ClientLimits;
 
     /// Answers each call with a body that does not end.
@@ -156,7 +159,8 @@ mod tests {
     #[tokio::test]
     async fn a_call_has_a_place_until_the_end_of_its_answer() {
         let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
-        let mut door = AtTheDoor::new(Endless, &Doors::trust_within(limits, &Env::real()));
+        let mut door =
+            AtTheDoor::new(Endless, &Doors::trust_within(limits, Audit::off(), &Env::real()));
         let mut call = || {
             let mut request = http::Request::new(Body::empty());
             request.extensions_mut().insert(PeerInfo::loopback());

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proto::{Error, ErrorCode};
 
+use crate::audit::Door;
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
 use crate::flow::StatementPlace;
@@ -65,7 +66,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
             return Err(Refused(Error::new(ErrorCode::BadLogin, "the request has no connection")));
         };
         let credentials = parts.headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
-        doors.bearer(&Link::of_request(peer), credentials).map_err(Refused)
+        doors.bearer(&Link::of_request(peer), Door::Http, credentials).map_err(Refused)
     }
 }
 
@@ -75,12 +76,13 @@ mod tests {
     use proto::env::Env;
 
     use super::*;
+    use crate::audit::Audit;
     use crate::flow::ClientLimits;
 
     #[tokio::test]
     async fn a_request_for_figures_has_a_place() {
         let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
-        let doors = Doors::trust_within(limits, &Env::real());
+        let doors = Doors::trust_within(limits, Audit::off(), &Env::real());
         let mut parts = Request::new(()).into_parts().0;
         parts.extensions.insert(Arc::clone(&doors));
         parts.extensions.insert(PeerInfo::loopback());

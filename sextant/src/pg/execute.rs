@@ -17,7 +17,9 @@ use super::state::{SERVE_TIMEOUT_MS, SessionState};
 use super::stream::Rows;
 use super::transact::relation_of;
 use super::transaction::Transaction;
+use crate::audit::Door;
 use crate::rows::value::Datum;
+use crate::sql::Parsed;
 use crate::sql::admin;
 use crate::sql::ast::{Select, Show, Statement, TransactionModes};
 use crate::sql::ddl;
@@ -58,11 +60,29 @@ impl SessionState {
     /// Runs a statement with the values of its parameters.
     pub(super) async fn run(
         &mut self,
+        parsed: &Parsed,
+        values: &[Value],
+        kept: &Kept,
+    ) -> Result<StatementOutcome> {
+        let statement = &parsed.statement;
+        self.check_writes(statement)?;
+        let Some((kind, text)) = &parsed.audited else {
+            return self.run_checked(statement, values, kept).await;
+        };
+        let audit = self.login.doors.audit().clone();
+        let entry = audit.begin(&self.login.principal, Door::Sql, (*kind, text)).await?;
+        let ran = self.run_checked(statement, values, kept).await;
+        let failure = ran.as_ref().err().map(|error| error.code);
+        entry.end(failure).await;
+        ran
+    }
+
+    async fn run_checked(
+        &mut self,
         statement: &Statement,
         values: &[Value],
         kept: &Kept,
     ) -> Result<StatementOutcome> {
-        self.check_writes(statement)?;
         let rows = StatementOutcome::Rows;
         let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned()));
         match statement {

@@ -210,8 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         portal.progress = match portal.progress {
             PortalProgress::Bound => {
-                self.begin(&prepared, &parsed.statement, (&portal.values, &portal.format_codes))
-                    .await?
+                self.begin(&prepared, parsed, (&portal.values, &portal.format_codes)).await?
             }
             PortalProgress::Finished => {
                 let message = format!("portal \"{name}\" was executed before and cannot run again");
@@ -245,10 +244,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn begin(
         &mut self,
         prepared: &Prepared,
-        statement: &Statement,
+        parsed: &Parsed,
         (values, format_codes): (&[Value], &[i16]),
     ) -> WireResult<PortalProgress> {
-        match self.start(statement, values, &prepared.kept).await? {
+        match self.start(parsed, values, &prepared.kept).await? {
             StatementOutcome::Rows(rows) => {
                 prepared.check_columns(&rows.columns)?;
                 let formats = Format::list(format_codes, rows.columns.len())?;

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::conn::Conn;
 use super::error::{WireError, WireResult};
+use crate::audit::Door;
 use crate::auth::doors::{Doors, Greeting};
 use crate::auth::link::Link;
 use crate::auth::scram::{Exchange, Failure, Mechanism};
@@ -23,6 +24,19 @@ const PROOF: u8 = b'p';
 
 /// Finds out who the client is that has named a user; `None` if it closes the connection.
 pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
+    conn: &mut Conn<S>,
+    doors: &Doors,
+    link: &Link,
+    user: &str,
+) -> WireResult<Option<Principal>> {
+    let proved = prove(conn, doors, link, user).await;
+    if let Err(error) = &proved {
+        doors.note_refused(link, Door::Sql, Some(user), error.sqlstate());
+    }
+    proved
+}
+
+async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     doors: &Doors,
     link: &Link,

@@ -171,21 +171,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Runs a statement up to its outcome, under the session's time-out.
     pub(super) async fn start(
         &mut self,
-        statement: &Statement,
+        parsed: &Parsed,
         values: &[Value],
         kept: &Kept,
     ) -> WireResult<StatementOutcome> {
-        self.start_in(("", 0), statement, values, kept).await
+        self.start_in(("", 0), parsed, values, kept).await
     }
 
     /// The same for the statement that begins at a byte of a query text, with places in errors.
     pub(super) async fn start_in(
         &mut self,
         (sql, start): (&str, usize),
-        statement: &Statement,
+        parsed: &Parsed,
         values: &[Value],
         kept: &Kept,
     ) -> WireResult<StatementOutcome> {
+        let statement = &parsed.statement;
         self.state.check_transaction(statement)?;
         self.take_place(statement)?;
         if self.conn.is_full() {
@@ -208,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         self.interrupt.arm(self.state.settings.statement_timeout());
         let done = {
-            let mut run = std::pin::pin!(self.state.run(statement, values, kept));
+            let mut run = std::pin::pin!(self.state.run(parsed, values, kept));
             match futures::poll!(run.as_mut()) {
                 std::task::Poll::Ready(done) => Ok(done),
                 std::task::Poll::Pending => {

@@ -5,8 +5,8 @@ use proto::model::catalog::Catalog;
 use proto::model::users::{HashedToken, Privileges, User, Users};
 use proto::{Error, ErrorCode, Result};
 
+use crate::dates;
 use crate::rows::value::Datum;
-use crate::sql::dates;
 
 /// The columns of `SHOW USERS`.
 pub(super) const USERS: [(&str, ColumnType); 6] = [

@@ -43,7 +43,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .into());
             }
             let place = (sql, parsed.start);
-            match self.start_in(place, &parsed.statement, &[], &Kept::default()).await? {
+            match self.start_in(place, &parsed, &[], &Kept::default()).await? {
                 StatementOutcome::Rows(mut rows) => {
                     self.conn.send(row_description(&rows.columns, &[]))?;
                     let writer = RowWriter::new(Shape::Data, &rows.columns, &[]);

@@ -1,15 +1,21 @@
 //! The settings of the ports for users: who is let in.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::env::Env;
+use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
 use super::security::Security;
+use crate::audit::{AUDIT_MB, Audit};
 use crate::auth::doors::Doors;
 use crate::auth::known::KnownUsers;
 use crate::flow::ClientLimits;
+
+/// Largest size of the audit in MiB: more than any disk has.
+const AUDIT_MB_MAX: u64 = 1 << 30;
 
 /// The clients that are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -22,30 +28,47 @@ pub enum Auth {
 }
 
 /// The settings of a router's doors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoorSettings {
     /// `auth`
     pub auth: Option<Auth>,
     /// What they may take.
     pub limits: ClientLimits,
+    /// `audit_dir`
+    pub audit_dir: Option<PathBuf>,
+    /// `audit_mb`
+    pub audit_mb: Option<u64>,
 }
 
 impl DoorSettings {
+    /// Opens the audit of a node: in its own directory, or in the data directory; without both there is none.
+    pub(super) async fn audit(
+        &self,
+        node: NodeId,
+        data: Option<&Path>,
+        env: &Env,
+    ) -> Result<Audit> {
+        let Some(dir) = self.audit_dir.as_deref().or(data) else { return Ok(Audit::off()) };
+        let bytes_max = self.audit_mb.unwrap_or(AUDIT_MB).clamp(1, AUDIT_MB_MAX) << 20;
+        Audit::open(env, dir, bytes_max, node).await
+    }
+
     /// Makes the doors of a process. A process with certificates asks each client who it is.
     pub(super) fn doors(
-        self,
+        &self,
         security: &Security,
         users: Arc<KnownUsers>,
+        audit: Audit,
         env: &Env,
     ) -> Result<Arc<Doors>> {
         match (security.tls(), self.auth) {
-            (None, None | Some(Auth::Trust)) => Ok(Doors::trust_within(self.limits, env)),
+            (None, None | Some(Auth::Trust)) => Ok(Doors::trust_within(self.limits, audit, env)),
             (Some(_), Some(Auth::Trust)) => Err(Error::new(
                 ErrorCode::InvalidParameter,
                 "auth = trust goes with --insecure only: a process with certificates asks each client who it is",
             )),
             (tls, None | Some(Auth::Scram)) => {
-                Ok(Doors::for_users_within(users, tls.cloned(), self.limits, env))
+                Ok(Doors::for_users_within(users, tls.cloned(), self.limits, audit, env))
             }
         }
     }

@@ -312,6 +312,7 @@ async fn run_router(
         Some(dir) => Some(services::open_router_data(&env, dir, &settings.node).await?),
         None => None,
     };
+    let node = settings.node.id;
     let mut config = router::Config::new(settings.node);
     let random = || u128::from(env.random.next_u64());
     let drawn = || NodeProof(random() << 64 | random());
@@ -338,7 +339,8 @@ async fn run_router(
         follower = follower.with_file(file).await;
     }
     let following_users = follower.start(&env);
-    let doors = settings.doors.doors(&security, Arc::clone(&users), &env)?;
+    let audit = settings.doors.audit(node, data.as_deref(), &env).await?;
+    let doors = settings.doors.doors(&security, Arc::clone(&users), audit, &env)?;
     let parts = ServerParts {
         router: Arc::clone(&router),
         directory,

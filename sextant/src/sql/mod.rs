@@ -11,10 +11,10 @@
 pub mod admin;
 pub mod alter;
 pub mod ast;
+pub mod audited;
 pub mod backend;
 pub mod building;
 pub mod commit;
-pub mod dates;
 pub mod ddl;
 pub mod define;
 pub mod dialect;

@@ -57,6 +57,14 @@ impl Identity {
         }
     }
 
+    /// The name of a user.
+    pub fn user(&self) -> Option<&str> {
+        match self {
+            Self::User { name, .. } => Some(name),
+            Self::Node { .. } | Self::Operator { .. } => None,
+        }
+    }
+
     /// The name in a certificate.
     pub fn to_uri(&self) -> String {
         let cluster = self.cluster();

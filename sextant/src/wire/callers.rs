@@ -160,6 +160,10 @@ pub(super) fn of_proposal(
         Command::SkipEpochs(_) => caller.may_propose("--skip-epochs", &["coordinator"])?,
         _ => {
             caller.may_propose("a definition", &["router", "operator", "coordinator"])?;
+            // Routers keep an audit of what users ask for.
+            if let Identity::Operator { .. } = &**holder {
+                tracing::info!(command = ?request.command, "an operator has sent a command");
+            }
         }
     }
     Ok((request,))

@@ -3,6 +3,7 @@
 //! One program for many files: they wait more than they work, so that two run side by side, and what all of them link is linked
 //! once. `cargo test -p tests --test processes kill::` runs one file.
 
+mod audit;
 mod certificates;
 mod chaos;
 mod copies;

@@ -30,7 +30,7 @@ impl Limited {
 
     /// Clients are trusted.
     fn new(limits: ClientLimits) -> Self {
-        Self::with(Doors::trust_within(limits, &Env::real()))
+        Self::with(Doors::trust_within(limits, Audit::off(), &Env::real()))
     }
 
     /// Users "ada" and "bob", with their names as passwords.
@@ -51,7 +51,7 @@ impl Limited {
         let by_name = [user(1, "ada"), user(2, "bob")].into();
         let users = Arc::new(Users { cas: 1, by_name, ..Users::default() });
         let known = Arc::new(KnownUsers::new(users));
-        Self::with(Doors::for_users_within(known, None, limits, &Env::real()))
+        Self::with(Doors::for_users_within(known, None, limits, Audit::off(), &Env::real()))
     }
 
     async fn log_in(&self, user: &str) -> Result<(Client, Task), tokio_postgres::Error> {

@@ -116,6 +116,16 @@ impl<'a> Cursor<'a> {
             .take_while(|token| !matches!(token, Token::SemiColon | Token::EOF))
     }
 
+    /// The place in the tokens.
+    pub(super) fn place(&self) -> usize {
+        self.parser.index()
+    }
+
+    /// The tokens from a place up to this one.
+    pub(super) fn tokens_from(&self, place: usize) -> impl Iterator<Item = &Token> {
+        (place..self.parser.index()).map(|place| &self.parser.token_at(place).token)
+    }
+
     /// Skips the next token.
     pub(super) fn advance(&mut self) {
         self.parser.advance_token();

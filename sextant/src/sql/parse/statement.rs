@@ -3,7 +3,9 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
+use crate::audit::What;
 use crate::sql::ast::Statement;
+use crate::sql::audited;
 use crate::sql::error::{SqlResult, unsupported};
 
 /// A parsed statement.
@@ -15,6 +17,8 @@ pub struct Parsed {
     pub parameters: u16,
     /// The byte of the query text at which it begins.
     pub start: usize,
+    /// If the audit lists it: its kind, and its text without literals.
+    pub audited: Option<(What, Box<str>)>,
 }
 
 /// Parses a query text: any number of statements, separated by semicolons.
@@ -29,12 +33,17 @@ pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
         cursor.parameters = 0;
         cursor.statement_start = cursor.offset();
         cursor.has_secrets = false;
+        let first = cursor.place();
         let statement = cursor.statement()?;
         if !cursor.at_end() {
             return Err(cursor.expected("; or the end of the statement"));
         }
+        let audited = audited::kind(&statement).map(|kind| {
+            let text = audited::text(kind, cursor.tokens_from(first));
+            (kind, text.into_boxed_str())
+        });
         let (parameters, start) = (cursor.parameters, cursor.statement_start);
-        statements.push(Parsed { statement, parameters, start });
+        statements.push(Parsed { statement, parameters, start, audited });
     }
 }
 

@@ -9,8 +9,8 @@ use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
+use crate::dates;
 use crate::sql::ast::{AlterUser, SecretText, Sensitive, Statement, UserStatement};
-use crate::sql::dates;
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
 /// The largest limit of a user.

@@ -35,9 +35,25 @@ pub fn unix_ms(text: &str) -> Option<u64> {
 
 /// A moment as text, in UTC: `2027-01-31 12:00:00+00`, as PostgreSQL prints it; without parts of a second.
 pub fn text(unix_ms: u64) -> String {
+    match parts(unix_ms) {
+        Some((day, time)) => format!("{day} {time}+00"),
+        None => "infinity".into(),
+    }
+}
+
+/// The same as RFC 3339 has it, with milliseconds: `2027-01-31T12:00:00.000Z`.
+pub fn text_ms(unix_ms: u64) -> String {
+    match parts(unix_ms) {
+        Some((day, time)) => format!("{day}T{time}.{:03}Z", unix_ms % 1_000),
+        None => "infinity".into(),
+    }
+}
+
+/// The day and the time of a moment; `None` behind the last year that is read.
+fn parts(unix_ms: u64) -> Option<(String, String)> {
     let (mut days, ms) = (unix_ms / DAY_MS, unix_ms % DAY_MS);
     if days >= days_before_year(YEAR_MAX + 1) - days_before_year(1970) {
-        return "infinity".into();
+        return None;
     }
     days += days_before_year(1970);
     // A year has 365.2425 days, so this is the year or the one before it or behind it.
@@ -52,7 +68,8 @@ pub fn text(unix_ms: u64) -> String {
     }
     let s = ms / 1_000;
     let (hour, minute, second) = (s / 3_600, s / 60 % 60, s % 60);
-    format!("{year:04}-{month:02}-{:02} {hour:02}:{minute:02}:{second:02}+00", days + 1)
+    let day = format!("{year:04}-{month:02}-{:02}", days + 1);
+    Some((day, format!("{hour:02}:{minute:02}:{second:02}")))
 }
 
 /// The numbers of a text without signs, each of at most four digits.
@@ -135,6 +152,7 @@ mod tests {
             assert_eq!(unix_ms(&text(ms)), Some(ms), "{}", text(ms));
         }
         assert_eq!(text(1_801_398_600_999), "2027-01-31 12:30:00+00");
+        assert_eq!(text_ms(1_801_398_600_099), "2027-01-31T12:30:00.099Z");
         for ms in [253_402_300_800_000, u64::MAX] {
             assert_eq!(text(ms), "infinity");
         }

@@ -1,0 +1,55 @@
+//! Events of the audit, and the ports they come from.
+
+/// The kind of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A change of buckets, indexes, or versions of data sets.
+    Ddl,
+    /// A change of users, or of what they may do.
+    Users,
+    /// The placement of slices, vbuckets and buckets.
+    Move,
+    /// The nodes of the cluster.
+    Node,
+    /// The end of somebody's transaction.
+    Transaction,
+    /// A log-in.
+    Login,
+    /// The process itself.
+    Process,
+}
+
+/// The port on which something was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// SQL.
+    Sql,
+    /// gRPC.
+    Grpc,
+    /// HTTP.
+    Http,
+}
+
+impl What {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ddl => "ddl",
+            Self::Users => "users",
+            Self::Move => "move",
+            Self::Node => "node",
+            Self::Transaction => "transaction",
+            Self::Login => "login",
+            Self::Process => "process",
+        }
+    }
+}
+
+impl Door {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sql => "sql",
+            Self::Grpc => "grpc",
+            Self::Http => "http",
+        }
+    }
+}

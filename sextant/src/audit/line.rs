@@ -1,0 +1,136 @@
+//! A line of the audit.
+//!
+//! ```text
+//! {"at":"2027-01-31T12:00:00.123Z","node":301,"event":"9f86d081884c7d65","what":"ddl","outcome":"done","user":"ada",
+//!  "by":"password","from":"10.0.0.7:4242","door":"sql","statement":"DROP INDEX by_n"}
+//! ```
+//!
+//! | field | contents |
+//! |---|---|
+//! | `at` | UTC |
+//! | `node` | the node that writes |
+//! | `event` | the same for both lines of a change, 16 hexadecimal digits; absent otherwise |
+//! | `what` | `ddl`, `users`, `move`, `node`, `transaction`, `login`, `process` |
+//! | `outcome` | `began`; then `done`, an SQLSTATE, or `left` if the client did not wait for the outcome. Of log-ins that were left out: `left out` |
+//! | `count` | the number of log-ins that were left out |
+//! | `user`, `by` | the user and its proof: `password`, `token N`, `certificate`; `"by":"trust"` without a user |
+//! | `from`, `door` | the client's address, if it has one; `sql`, `grpc`, `http` |
+//! | `statement` | the statement, with `…` for each literal |
+
+use std::net::SocketAddr;
+
+use proto::model::ids::NodeId;
+use serde::Serialize;
+
+use super::event::{Door, What};
+use crate::dates;
+use crate::principal::{Principal, Proof};
+
+/// The longest name of a user in a line, in characters: a failed log-in may have any.
+const NAME_CHARS_MAX: usize = 64;
+
+/// The outcome of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Began,
+    Done,
+    /// The SQLSTATE of the refusal or the failure.
+    Failed(&'static str),
+    /// The client did not wait for it.
+    Left,
+    /// Of so many log-ins there is no line.
+    LeftOut(u64),
+}
+
+/// The sender of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Who {
+    pub(super) user: Option<String>,
+    pub(super) by: Option<String>,
+    pub(super) from: Option<SocketAddr>,
+    pub(super) door: Option<Door>,
+}
+
+impl Who {
+    pub(super) fn of(principal: &Principal, door: Door) -> Self {
+        let door = Some(door);
+        match principal {
+            Principal::Trusted => {
+                Self { user: None, by: Some("trust".to_owned()), from: None, door }
+            }
+            Principal::User(user) => {
+                let by = match user.by {
+                    Proof::Password(_) => "password".to_owned(),
+                    Proof::Token(token) => format!("token {token}"),
+                    Proof::Certificate => "certificate".to_owned(),
+                };
+                Self { user: Some(user.name.clone()), by: Some(by), from: user.from, door }
+            }
+        }
+    }
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) at_unix_ms: u64,
+    pub(super) node: NodeId,
+    pub(super) event: Option<u64>,
+    pub(super) what: What,
+    pub(super) outcome: Outcome,
+    pub(super) who: Who,
+    pub(super) statement: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    at: String,
+    node: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
+    what: &'a str,
+    outcome: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    door: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<&'a str>,
+}
+
+impl Line {
+    /// The line as JSON, with its line break.
+    pub(super) fn to_json(&self) -> String {
+        let (outcome, count) = match self.outcome {
+            Outcome::Began => ("began", None),
+            Outcome::Done => ("done", None),
+            Outcome::Failed(sqlstate) => (sqlstate, None),
+            Outcome::Left => ("left", None),
+            Outcome::LeftOut(count) => ("left out", Some(count)),
+        };
+        let Who { user, by, from, door } = &self.who;
+        let json = Json {
+            at: dates::text_ms(self.at_unix_ms),
+            node: self.node.0,
+            event: self.event.map(|event| format!("{event:016x}")),
+            what: self.what.name(),
+            outcome,
+            count,
+            user: user.as_ref().map(|user| user.chars().take(NAME_CHARS_MAX).collect()),
+            by: by.as_deref(),
+            from: *from,
+            door: door.map(Door::name),
+            statement: self.statement.as_deref(),
+        };
+        // Strings and numbers only: they can be written.
+        let mut text = serde_json::to_string(&json).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}

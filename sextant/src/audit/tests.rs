@@ -1,0 +1,189 @@
+use std::path::PathBuf;
+
+use proto::env::sim::{SimClock, SimFs, world};
+use proto::env::{FileSystem, OpenMode};
+use proto::model::ids::UserId;
+use serde_json::Value;
+
+use super::writer::LOGINS_PER_S;
+use super::*;
+use crate::principal::{Identified, Proof};
+
+const NODE: NodeId = NodeId(301);
+const MIB: u64 = 1 << 20;
+
+struct World {
+    env: Env,
+    clock: Arc<SimClock>,
+    fs: SimFs,
+    dir: PathBuf,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let (env, clock, fs) = world(seed);
+        Self { env, clock, fs, dir: PathBuf::from("/data") }
+    }
+
+    async fn audit(&self, bytes_max: u64) -> Audit {
+        Audit::open(&self.env, &self.dir, bytes_max, NODE).await.expect("an audit")
+    }
+
+    fn text(&self, name: &str) -> String {
+        let Ok(file) = self.fs.open(&self.dir.join(name), OpenMode::Read) else {
+            return String::new();
+        };
+        let mut bytes = vec![0; file.len().expect("a length") as usize];
+        file.read_exact_at(&mut bytes, 0).expect("its bytes");
+        String::from_utf8(bytes).expect("UTF-8")
+    }
+
+    /// The lines but those of the process.
+    fn lines(&self) -> Vec<Value> {
+        let text = self.text("audit.jsonl");
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        lines.filter(|line: &Value| line["what"] != "process").collect()
+    }
+}
+
+fn ada() -> Principal {
+    let from = Some("10.0.0.7:4242".parse().expect("an address"));
+    Principal::User(Arc::new(Identified::new(
+        UserId(3),
+        "ada".to_owned(),
+        Proof::Password(1),
+        from,
+    )))
+}
+
+/// Lets the writer write what nobody waits for.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+const DROP: (What, &str) = (What::Ddl, "DROP INDEX by_n");
+
+#[tokio::test(start_paused = true)]
+async fn a_change_has_a_line_before_it_and_one_with_its_outcome() {
+    let world = World::new(1);
+    let audit = world.audit(MIB).await;
+    let entry = audit.begin(&ada(), Door::Sql, DROP).await.expect("a line");
+    let [began] = &world.lines()[..] else { panic!("{:?}", world.lines()) };
+    let event = began["event"].as_str().expect("a number").to_owned();
+    assert_eq!(event.len(), 16);
+    let wanted = format!(
+        r#"{{"at":"2024-01-01T00:00:00.000Z","node":301,"event":"{event}","what":"ddl","outcome":"began","user":"ada","by":"password","from":"10.0.0.7:4242","door":"sql","statement":"DROP INDEX by_n"}}"#
+    );
+    assert!(world.text("audit.jsonl").contains(&wanted), "{}", world.text("audit.jsonl"));
+    world.clock.advance(250);
+    entry.end(None).await;
+    let lines = world.lines();
+    assert_eq!(lines[1]["outcome"], "done");
+    assert_eq!(lines[1]["at"], "2024-01-01T00:00:00.250Z");
+    assert_eq!(lines[1]["event"], *event);
+    let entry = audit.begin(&Principal::Trusted, Door::Grpc, DROP).await.expect("a line");
+    entry.end(Some(ErrorCode::NotAllowed)).await;
+    let lines = world.lines();
+    assert_eq!(lines[3]["outcome"], "42501");
+    assert_eq!((lines[3]["by"].as_str(), lines[3].get("user")), (Some("trust"), None));
+    assert_ne!(lines[3]["event"], *event);
+    drop(audit.begin(&ada(), Door::Sql, DROP).await.expect("a line"));
+    settle().await;
+    assert_eq!(world.lines()[5]["outcome"], "left", "the client has gone away");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_answered_survives_a_crash() {
+    for seed in 0..40 {
+        let world = World::new(seed);
+        let audit = world.audit(MIB).await;
+        audit.begin(&ada(), Door::Sql, DROP).await.expect("a line").end(None).await;
+        let next = audit.begin(&ada(), Door::Sql, DROP).await.expect("a line");
+        world.fs.crash();
+        world.fs.restart();
+        drop((audit, next));
+        let audit = world.audit(MIB).await;
+        audit.begin(&ada(), Door::Sql, DROP).await.expect("a line").end(None).await;
+        let outcomes: Vec<_> = world.lines().iter().map(|line| line["outcome"].clone()).collect();
+        assert_eq!(outcomes, ["began", "done", "began", "began", "done"], "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_refuses_changes_until_there_is_room() {
+    let world = World::new(2);
+    let audit = world.audit(MIB).await;
+    let under_way = audit.begin(&ada(), Door::Sql, DROP).await.expect("a line");
+    world.fs.set_capacity(world.text("audit.jsonl").len() as u64 + 20);
+    let refused = audit.begin(&ada(), Door::Sql, DROP).await.err().expect("no room");
+    assert_eq!(refused.code, ErrorCode::Io);
+    assert!(refused.message.contains("/data/audit.jsonl"), "{refused}");
+    assert!(refused.hint.is_some_and(|hint| hint.contains("are refused until")));
+    under_way.end(None).await;
+    audit.login_failed(None, Door::Sql, Some("eve"), "28P01");
+    settle().await;
+    assert_eq!(world.lines().len(), 1, "no part of a line is left");
+    world.fs.set_capacity(u64::MAX);
+    audit.begin(&ada(), Door::Sql, DROP).await.expect("there is room").end(None).await;
+    assert_eq!(world.lines().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_log_ins_of_a_flood_are_summed() {
+    let world = World::new(3);
+    let audit = world.audit(MIB).await;
+    let from = Some("10.0.0.9:1".parse().expect("an address"));
+    for n in 0..200 {
+        let name = format!("{}{n}", "e".repeat(80));
+        audit.login_failed(from, Door::Sql, Some(&name), "28P01");
+        settle().await;
+    }
+    let lines = world.lines();
+    assert_eq!(lines.len(), LOGINS_PER_S as usize);
+    assert_eq!(
+        (lines[0]["what"].as_str(), lines[0]["outcome"].as_str()),
+        (Some("login"), Some("28P01"))
+    );
+    assert_eq!(lines[0]["user"].as_str().map(str::len), Some(64), "a long name is cut");
+    assert_eq!(lines[0]["from"], "10.0.0.9:1");
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    settle().await;
+    let lines = world.lines();
+    let last = lines.last().expect("a line");
+    assert_eq!((last["outcome"].as_str(), last["count"].as_u64()), (Some("left out"), Some(190)));
+    audit.login_failed(from, Door::Http, None, "28000");
+    settle().await;
+    assert_eq!(world.lines().len(), lines.len() + 1, "the next second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_files_have_the_newest_lines() {
+    let world = World::new(4);
+    let audit = world.audit(4_000).await;
+    for _ in 0..40 {
+        audit.begin(&ada(), Door::Sql, DROP).await.expect("a line").end(None).await;
+        let (new, old) = (world.text("audit.jsonl"), world.text("audit.1.jsonl"));
+        assert!(new.len() <= 2_000 && old.len() <= 2_000, "{} and {}", new.len(), old.len());
+        assert!(new.lines().count() + old.lines().count() > 0);
+    }
+    assert!(!world.text("audit.1.jsonl").is_empty());
+    // A crash may cut the last line of a file that another program has written to.
+    let file = world.fs.open(&world.dir.join("audit.jsonl"), OpenMode::ReadWrite).expect("a file");
+    let len = file.len().expect("a length");
+    file.write_all_at(b"{\"at\":", len).expect("a part");
+    drop(audit);
+    let audit = world.audit(MIB).await;
+    audit.begin(&ada(), Door::Sql, DROP).await.expect("a line").end(None).await;
+    let text = world.text("audit.jsonl");
+    let whole = text.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok());
+    assert_eq!(whole.count() + 1, text.lines().count(), "one line is cut");
+}
+
+#[tokio::test]
+async fn an_audit_that_is_off_writes_nothing() {
+    let audit = Audit::off();
+    audit.begin(&ada(), Door::Sql, DROP).await.expect("nothing to write").end(None).await;
+    audit.login_failed(None, Door::Grpc, None, "28P01");
+}

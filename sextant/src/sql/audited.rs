@@ -1,0 +1,194 @@
+//! The statements that the audit lists, and their texts there.
+
+use sqlparser::tokenizer::{Token, Whitespace};
+
+use super::ast::{Admin, Statement};
+use crate::audit::What;
+
+/// The longest text, in bytes. A longer one ends with `…`.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// The kind of event that a statement is; `None` if the audit does not list it. A new statement does not compile until it has its line.
+pub fn kind(statement: &Statement) -> Option<What> {
+    match statement {
+        Statement::CreateBucket(_)
+        | Statement::CreateDataSet(_)
+        | Statement::LoadVersion { .. }
+        | Statement::DropBucket { .. }
+        | Statement::CreateIndex(_)
+        | Statement::BuildIndex { .. }
+        | Statement::DropIndex { .. }
+        | Statement::CancelBuild(_)
+        | Statement::AlterIndex { .. }
+        | Statement::RenameIndex { .. } => Some(What::Ddl),
+        Statement::Admin(statement) => Some(kind_of_admin(statement)),
+        Statement::User(_) => Some(What::Users),
+        Statement::Insert(_)
+        | Statement::Delete { .. }
+        | Statement::Select(_)
+        | Statement::Catalogue(_)
+        | Statement::Explain(_)
+        | Statement::CopyIn { .. }
+        | Statement::CopyOut(_)
+        | Statement::ExplainRebalance(_)
+        | Statement::Show(_)
+        | Statement::Set { .. }
+        | Statement::ResetAll
+        | Statement::SetTransaction(_)
+        | Statement::SetCharacteristics(_)
+        | Statement::Nothing { .. }
+        | Statement::Begin(_)
+        | Statement::Commit
+        | Statement::Rollback
+        | Statement::Savepoint(_)
+        | Statement::RollbackTo(_)
+        | Statement::Release(_)
+        | Statement::DiscardAll
+        | Statement::Deallocate(_) => None,
+    }
+}
+
+fn kind_of_admin(statement: &Admin) -> What {
+    match statement {
+        Admin::Rebalance { .. }
+        | Admin::CancelRebalance { .. }
+        | Admin::MoveSlice { .. }
+        | Admin::MoveVbuckets { .. }
+        | Admin::MoveBucket { .. }
+        | Admin::CancelVbuckets { .. } => What::Move,
+        Admin::DrainNode { .. } | Admin::RemoveNode { .. } | Admin::ChangeCoordinators(_) => {
+            What::Node
+        }
+        Admin::CancelTransaction(_) => What::Transaction,
+        Admin::SetCopies { .. }
+        | Admin::SetVersionIdle { .. }
+        | Admin::CancelVersion { .. }
+        | Admin::SeparateIncludedColumns { .. }
+        | Admin::SetSliceBytesMax { .. }
+        | Admin::SetReplicas { .. } => What::Ddl,
+    }
+}
+
+/// The text of a statement for the audit, from its tokens: without comments, and with `…` for each literal of a definition or of a
+/// statement about users. Those of the other kinds are numbers and addresses of nodes, numbers of slices and of transactions.
+pub fn text<'a>(kind: What, tokens: impl Iterator<Item = &'a Token>) -> String {
+    let has_literals = matches!(kind, What::Move | What::Node | What::Transaction);
+    let mut text = String::new();
+    let mut is_apart = false;
+    for token in tokens {
+        if let Token::Whitespace(space) = token {
+            is_apart |= matches!(space, Whitespace::Space | Whitespace::Newline | Whitespace::Tab);
+            is_apart |= matches!(
+                space,
+                Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_)
+            );
+            continue;
+        }
+        if std::mem::take(&mut is_apart) && !text.is_empty() {
+            text.push(' ');
+        }
+        match has_literals || is_plain(token) {
+            true => text += &token.to_string(),
+            false => text.push('…'),
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+            text.push('…');
+            break;
+        }
+    }
+    text
+}
+
+/// True for a token that is no literal: a word, a quoted name, or punctuation.
+fn is_plain(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::Word(_)
+            | Token::Comma
+            | Token::Period
+            | Token::LParen
+            | Token::RParen
+            | Token::LBracket
+            | Token::RBracket
+            | Token::Eq
+            | Token::DoubleEq
+            | Token::Neq
+            | Token::Lt
+            | Token::Gt
+            | Token::LtEq
+            | Token::GtEq
+            | Token::Plus
+            | Token::Minus
+            | Token::Mul
+            | Token::Div
+            | Token::Mod
+            | Token::Colon
+            | Token::DoubleColon
+            | Token::Arrow
+            | Token::LongArrow
+            | Token::StringConcat
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::What;
+    use crate::sql::parse;
+
+    fn audited(sql: &str) -> Option<(What, String)> {
+        let mut parsed = parse(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let audited = parsed.pop().expect("one statement").audited?;
+        Some((audited.0, audited.1.to_string()))
+    }
+
+    #[test]
+    fn a_change_is_listed_without_its_literals() {
+        let cases = [
+            ("DROP  INDEX\n by_n", What::Ddl, "DROP INDEX by_n"),
+            (
+                "CREATE INDEX i ON b (a, \"B c\") WHERE a > 7 AND s = 'secret' -- why\n WITH (slices = 4)",
+                What::Ddl,
+                "CREATE INDEX i ON b (a, \"B c\") WHERE a > … AND s = … WITH (slices = …)",
+            ),
+            ("CREATE USER u PASSWORD E'sec\\'ret'", What::Users, "CREATE USER u PASSWORD …"),
+            ("CREATE USER u PASSWORD $q$secret$q$", What::Users, "CREATE USER u PASSWORD …"),
+            ("GRANT scan ON b TO u", What::Users, "GRANT scan ON b TO u"),
+            ("DRAIN NODE '201'", What::Node, "DRAIN NODE '201'"),
+            (
+                "ALTER INDEX i MOVE SLICE 3 TO '202'",
+                What::Move,
+                "ALTER INDEX i MOVE SLICE 3 TO '202'",
+            ),
+            ("ALTER BUCKET b SET (copies = 2)", What::Ddl, "ALTER BUCKET b SET (copies = …)"),
+        ];
+        for (sql, what, text) in cases {
+            assert_eq!(audited(sql), Some((what, text.to_owned())), "{sql}");
+        }
+        assert_eq!(audited("SELECT 1"), None);
+        let texts: Vec<_> = parse("DROP BUCKET a; SELECT 1; DROP BUCKET b /* last */")
+            .expect("three statements")
+            .into_iter()
+            .map(|parsed| parsed.audited.map(|(_, text)| text.to_string()))
+            .collect();
+        assert_eq!(texts, [Some("DROP BUCKET a".into()), None, Some("DROP BUCKET b".into())]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        let points: Vec<_> = (0..9_000).map(|n| n.to_string()).collect();
+        let sql = format!(
+            "CREATE INDEX i ON b (a::int8) PARTITION BY RANGE (a::int8) SPLIT AT ({})",
+            points.join(", ")
+        );
+        if let Ok(mut parsed) = parse(&sql) {
+            let (_, text) = parsed.pop().expect("one").audited.expect("a definition");
+            assert!(text.len() < 4_200 && text.ends_with('…'), "{}", text.len());
+        }
+        let names: Vec<_> =
+            (0..200).map(|n| format!("a_rather_long_name_of_a_field_{n}")).collect();
+        let sql = format!("BUILD INDEX ON b ({})", names.join(", "));
+        let (_, text) = audited(&sql).expect("a definition");
+        assert!(text.len() < 4_200 && text.ends_with('…'), "{}", text.len());
+    }
+}

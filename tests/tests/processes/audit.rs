@@ -1,0 +1,124 @@
+//! The audit of a process: who has changed what, and who was not let in.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the test runs the product as a process and reads its files"
+)]
+
+use std::os::unix::fs::PermissionsExt;
+
+use proto::grpc::ExecuteRequest;
+use proto::grpc::admin_client::AdminClient;
+use serde_json::Value;
+use tests::harness::process::{self, Dev};
+use tests::harness::sql;
+use tokio_postgres::{Client, NoTls};
+use tonic::Request;
+use tonic::transport::Endpoint;
+
+async fn log_in(dev: &Dev, user: &str, password: &str) -> Result<Client, tokio_postgres::Error> {
+    let address = dev.sql_address();
+    let mut config = tokio_postgres::Config::new();
+    config.host(address.ip().to_string()).port(address.port()).user(user).password(password);
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+/// The lines as `what outcome user door statement`, but those of the process.
+fn told(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| serde_json::from_str(line).expect(line));
+    lines
+        .filter(|line: &Value| line["what"] != "process")
+        .map(|line| {
+            let fields = ["what", "outcome", "user", "door", "statement"];
+            let words = fields.iter().filter_map(|field| line[field].as_str());
+            words.collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_audit_has_each_change_and_each_failed_log_in() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let flags = ["--nodes", "1", "--auth", "scram"];
+    let dev = Dev::start_by(process::dev(&data).args(flags));
+    let admin = dev.word("admin").and_then(|admin| admin.strip_prefix("admin:"));
+    let password = admin.expect("the first start prints a password").to_owned();
+    let admin = log_in(&dev, "admin", &password).await.expect("a log-in");
+    let begun = |text: &str| told(text).iter().filter(|line| line.contains(" began ")).count();
+    let file = data.join("audit.jsonl");
+    let text = || std::fs::read_to_string(&file).expect("the audit");
+
+    sql::run(&admin, "CREATE BUCKET b").await;
+    sql::run(&admin, "CREATE USER ada PASSWORD 'planted-secret'; GRANT scan ON b TO ada").await;
+    sql::run(&admin, "CREATE INDEX i ON b (a) WHERE s = 'planted-literal' -- planted-remark").await;
+    sql::run(&admin, "INSERT INTO b (id, doc) VALUES ('1', '{\"s\": \"planted-document\"}')").await;
+    assert_eq!(sql::sqlstate(&admin, "DROP INDEX j").await, "42P01");
+    admin.execute("DROP INDEX i", &[]).await.expect("the extended protocol");
+    let ada = log_in(&dev, "ada", "planted-secret").await.expect("a log-in");
+    assert_eq!(sql::sqlstate(&ada, "DROP BUCKET b").await, "42501");
+    assert_eq!(sql::sqlstate(&ada, "DRAIN NODE '200'").await, "42501");
+    assert!(log_in(&dev, "ada", "planted-guess").await.is_err());
+    let token = sql::value(&admin, "ALTER USER admin TOKEN VALID UNTIL '2100-01-01'").await;
+    let endpoint = Endpoint::from_shared(format!("http://{}", dev.grpc_address()));
+    let mut grpc = AdminClient::new(endpoint.expect("an address").connect_lazy());
+    let mut execute = async |token: &str, sql: &str| {
+        let mut request = Request::new(ExecuteRequest { sql: sql.to_owned() });
+        let value = format!("Bearer {token}").parse().expect("a header");
+        request.metadata_mut().insert("authorization", value);
+        grpc.execute(request).await
+    };
+    execute(&token, "DROP BUCKET b").await.expect("it is dropped");
+    execute("planted-token", "DROP BUCKET b").await.expect_err("no user");
+
+    let wanted = [
+        "ddl began admin sql CREATE BUCKET b",
+        "ddl done admin sql CREATE BUCKET b",
+        "users began admin sql CREATE USER ada PASSWORD …",
+        "users done admin sql CREATE USER ada PASSWORD …",
+        "users began admin sql GRANT scan ON b TO ada",
+        "users done admin sql GRANT scan ON b TO ada",
+        "ddl began admin sql CREATE INDEX i ON b (a) WHERE s = …",
+        "ddl done admin sql CREATE INDEX i ON b (a) WHERE s = …",
+        "ddl began admin sql DROP INDEX j",
+        "ddl 42P01 admin sql DROP INDEX j",
+        "ddl began admin sql DROP INDEX i",
+        "ddl done admin sql DROP INDEX i",
+        "ddl began ada sql DROP BUCKET b",
+        "ddl 42501 ada sql DROP BUCKET b",
+        "node began ada sql DRAIN NODE '200'",
+        "node 42501 ada sql DRAIN NODE '200'",
+        "login 28P01 ada sql",
+        "users began admin sql ALTER USER admin TOKEN VALID UNTIL …",
+        "users done admin sql ALTER USER admin TOKEN VALID UNTIL …",
+        "ddl began admin grpc DROP BUCKET b",
+        "ddl done admin grpc DROP BUCKET b",
+        "login 28P01 grpc",
+    ];
+    // Nobody waits for the line of a failed log-in.
+    let enough = async {
+        while told(&text()).len() < wanted.len() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), enough).await.expect("all lines");
+    assert_eq!(told(&text()), wanted);
+    assert!(!text().contains("planted"), "{}", text());
+    assert!(!text().contains(&password) && !text().contains(&token));
+    let mode = std::fs::metadata(&file).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    // A file that cannot be written: nothing is defined, and everything else goes on.
+    let before = begun(&text());
+    std::fs::rename(&file, data.join("moved.jsonl")).expect("it is moved");
+    std::fs::create_dir(&file).expect("a directory in its place");
+    assert_eq!(sql::sqlstate(&admin, "CREATE BUCKET c").await, "58030");
+    assert_eq!(sql::sqlstate(&admin, "SELECT count(*) FROM c").await, "42P01");
+    sql::run(&admin, "SHOW BUCKETS").await;
+    std::fs::remove_dir(&file).expect("it is gone");
+    sql::run(&admin, "CREATE BUCKET c").await;
+    assert_eq!(begun(&text()), 1, "a file that was moved away begins anew");
+    assert_eq!(before, 10);
+}
