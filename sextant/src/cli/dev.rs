@@ -6,9 +6,8 @@ use proto::Result;
 use proto::env::Env;
 
 use super::dev_doors::{DoorArgs, Wanted};
-use super::limits::LimitArgs;
+use super::limits::{LimitArgs, MIB_MAX};
 use super::renamed::{OldName, refuse_old_names};
-use super::role::MIB_MAX;
 use crate::roles::{
     Cluster, ClusterConfig, PortOptions, Ports, RecoveryFlags, Server, Shutdown, lock_data_dir,
 };

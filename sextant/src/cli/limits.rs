@@ -6,8 +6,10 @@ use clap::Arg;
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
-use super::role::MIB_MAX;
 use crate::flow::ClientLimits;
+
+/// Largest size in MiB: more memory or disk than any machine has.
+pub const MIB_MAX: u64 = 1 << 30;
 
 /// The limits of clients as flags, or as keys of a TOML file with the same names and `_` for `-`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, clap::Args)]

@@ -10,7 +10,7 @@ use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
-use super::limits::LimitArgs;
+use super::limits::{LimitArgs, MIB_MAX};
 use super::renamed::{OldName, refuse_old_names};
 use super::role_flags::refuse_foreign;
 use super::security::{Given, security};
@@ -137,9 +137,6 @@ pub struct Args {
 
 /// Largest memory for open transactions: an indexer logs an epoch, and so a commit, as one record of at most 512 MiB.
 const TRANSACTIONS_MB_MAX: u64 = 512;
-
-/// Largest size in MiB: more memory or disk than any machine has.
-pub const MIB_MAX: u64 = 1 << 30;
 
 fn bad(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)

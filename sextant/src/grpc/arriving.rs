@@ -17,10 +17,11 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Bytes};
 
-use super::server::MESSAGE_BYTES_MAX;
 use super::status::status;
 use crate::flow::{Room, RoomBudget};
 
+/// Largest message from or to a user.
+pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Messages up to this size need no room: their number is limited.
 const SMALL_BYTES: usize = 64 << 10;
 /// Time limit for the arrival of a large message, which holds room meanwhile.

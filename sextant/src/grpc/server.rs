@@ -11,6 +11,7 @@ use proto::grpc::{DESCRIPTORS, PEER_DESCRIPTORS};
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
+use super::arriving::MESSAGE_BYTES_MAX;
 use super::caller::Callers;
 use super::door::AtTheDoor;
 use super::transactions::{OPEN_MAX, Transactions};
@@ -18,9 +19,6 @@ use super::{admin, ingest, query};
 use crate::auth::doors::Doors;
 use crate::sql::backend::Backends;
 use crate::wire::{PeerTrust, Peers, peer_service};
-
-/// Largest message from or to a user.
-pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// A connection that is idle for this long gets an HTTP/2 ping. So a client that has vanished, or whose process is
 /// suspended, does not keep its scans.
