@@ -33,6 +33,7 @@ pub use config::Config;
 pub use leader::MoveSettings;
 pub use raft::{RaftConfig, has_log, sender_of_message, was_removed};
 pub use service::Coordinator;
+pub use state::check_reserve;
 
 /// The cores by themselves, for simulations that step them.
 #[cfg(feature = "testing")]

@@ -1,8 +1,8 @@
 //! Sextant as a library: everything that the binary assembles, for tests and the simulation.
 //!
 //! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
-//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `auth`, `audit` and `principal`, then `limited`, `listen`,
-//! `tls`, `dates` and `descriptors`, then the services.
+//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `auth`, `audit` and `principal`, then `limited`, `flow`,
+//! `listen`, `tls`, `dates` and `descriptors`, then the services.
 
 pub mod audit;
 pub mod auth;
@@ -10,6 +10,7 @@ pub mod backend;
 pub mod cli;
 mod dates;
 pub mod descriptors;
+pub mod flow;
 pub mod grpc;
 pub mod http;
 pub mod limited;

@@ -19,6 +19,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use crate::descriptors::Shares;
+use crate::flow::{AddressPlace, Calls, Flow, OpenCall, Quiet, Stall};
 use crate::listen::connections;
 use crate::tls::{Clients, Identity, Protocol, TlsSettings, accept};
 
@@ -39,31 +40,57 @@ pub struct ConnectionsMax {
 }
 
 /// The limit of a port, and the setting that lowers or raises it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct PortLimit {
     /// The number of connections.
     pub count_max: usize,
     /// The setting.
     pub setting: &'static str,
+    /// The limits of clients, at a port for users.
+    pub flow: Option<Arc<Flow>>,
+}
+
+impl PortLimit {
+    fn new(count_max: usize, setting: &'static str) -> Self {
+        Self { count_max, setting, flow: None }
+    }
+
+    /// The limit of a port for users, who have limits together with other ports.
+    pub fn of_users(self, flow: &Arc<Flow>) -> Self {
+        Self { flow: Some(Arc::clone(flow)), ..self }
+    }
+
+    /// The watch over the writes of a connection.
+    fn stall(&self) -> Option<Stall> {
+        self.flow.as_ref().and_then(Stall::of)
+    }
+
+    /// The watch over the calls of a connection.
+    fn quiet(&self, speech: Speech, peer: &mut PeerInfo) -> Option<Quiet> {
+        let flow = self.flow.as_ref().filter(|_| speech == Speech::Grpc)?;
+        let calls = Calls::new();
+        peer.calls = Some(Arc::clone(&calls));
+        Some(Quiet::new(calls, flow))
+    }
 }
 
 impl ConnectionsMax {
     /// The limit of a port for gRPC clients.
     pub fn of_grpc(self) -> PortLimit {
         let count_max = Shares::of_process().grpc(self.grpc);
-        PortLimit { count_max, setting: "grpc_connections_max" }
+        PortLimit::new(count_max, "grpc_connections_max")
     }
 
     /// The limit of a port for HTTP clients.
     pub fn of_http(self) -> PortLimit {
         let count_max = Shares::of_process().http(self.http);
-        PortLimit { count_max, setting: "http_connections_max" }
+        PortLimit::new(count_max, "http_connections_max")
     }
 
     /// The limit of a port for other processes.
     pub fn of_peers(self) -> PortLimit {
         let count_max = Shares::of_process().peers(self.peers);
-        PortLimit { count_max, setting: "peer_connections_max" }
+        PortLimit::new(count_max, "peer_connections_max")
     }
 }
 
@@ -118,7 +145,16 @@ pub struct Limited {
     /// The start of the connection, until the client has sent it.
     opening: Option<Opening>,
     peer: PeerInfo,
-    _place: OwnedSemaphorePermit,
+    stall: Option<Stall>,
+    /// The end of a gRPC connection without calls.
+    quiet: Option<Quiet>,
+    _place: Place,
+}
+
+/// The place of a connection: at its port, and of its address.
+struct Place {
+    _port: OwnedSemaphorePermit,
+    _address: Option<AddressPlace>,
 }
 
 /// The first bytes of a client of HTTP/2: the preface, and the head of its settings. The library waits for them without an end.
@@ -154,13 +190,26 @@ pub struct PeerInfo {
     pub is_encrypted: bool,
     /// The holder of the certificate that it has shown.
     pub holder: Option<Arc<Identity>>,
+    calls: Option<Arc<Calls>>,
 }
 
 impl PeerInfo {
+    /// A connection within this machine.
+    #[cfg(test)]
+    pub fn loopback() -> Self {
+        let end = Some(SocketAddr::from(([127, 0, 0, 1], 1)));
+        Self { address: end, local: end, ..Self::default() }
+    }
+
+    /// Notes that a call of the connection was let in.
+    pub fn call(&self) -> Option<OpenCall> {
+        self.calls.as_ref().map(Calls::begin)
+    }
+
     /// The ends of a socket that is not encrypted.
     fn of(stream: &TcpStream) -> Self {
         let (address, local) = (stream.peer_addr().ok(), stream.local_addr().ok());
-        Self { address, local, is_encrypted: false, holder: None }
+        Self { address, local, is_encrypted: false, holder: None, calls: None }
     }
 }
 
@@ -183,10 +232,12 @@ pub fn limited(
     limit: PortLimit,
     env: &Env,
 ) -> LimitedConnections {
+    let its_limit = limit.clone();
     let plain = placed(listener, Some(speech), limit, env).map(move |(stream, place)| {
-        let peer = PeerInfo::of(&stream);
-        let opening = Opening::of(speech);
-        Ok(Limited { stream: Transport::Plain(stream), opening, peer, _place: place })
+        let mut peer = PeerInfo::of(&stream);
+        let (opening, stall) = (Opening::of(speech), its_limit.stall());
+        let quiet = its_limit.quiet(speech, &mut peer);
+        Ok(Limited { stream: Transport::Plain(stream), opening, peer, stall, quiet, _place: place })
     });
     Box::pin(plain)
 }
@@ -204,23 +255,30 @@ pub fn limited_tls(
         Speech::Grpc => Protocol::Grpc,
         Speech::Http => Protocol::Http,
     };
+    let (its_limit, count_max) = (limit.clone(), limit.count_max);
     let shaken = placed(listener, None, limit, env).map(move |(stream, place)| {
-        let tls = tls.clone();
+        let (tls, its_limit) = (tls.clone(), its_limit.clone());
         async move {
             let plain = PeerInfo::of(&stream);
             let address = plain.address;
             let shaken = accept(&tls.settings, tls.clients, protocol, stream).await;
-            let limited = shaken.map(|shaken| Limited {
-                stream: Transport::Tls(Box::new(shaken.stream)),
-                opening: Opening::of(speech),
-                peer: PeerInfo { is_encrypted: true, holder: shaken.peer.map(Arc::new), ..plain },
-                _place: place,
+            let limited = shaken.map(|shaken| {
+                let holder = shaken.peer.map(Arc::new);
+                let mut peer = PeerInfo { is_encrypted: true, holder, ..plain };
+                Limited {
+                    stream: Transport::Tls(Box::new(shaken.stream)),
+                    opening: Opening::of(speech),
+                    quiet: its_limit.quiet(speech, &mut peer),
+                    stall: its_limit.stall(),
+                    peer,
+                    _place: place,
+                }
             });
             (address, limited)
         }
     });
     let mut reported: Option<Instant> = None;
-    let made = shaken.buffer_unordered(limit.count_max.max(1)).filter_map(move |(from, shaken)| {
+    let made = shaken.buffer_unordered(count_max.max(1)).filter_map(move |(from, shaken)| {
         if let Err(error) = &shaken
             && reported.is_none_or(|at| at.elapsed() >= REPORT_EVERY)
         {
@@ -240,20 +298,28 @@ fn placed(
     speech: Option<Speech>,
     limit: PortLimit,
     env: &Env,
-) -> impl Stream<Item = (TcpStream, OwnedSemaphorePermit)> + Send + use<> {
-    let PortLimit { count_max, setting } = limit;
+) -> impl Stream<Item = (TcpStream, Place)> + Send + use<> {
+    let PortLimit { count_max, setting, flow } = limit;
     let (places, refusals) =
         (Arc::new(Semaphore::new(count_max)), Arc::new(Semaphore::new(REFUSALS_MAX)));
-    let why = format!(
+    let full = format!(
         "{count_max} connections are open at this port: try again later ({setting} and the open files of the process limit them)"
     );
     let env = env.clone();
     connections(listener).filter_map(move |accepted| {
-        std::future::ready(match (accepted, Arc::clone(&places).try_acquire_owned()) {
-            // The listener has logged it.
-            (Err(_), _) => None,
-            (Ok(stream), Ok(place)) => Some((stream, place)),
-            (Ok(stream), Err(_)) => {
+        let place = |stream: &TcpStream| {
+            let peer = stream.peer_addr().ok().map(|peer| peer.ip());
+            let address = flow.as_ref().map(|flow| flow.addresses.take(peer)).transpose();
+            let address = address.map_err(|error| {
+                format!("{}: {}", error.message, error.hint.unwrap_or_default())
+            })?;
+            let port = Arc::clone(&places).try_acquire_owned().map_err(|_| full.clone())?;
+            Ok::<_, String>(Place { _port: port, _address: address })
+        };
+        // The listener has logged errors.
+        std::future::ready(accepted.ok().and_then(|stream| match place(&stream) {
+            Ok(place) => Some((stream, place)),
+            Err(why) => {
                 if let Some(speech) = speech
                     && let Ok(turn) = Arc::clone(&refusals).try_acquire_owned()
                 {
@@ -262,7 +328,7 @@ fn placed(
                 }
                 None
             }
-        })
+        }))
     })
 }
 
@@ -343,6 +409,12 @@ impl AsyncRead for Limited {
             Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
         };
+        if let Some(quiet) = &mut self.quiet
+            && quiet.is_over(context)
+        {
+            let what = "the connection has no calls";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, what)));
+        }
         let Some(opening) = &mut self.opening else { return read };
         if read.is_pending() {
             let late = || io::Error::new(io::ErrorKind::TimedOut, "the client does not begin");
@@ -362,17 +434,21 @@ impl AsyncWrite for Limited {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
+        let Self { stream, stall, .. } = &mut *self;
+        let wrote = match stream {
             Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_write(context, bytes),
-        }
+        };
+        Stall::watch(stall, context, wrote)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+        let Self { stream, stall, .. } = &mut *self;
+        let flushed = match stream {
             Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_flush(context),
-        }
+        };
+        Stall::watch(stall, context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -387,10 +463,12 @@ impl AsyncWrite for Limited {
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
+        let Self { stream, stall, .. } = &mut *self;
+        let wrote = match stream {
             Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, buffers),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(context, buffers),
-        }
+        };
+        Stall::watch(stall, context, wrote)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -402,45 +480,5 @@ impl AsyncWrite for Limited {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// All that a client of a full port hears.
-    async fn heard_beyond(speech: Speech) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let env = Env::real();
-        let limit = PortLimit { count_max: 1, setting: "some_max" };
-        let mut accepted = limited(listener, speech, limit, &env);
-        let _first = TcpStream::connect(address).await.unwrap();
-        let place = accepted.next().await.unwrap().unwrap();
-        let mut second = TcpStream::connect(address).await.unwrap();
-        let hears = async {
-            let mut heard = Vec::new();
-            second.write_all(b"some bytes of a request").await.unwrap();
-            second.read_to_end(&mut heard).await.unwrap();
-            String::from_utf8_lossy(&heard).into_owned()
-        };
-        let heard = tokio::select! {
-            heard = hears => heard,
-            _ = accepted.next() => panic!("a second connection has no place"),
-        };
-        drop(place);
-        let _third = TcpStream::connect(address).await.unwrap();
-        accepted.next().await.unwrap().expect("the place is free again");
-        heard
-    }
-
-    #[tokio::test]
-    async fn a_connection_beyond_the_limit_is_refused_in_the_words_of_its_protocol() {
-        let http = heard_beyond(Speech::Http).await;
-        assert!(
-            http.starts_with("HTTP/1.1 503 ")
-                && http.contains("1 connections are open")
-                && http.contains("some_max"),
-            "{http}"
-        );
-        let grpc = heard_beyond(Speech::Grpc).await;
-        assert!(grpc.as_bytes()[9 + 3] == 7 && grpc.contains("1 connections are open"), "{grpc:?}");
-    }
-}
+#[path = "limited_tests.rs"]
+mod tests;

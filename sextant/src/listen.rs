@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -29,6 +29,17 @@ pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
 /// True for an address that only processes of this machine reach. An IPv4 address may come in the form of IPv6.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
+}
+
+/// The address that limits count: of IPv6, the /64, which one household or machine has in any case.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let bits = address.to_bits() & (u128::MAX << 64);
+            IpAddr::V6(Ipv6Addr::from_bits(bits))
+        }
+    }
 }
 
 /// Checks that only processes of this machine reach a listener.

@@ -31,6 +31,7 @@ impl StateContext {
         self.check_free(&spec.name)?;
         check_spec(spec)?;
         self.check_room_for_index(spec)?;
+        self.check_room_in_bucket(spec)?;
         let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads(silent))?;
         self.last_index += 1;
         let id = IndexId(self.last_index);

@@ -34,6 +34,10 @@ const COPIES_BYTES_MAX: usize = 112;
 
 /// The limit of indexes.
 pub(super) const INDEXES_MAX: usize = 2048;
+/// The limit of indexes on one bucket. Older buckets may have more, and get no further ones.
+pub(super) const BUCKET_INDEXES_MAX: usize = 512;
+/// The limit of the encoded definitions of the indexes on one bucket.
+pub(super) const BUCKET_DEFINITION_BYTES_MAX: usize = 1 << 20;
 /// The limit of the encoded definitions of all indexes, and of the names of buckets. Every process keeps them, and a
 /// new watcher of the catalog receives all of them at once.
 pub(super) const DEFINITION_BYTES_IN_ALL_MAX: usize = 4 << 20;

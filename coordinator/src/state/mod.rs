@@ -28,7 +28,7 @@
 //! | `skip`, `skipped` | the numbers after a restore from an older copy |
 //! | `invariants` | what holds after each command, checked by debug builds |
 //! | `apply` | the dispatch of commands to these files |
-//! | `snapshot`, `limits`, `room` | the encoded state, its size limits, and the refusals of commands beyond them |
+//! | `snapshot`, `limits`, `room`, `reserve` | the encoded state, its size limits, the refusals of commands beyond them, and what is kept for administrators |
 //!
 //! An index is `pending` until it is built (by CREATE INDEX itself, or by BUILD INDEX), `backfill` until the leader
 //! has seen every slice readable, then `maintenance`. Slices move only in `maintenance`.
@@ -60,6 +60,7 @@ mod open_source;
 mod partitions;
 pub mod placement;
 mod requests;
+mod reserve;
 mod rollback;
 mod room;
 mod skip;
@@ -73,6 +74,7 @@ pub use bucket::BucketState;
 pub use context::StateContext;
 pub use effect::Effect;
 pub use epoch_history::EpochHistory;
+pub use reserve::check_reserve;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -8,9 +8,9 @@ use proto::{Error, ErrorCode, Result};
 use super::context::StateContext;
 use super::index_record::IndexRecord;
 use super::limits::{
-    DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX,
-    PAST_TOPOLOGY_BYTES_IN_ALL_MAX, PLACE_BYTES_MAX, PLACES_IN_ALL_MAX, RECORD_BYTES_MAX,
-    TOPOLOGY_BYTES_MAX, VBUCKETS_IN_ALL_MAX, encoded_bytes,
+    BUCKET_DEFINITION_BYTES_MAX, BUCKET_INDEXES_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX,
+    MOVES_IN_ALL_MAX, NODES_MAX, PAST_TOPOLOGY_BYTES_IN_ALL_MAX, PLACE_BYTES_MAX,
+    PLACES_IN_ALL_MAX, RECORD_BYTES_MAX, TOPOLOGY_BYTES_MAX, VBUCKETS_IN_ALL_MAX, encoded_bytes,
 };
 
 /// Maximum number of indexes that a refusal proposes to drop.
@@ -37,6 +37,29 @@ impl StateContext {
             spec.name
         );
         Err(over(what).with_hint(self.what_to_drop()))
+    }
+
+    /// Checks that a bucket may have another index. One bucket must not take the room of all others.
+    pub(super) fn check_room_in_bucket(&self, spec: &IndexSpec) -> Result<()> {
+        let of_bucket =
+            || self.named_indexes().filter(|other| other.info.spec.bucket == spec.bucket);
+        if of_bucket().count() >= BUCKET_INDEXES_MAX {
+            let what = format!(
+                "bucket \"{}\" has {BUCKET_INDEXES_MAX} indexes, the most that are possible",
+                spec.bucket
+            );
+            return Err(over(what).with_hint("DROP INDEX what is no longer needed"));
+        }
+        let others: usize = of_bucket().map(|other| definition_bytes(&other.info.spec)).sum();
+        let all = others + definition_bytes(spec);
+        if all <= BUCKET_DEFINITION_BYTES_MAX {
+            return Ok(());
+        }
+        let what = format!(
+            "the definitions of all indexes on bucket \"{}\" would have {all} bytes; at most {BUCKET_DEFINITION_BYTES_MAX}",
+            spec.bucket
+        );
+        Err(over(what).with_hint("DROP INDEX what is no longer needed, or write shorter ones"))
     }
 
     /// Checks that there is room for another bucket.

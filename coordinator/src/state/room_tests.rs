@@ -1,19 +1,27 @@
 //! A command whose result does not fit in a snapshot is refused with a proposal. Dropping objects makes room again.
 
 use proto::expr::Expr;
+use proto::model::bucket::SourceKind;
 use proto::model::ids::IndexId;
 use proto::model::node::Role;
 use proto::rpc::command::{Command, Outcome};
 use proto::value::Value;
 
-use super::super::limits::{DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, NODES_MAX};
-use super::super::tests::{apply, done, node, spec, with_bucket};
+use super::super::limits::{
+    BUCKET_INDEXES_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, NODES_MAX,
+};
+use super::super::tests::{apply, create_bucket_of, done, node, spec, with_bucket};
 use super::*;
 
 fn create(name: &str, predicate: usize, slices: u16) -> Command {
+    create_on("b", name, predicate, slices)
+}
+
+fn create_on(bucket: &str, name: &str, predicate: usize, slices: u16) -> Command {
     let text = "x".repeat(predicate);
     let spec = IndexSpec {
         predicate: Some(Expr::Literal(Value::String(text.clone()))),
+        bucket: bucket.into(),
         slices,
         replicas: 0,
         sql: text,
@@ -32,9 +40,13 @@ fn refusal(state: &mut StateContext, command: Command) -> Error {
 #[test]
 fn long_definitions_are_refused_before_the_catalog_outgrows_its_message() {
     let mut state = with_bucket();
+    (0..8).for_each(|n| {
+        done(&mut state, create_bucket_of(&format!("b{n}"), SourceKind::Push));
+    });
     let mut made = 0;
     let refused = loop {
-        match apply(&mut state, create(&format!("i{made}"), 60_000, 1)) {
+        let bucket = format!("b{}", made % 8);
+        match apply(&mut state, create_on(&bucket, &format!("i{made}"), 60_000, 1)) {
             (Outcome::Refused(error), _) => break error,
             _ => made += 1,
         }
@@ -46,6 +58,30 @@ fn long_definitions_are_refused_before_the_catalog_outgrows_its_message() {
     assert!(bytes < DEFINITION_BYTES_IN_ALL_MAX + (1 << 20), "{bytes}");
     done(&mut state, Command::DropIndex { name: "i0".into(), if_exists: false });
     done(&mut state, create("again", 60_000, 1));
+}
+
+#[test]
+fn one_bucket_does_not_take_the_room_of_all() {
+    let mut state = with_bucket();
+    done(&mut state, create_bucket_of("other", SourceKind::Push));
+    let mut made = 0;
+    let refused = loop {
+        match apply(&mut state, create(&format!("i{made}"), 60_000, 1)) {
+            (Outcome::Refused(error), _) => break error,
+            _ => made += 1,
+        }
+    };
+    assert_eq!(refused.code, ErrorCode::OverLimit);
+    assert!(refused.message.contains("bucket \"b\"") && made < 20, "{made}: {refused}");
+    done(&mut state, create_on("other", "of_other", 60_000, 1));
+    done(&mut state, Command::DropIndex { name: "i0".into(), if_exists: false });
+    done(&mut state, create("again", 60_000, 1));
+    let mut state = with_bucket();
+    done(&mut state, create_bucket_of("other", SourceKind::Push));
+    (0..BUCKET_INDEXES_MAX).for_each(|n| drop(done(&mut state, create(&format!("i{n}"), 1, 1))));
+    let error = refusal(&mut state, create("more", 1, 1));
+    assert!(error.message.contains(&BUCKET_INDEXES_MAX.to_string()), "{error}");
+    done(&mut state, create_on("other", "of_other", 1, 1));
 }
 
 #[test]

@@ -17,7 +17,16 @@ pub struct Budget {
 /// Part of a budget; given back when dropped.
 #[must_use = "dropping a reservation gives it back"]
 pub struct Reservation {
-    _permit: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Reservation {
+    /// Gives back all but so many bytes.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let kept_units = bytes.div_ceil(UNIT_BYTES).max(1);
+        let given_back = self.permit.num_permits().saturating_sub(kept_units);
+        drop(self.permit.split(given_back));
+    }
 }
 
 impl Budget {
@@ -39,13 +48,13 @@ impl Budget {
             .acquire_many_owned(self.units(bytes))
             .await
             .expect("the semaphore is never closed");
-        Reservation { _permit: permit }
+        Reservation { permit }
     }
 
     /// Reserves room without waiting; `None` if there is not enough.
     pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let permit = Arc::clone(&self.units).try_acquire_many_owned(self.units(bytes)).ok()?;
-        Some(Reservation { _permit: permit })
+        Some(Reservation { permit })
     }
 
     /// The number of free bytes.
@@ -65,6 +74,18 @@ mod tests {
             budget.try_reserve(usize::MAX / 2).expect("an empty budget grants one large item");
         assert!(budget.try_reserve(1).is_none(), "nothing is left beside it");
         drop(all);
+        assert_eq!(budget.free_bytes(), 10 * UNIT_BYTES);
+    }
+
+    #[test]
+    fn a_reservation_gives_back_what_it_no_longer_needs() {
+        let budget = Budget::new(10 * UNIT_BYTES);
+        let mut held = budget.try_reserve(8 * UNIT_BYTES).expect("room");
+        held.shrink_to(UNIT_BYTES + 1);
+        assert_eq!(budget.free_bytes(), 8 * UNIT_BYTES);
+        held.shrink_to(9 * UNIT_BYTES);
+        assert_eq!(budget.free_bytes(), 8 * UNIT_BYTES, "it never grows");
+        drop(held);
         assert_eq!(budget.free_bytes(), 10 * UNIT_BYTES);
     }
 }

@@ -5,6 +5,7 @@
 //! then on; without it, a client that is not of this machine cannot log in, since its proof would cross the network in clear.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proto::env::Env;
 use proto::model::users::{User, Users};
@@ -16,6 +17,7 @@ use super::scram::Account;
 use super::throttle::Throttle;
 use super::tokens::{self, TokenRefusal};
 use crate::audit::{Audit, Door};
+use crate::flow::{ClientLimits, Flow, Limit, SessionPlace, StatementPlace};
 use crate::principal::{Principal, Proof};
 use crate::tls::{Identity, TlsSettings};
 
@@ -28,6 +30,7 @@ pub struct Doors {
     tls: Option<Arc<TlsSettings>>,
     throttle: Throttle,
     audit: Audit,
+    flow: Arc<Flow>,
     env: Env,
 }
 
@@ -52,9 +55,14 @@ pub enum Greeting {
 
 impl Doors {
     /// Doors that any client of this machine may enter.
-    pub fn trust(audit: Audit, env: &Env) -> Arc<Self> {
-        let (kind, throttle) = (Kind::Trust, Throttle::new(0));
-        Arc::new(Self { kind, tls: None, throttle, audit, env: env.clone() })
+    pub fn trust(env: &Env) -> Arc<Self> {
+        Self::trust_within(ClientLimits::default(), Audit::off(), env)
+    }
+
+    /// The same with other limits of clients, and with an audit.
+    pub fn trust_within(limits: ClientLimits, audit: Audit, env: &Env) -> Arc<Self> {
+        let limits = ClientLimits { login_failures_max: 0, ..limits };
+        Self::new((Kind::Trust, None), limits, audit, env)
     }
 
     /// Doors for users. An address may fail so many times a minute.
@@ -62,11 +70,46 @@ impl Doors {
         users: Arc<KnownUsers>,
         tls: Option<Arc<TlsSettings>>,
         login_failures_max: u32,
+        env: &Env,
+    ) -> Arc<Self> {
+        let limits = ClientLimits { login_failures_max, ..ClientLimits::default() };
+        Self::for_users_within(users, tls, (limits, Audit::off()), env)
+    }
+
+    /// The same with other limits of clients, and with an audit.
+    pub fn for_users_within(
+        users: Arc<KnownUsers>,
+        tls: Option<Arc<TlsSettings>>,
+        (limits, audit): (ClientLimits, Audit),
+        env: &Env,
+    ) -> Arc<Self> {
+        Self::new((Kind::Users(users), tls), limits, audit, env)
+    }
+
+    fn new(
+        (kind, tls): (Kind, Option<Arc<TlsSettings>>),
+        limits: ClientLimits,
         audit: Audit,
         env: &Env,
     ) -> Arc<Self> {
-        let throttle = Throttle::new(login_failures_max);
-        Arc::new(Self { kind: Kind::Users(users), tls, throttle, audit, env: env.clone() })
+        let throttle = Throttle::new(limits.login_failures_max);
+        Arc::new(Self { kind, tls, throttle, audit, flow: Flow::new(limits), env: env.clone() })
+    }
+
+    /// What the clients that are let in take together.
+    pub fn flow(&self) -> &Arc<Flow> {
+        &self.flow
+    }
+
+    /// Takes a place for a session of a principal. Clients that are trusted have only the limits of the port.
+    pub fn session(&self, principal: &Principal) -> Result<Option<SessionPlace>> {
+        let Some(user) = self.user(principal) else { return Ok(None) };
+        self.flow.users.session(&user).map(Some)
+    }
+
+    /// Takes a place for a statement of a principal. `ends` is true if it ends a transaction.
+    pub fn statement(&self, principal: &Principal, ends: bool) -> Result<StatementPlace> {
+        self.flow.users.statement(self.user(principal).as_deref(), ends)
     }
 
     /// The audit of the process.
@@ -89,6 +132,12 @@ impl Doors {
     /// The certificates of the ports, if connections are encrypted.
     pub fn tls(&self) -> Option<&Arc<TlsSettings>> {
         self.tls.as_ref()
+    }
+
+    /// The seconds until the certificate of the ports ends, if they have one; negative behind its end.
+    pub fn certificate_seconds_left(&self) -> Option<i64> {
+        let now = i64::try_from(self.env.clock.unix_ms() / 1000).unwrap_or(i64::MAX);
+        self.tls.as_ref().map(|tls| tls.not_after_unix_s().saturating_sub(now))
     }
 
     /// The word for the doors in the ready line.
@@ -216,11 +265,14 @@ impl Doors {
 
     /// An error if the client's address has failed too often.
     pub fn check_failures(&self, link: &Link) -> Result<()> {
-        self.throttle.check(link.address())
+        self.throttle.check(link.address()).inspect_err(|_| {
+            self.flow.refusals.count(Limit::LoginFailures);
+        })
     }
 
     /// Counts a failed log-in.
     pub fn failed(&self, link: &Link) {
+        self.flow.failed_logins.fetch_add(1, Ordering::Relaxed);
         self.throttle.failed(link.address());
     }
 

@@ -5,7 +5,7 @@
 //! count by their /64, which one household or machine has in any case.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -13,8 +13,7 @@ use proto::lock::lock;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-/// The default of `login_failures_max`, failures a minute.
-pub const LOGIN_FAILURES_MAX: u32 = 10;
+use crate::listen::network;
 
 /// The addresses that are remembered. The one whose last failure is the oldest goes first.
 const ADDRESSES_MAX: usize = 4096;
@@ -95,17 +94,6 @@ impl Throttle {
     fn level(&self, failures: &Failures) -> f64 {
         let fallen = failures.at.elapsed().as_secs_f64() / MINUTE.as_secs_f64();
         (failures.level - fallen * f64::from(self.failures_max)).max(0.0)
-    }
-}
-
-/// The address that is counted.
-pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            let bits = address.to_bits() & (u128::MAX << 64);
-            IpAddr::V6(Ipv6Addr::from_bits(bits))
-        }
     }
 }
 

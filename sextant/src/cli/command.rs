@@ -5,6 +5,7 @@ use proto::Error;
 use proto::env::remember_panic_places;
 use proto::model::node::Role;
 
+use super::limits::with_default;
 use super::role_flags::for_role;
 use super::signal::stop_signal;
 use super::{cert, client, demo, dev, init, inspect, rebalance, role, source, verify};
@@ -25,6 +26,7 @@ enum Command {
     /// every answer
     Demo(demo::Args),
     /// Run a whole cluster in one process, with its data in one directory
+    #[command(mut_args(with_default))]
     Dev(dev::Args),
     /// Run a member of the replicated coordinator
     #[command(mut_args(|argument| for_role(argument, Role::Coordinator)))]

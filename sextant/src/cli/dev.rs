@@ -6,6 +6,7 @@ use proto::Result;
 use proto::env::Env;
 
 use super::dev_doors::{DoorArgs, Wanted};
+use super::limits::LimitArgs;
 use super::renamed::{OldName, refuse_old_names};
 use super::role::MIB_MAX;
 use crate::roles::{
@@ -51,6 +52,8 @@ pub struct Args {
     skip_epochs: bool,
     #[command(flatten)]
     doors: DoorArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[arg(long, hide = true)]
     log_mb: Option<OldName>,
 }
@@ -89,8 +92,9 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
         listeners.close_peer();
     }
     listeners.check_peer("--peer-listen")?;
+    let limits = args.limits.limits(&LimitArgs::default());
     let cluster = Cluster::start(config, env.clone()).await?;
-    let (doors, _follows) = wanted.doors(&cluster, &args.host, &env).await?;
+    let (doors, _follows) = wanted.doors(&cluster, (&args.host, limits), &env).await?;
     let server = Server::start(&cluster, doors, &env, listeners)?;
     if let Some(address) = server.peer_address() {
         tracing::info!(%address, "serving other processes");

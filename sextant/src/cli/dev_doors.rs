@@ -13,7 +13,7 @@ use proto::{Error, ErrorCode, Result};
 use super::secrets;
 use crate::audit::{AUDIT_MB, Audit};
 use crate::auth::doors::Doors;
-use crate::auth::throttle::LOGIN_FAILURES_MAX;
+use crate::flow::ClientLimits;
 use crate::roles::{Auth, Cluster, FirstAdmin, make_first_admin};
 use crate::tls::{
     Authority, Identity, TlsFiles, TlsSettings, read_private, read_public, write_private,
@@ -75,12 +75,12 @@ impl Wanted {
     pub(super) async fn doors(
         self,
         cluster: &Cluster,
-        host: &str,
+        (host, limits): (&str, ClientLimits),
         env: &Env,
     ) -> Result<(Arc<Doors>, Option<proto::env::Task>)> {
         let audit = Audit::open(env, cluster.data_dir(), AUDIT_MB << 20, ROUTER).await?;
         if self.auth == Auth::Trust {
-            return Ok((Doors::trust(audit, env), None));
+            return Ok((Doors::trust_within(limits, audit, env), None));
         }
         let (tls, follows) = match self.tls {
             false => (None, None),
@@ -96,7 +96,7 @@ impl Wanted {
                 (Some(tls), Some(follows))
             }
         };
-        Ok((Doors::for_users(cluster.users(), tls, LOGIN_FAILURES_MAX, audit, env), follows))
+        Ok((Doors::for_users_within(cluster.users(), tls, (limits, audit), env), follows))
     }
 
     /// The first user of the cluster and its password, as the ready line has them; `None` if the cluster has users, or trusts its clients.

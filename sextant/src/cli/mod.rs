@@ -8,6 +8,7 @@ mod dev;
 mod dev_doors;
 mod init;
 mod inspect;
+mod limits;
 mod rebalance;
 mod renamed;
 mod role;

@@ -10,6 +10,7 @@ use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
+use super::limits::LimitArgs;
 use super::renamed::{OldName, refuse_old_names};
 use super::role_flags::refuse_foreign;
 use super::security::{Given, security};
@@ -115,15 +116,15 @@ pub struct Args {
     /// Clients that are let in: any of this machine (trust), or users (scram), with a password, a token or a certificate
     #[arg(long, env = "SEXTANT_AUTH", value_name = "trust|scram", hide_possible_values = true)]
     auth: Option<Auth>,
-    /// Failed log-ins that an address may have in a minute; 0 stands for any number
-    #[arg(long, env = "SEXTANT_LOGIN_FAILURES_MAX", value_name = "N")]
-    login_failures_max: Option<u32>,
     /// Directory of the audit: changes of definitions, users, placement and nodes, and failed log-ins, as JSON lines. Each process needs its own
     #[arg(long, env = "SEXTANT_AUDIT_DIR", value_name = "DIR")]
     audit_dir: Option<PathBuf>,
     /// Size limit of the audit, in MiB: two files, of which the older goes
     #[arg(long, env = "SEXTANT_AUDIT_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     audit_mb: Option<u64>,
+    #[command(flatten)]
+    #[serde(skip)]
+    limits: LimitArgs,
     #[arg(long, hide = true)]
     listen: Option<OldName>,
     #[arg(long, hide = true)]
@@ -152,7 +153,11 @@ fn read_file(env: &Env, path: &Path) -> Result<Args> {
     file.read_exact_at(&mut bytes, 0).map_err(here)?;
     let text =
         String::from_utf8(bytes).map_err(|_| bad(format!("{}: not UTF-8", path.display())))?;
-    toml::from_str(&text).map_err(|error| bad(format!("{}: {error}", path.display())))
+    let wrong = |error: String| bad(format!("{}: {error}", path.display()));
+    let mut table: toml::Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let limits = LimitArgs::taken_from(&mut table).map_err(|error| wrong(error.message))?;
+    let rest: Args = table.try_into().map_err(|error| wrong(error.to_string()))?;
+    Ok(Args { limits, ..rest })
 }
 
 impl Args {
@@ -183,14 +188,14 @@ impl Args {
             ("grpc", self.grpc.is_some()),
             ("http", self.http.is_some()),
             ("auth", self.auth.is_some()),
-            ("login-failures-max", self.login_failures_max.is_some()),
             ("audit-dir", self.audit_dir.is_some()),
             ("audit-mb", self.audit_mb.is_some()),
             ("grpc-connections-max", self.grpc_connections_max.is_some()),
             ("http-connections-max", self.http_connections_max.is_some()),
             ("peer-connections-max", self.peer_connections_max.is_some()),
         ];
-        refuse_foreign(role, &given)
+        refuse_foreign(role, &given)?;
+        refuse_foreign(role, &self.limits.given())
     }
 
     fn settings(self, env: &Env, role: Role) -> Result<RoleSettings> {
@@ -264,7 +269,7 @@ impl Args {
             connections,
             doors: DoorSettings {
                 auth: self.auth.or(file.auth),
-                login_failures_max: self.login_failures_max.or(file.login_failures_max),
+                limits: self.limits.limits(&file.limits),
                 audit_dir: self.audit_dir.or(file.audit_dir),
                 audit_mb: self.audit_mb.or(file.audit_mb),
             },

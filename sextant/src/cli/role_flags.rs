@@ -5,6 +5,8 @@ use clap::builder::Resettable;
 use proto::model::node::Role;
 use proto::{Error, ErrorCode, Result};
 
+use super::limits::default_of;
+
 /// The value that a setting has if it is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preset {
@@ -46,7 +48,6 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("http", Role::Router) => Some(Value("127.0.0.1:7480")),
         ("http", _) => Some(Value("no such port")),
         ("auth", Role::Router) => Some(Value("scram; trust with --insecure")),
-        ("login-failures-max", Role::Router) => Some(Value("10")),
         ("audit-dir", Role::Router) => {
             Some(Value("the data directory; without both there is no audit"))
         }
@@ -56,6 +57,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("peer-connections-max", Role::Coordinator | Role::Projector | Role::Indexer) => {
             Some(Value("4096"))
         }
+        (_, Role::Router) => default_of(flag).map(Value),
         _ => None,
     }
 }

@@ -3,8 +3,10 @@
 
 mod admin;
 mod answering;
+mod arriving;
 mod caller;
 mod decode;
+mod door;
 mod ingest;
 mod open_transaction;
 mod push;

@@ -20,6 +20,7 @@ use super::open_transaction::OpenTransaction;
 use super::reply_form::Form;
 use super::status::{counted, status};
 use super::transactions::Transactions;
+use crate::flow::Flow;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
@@ -300,22 +301,28 @@ trait Replying: Park {
 
 /// Streams replies at the client's pace. HTTP/2 polls for a reply when its window has room. A client that stops reading
 /// may never continue, so the source is parked after a while.
-fn reply_stream(replies: impl Replying, env: &Env) -> ReplyStream {
-    let first = Suspended::new(replies, env);
-    let env = env.clone();
+fn reply_stream(replies: impl Replying, env: &Env, flow: &Arc<Flow>) -> ReplyStream {
+    let first = Suspended::new(replies, env, flow);
+    let (env, flow) = (env.clone(), Arc::clone(flow));
     Box::pin(stream::try_unfold(first, move |suspended| {
-        let env = env.clone();
-        async move { next_reply(suspended, &env).await.map_err(status) }
+        let (env, flow) = (env.clone(), Arc::clone(&flow));
+        async move { next_reply(suspended, &env, &flow).await.map_err(status) }
     }))
 }
 
 async fn next_reply<R: Replying>(
     suspended: Suspended<R>,
     env: &Env,
+    flow: &Arc<Flow>,
 ) -> Result<Option<(ScanReply, Suspended<R>)>> {
-    let mut replies = suspended.resume()?;
+    let Some(mut replies) = suspended.resume() else {
+        let what =
+            "the scan was given up, because its client has not read for the time of cursor_idle_s";
+        let hint = "go on with the token of the last reply, or begin anew";
+        return Err(Error::new(ErrorCode::SnapshotTooOld, what).with_hint(hint));
+    };
     let reply = replies.next().await?;
-    Ok(reply.map(|reply| (reply, Suspended::new(replies, env))))
+    Ok(reply.map(|reply| (reply, Suspended::new(replies, env, flow))))
 }
 
 #[tonic::async_trait]
@@ -329,7 +336,11 @@ impl Query for QueryService {
         let backend = self.callers.of(&request)?;
         let begun = self.begin(&*backend, request.into_inner()).await;
         let replies = begun.map_err(|error| counted(&*backend, error))?;
-        Ok(Response::new(reply_stream(Box::new(replies), &self.callers.env)))
+        Ok(Response::new(reply_stream(
+            Box::new(replies),
+            &self.callers.env,
+            self.callers.doors.flow(),
+        )))
     }
 }
 
@@ -344,6 +355,7 @@ mod tests {
     use tonic::transport::{Channel, Server};
 
     use super::*;
+    use crate::flow::ClientLimits;
     use crate::listen::connections;
     use crate::rows::suspended::SUSPENDED_RUNS;
 
@@ -377,7 +389,11 @@ mod tests {
             &self,
             _: Request<ScanRequest>,
         ) -> std::result::Result<Response<ReplyStream>, Status> {
-            Ok(Response::new(reply_stream(self.clone(), &Env::real())))
+            Ok(Response::new(reply_stream(
+                self.clone(),
+                &Env::real(),
+                &Flow::new(ClientLimits::default()),
+            )))
         }
     }
 

@@ -8,11 +8,11 @@ use proto::grpc::admin_server::AdminServer;
 use proto::grpc::ingest_server::IngestServer;
 use proto::grpc::query_server::QueryServer;
 use proto::grpc::{DESCRIPTORS, PEER_DESCRIPTORS};
-use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
-use super::caller::{AtTheDoor, Callers};
+use super::caller::Callers;
+use super::door::AtTheDoor;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::auth::doors::Doors;
@@ -20,7 +20,7 @@ use crate::sql::backend::Backends;
 use crate::wire::{PeerTrust, Peers, peer_service};
 
 /// Largest message from or to a user.
-const MESSAGE_BYTES_MAX: usize = 16 << 20;
+pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// A connection that is idle for this long gets an HTTP/2 ping. So a client that has vanished, or whose process is
 /// suspended, does not keep its scans.
@@ -30,6 +30,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Streams of one connection at once; a client waits with further ones.
 const STREAMS_MAX: u32 = 200;
+/// The same of a process: it has some streams for each bucket, and one for each call.
+const PEER_STREAMS_MAX: u32 = 64 << 10;
+/// Bytes that a client may send ahead, of one call and of all calls of its connection.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// Size limit of a request's headers.
 const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
 /// Streams that a connection may make the server reset before it is closed.
@@ -64,6 +69,7 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
     let health = tonic_health::server::health_reporter().1;
     let (v1, v1alpha) = reflection!(PEER_DESCRIPTORS);
     server(QUIET_MAX, ANSWER_WITHIN)
+        .max_concurrent_streams(PEER_STREAMS_MAX)
         .add_service(health)
         .add_service(v1)
         .add_service(v1alpha)
@@ -72,7 +78,6 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
 
 /// The services of a port for users. All but health ask who has sent a call.
 pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Router {
-    let door = AtTheDoor(Arc::clone(doors));
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
     let callers = Callers { backends, doors: Arc::clone(doors), env };
     let admin = AdminServer::new(admin::AdminService { callers: callers.clone() });
@@ -85,24 +90,27 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Ro
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()
         .add_service(health)
-        .add_service(InterceptedService::new(v1, door.clone()))
-        .add_service(InterceptedService::new(v1alpha, door.clone()))
-        .add_service(InterceptedService::new(limits!(admin), door.clone()))
-        .add_service(InterceptedService::new(limits!(ingest), door.clone()))
-        .add_service(InterceptedService::new(limits!(query), door))
+        .add_service(AtTheDoor::new(v1, doors))
+        .add_service(AtTheDoor::new(v1alpha, doors))
+        .add_service(AtTheDoor::new(limits!(admin), doors))
+        .add_service(AtTheDoor::new(limits!(ingest), doors))
+        .add_service(AtTheDoor::new(limits!(query), doors))
 }
 
-/// The server of a port for users. Each number is said here: a library that gets none may take no limit at all.
+/// The server of a port for users.
 fn user_server() -> Server {
     server(QUIET_MAX, ANSWER_WITHIN)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(STREAMS_MAX)
+}
+
+/// The server of any port. Each number is said here: a library that gets none may take no limit at all.
+fn server(quiet_max: Duration, answer_within: Duration) -> Server {
+    Server::builder()
         .http2_max_header_list_size(HEADER_LIST_BYTES_MAX)
         .http2_max_local_error_reset_streams(Some(LOCAL_RESETS_MAX))
         .http2_max_pending_accept_reset_streams(Some(PENDING_RESETS_MAX))
-}
-
-fn server(quiet_max: Duration, answer_within: Duration) -> Server {
-    Server::builder()
         .http2_keepalive_interval(Some(quiet_max))
         .http2_keepalive_timeout(Some(answer_within))
         .initial_stream_window_size(4 << 20)

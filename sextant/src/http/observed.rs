@@ -1,5 +1,6 @@
 //! The sources of the values that the HTTP port shows.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -7,11 +8,12 @@ use proto::Result;
 use proto::model::node::Role;
 use tokio::time::timeout;
 
+use crate::auth::doors::Doors;
 use crate::backend::{ClusterBackend, Counters};
 use crate::principal::Principal;
 use crate::process_figures::OwnProcess;
 use crate::sql::backend::{Backend, Backends, Seen};
-use crate::status::render::metrics::Own;
+use crate::status::render::metrics::{DoorFigures, Own};
 use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
 
 /// Time limit for the answer of a coordinator.
@@ -57,12 +59,19 @@ impl Observed {
     }
 
     /// The figures of this process alone. Dropped indexes are left out.
-    pub(super) fn own(&self) -> Own {
+    pub(super) fn own(&self, doors: &Doors) -> Own {
+        let flow = doors.flow();
+        let doors = DoorFigures {
+            refusals: flow.refusals.by_setting().collect(),
+            failed_logins: flow.failed_logins.load(Ordering::Relaxed),
+            certificate_seconds_left: doors.certificate_seconds_left(),
+        };
         let catalog = self.backend.router().catalog();
         let counts = self.counters.index_scans(|index| catalog.indexes.contains_key(&index));
         let named = |(index, count)| Some((catalog.indexes.get(&index)?.spec.name.clone(), count));
         Own {
             process: self.process.figures(),
+            doors: Some(doors),
             counters: Some(Arc::clone(&self.counters)),
             index_scans: counts.into_iter().filter_map(named).collect(),
             ..Own::default()

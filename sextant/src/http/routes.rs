@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing::get};
 use proto::{Error, ErrorCode};
 
-use super::caller::Refused;
+use super::caller::{Refused, Visitor};
 use super::observed::Observed;
 use crate::principal::Principal;
 use crate::status::render::metrics;
@@ -50,8 +50,8 @@ fn unavailable(asking: &Asking, why: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-async fn status(principal: Principal, State(observed): State<Observed>) -> Response {
-    match observed.status(principal).await {
+async fn status(visitor: Visitor, State(observed): State<Observed>) -> Response {
+    match observed.status(visitor.principal.clone()).await {
         Ok(status) => Json(status).into_response(),
         Err(error) => refusal(&error),
     }
@@ -67,9 +67,9 @@ fn refusal(error: &Error) -> Response {
     (status, format!("{error}\n")).into_response()
 }
 
-async fn metrics(principal: Principal, State(observed): State<Observed>) -> Response {
-    let own = observed.own();
-    let status = match observed.status(principal).await {
+async fn metrics(visitor: Visitor, State(observed): State<Observed>) -> Response {
+    let own = observed.own(&visitor.doors);
+    let status = match observed.status(visitor.principal.clone()).await {
         Ok(status) => status,
         Err(error) => return refusal(&error),
     };

@@ -5,15 +5,19 @@
 //! Many rows of a result do not wait for that. A flush that is interrupted loses nothing: the written bytes are counted, and the next flush
 //! continues after them.
 
-use std::io;
+use std::io::{self, ErrorKind::TimedOut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use pgwire::messages::{Message, PgWireFrontendMessage};
+use proto::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::error::{WireError, WireResult};
 use super::frame::{self, HEADER_BYTES, MESSAGE_BYTES_MAX};
+use crate::flow::{Flow, Room};
 
 /// Size at which the buffer is flushed: a few hundred rows per system call.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -30,12 +34,25 @@ const KEEP_BYTES: usize = 4 * FLUSH_BYTES;
 /// Time limit for the end of a connection.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
+/// Size from which a message takes memory of those that sessions have together.
+const LARGE_BYTES: usize = 64 << 10;
+
+/// Time limit for the arrival of a large message, which holds that memory.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
+
+fn late() -> WireError {
+    let seconds = ARRIVES_WITHIN.as_secs();
+    WireError::protocol(format!("a large message has not arrived within {seconds} s"))
+}
+
 /// Input from a client.
 pub(super) enum Input {
     /// A message.
     Message(PgWireFrontendMessage),
     /// A message over the size limit: its type and size. Its body has been discarded.
     TooLong(u8, usize),
+    /// A large message for which there was no memory: its type, and the refusal. Its body has been discarded.
+    NoRoom(u8, Error),
     /// The end of the input.
     Closed,
 }
@@ -47,12 +64,34 @@ pub(super) struct Conn<S> {
     /// Buffered answers; the bytes before `written` are already on the socket.
     pub(super) out: Vec<u8>,
     written: usize,
+    /// The limits of a session; a connection that is logging in has stricter ones of its own.
+    flow: Option<Arc<Flow>>,
+    /// The memory of the present message, if it is large, and its size.
+    room: Option<(Room, usize)>,
+    /// True if the client has taken nothing for too long.
+    is_stalled: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
     pub(super) fn new(stream: S) -> Self {
         let out = Vec::with_capacity(FLUSH_BYTES + (FLUSH_BYTES >> 2));
-        Self { stream, input: BytesMut::with_capacity(8 << 10), out, written: 0 }
+        let input = BytesMut::with_capacity(8 << 10);
+        Self { stream, input, out, written: 0, flow: None, room: None, is_stalled: false }
+    }
+
+    /// Begins to limit the connection: it has a session now.
+    pub(super) fn limit(&mut self, flow: &Arc<Flow>) {
+        self.flow = Some(Arc::clone(flow));
+    }
+
+    /// Takes over the memory of the present message.
+    pub(super) fn take_room(&mut self) -> Option<Room> {
+        self.room.take().map(|(room, _)| room)
+    }
+
+    /// Gives the memory of the present message back.
+    pub(super) fn give_room_back(&mut self) {
+        self.room = None;
     }
 
     /// Reads until the input buffer has `bytes`; false if the client closes the connection before.
@@ -101,10 +140,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
                 false => Input::TooLong(kind, whole),
             });
         }
-        if !self.fill(whole).await? {
+        if whole <= LARGE_BYTES {
+            self.give_room_back();
+        } else if let Err(error) = self.make_room(whole).await {
+            return self.discard(whole).await.map(|closed| match closed {
+                true => Input::Closed,
+                false => Input::NoRoom(kind, error),
+            });
+        }
+        let is_whole = match self.room {
+            None => self.fill(whole).await?,
+            Some(_) => timeout(ARRIVES_WITHIN, self.fill(whole)).await.map_err(|_| late())??,
+        };
+        if !is_whole {
             return Ok(Input::Closed);
         }
         frame::decode(self.input.split_to(whole)).map(Input::Message)
+    }
+
+    /// Takes memory for a large message. A read that goes on after an interruption may have it already.
+    async fn make_room(&mut self, bytes: usize) -> proto::Result<()> {
+        let Some(flow) = &self.flow else { return Ok(()) };
+        if self.room.as_ref().is_none_or(|(_, size)| *size != bytes) {
+            // The message before has ended.
+            self.room = None;
+            self.room = Some((flow.session_memory.take(bytes, None).await?, bytes));
+        }
+        Ok(())
     }
 
     /// Reads the body of the next message of a log-in, which has this type and at most so many bytes; `None` if the client closes the
@@ -133,6 +195,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         }
         drop(self.input.split_to(HEADER_BYTES));
         Ok(Some(self.input.split_to(body)))
+    }
+
+    /// Runs a write; an error if the client takes nothing for too long.
+    async fn unless_stalled<T>(
+        flow: &Option<Arc<Flow>>,
+        write: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        let stall = flow.as_ref().and_then(|flow| Some((flow, flow.limits.write_stall?)));
+        let Some((flow, stall)) = stall else { return write.await };
+        timeout(stall, write).await.unwrap_or_else(|_| Err(flow.stalled()))
     }
 
     /// Discards input; true if the client closes the connection before the end.
@@ -181,8 +253,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
 
     /// Writes all answers to the socket. Dropping the future is harmless.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
+        if self.is_stalled {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let flushed = self.write_out().await;
+        self.is_stalled = flushed.as_ref().is_err_and(|error| error.kind() == TimedOut);
+        flushed
+    }
+
+    async fn write_out(&mut self) -> io::Result<()> {
         while self.written < self.out.len() {
-            match self.stream.write(&self.out[self.written..]).await? {
+            let write = self.stream.write(&self.out[self.written..]);
+            match Self::unless_stalled(&self.flow, write).await? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written => self.written += written,
             }
@@ -190,6 +272,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         self.written = 0;
         self.out.clear();
         self.out.shrink_to(KEEP_BYTES);
-        self.stream.flush().await
+        Self::unless_stalled(&self.flow, self.stream.flush()).await
     }
 }

@@ -139,6 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     let message = format!("a message is longer than {MESSAGE_BYTES_MAX} bytes");
                     return Err(Error::new(ErrorCode::OverLimit, message).into());
                 }
+                Input::NoRoom(_, error) => return Err(error.into()),
                 Input::Message(_) => {
                     let error = WireError::protocol("a message other than COPY data during a COPY");
                     return Err(CopyError::Session(error));

@@ -41,6 +41,21 @@ impl WireError {
         Self::new("34000", format!("there is no portal \"{name}\""))
     }
 
+    /// An error for a portal whose rows its client has not asked for in time.
+    pub(super) fn given_up(name: &str) -> Self {
+        let what = format!("the rows of portal \"{name}\" waited too long for their client");
+        Self::new("34000", what).with_hint("run it again; the setting cursor_idle_s is the limit")
+    }
+
+    /// An error for a client that left a session idle for too long; it ends the session.
+    pub(super) fn idle_session() -> Self {
+        Self::new("57P05", "the session waited too long for a statement")
+            .with_hint(
+                "SET idle_session_timeout changes the limit, whose default is idle_session_s",
+            )
+            .fatal()
+    }
+
     /// An error for a statement in a failed transaction.
     pub(super) fn failed_transaction() -> Self {
         Self {

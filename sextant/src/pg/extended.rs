@@ -26,9 +26,10 @@ use super::frame::MESSAGE_BYTES_MAX;
 use super::kept::Kept;
 use super::portal::{Portal, PortalProgress, Prepared, Running};
 use super::row_writer::{RowWriter, Shape};
-use super::session::Session;
+use super::session::{LONG_TEXT_BYTES, PARSED, Session};
 use super::stream::{Piece, row_limit};
 use super::types::{parameter, parameter_oid};
+use crate::flow::Room;
 use crate::rows::format::Format;
 use crate::rows::suspended::Suspended;
 use crate::sql::places::with_place;
@@ -64,6 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let all = bytes + others.map(|(_, prepared)| prepared.bytes).sum::<usize>();
         check_bytes("prepared statements", all, PREPARED_BYTES_MAX)?;
         let mut statements = self.parse_text(&parse.query).await?;
+        let room = self.room_of(&name, bytes).await?;
         if statements.len() > 1 {
             let message = "a prepared statement must be one statement, not several";
             return Err(Error::new(ErrorCode::Syntax, message).into());
@@ -88,9 +90,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         parameter_oids.extend(parse.type_oids.iter().skip(parameter_oids.len()));
         let from_relation = matches!(&statement, Some(Parsed { statement: Statement::Select(s), .. }) if s.from.is_some());
         let columns = description.columns.filter(|_| from_relation);
-        let prepared = Prepared { statement, parameter_oids, columns, kept, bytes };
+        let prepared = Prepared { statement, parameter_oids, columns, kept, bytes, _room: room };
         self.prepared.insert(name, Arc::new(prepared));
         self.conn.send(ParseComplete::new())
+    }
+
+    /// The memory of a prepared statement. An unnamed one of usual length has none: each session has one of them at most.
+    async fn room_of(&mut self, name: &str, bytes: usize) -> WireResult<Option<Room>> {
+        if bytes > LONG_TEXT_BYTES {
+            return Ok(self.room.take());
+        }
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let timeout = self.state.settings.statement_timeout();
+        let memory = &self.state.login.doors.flow().session_memory;
+        Ok(Some(memory.take(bytes * PARSED, timeout).await?))
     }
 
     async fn describe_statement(
@@ -143,7 +158,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let format_codes = bind.result_column_format_codes;
         let progress = PortalProgress::Bound;
-        let portal = Portal { prepared, values, format_codes, progress, bytes };
+        let room = self.conn.take_room();
+        let portal = Portal { prepared, values, format_codes, progress, bytes, _room: room };
         self.portals.insert(name, portal);
         self.conn.send(BindComplete::new())
     }
@@ -202,7 +218,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             PortalProgress::Running(running) => self.go_on(&parsed.statement, running)?,
             PortalProgress::Suspended(suspended) => {
-                self.go_on(&parsed.statement, suspended.resume()?)?
+                let running = suspended.resume().ok_or_else(|| WireError::given_up(&name))?;
+                self.go_on(&parsed.statement, running)?
             }
         };
         if let PortalProgress::Running(mut running) = portal.progress {
@@ -211,7 +228,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             portal.progress = match piece {
                 Piece::Suspended => {
                     self.conn.send(PortalSuspended::new())?;
-                    PortalProgress::Suspended(Suspended::new(running, &self.env))
+                    let flow = self.state.login.doors.flow();
+                    PortalProgress::Suspended(Suspended::new(running, &self.env, flow))
                 }
                 Piece::Finished => {
                     self.complete(rows.tag())?;
@@ -249,6 +267,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         running: Box<Running>,
     ) -> WireResult<PortalProgress> {
         self.state.check_transaction(statement)?;
+        self.take_place(statement)?;
         self.interrupt.arm(self.state.settings.statement_timeout());
         Ok(PortalProgress::Running(running))
     }

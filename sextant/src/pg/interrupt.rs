@@ -51,12 +51,14 @@ impl Sessions {
         (registration, Interrupt { cancelled, deadline: None })
     }
 
-    /// Cancels the running statement of a session if the secret is right. The client is not told whether it was.
-    pub(super) fn cancel(&self, process: i32, secret: i32) {
-        if let Some((known, sender)) = self.lock().sessions.get(&process)
-            && *known == secret
-        {
-            sender.send_modify(|count| *count += 1);
+    /// Cancels the running statement of a session if the secret is right; false if it was not, which the client is not told.
+    pub(super) fn cancel(&self, process: i32, secret: i32) -> bool {
+        match self.lock().sessions.get(&process) {
+            Some((known, sender)) if *known == secret => {
+                sender.send_modify(|count| *count += 1);
+                true
+            }
+            _ => false,
         }
     }
 }
@@ -129,12 +131,13 @@ mod tests {
         let env = proto::env::Env::real();
         let (registration, mut interrupt) = sessions.register(&*env.random);
         let (process, secret) = (registration.process, registration.secret);
-        sessions.cancel(process, secret);
+        assert!(sessions.cancel(process, secret));
         interrupt.arm(None);
         assert!(interrupt.guard(async {}).await.is_ok(), "the request came before the statement");
-        sessions.cancel(process, secret.wrapping_add(1));
+        assert!(!sessions.cancel(process, secret.wrapping_add(1)));
+        assert!(!sessions.cancel(process.wrapping_add(1), secret));
         assert!(interrupt.guard(async {}).await.is_ok(), "a wrong secret cancels nothing");
-        sessions.cancel(process, secret);
+        assert!(sessions.cancel(process, secret));
         assert!(interrupt.guard(std::future::pending::<()>()).await.is_err());
         interrupt.arm(Some(Duration::from_millis(1)));
         assert!(interrupt.guard(std::future::pending::<()>()).await.is_err(), "time-out");

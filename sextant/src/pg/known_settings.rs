@@ -103,14 +103,9 @@ pub(super) fn check(name: &str, value: &str) -> Result<String> {
                 "write E'…' for a string with escapes",
             )),
         },
-        "idle_in_transaction_session_timeout" => Ok(parse_ms(value)?.to_string()),
-        "idle_session_timeout" => match parse_ms(value)? {
-            0 => Ok("0".to_owned()),
-            _ => Err(unsupported(
-                format!("{name} is not supported: Sextant ends no idle session"),
-                format!("SET {name} = 0, and close idle sessions in the client or its pool"),
-            )),
-        },
+        "idle_in_transaction_session_timeout" | "idle_session_timeout" => {
+            Ok(parse_ms(value)?.to_string())
+        }
         _ => Ok(value.to_owned()),
     }
 }

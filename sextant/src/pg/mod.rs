@@ -59,7 +59,6 @@ mod tests;
 mod transact;
 mod transaction;
 mod types;
-mod user_places;
 mod write;
 
 pub use server::{PgConfig, PgServer};

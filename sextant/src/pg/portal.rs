@@ -8,6 +8,7 @@ use proto::{Error, ErrorCode, Result};
 use super::kept::Kept;
 use super::row_writer::RowWriter;
 use super::stream::Rows;
+use crate::flow::Room;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::Parsed;
 use crate::sql::plan::ColumnInfo;
@@ -24,6 +25,8 @@ pub(super) struct Prepared {
     pub(super) kept: Kept,
     /// The length of its text. The parsed statement takes some ten times as much.
     pub(super) bytes: usize,
+    /// That memory.
+    pub(super) _room: Option<Room>,
 }
 
 impl Prepared {
@@ -45,6 +48,8 @@ pub(super) struct Portal {
     pub(super) progress: PortalProgress,
     /// The length of its values and of its statement's text.
     pub(super) bytes: usize,
+    /// The memory of large values.
+    pub(super) _room: Option<Room>,
 }
 
 /// The state of a portal.

@@ -20,9 +20,9 @@ use super::session::Session;
 use super::starting::{Starting, StartingPlaces};
 use super::startup::{self, Encryption, Parameters, Start};
 use super::state::Login;
-use super::user_places::{UserPlace, UserPlaces};
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
+use crate::auth::throttle::Throttle;
 use crate::listen::connections;
 use crate::principal::Principal;
 use crate::sql::backend::Backends;
@@ -30,6 +30,10 @@ use crate::tls::{self, Clients, Protocol, TlsSettings};
 
 /// Time limit for a refused client to read the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
+/// The number of clients that are told the reason at once, of those whose address has too many connections.
+const REFUSALS_MAX: usize = 16;
+/// Cancel requests with a wrong secret that an address may send in a minute.
+const WRONG_CANCELS_MAX: u32 = 100;
 
 /// Settings of the SQL port.
 #[derive(Clone, Debug)]
@@ -60,7 +64,10 @@ pub struct PgServer {
     sessions: Sessions,
     places: Arc<Semaphore>,
     starting: StartingPlaces,
-    of_users: UserPlaces,
+    /// Clients that are told at once why their address has no place.
+    refusals: Arc<Semaphore>,
+    /// Cancel requests with a wrong secret, by address.
+    wrong_cancels: Arc<Throttle>,
 }
 
 impl PgServer {
@@ -69,8 +76,9 @@ impl PgServer {
         let places = Arc::new(Semaphore::new(config.sessions_max));
         let starting = StartingPlaces::new(config.starting_max);
         let sessions = Sessions::default();
-        let of_users = UserPlaces::default();
-        Self { backends, doors, env, config, sessions, places, starting, of_users }
+        let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+        let wrong_cancels = Arc::new(Throttle::new(WRONG_CANCELS_MAX));
+        Self { backends, doors, env, config, sessions, places, starting, refusals, wrong_cancels }
     }
 
     /// Accepts connections until it is dropped, which ends all sessions.
@@ -112,6 +120,10 @@ impl PgServer {
     /// Runs the connection of a socket to its end.
     async fn socket(&self, stream: TcpStream) {
         let link = Link::of(&stream);
+        let _address = match self.doors.flow().addresses.take(link.address()) {
+            Ok(place) => place,
+            Err(busy) => return self.turn_away(stream, busy).await,
+        };
         let starting = match self.begin(&link) {
             Ok(starting) => starting,
             Err(busy) => return refuse(Conn::new(stream), busy).await,
@@ -132,6 +144,21 @@ impl PgServer {
                 self.encrypted(tls, stream, Negotiation::Asked, link, starting).await;
             }
             started => self.go_on(conn, started, starting).await,
+        }
+    }
+
+    /// Cancels a statement. A secret has 32 bits, so an address has a limit of wrong ones; beyond it none is looked at.
+    fn cancel(&self, link: &Link, process: i32, secret: i32) {
+        let is_allowed = self.wrong_cancels.check(link.address()).is_ok();
+        if is_allowed && !self.sessions.cancel(process, secret) {
+            self.wrong_cancels.failed(link.address());
+        }
+    }
+
+    /// Tells a client why it is refused. A flood of them is closed without a word.
+    async fn turn_away(&self, stream: TcpStream, why: Error) {
+        if let Ok(_turn) = self.refusals.try_acquire() {
+            refuse(Conn::new(stream), WireError::from(why).fatal()).await;
         }
     }
 
@@ -162,12 +189,6 @@ impl PgServer {
         self.go_on(conn, started, starting).await;
     }
 
-    /// Takes the place of a user's session.
-    fn place_of(&self, principal: &Principal) -> proto::Result<Option<UserPlace>> {
-        let Some(user) = self.doors.user(principal) else { return Ok(None) };
-        self.of_users.take(&user).map(Some)
-    }
-
     /// Takes a place among the connections that are logging in.
     fn begin(&self, link: &Link) -> WireResult<Starting> {
         let taken = self.starting.take(self.config.startup_timeout, link.address());
@@ -191,7 +212,7 @@ impl PgServer {
                 Start::Closed => Ok(Started::Ended),
                 Start::Encrypt => Ok(Started::Encrypt),
                 Start::Cancel(process, secret) => {
-                    self.sessions.cancel(process, secret);
+                    self.cancel(link, process, secret);
                     Ok(Started::Ended)
                 }
                 Start::Session(parameters) => {
@@ -217,7 +238,7 @@ impl PgServer {
         let refusal = match started {
             Ok(Started::Ended | Started::Encrypt) => return conn.close().await,
             Ok(Started::Session(parameters, principal)) => {
-                match (self.places.try_acquire(), self.place_of(&principal)) {
+                match (self.places.try_acquire(), self.doors.session(&principal)) {
                     (Ok(_place), Ok(_own)) => {
                         let (registration, interrupt) = self.sessions.register(&*self.env.random);
                         let backend = self.backends.for_principal(principal.clone());

@@ -21,6 +21,7 @@ use super::settings::Settings;
 use super::startup::Parameters;
 use super::state::{Login, SessionState, changes_at_once};
 use super::transaction::Transaction;
+use crate::flow::{Room, StatementPlace};
 use crate::sql::Parsed;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
@@ -29,7 +30,13 @@ use crate::sql::places::with_place;
 use crate::sql::remarks::{Remarks, Told};
 
 /// Bytes of a query text that is parsed on a blocking thread. A shorter one takes less than some milliseconds.
-const LONG_TEXT_BYTES: usize = 16 << 10;
+pub(super) const LONG_TEXT_BYTES: usize = 16 << 10;
+
+/// The memory of a text while it is parsed, in multiples of its length: its tokens take the most.
+const PARSING: usize = 90;
+
+/// The memory of a parsed text, in multiples of its length.
+pub(super) const PARSED: usize = 10;
 
 /// One client's session.
 pub(super) struct Session<S> {
@@ -47,17 +54,24 @@ pub(super) struct Session<S> {
     reported: (Vec<String>, u64),
     /// True after an error in the extended protocol, until Sync.
     pub(super) skipping: bool,
+    /// The place of the running statement.
+    pub(super) place: Option<StatementPlace>,
+    /// The memory of the running statement, if its text is long.
+    pub(super) room: Option<Room>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) fn new(
-        conn: Conn<S>,
+        mut conn: Conn<S>,
         (env, interrupt): (Env, Interrupt),
         (backend, login): (Arc<dyn Backend>, Login),
         parameters: Parameters,
         registration: Registration,
     ) -> Self {
+        let flow = Arc::clone(login.doors.flow());
+        conn.limit(&flow);
         let mut settings = Settings::default();
+        settings.idle_session = flow.limits.session_idle;
         parameters.apply(&mut settings);
         let (remarks, told) = Remarks::channel();
         let state = SessionState {
@@ -85,6 +99,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             registration,
             reported,
             skipping: false,
+            place: None,
+            room: None,
         }
     }
 
@@ -118,10 +134,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if sql.len() <= LONG_TEXT_BYTES {
             return Ok(crate::sql::parse(sql)?);
         }
-        self.interrupt.arm(self.state.settings.statement_timeout());
-        let sql = sql.to_owned();
-        let parsing = self.env.blocking(move || crate::sql::parse(&sql));
-        Ok(self.interrupt.guard(parsing).await??)
+        let timeout = self.state.settings.statement_timeout();
+        // The wait has the time limit of the statement, and an error of its own.
+        self.interrupt.arm(None);
+        // The room of parsing contains the message's.
+        self.conn.give_room_back();
+        let (sql, memory) = (sql.to_owned(), &self.state.login.doors.flow().session_memory);
+        let room = memory.take(sql.len() * PARSING, timeout);
+        let mut room = self.interrupt.guard(room).await??;
+        self.interrupt.arm(timeout);
+        let parsing = self.env.blocking(move || {
+            let parsed = crate::sql::parse(&sql);
+            // An interrupt leaves the thread and its memory.
+            room.shrink_to(sql.len() * PARSED);
+            (parsed, room)
+        });
+        let (parsed, room) = self.interrupt.guard(parsing).await?;
+        self.room = Some(room);
+        Ok(parsed?)
+    }
+
+    /// Gives back what the statements of a message have taken.
+    pub(super) fn give_back(&mut self) {
+        (self.place, self.room) = (None, None);
+        self.conn.give_room_back();
+    }
+
+    /// Takes a place for a statement, unless this message has one. It is given back at the end of the message's answer.
+    pub(super) fn take_place(&mut self, statement: &Statement) -> WireResult<()> {
+        if self.place.is_none() {
+            self.place = Some(self.state.login.statement(statement)?);
+        }
+        Ok(())
     }
 
     /// Runs a statement up to its outcome, under the session's time-out.
@@ -144,6 +188,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> WireResult<StatementOutcome> {
         let statement = &parsed.statement;
         self.state.check_transaction(statement)?;
+        self.take_place(statement)?;
         if self.conn.is_full() {
             // A client that does not read its answers gets no further ones.
             self.conn.flush().await?;

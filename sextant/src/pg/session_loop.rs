@@ -14,6 +14,7 @@ use super::frame::MESSAGE_BYTES_MAX;
 use super::session::Session;
 use super::startup;
 use super::transaction::Transaction;
+use crate::flow::Limit;
 
 /// False if the session ends.
 type GoesOn = bool;
@@ -58,7 +59,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let message = match self.read_message().await? {
             Input::Message(message) => message,
             Input::Closed => return Ok(false),
-            Input::TooLong(kind, bytes) => return self.too_long(kind, bytes).await,
+            Input::TooLong(kind, bytes) => {
+                let error = Error::new(
+                    ErrorCode::OverLimit,
+                    format!("a message has {bytes} bytes; the limit is {MESSAGE_BYTES_MAX} bytes"),
+                );
+                let hint = "load documents with COPY … FROM STDIN, which takes any number of them";
+                return self.discarded(kind, error.with_hint(hint)).await;
+            }
+            Input::NoRoom(kind, error) => return self.discarded(kind, error).await,
         };
         match message {
             Message::Terminate(_) => return Ok(false),
@@ -73,7 +82,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             _ if self.skipping => {}
             message => {
                 self.state.login.check()?;
-                self.answer(message).await?;
+                let answered = self.answer(message).await;
+                self.give_back();
+                answered?;
             }
         }
         Ok(true)
@@ -94,30 +105,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Reads the next message. A transaction does not wait for it without end: it holds an epoch, and memory of its changes.
+    /// Reads the next message. A transaction does not wait for it without end: it holds an epoch, and memory of its changes. A session
+    /// without one waits as long as its setting says.
     async fn read_message(&mut self) -> WireResult<Input> {
         let limit = match self.state.transaction {
-            Transaction::None => None,
+            Transaction::None => self.state.settings.idle_session(),
             _ => self.state.settings.idle_in_transaction(),
         };
-        match limit {
-            None => self.conn.read().await,
-            Some(limit) => match tokio::time::timeout(limit, self.conn.read()).await {
-                Ok(read) => read,
-                Err(_) => {
-                    self.state.transaction = Transaction::None;
-                    Err(WireError::idle_in_transaction())
-                }
-            },
+        let Some(limit) = limit else { return self.conn.read().await };
+        match tokio::time::timeout(limit, self.conn.read()).await {
+            Ok(read) => read,
+            Err(_) if matches!(self.state.transaction, Transaction::None) => {
+                self.state.login.doors.flow().refusals.count(Limit::SessionIdle);
+                Err(WireError::idle_session())
+            }
+            Err(_) => {
+                self.state.transaction = Transaction::None;
+                Err(WireError::idle_in_transaction())
+            }
         }
     }
 
-    async fn too_long(&mut self, kind: u8, bytes: usize) -> WireResult<GoesOn> {
-        let error = Error::new(
-            ErrorCode::OverLimit,
-            format!("a message has {bytes} bytes; the limit is {MESSAGE_BYTES_MAX} bytes"),
-        )
-        .with_hint("load documents with COPY … FROM STDIN, which takes any number of them");
+    /// Answers a message whose body was discarded.
+    async fn discarded(&mut self, kind: u8, error: Error) -> WireResult<GoesOn> {
         match kind {
             _ if self.skipping => Ok(true),
             b'Q' => {

@@ -39,6 +39,8 @@ pub(super) struct Settings {
     pub(super) read_version: String,
     /// The last transaction of this session that has written.
     pub(super) transaction: Option<TransactionId>,
+    /// The default of `idle_session_timeout`.
+    pub(super) idle_session: Option<Duration>,
 }
 
 /// The values of settings.
@@ -160,6 +162,9 @@ impl Values {
 /// The setting that bounds the time for which a transaction waits for its client.
 const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
 
+/// The setting that bounds the time for which a session waits for a statement.
+const IDLE_SESSION: &str = "idle_session_timeout";
+
 /// The setting that has the name of the user.
 const SESSION_AUTHORIZATION: &str = "session_authorization";
 
@@ -236,6 +241,14 @@ impl Settings {
         (ms > 0).then(|| Duration::from_millis(ms))
     }
 
+    /// The time for which the session may wait for a statement, if it is limited.
+    pub(super) fn idle_session(&self) -> Option<Duration> {
+        match self.now.others.get(IDLE_SESSION) {
+            None => self.idle_session,
+            Some(value) => value.parse().ok().filter(|ms| *ms > 0).map(Duration::from_millis),
+        }
+    }
+
     /// True if statements must not write: by the transaction's mode, or by the default for transactions.
     pub(super) fn is_read_only(&self) -> bool {
         let name = match self.after {
@@ -266,6 +279,9 @@ impl Settings {
             },
             "write_position" => self.written.text(),
             "read_version" => self.read_version.clone(),
+            IDLE_SESSION => self
+                .idle_session()
+                .map_or_else(|| "0".to_owned(), |idle| idle.as_millis().to_string()),
             "transaction_id" => self.transaction.map(|id| id.to_string()).unwrap_or_default(),
             _ => {
                 // Outside of a transaction, the mode of the next one.
@@ -383,7 +399,7 @@ mod tests {
             ("default_transaction_read_only", "perhaps", "22023"),
             ("default_transaction_isolation", "snapshot", "22023"),
             ("standard_conforming_strings", "off", "0A000"),
-            ("idle_session_timeout", "5min", "0A000"),
+            ("idle_session_timeout", "-5", "22023"),
         ] {
             assert_eq!(
                 settings.set(name, Some(value), false).unwrap_err().code.sqlstate(),

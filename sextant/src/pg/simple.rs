@@ -20,6 +20,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if let Err(error) = self.simple_statements(sql).await {
             self.tell(error)?;
         }
+        // The client may send its next statement in another session at once.
+        self.give_back();
         self.ready().await
     }
 

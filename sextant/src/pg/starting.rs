@@ -14,7 +14,7 @@ use proto::lock::lock;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::throttle::network;
+use crate::listen::network;
 
 /// The time that a connection has in any case. A log-in takes a small part of it.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -14,6 +14,7 @@ use super::kept::Kept;
 use super::settings::Settings;
 use super::transaction::Transaction;
 use crate::auth::doors::Doors;
+use crate::flow::StatementPlace;
 use crate::principal::Principal;
 use crate::sql::ast::{Select, SelectExpr, SelectItem, Statement};
 use crate::sql::backend::Backend;
@@ -35,6 +36,13 @@ pub(super) struct Login {
 }
 
 impl Login {
+    /// Takes a place for a statement.
+    pub(super) fn statement(&self, statement: &Statement) -> Result<StatementPlace> {
+        let ends =
+            matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
+        self.doors.statement(&self.principal, ends)
+    }
+
     /// An error that ends the session if its user was dropped since, or has another password.
     pub(super) fn check(&self) -> WireResult<()> {
         self.doors.check(&self.principal).map_err(|error| WireError::from(error).fatal())

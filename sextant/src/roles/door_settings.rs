@@ -12,7 +12,7 @@ use super::security::Security;
 use crate::audit::{AUDIT_MB, Audit};
 use crate::auth::doors::Doors;
 use crate::auth::known::KnownUsers;
-use crate::auth::throttle::LOGIN_FAILURES_MAX;
+use crate::flow::ClientLimits;
 
 /// Largest size of the audit in MiB: more than any disk has.
 const AUDIT_MB_MAX: u64 = 1 << 30;
@@ -27,13 +27,13 @@ pub enum Auth {
     Scram,
 }
 
-/// The settings of a router's doors; `None` for the defaults.
+/// The settings of a router's doors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoorSettings {
     /// `auth`
     pub auth: Option<Auth>,
-    /// `login_failures_max`
-    pub login_failures_max: Option<u32>,
+    /// What they may take.
+    pub limits: ClientLimits,
     /// `audit_dir`
     pub audit_dir: Option<PathBuf>,
     /// `audit_mb`
@@ -61,15 +61,14 @@ impl DoorSettings {
         audit: Audit,
         env: &Env,
     ) -> Result<Arc<Doors>> {
-        let failures_max = self.login_failures_max.unwrap_or(LOGIN_FAILURES_MAX);
         match (security.tls(), self.auth) {
-            (None, None | Some(Auth::Trust)) => Ok(Doors::trust(audit, env)),
+            (None, None | Some(Auth::Trust)) => Ok(Doors::trust_within(self.limits, audit, env)),
             (Some(_), Some(Auth::Trust)) => Err(Error::new(
                 ErrorCode::InvalidParameter,
                 "auth = trust goes with --insecure only: a process with certificates asks each client who it is",
             )),
             (tls, None | Some(Auth::Scram)) => {
-                Ok(Doors::for_users(users, tls.cloned(), failures_max, audit, env))
+                Ok(Doors::for_users_within(users, tls.cloned(), (self.limits, audit), env))
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::backend::{AuthorizedBackends, ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, Observed};
-use crate::limited::{ConnectionsMax, PortTls, Speech, limited, limited_tls};
+use crate::limited::{ConnectionsMax, PortLimit, PortTls, Speech, limited, limited_tls};
 use crate::listen::{bind, check_loopback, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
@@ -199,7 +199,8 @@ impl Server {
         let (its_router, its_counters) = (Arc::clone(&router), Arc::clone(&counters));
         let backend = ClusterBackend::new(its_router, directory, env.clone(), its_counters);
         let backend = Arc::new(backend.with_users(known_users));
-        let backends: Arc<dyn Backends> = Arc::new(AuthorizedBackends::new(&backend));
+        let backends: Arc<dyn Backends> =
+            Arc::new(AuthorizedBackends::within(&backend, doors.flow()));
         let (its_backends, its_doors) = (Arc::clone(&backends), Arc::clone(&doors));
         let sql = pg::PgServer::new(its_backends, its_doors, env.clone(), session_limits());
         let public = grpc::services(Arc::clone(&backends), &doors, env.clone());
@@ -207,9 +208,10 @@ impl Server {
         let projectors = projectors.iter().map(Arc::downgrade).collect();
         let process = OwnProcess { data };
         let observed = Observed { backends, backend, indexers, projectors, counters, process };
-        let users_of = |listener, speech, limit| match doors.tls() {
-            None => limited(listener, speech, limit, env),
+        let users_of = |listener, speech, limit: PortLimit| match doors.tls() {
+            None => limited(listener, speech, limit.of_users(doors.flow()), env),
             Some(tls) => {
+                let limit = limit.of_users(doors.flow());
                 let tls = PortTls { settings: Arc::clone(tls), clients: Clients::Anyone };
                 limited_tls(listener, speech, limit, env, tls)
             }

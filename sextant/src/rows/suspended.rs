@@ -2,14 +2,15 @@
 //!
 //! A client may never come back for the next piece of a result. For [`SUSPENDED_RUNS`] the scan keeps running, so that a
 //! client that reads steadily is served without a pause. Then it is parked: it keeps its position and its epoch, and
-//! releases its permit for other scans.
+//! releases its permit for other scans. In the end it is given up ([`cursor_idle`](crate::flow::ClientLimits::cursor_idle)).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::env::{Env, Task};
 use proto::lock::lock;
-use proto::{Error, Result};
+
+use crate::flow::{Flow, Limit};
 
 /// How long a scan keeps running while its client does not read: many times what a client needs to request the next
 /// rows.
@@ -24,26 +25,30 @@ pub(crate) trait Park: Send + 'static {
 /// A result that waits for the next read.
 pub(crate) struct Suspended<T> {
     kept: Arc<Mutex<Option<T>>>,
-    /// Parks the result after a while; dropping the task prevents that.
+    /// Parks the result after a while, and then gives it up; dropping the task prevents that.
     _parking: Task,
 }
 
 impl<T: Park> Suspended<T> {
-    pub(crate) fn new(reading: T, env: &Env) -> Self {
+    pub(crate) fn new(reading: T, env: &Env, flow: &Arc<Flow>) -> Self {
         let kept = Arc::new(Mutex::new(Some(reading)));
-        let parked = Arc::clone(&kept);
+        let (parked, flow) = (Arc::clone(&kept), Arc::clone(flow));
         let parking = env.spawn_request("park", async move {
             tokio::time::sleep(SUSPENDED_RUNS).await;
             if let Some(reading) = &mut *lock(&parked) {
                 reading.park();
             }
+            let Some(idle) = flow.limits.cursor_idle else { return };
+            tokio::time::sleep(idle.saturating_sub(SUSPENDED_RUNS)).await;
+            if lock(&parked).take().is_some() {
+                flow.refusals.count(Limit::CursorIdle);
+            }
         });
         Self { kept, _parking: parking }
     }
 
-    /// Takes the result for the next read.
-    pub(crate) fn resume(self) -> Result<T> {
-        let reading = lock(&self.kept).take();
-        reading.ok_or_else(|| Error::internal("a suspended scan was resumed twice"))
+    /// Takes the result for the next read; `None` if it was given up.
+    pub(crate) fn resume(self) -> Option<T> {
+        lock(&self.kept).take()
     }
 }

@@ -214,6 +214,11 @@ impl TlsSettings {
         self.generation.load().identity.clone()
     }
 
+    /// The end of the certificate, in seconds since 1970.
+    pub fn not_after_unix_s(&self) -> i64 {
+        self.generation.load().not_after
+    }
+
     /// The cluster of the certificate.
     pub fn cluster(&self) -> ClusterId {
         self.generation.load().identity.cluster()

@@ -18,6 +18,8 @@ use tokio::sync::mpsc;
 use tonic::metadata::MetadataMap;
 use tonic::{Status, Streaming};
 
+use super::methods::QUESTION_BYTES_MAX;
+
 /// Questions of one stream that have a task.
 const RUNNING_MAX: usize = 256;
 /// Questions of one stream that wait for a task. A caller with more of them loses its stream.
@@ -136,6 +138,9 @@ impl<A: Answer> Answering<A> {
             return Ok(());
         }
         self.endpoint.accept(question.version, &self.headers, self.cluster)?;
+        if question.body.len() > QUESTION_BYTES_MAX {
+            return Err(Status::resource_exhausted("a question is too long for a shared stream"));
+        }
         if self.waiting.len() >= WAITING_MAX {
             return Err(Status::unavailable("too many questions wait for their answers"));
         }

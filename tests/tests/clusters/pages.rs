@@ -392,6 +392,8 @@ async fn http_serves_status_and_metrics() {
         "sextant_scan_start_seconds_count ",
         "sextant_process_memory_bytes ",
         "sextant_disk_free_bytes ",
+        "sextant_refused_total{limit=\"statements_max\"} 0",
+        "sextant_failed_logins_total 0",
     ] {
         assert!(body.lines().any(|found| found.starts_with(line)), "{line} in {body}");
     }

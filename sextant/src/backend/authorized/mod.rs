@@ -49,6 +49,7 @@ use self::view::Views;
 use self::wrapped::{AuthorizedBatches, AuthorizedPin, AuthorizedTransaction};
 use super::cluster_backend::{ClusterBackend, absent};
 use crate::auth::known::KnownUsers;
+use crate::flow::{ClientLimits, Definitions, Flow};
 use crate::principal::{Principal, Proof};
 use crate::sql::backend::{
     Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
@@ -60,13 +61,19 @@ pub struct AuthorizedBackends {
     cluster: ClusterBackend,
     known: Arc<KnownUsers>,
     views: Views,
+    definitions: Definitions,
 }
 
 impl AuthorizedBackends {
     /// The backends over a cluster, for the users that it knows.
     pub fn new(cluster: &ClusterBackend) -> Self {
-        let known = Arc::clone(cluster.known_users());
-        Self { cluster: cluster.clone(), known, views: Views::default() }
+        Self::within(cluster, &Flow::new(ClientLimits::default()))
+    }
+
+    /// The same within the limits of a process.
+    pub fn within(cluster: &ClusterBackend, flow: &Flow) -> Self {
+        let (known, definitions) = (Arc::clone(cluster.known_users()), flow.definitions.clone());
+        Self { cluster: cluster.clone(), known, views: Views::default(), definitions }
     }
 }
 
@@ -81,7 +88,7 @@ impl Backends for AuthorizedBackends {
             cluster: cluster.clone(),
             principal,
         };
-        Arc::new(Authorized { cluster, rights })
+        Arc::new(Authorized { cluster, rights, definitions: self.definitions.clone() })
     }
 }
 
@@ -113,6 +120,7 @@ impl Met {
 struct Authorized {
     cluster: ClusterBackend,
     rights: Rights,
+    definitions: Definitions,
 }
 
 impl Authorized {
@@ -277,9 +285,13 @@ impl Backend for Authorized {
 
     async fn command(&self, command: Command) -> Result<Outcome> {
         let met = self.meets(of_command(&command)).await?;
+        if self.rights.on_all(Privilege::Admin).is_err() {
+            coordinator::check_reserve(&self.cluster.catalog(), &command)?;
+        }
         let Some(command) = met.meant(self.with_own_end(command)?) else {
             return Ok(Outcome::Done);
         };
+        let _place = self.definitions.take(self.rights.who.id).await?;
         self.cluster.command(command).await.map_err(|error| self.without_names(error))
     }
 
@@ -296,6 +308,7 @@ impl Backend for Authorized {
         let Some(command) = met.meant(self.with_own_end(command)?) else {
             return Ok(Outcome::Done);
         };
+        let _place = self.definitions.take(self.rights.who.id).await?;
         let changed = self.cluster.run_users(command).await?;
         if let Outcome::User { cas, .. } = changed
             && is_own

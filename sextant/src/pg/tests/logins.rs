@@ -35,7 +35,7 @@ struct Closed {
 impl Closed {
     fn new() -> Self {
         let (mut cluster, known) = (Cluster::new(), Arc::new(KnownUsers::new(users(1, 1))));
-        let doors = Doors::for_users(Arc::clone(&known), None, 10, Audit::off(), &cluster.env);
+        let doors = Doors::for_users(Arc::clone(&known), None, 10, &cluster.env);
         let backends = MemoryBackends::default();
         cluster.principals = Arc::clone(&backends.principals);
         cluster.server =

@@ -1,5 +1,6 @@
 //! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
+mod limits;
 mod logins;
 mod memory;
 mod memory_transaction;
@@ -22,7 +23,6 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::{PgConfig, PgServer};
-use crate::audit::Audit;
 use crate::auth::doors::Doors;
 use crate::principal::Principal;
 
@@ -38,12 +38,8 @@ impl Cluster {
         let backends = MemoryBackends::default();
         let (memory, principals) = (Arc::clone(&backends.memory), Arc::clone(&backends.principals));
         let env = Env::real();
-        let server = PgServer::new(
-            Arc::new(backends),
-            Doors::trust(Audit::off(), &env),
-            env.clone(),
-            PgConfig::default(),
-        );
+        let server =
+            PgServer::new(Arc::new(backends), Doors::trust(&env), env.clone(), PgConfig::default());
         Self { memory, principals, server, env }
     }
 

@@ -40,6 +40,19 @@ pub(crate) struct Own {
     pub indexer: Option<indexer::Status>,
     /// The projector in this process.
     pub projector: Option<projector::Status>,
+    /// The doors of its ports for users, if it has any.
+    pub doors: Option<DoorFigures>,
+}
+
+/// What the doors of a process count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DoorFigures {
+    /// Refusals by the setting that is the limit.
+    pub refusals: Vec<(&'static str, u64)>,
+    /// Log-ins that have failed.
+    pub failed_logins: u64,
+    /// Seconds until the certificate of the ports ends.
+    pub certificate_seconds_left: Option<i64>,
 }
 
 /// The status, and what the process knows of itself, as text.
@@ -103,6 +116,9 @@ fn register_own(registry: &mut Registry, own: &Own) {
     known("process_open_files_max", "Limit of open files", figures.open_files_max);
     known("disk_free_bytes", "Free bytes of the disk with the data", figures.disk_free_bytes);
     known("disk_size_bytes", "Size of the disk with the data", figures.disk_size_bytes);
+    if let Some(doors) = &own.doors {
+        register_doors(registry, doors);
+    }
     let Some(counters) = &own.counters else { return };
     for (name, help, latency) in [
         ("scan_start", "Time until a scan has begun", &counters.scan_start),
@@ -122,6 +138,29 @@ fn register_own(registry: &mut Registry, own: &Own) {
         scans.get_or_create(&ByIndex { index: index.clone() }).inc_by(*count);
     }
     registry.register("index_scans", "Scans of an index by this process", scans);
+}
+
+fn register_doors(registry: &mut Registry, doors: &DoorFigures) {
+    let refused = Family::<ByLimit, Counter<u64, AtomicU64>>::default();
+    for (limit, count) in &doors.refusals {
+        refused.get_or_create(&ByLimit { limit }).inc_by(*count);
+    }
+    let help = "Clients that a limit has refused or disconnected, by its setting";
+    registry.register("refused", help, refused);
+    let failed = Counter::<u64, AtomicU64>::default();
+    failed.inc_by(doors.failed_logins);
+    registry.register("failed_logins", "Log-ins that have failed", failed);
+    if let Some(seconds) = doors.certificate_seconds_left {
+        let left = Gauge::<i64>::default();
+        left.set(seconds);
+        let help = "Time until the certificate of the ports for users ends";
+        registry.register_with_unit("certificate_expires", help, Unit::Seconds, left);
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByLimit {
+    limit: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

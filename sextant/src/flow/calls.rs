@@ -1,0 +1,139 @@
+//! gRPC connections without calls. A client that only answers pings would keep its place for ever.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::Context;
+use std::time::Duration;
+
+use proto::lock::lock;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::process::Flow;
+use super::refusals::{Limit, Refusals};
+
+/// Time limit for the first call that is let in.
+const FIRST_WITHIN: Duration = Duration::from_secs(30);
+
+/// The calls of a connection.
+#[derive(Debug)]
+pub struct Calls(Mutex<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    open: u32,
+    /// True if any call was let in.
+    any: bool,
+    /// The begin of the connection, or the end of its last call.
+    since: Instant,
+}
+
+/// A call that was let in; it has ended when this is dropped.
+pub struct OpenCall(Arc<Calls>);
+
+impl Calls {
+    /// The calls of a connection that begins.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Counts { open: 0, any: false, since: Instant::now() })))
+    }
+
+    /// Begins a call.
+    pub fn begin(self: &Arc<Self>) -> OpenCall {
+        let mut counts = lock(&self.0);
+        (counts.open, counts.any) = (counts.open + 1, true);
+        OpenCall(Arc::clone(self))
+    }
+
+    /// The time at which the connection ends unless a call begins; `None` while a call is open.
+    fn ends_at(&self, idle: Duration) -> Option<Instant> {
+        let counts = lock(&self.0);
+        let most = if counts.any { idle } else { FIRST_WITHIN.min(idle) };
+        (counts.open == 0).then(|| counts.since + most)
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.0.0);
+        (counts.open, counts.since) = (counts.open - 1, Instant::now());
+    }
+}
+
+/// The watch over a connection.
+pub struct Quiet {
+    calls: Arc<Calls>,
+    idle: Option<Duration>,
+    refusals: Refusals,
+    next_look: Pin<Box<Sleep>>,
+}
+
+impl Quiet {
+    /// The watch over these calls, within the limits of a process.
+    pub fn new(calls: Arc<Calls>, flow: &Flow) -> Self {
+        let idle = flow.limits.grpc_idle;
+        let first = FIRST_WITHIN.min(idle.unwrap_or(FIRST_WITHIN));
+        let next_look = Box::pin(sleep_until(Instant::now() + first));
+        Self { calls, idle, refusals: flow.refusals.clone(), next_look }
+    }
+
+    /// True if the connection has no calls for too long.
+    pub fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        // Without the setting, only the first call has a time limit.
+        let far = Duration::from_secs(1 << 30);
+        while self.next_look.as_mut().poll(context).is_ready() {
+            let (now, idle) = (Instant::now(), self.idle.unwrap_or(far));
+            let next = match self.calls.ends_at(idle) {
+                Some(end) if end <= now => {
+                    self.refusals.count(Limit::GrpcIdle);
+                    return true;
+                }
+                Some(end) => end,
+                None => now + idle,
+            };
+            self.next_look.as_mut().reset(next);
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::ClientLimits;
+
+    async fn ends_after(quiet: &mut Quiet) -> Duration {
+        let began = Instant::now();
+        std::future::poll_fn(|context| match quiet.is_over(context) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        })
+        .await;
+        began.elapsed()
+    }
+
+    fn quiet(idle: u64) -> (Arc<Calls>, Quiet, Arc<Flow>) {
+        let grpc_idle = (idle > 0).then(|| Duration::from_secs(idle));
+        let flow = Flow::new(ClientLimits { grpc_idle, ..ClientLimits::default() });
+        let calls = Calls::new();
+        (Arc::clone(&calls), Quiet::new(calls, &flow), flow)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_ends_without_a_first_call_and_after_its_last_one() {
+        let (_calls, mut silent, flow) = quiet(600);
+        assert_eq!(ends_after(&mut silent).await, FIRST_WITHIN);
+        assert!(flow.refusals.by_setting().any(|counted| counted == ("grpc_idle_s", 1)));
+        let (calls, mut used, _flow) = quiet(600);
+        let call = calls.begin();
+        let ends = async {
+            tokio::time::sleep(Duration::from_secs(1000)).await;
+            drop(call);
+        };
+        let (ended, ()) = tokio::join!(ends_after(&mut used), ends);
+        // The look during the call is up to one limit before its end.
+        assert!((1600..=2200).contains(&ended.as_secs()), "{ended:?}");
+        let (calls, mut kept, _flow) = quiet(0);
+        drop(calls.begin());
+        let days = Duration::from_secs(1 << 20);
+        assert!(tokio::time::timeout(days, ends_after(&mut kept)).await.is_err(), "no such limit");
+    }
+}

@@ -1,0 +1,106 @@
+//! Definitions that a process sends to the coordinators at once, of all users and of each.
+//!
+//! The coordinators' log is one for the whole cluster: who floods it holds up all others. So a user's further definitions wait for its own
+//! earlier ones, and then for those of others, in order of arrival.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::lock::lock;
+use proto::model::ids::UserId;
+use proto::{ErrorCode, Result};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::limits::ClientLimits;
+use super::refusals::{Limit, Refusals};
+
+/// The longest wait for a place.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The places of definitions; clones share them.
+#[derive(Clone)]
+pub struct Definitions(Arc<Shared>);
+
+struct Shared {
+    each_max: usize,
+    all: Arc<Semaphore>,
+    refusals: Refusals,
+    /// The places of users that define something or wait for it.
+    by_user: Mutex<BTreeMap<UserId, Arc<Semaphore>>>,
+}
+
+/// The place of a definition; it is free again on drop.
+pub struct DefinitionPlace {
+    _own: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl Definitions {
+    /// Places within these limits.
+    pub fn new(limits: &ClientLimits, refusals: Refusals) -> Self {
+        let count = |limit: u32| (limit as usize).clamp(1, Semaphore::MAX_PERMITS);
+        Self(Arc::new(Shared {
+            each_max: count(limits.user_definitions_max),
+            all: Arc::new(Semaphore::new(count(limits.definitions_max))),
+            refusals,
+            by_user: Mutex::default(),
+        }))
+    }
+
+    /// Waits for a place of a user.
+    pub async fn take(&self, user: UserId) -> Result<DefinitionPlace> {
+        let own = timeout(WAIT_MAX, self.of_user(user).acquire_owned()).await;
+        let Ok(Ok(own)) = own else { return Err(self.refusal(Limit::UserDefinitions)) };
+        let of_all = timeout(WAIT_MAX, Arc::clone(&self.0.all).acquire_owned()).await;
+        let Ok(Ok(of_all)) = of_all else { return Err(self.refusal(Limit::Definitions)) };
+        Ok(DefinitionPlace { _own: own, _of_all: of_all })
+    }
+
+    fn of_user(&self, user: UserId) -> Arc<Semaphore> {
+        let mut by_user = lock(&self.0.by_user);
+        // Whoever has a place or waits for one has a reference.
+        by_user.retain(|_, places| Arc::strong_count(places) > 1);
+        let places =
+            by_user.entry(user).or_insert_with(|| Arc::new(Semaphore::new(self.0.each_max)));
+        Arc::clone(places)
+    }
+
+    fn refusal(&self, limit: Limit) -> proto::Error {
+        let what = "other definitions are under way, and there was no place in time".to_owned();
+        self.0.refusals.refuse(limit, ErrorCode::TooBusy, what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_user_waits_for_its_own_definitions_and_then_for_those_of_others() {
+        let limits =
+            ClientLimits { user_definitions_max: 2, definitions_max: 3, ..ClientLimits::default() };
+        let definitions = Definitions::new(&limits, Refusals::default());
+        let refused = async |user| {
+            let error = definitions.take(UserId(user)).await.err().expect("no place");
+            assert_eq!(error.code.sqlstate(), "53300");
+            error.hint.unwrap_or_default()
+        };
+        let first = definitions.take(UserId(1)).await.expect("a place");
+        let _second = definitions.take(UserId(1)).await.expect("a place");
+        assert!(refused(1).await.contains("user_definitions_max"));
+        let other = definitions.take(UserId(2)).await.expect("a place of another user");
+        assert!(refused(2).await.contains("setting definitions_max"));
+        let waits = async { definitions.take(UserId(2)).await.expect("a place") };
+        let ends = async {
+            tokio::time::sleep(WAIT_MAX / 2).await;
+            drop(first);
+        };
+        let (third, ()) = tokio::join!(waits, ends);
+        drop((other, third));
+        definitions.take(UserId(3)).await.expect("a place");
+        let known: Vec<_> = lock(&definitions.0.by_user).keys().copied().collect();
+        assert_eq!(known, [UserId(1), UserId(3)], "users without definitions are forgotten");
+    }
+}

@@ -1,0 +1,25 @@
+//! Limits of clients: what one of them, one user or one address may take of a process, so that the others go on.
+//!
+//! Each limit is one setting ([`ClientLimits`]), counts its refusals ([`Refusals`]), and is named by the error of a refused client. A place
+//! is a value that is given back on drop. Nothing waits here that holds a resource of a projector or a coordinator, and each wait has
+//! an end.
+
+mod addresses;
+mod calls;
+mod definitions;
+mod limits;
+mod memory;
+mod process;
+mod refusals;
+mod stall;
+mod users;
+
+pub use addresses::{AddressPlace, Addresses};
+pub use calls::{Calls, OpenCall, Quiet};
+pub use definitions::{DefinitionPlace, Definitions};
+pub use limits::ClientLimits;
+pub use memory::{Room, RoomBudget};
+pub use process::Flow;
+pub use refusals::{Limit, Refusals};
+pub use stall::Stall;
+pub use users::{SessionPlace, StatementPlace, UserPlaces};

@@ -1,0 +1,120 @@
+//! Counts refusals by limit, for `/metrics`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proto::{Error, ErrorCode};
+
+/// A limit, by its setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Failed log-ins of an address.
+    LoginFailures,
+    /// Sessions of a user.
+    UserSessions,
+    /// Statements of a user at once.
+    UserStatements,
+    /// Statements of all clients at once.
+    Statements,
+    /// Connections of an address.
+    AddressConnections,
+    /// Memory of sessions.
+    SessionMemory,
+    /// Memory of gRPC messages.
+    GrpcMemory,
+    /// Results that wait for their client.
+    CursorIdle,
+    /// Sessions without a statement.
+    SessionIdle,
+    /// Sockets that take nothing.
+    WriteStall,
+    /// gRPC connections without calls.
+    GrpcIdle,
+    /// Definitions of all users at once.
+    Definitions,
+    /// Definitions of a user at once.
+    UserDefinitions,
+}
+
+impl Limit {
+    /// All limits, in the order of their numbers.
+    pub const ALL: [Self; 13] = [
+        Self::LoginFailures,
+        Self::UserSessions,
+        Self::UserStatements,
+        Self::Statements,
+        Self::AddressConnections,
+        Self::SessionMemory,
+        Self::GrpcMemory,
+        Self::CursorIdle,
+        Self::SessionIdle,
+        Self::WriteStall,
+        Self::GrpcIdle,
+        Self::Definitions,
+        Self::UserDefinitions,
+    ];
+
+    /// The setting that changes it.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::LoginFailures => "login_failures_max",
+            Self::UserSessions => "user_sessions_max",
+            Self::UserStatements => "user_statements_max",
+            Self::Statements => "statements_max",
+            Self::AddressConnections => "address_connections_max",
+            Self::SessionMemory => "session_memory_total_mb",
+            Self::GrpcMemory => "grpc_memory_total_mb",
+            Self::CursorIdle => "cursor_idle_s",
+            Self::SessionIdle => "idle_session_s",
+            Self::WriteStall => "write_stall_s",
+            Self::GrpcIdle => "grpc_idle_s",
+            Self::Definitions => "definitions_max",
+            Self::UserDefinitions => "user_definitions_max",
+        }
+    }
+}
+
+/// The numbers of refusals; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Refusals(Arc<[AtomicU64; Limit::ALL.len()]>);
+
+impl Refusals {
+    /// Counts a refusal.
+    pub fn count(&self, limit: Limit) {
+        self.0[limit as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a refusal, and makes its error, whose hint names the setting.
+    pub fn refuse(&self, limit: Limit, code: ErrorCode, what: String) -> Error {
+        self.count(limit);
+        Error::new(code, what)
+            .with_hint(format!("try again later; the setting {} is the limit", limit.setting()))
+    }
+
+    /// The refusals by setting.
+    pub fn by_setting(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Limit::ALL
+            .iter()
+            .zip(&*self.0)
+            .map(|(limit, count)| (limit.setting(), count.load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_count_by_setting() {
+        let refusals = Refusals::default();
+        for (n, limit) in Limit::ALL.into_iter().enumerate() {
+            assert_eq!(limit as usize, n, "the list is in the order of the numbers");
+            let error = refusals.refuse(limit, ErrorCode::TooBusy, "too many".into());
+            assert!(error.hint.is_some_and(|hint| hint.contains(limit.setting())));
+        }
+        refusals.count(Limit::UserDefinitions);
+        let counts: Vec<_> = refusals.by_setting().collect();
+        assert_eq!(counts.last(), Some(&("user_definitions_max", 2)));
+        assert!(counts[..counts.len() - 1].iter().all(|(_, count)| *count == 1));
+    }
+}

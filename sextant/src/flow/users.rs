@@ -1,0 +1,215 @@
+//! Sessions and statements of single users, so that one of them does not take the places of all.
+//!
+//! A session has its place from the log-in to its end; a statement, a gRPC call or an HTTP request from its beginning to the end of its
+//! answer. A statement that ends a transaction is counted, and never refused: it gives back what others may wait for.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use proto::lock::lock;
+use proto::model::ids::UserId;
+use proto::model::users::User;
+use proto::{Error, ErrorCode, Result};
+
+use super::limits::ClientLimits;
+use super::refusals::{Limit, Refusals};
+
+/// The places of users; clones share them.
+#[derive(Clone)]
+pub struct UserPlaces(Arc<Shared>);
+
+struct Shared {
+    limits: ClientLimits,
+    refusals: Refusals,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    statements: u32,
+    /// The users that have any places.
+    by_user: BTreeMap<UserId, Counts>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    sessions: u32,
+    statements: u32,
+}
+
+impl Table {
+    /// Gives places of a user back.
+    fn give_back(&mut self, user: UserId, places: Counts) {
+        let Some(counts) = self.by_user.get_mut(&user) else { return };
+        counts.sessions -= places.sessions;
+        counts.statements -= places.statements;
+        if counts.sessions == 0 && counts.statements == 0 {
+            self.by_user.remove(&user);
+        }
+    }
+
+    fn of(&self, user: UserId) -> Counts {
+        self.by_user.get(&user).copied().unwrap_or_default()
+    }
+}
+
+/// The place of a session; it is free again on drop.
+pub struct SessionPlace {
+    places: UserPlaces,
+    user: UserId,
+}
+
+/// The place of a statement; it is free again on drop.
+pub struct StatementPlace {
+    places: UserPlaces,
+    user: Option<UserId>,
+}
+
+impl UserPlaces {
+    /// Places within these limits.
+    pub fn new(limits: ClientLimits, refusals: Refusals) -> Self {
+        Self(Arc::new(Shared { limits, refusals, table: Mutex::default() }))
+    }
+
+    /// Takes a place for a session of a user; an error if it has as many as it may.
+    pub fn session(&self, user: &User) -> Result<SessionPlace> {
+        let own = user.limits.sessions_max;
+        let most = own.unwrap_or(self.0.limits.user_sessions_max);
+        let mut table = lock(&self.0.table);
+        let count = table.of(user.id).sessions;
+        if count >= most {
+            let what = format!("user {:?} has {count} sessions at this router", user.name);
+            return Err(self.beyond_own(Limit::UserSessions, what, ("sessions_max", own, most)));
+        }
+        table.by_user.entry(user.id).or_default().sessions += 1;
+        Ok(SessionPlace { places: self.clone(), user: user.id })
+    }
+
+    /// Takes a place for a statement of a user, or of a client that is trusted. `ends` is true if the statement ends a transaction.
+    pub fn statement(&self, user: Option<&User>, ends: bool) -> Result<StatementPlace> {
+        let limits = &self.0.limits;
+        let mut table = lock(&self.0.table);
+        if table.statements >= limits.statements_max && !ends {
+            let what = format!("{} statements run at this router", table.statements);
+            return Err(self.0.refusals.refuse(Limit::Statements, ErrorCode::TooBusy, what));
+        }
+        if let Some(user) = user {
+            let own = user.limits.statements_max;
+            let most = own.unwrap_or(limits.user_statements_max);
+            let count = table.of(user.id).statements;
+            if count >= most && !ends {
+                let what = format!("user {:?} runs {count} statements at this router", user.name);
+                let limit = ("statements_max", own, most);
+                return Err(self.beyond_own(Limit::UserStatements, what, limit));
+            }
+            table.by_user.entry(user.id).or_default().statements += 1;
+        }
+        table.statements += 1;
+        Ok(StatementPlace { places: self.clone(), user: user.map(|user| user.id) })
+    }
+
+    /// The statements that run.
+    #[cfg(test)]
+    pub fn running(&self) -> u32 {
+        lock(&self.0.table).statements
+    }
+
+    fn beyond_own(
+        &self,
+        limit: Limit,
+        what: String,
+        (name, own, most): (&str, Option<u32>, u32),
+    ) -> Error {
+        let error = self.0.refusals.refuse(limit, ErrorCode::TooBusy, what);
+        let setting = limit.setting();
+        error.with_hint(match own {
+            Some(_) => format!("the user has {name} = {most}, which ALTER USER changes"),
+            None => format!(
+                "the setting {setting} = {most} is the limit; ALTER USER … WITH ({name} = n) gives the user its own"
+            ),
+        })
+    }
+}
+
+impl Drop for SessionPlace {
+    fn drop(&mut self) {
+        let place = Counts { sessions: 1, statements: 0 };
+        lock(&self.places.0.table).give_back(self.user, place);
+    }
+}
+
+impl Drop for StatementPlace {
+    fn drop(&mut self) {
+        let mut table = lock(&self.places.0.table);
+        table.statements -= 1;
+        if let Some(user) = self.user {
+            table.give_back(user, Counts { sessions: 0, statements: 1 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::users::{Grants, UserLimits};
+
+    use super::*;
+
+    fn user(id: u64, sessions_max: Option<u32>, statements_max: Option<u32>) -> User {
+        User {
+            id: UserId(id),
+            name: format!("user {id}"),
+            verifier: None,
+            until_unix_ms: None,
+            tokens: Vec::new(),
+            grants: Grants::default(),
+            limits: UserLimits { sessions_max, statements_max },
+            secret_no: 0,
+        }
+    }
+
+    fn hint<T>(refused: Result<T>) -> String {
+        let error = refused.err().expect("a refusal");
+        assert_eq!(error.code.sqlstate(), "53300");
+        error.hint.unwrap_or_default()
+    }
+
+    #[test]
+    fn a_user_has_as_many_sessions_as_it_may_and_takes_none_of_others() {
+        let limits = ClientLimits { user_sessions_max: 3, ..ClientLimits::default() };
+        let refusals = Refusals::default();
+        let places = UserPlaces::new(limits, refusals.clone());
+        let (ada, bob) = (user(1, Some(2), None), user(2, None, None));
+        let first = places.session(&ada).expect("a place");
+        let _second = places.session(&ada).expect("a place");
+        assert!(hint(places.session(&ada)).contains("sessions_max = 2"));
+        let _other = places.session(&bob).expect("a place of another user");
+        drop(first);
+        let _again = places.session(&ada).expect("the place that was given back");
+        let all: Vec<_> = (1..3).map(|_| places.session(&bob).expect("a place")).collect();
+        assert!(hint(places.session(&bob)).contains("user_sessions_max = 3"));
+        drop(all);
+        assert_eq!(lock(&places.0.table).by_user.len(), 2, "users without places are forgotten");
+        assert!(refusals.by_setting().any(|counted| counted == ("user_sessions_max", 2)));
+    }
+
+    #[test]
+    fn statements_count_by_user_and_in_all() {
+        let limits =
+            ClientLimits { user_statements_max: 2, statements_max: 4, ..ClientLimits::default() };
+        let places = UserPlaces::new(limits, Refusals::default());
+        let (ada, bob) = (user(1, None, None), user(2, None, Some(1)));
+        let of = |user| places.statement(user, false);
+        let first = of(Some(&ada)).expect("a place");
+        let second = of(Some(&ada)).expect("a place");
+        assert!(hint(of(Some(&ada))).contains("user_statements_max = 2"));
+        let end = places.statement(Some(&ada), true).expect("the end of a transaction");
+        drop(end);
+        let third = of(Some(&bob)).expect("a place of another user");
+        assert!(hint(of(Some(&bob))).contains("statements_max = 1"));
+        let fourth = of(None).expect("a client that is trusted");
+        assert!(hint(of(None)).contains("statements_max"));
+        drop((first, second, third, fourth));
+        let table = lock(&places.0.table);
+        assert_eq!((table.statements, table.by_user.len()), (0, 0));
+    }
+}

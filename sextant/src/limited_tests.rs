@@ -1,0 +1,117 @@
+//! Connections of a port, by real sockets.
+
+use super::*;
+use crate::flow::ClientLimits;
+
+/// All that a client of a full port hears.
+async fn heard_beyond(speech: Speech) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let env = Env::real();
+    let limit = PortLimit::new(1, "some_max");
+    let mut accepted = limited(listener, speech, limit, &env);
+    let _first = TcpStream::connect(address).await.unwrap();
+    let place = accepted.next().await.unwrap().unwrap();
+    let mut second = TcpStream::connect(address).await.unwrap();
+    let hears = async {
+        let mut heard = Vec::new();
+        second.write_all(b"some bytes of a request").await.unwrap();
+        second.read_to_end(&mut heard).await.unwrap();
+        String::from_utf8_lossy(&heard).into_owned()
+    };
+    let heard = tokio::select! {
+        heard = hears => heard,
+        _ = accepted.next() => panic!("a second connection has no place"),
+    };
+    drop(place);
+    let _third = TcpStream::connect(address).await.unwrap();
+    accepted.next().await.unwrap().expect("the place is free again");
+    heard
+}
+
+/// All that the second client of an address hears, which may have one connection at all ports.
+async fn heard_from_full_address(speech: Speech) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let limits = ClientLimits { address_connections_max: Some(1), ..ClientLimits::default() };
+    let limit = PortLimit::new(9, "some_max").of_users(&Flow::new(limits));
+    let mut accepted = limited(listener, speech, limit, &Env::real());
+    let _first = TcpStream::connect(address).await.unwrap();
+    let _place = accepted.next().await.unwrap().unwrap();
+    let mut second = TcpStream::connect(address).await.unwrap();
+    let hears = async {
+        let mut heard = Vec::new();
+        second.read_to_end(&mut heard).await.unwrap();
+        String::from_utf8_lossy(&heard).into_owned()
+    };
+    tokio::select! {
+        heard = hears => heard,
+        _ = accepted.next() => panic!("the address has no second place"),
+    }
+}
+
+#[tokio::test]
+async fn an_address_with_too_many_connections_is_told_the_setting() {
+    for speech in [Speech::Http, Speech::Grpc] {
+        let heard = heard_from_full_address(speech).await;
+        assert!(heard.contains("address_connections_max"), "{speech:?}: {heard:?}");
+    }
+}
+
+/// A connection within these limits, and its client.
+async fn connection(limits: ClientLimits) -> (Limited, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let limit = PortLimit::new(9, "some_max").of_users(&Flow::new(limits));
+    let mut accepted = limited(listener, Speech::Grpc, limit, &Env::real());
+    (accepted.next().await.unwrap().unwrap(), client)
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_bytes_is_disconnected() {
+    let stall = Some(Duration::from_millis(200));
+    let limits = ClientLimits { write_stall: stall, ..ClientLimits::default() };
+    let (mut served, _silent) = connection(limits).await;
+    let writes = async {
+        loop {
+            if let Err(error) = served.write_all(&[7; 64 << 10]).await {
+                return error;
+            }
+        }
+    };
+    let error = timeout(Duration::from_secs(20), writes).await.expect("an end");
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    let flow = &served.stall.as_ref().expect("a port for users").flow();
+    assert!(flow.refusals.by_setting().any(|counted| counted == ("write_stall_s", 1)));
+}
+
+#[tokio::test]
+async fn a_connection_without_calls_ends() {
+    let idle = Some(Duration::from_millis(100));
+    let limits = ClientLimits { grpc_idle: idle, ..ClientLimits::default() };
+    let (mut served, mut client) = connection(limits).await;
+    // It is behind the preface.
+    client.write_all(&[1; Opening::BYTES]).await.unwrap();
+    let mut bytes = [0; Opening::BYTES];
+    served.read_exact(&mut bytes).await.unwrap();
+    let call = served.peer.call().expect("a port for users");
+    let mut read = Box::pin(async { served.read(&mut bytes).await.map_err(|e| e.kind()) });
+    let during = timeout(Duration::from_millis(300), read.as_mut()).await;
+    assert!(during.is_err(), "a call is open");
+    drop(call);
+    let ended = timeout(Duration::from_secs(20), read).await.expect("an end");
+    assert_eq!(ended, Err(io::ErrorKind::TimedOut));
+}
+
+#[tokio::test]
+async fn a_connection_beyond_the_limit_is_refused_in_the_words_of_its_protocol() {
+    let http = heard_beyond(Speech::Http).await;
+    assert!(
+        http.starts_with("HTTP/1.1 503 ")
+            && http.contains("1 connections are open")
+            && http.contains("some_max"),
+        "{http}"
+    );
+    let grpc = heard_beyond(Speech::Grpc).await;
+    assert!(grpc.as_bytes()[9 + 3] == 7 && grpc.contains("1 connections are open"), "{grpc:?}");
+}
