@@ -11,6 +11,8 @@ use proto::env::Env;
 use proto::model::users::{User, Users};
 use proto::{Error, ErrorCode, Result};
 
+use tokio::sync::watch;
+
 use super::known::{KnownUsers, still_valid};
 use super::link::Link;
 use super::scram::Account;
@@ -280,6 +282,14 @@ impl Doors {
     pub fn user(&self, principal: &Principal) -> Option<Arc<User>> {
         let Principal::User(who) = principal else { return None };
         self.users().same(&who.name, who.id).cloned()
+    }
+
+    /// Hears of each change of the users, if clients log in here.
+    pub fn changes(&self) -> Option<watch::Receiver<u64>> {
+        match &self.kind {
+            Kind::Trust => None,
+            Kind::Users(users) => Some(users.changes()),
+        }
     }
 
     /// An error if the proof of a principal was withdrawn: its user was dropped, or has another password.
