@@ -5,6 +5,8 @@ mod admin;
 mod answering;
 mod caller;
 mod decode;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod ingest;
 mod open_transaction;
 mod push;

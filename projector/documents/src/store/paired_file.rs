@@ -37,9 +37,9 @@ impl<T: DeserializeOwned> Contents for T {
 
 const MAGIC: &[u8; 4] = b"SXDM";
 const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = 32;
 /// The part of the header before the checksum.
-const SUMMED_BYTES: usize = 28;
+pub(super) const SUMMED_BYTES: usize = 28;
 const HINT: &str = "restore the file from a copy of the data directory";
 
 /// The kinds of paired files. A file of another kind is damage.

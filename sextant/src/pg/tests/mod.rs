@@ -1,9 +1,6 @@
 //! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
 mod logins;
-mod memory;
-mod memory_transaction;
-mod memory_users;
 mod outcomes;
 mod raw;
 mod transactions;
@@ -16,11 +13,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt, TryStreamExt};
-use memory::{Memory, MemoryBackends};
 use proto::env::{Env, Task};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
+use super::memory::{Memory, MemoryBackends};
 use super::{PgConfig, PgServer};
 use crate::auth::doors::Doors;
 use crate::principal::Principal;

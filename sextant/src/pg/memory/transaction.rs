@@ -14,7 +14,7 @@ use proto::rpc::api::{CheckedWrites, Decision, WriteKind, WriteReply};
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 
-use super::memory::MemoryState;
+use super::MemoryState;
 use crate::sql::backend::{BucketTransaction, TransactionView};
 
 /// A transaction in the cluster in memory.
