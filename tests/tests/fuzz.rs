@@ -7,9 +7,11 @@
 use std::alloc::System;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use coordinator::testing::{Machine, Replica, StateMachine};
+use proto::rpc::command::Outcome;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tests::fuzz::run::{Finding, Origin, Reader};
-use tests::fuzz::{corpus, targets};
+use tests::fuzz::{corpus, targets, world};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -31,7 +33,11 @@ fn told(target: &str, seed: u64, finding: &Finding) -> String {
         Origin::Corpus(n) => format!("input {n} of the corpus"),
         Origin::Drawn(n) => format!("fuzz --target {target} --seed {seed} --from {n} --inputs 1"),
     };
-    format!("{target}: an input of {} bytes {}\n  {again}\n  {shown}", finding.input.len(), finding.what)
+    format!(
+        "{target}: an input of {} bytes {}\n  {again}\n  {shown}",
+        finding.input.len(),
+        finding.what
+    )
 }
 
 #[test]
@@ -59,6 +65,31 @@ fn each_decoder_reads_or_refuses_its_corpus_and_changes_of_it() {
         found.extend(outcome.findings.iter().map(|finding| told(target.name, seed, finding)));
     }
     assert!(found.is_empty(), "{} findings with seed {seed}:\n{}", found.len(), found.join("\n"));
+}
+
+/// Otherwise the changes of them would be changes of what is refused at once.
+#[test]
+fn the_samples_are_good() {
+    let samples = |name: &str| {
+        let target = targets().into_iter().find(|target| target.name == name).expect("a target");
+        (target.samples)()
+    };
+    let mut bad = Vec::new();
+    for sql in samples("sql") {
+        let sql = String::from_utf8(sql).expect("text");
+        if let Err(error) = sextant::sql::parse(&sql) {
+            bad.push(format!("{sql}: {}", error.error));
+        }
+    }
+    let mut machine = Machine(Replica::new());
+    for ((record, command), n) in world::records().iter().zip(world::commands()).zip(1..) {
+        match machine.apply(n, record) {
+            Ok(Outcome::Refused(error)) => bad.push(format!("{command:?}: {error}")),
+            Ok(_) => {}
+            Err(error) => panic!("{command:?}: {error}"),
+        }
+    }
+    assert!(bad.is_empty(), "{} are refused:\n{}", bad.len(), bad.join("\n"));
 }
 
 #[test]

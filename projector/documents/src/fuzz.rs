@@ -7,6 +7,7 @@ use proto::Result;
 use proto::env::{Env, OpenMode, sim};
 
 pub use crate::change_log::fuzz::{group, group_with_checksums, side_file};
+pub use crate::store::fuzz::samples_of_paired_files;
 use crate::{change_log, store};
 
 const DIR: &str = "/fuzz";

@@ -100,7 +100,8 @@ fn fuzz(args: &Args, target: &Target) -> bool {
     let outcome = match &args.file {
         Some(path) => {
             let mut outcome = Outcome::default();
-            let input = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let input =
+                std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             reader.read(&mut outcome, &input, Origin::Corpus(0));
             outcome
         }
@@ -176,7 +177,8 @@ fn tell(args: &Args, target: &Target, finding: &Finding) {
         Origin::Drawn(n) => format!("{}-{n}", args.seed),
     };
     let path = args.findings.join(format!("{}-{number}", target.name));
-    let written = std::fs::create_dir_all(&args.findings).and_then(|()| std::fs::write(&path, &finding.input));
+    let written = std::fs::create_dir_all(&args.findings)
+        .and_then(|()| std::fs::write(&path, &finding.input));
     let bytes = finding.input.len();
     println!("FOUND {}: an input of {bytes} bytes {}", target.name, finding.what);
     match written {

@@ -8,8 +8,8 @@ use proto::env::Env;
 use proto::expr::ColumnType;
 use proto::grpc::document_write::Kind;
 use proto::grpc::{
-    CommitPushRequest, DocumentWrite, MutationsRequest, PushMutation, PushRequest, PushedPart, ScanRequest,
-    VbucketPosition, WriteRequest,
+    CommitPushRequest, DocumentWrite, MutationsRequest, PushMutation, PushRequest, PushedPart,
+    ScanRequest, VbucketPosition, WriteRequest,
 };
 use proto::model::ids::{Epoch, NodeId, SliceNo, TopologyNo};
 use proto::value::Value;
@@ -23,10 +23,26 @@ use super::world::{BUCKET, INDEX, SCAN, USERS};
 
 /// The targets.
 pub const TARGETS: &[Target] = &[
-    Target::new("startup", sextant::pg::fuzz::startup, startups)
-        .with_words(&["user\0", "options\0", "-c ", "consistency=", "database\0", "_pq_.", "at_plus=1:0/1/2"]),
-    Target::new("login", |data| sextant::pg::fuzz::login(&USERS, data), logins)
-        .with_words(&["n,,", "y,,", "p=tls-server-end-point,,", "n=", "r=", "c=biws", "m=", ",p=", "a="]),
+    Target::new("startup", sextant::pg::fuzz::startup, startups).with_words(&[
+        "user\0",
+        "options\0",
+        "-c ",
+        "consistency=",
+        "database\0",
+        "_pq_.",
+        "at_plus=1:0/1/2",
+    ]),
+    Target::new("login", |data| sextant::pg::fuzz::login(&USERS, data), logins).with_words(&[
+        "n,,",
+        "y,,",
+        "p=tls-server-end-point,,",
+        "n=",
+        "r=",
+        "c=biws",
+        "m=",
+        ",p=",
+        "a=",
+    ]),
     Target::new("pg_message", sextant::pg::fuzz::message, messages).with_words(WORDS),
     Target::new("session", sextant::pg::fuzz::session, sessions)
         .with_words(WORDS)
@@ -34,32 +50,135 @@ pub const TARGETS: &[Target] = &[
         .with_share(0.3),
     Target::new("sql", sql, statements).with_words(WORDS).with_bytes_each(1 << 12),
     Target::new("plan", plan, selects).with_words(WORDS).with_bytes_each(1 << 14).with_share(0.5),
-    Target::new("parameter", sextant::pg::fuzz::parameter_value, parameters)
-        .with_words(&["NaN", "1e308", "-0", "true", "9223372036854775807", "0.1"]),
-    Target::new("copy_lines", sextant::pg::fuzz::copy_lines, copies).with_words(&[
-        "\n", "\\.", "\r\n", "{\"id\":\"", "\u{feff}", "\"id\":", "null", "\\ud800",
+    Target::new("parameter", sextant::pg::fuzz::parameter_value, parameters).with_words(&[
+        "NaN",
+        "1e308",
+        "-0",
+        "true",
+        "9223372036854775807",
+        "0.1",
     ]),
-    Target::new("grpc_request", grpc_request, grpc_requests).with_words(WORDS).with_bytes_each(1 << 12),
+    Target::new("copy_lines", sextant::pg::fuzz::copy_lines, copies).with_words(&[
+        "\n",
+        "\\.",
+        "\r\n",
+        "{\"id\":\"",
+        "\u{feff}",
+        "\"id\":",
+        "null",
+        "\\ud800",
+    ]),
+    Target::new("grpc_request", grpc_request, grpc_requests)
+        .with_words(WORDS)
+        .with_bytes_each(1 << 12),
     Target::new("scan_token", |data| router::fuzz::token(&INDEX, &SCAN, data), tokens),
     Target::new("access_token", |data| sextant::auth::fuzz::token(&USERS, data), access_tokens)
         .with_words(&["sxt_", "_", "SCRAM-SHA-256$", "4096", ":", "$", "="]),
-    Target::new("certificate", sextant::tls::fuzz::certificate, || certificates().map(|(der, _)| der).into()),
-    Target::new("holder", sextant::tls::fuzz::holder, holders)
-        .with_words(&["sextant://", "/user/", "/operator", "/indexer/", "%2F", "%", "+1"]),
+    Target::new("certificate", sextant::tls::fuzz::certificate, || {
+        certificates().map(|(der, _)| der).into()
+    }),
+    Target::new("holder", sextant::tls::fuzz::holder, holders).with_words(&[
+        "sextant://",
+        "/user/",
+        "/operator",
+        "/indexer/",
+        "%2F",
+        "%",
+        "+1",
+    ]),
     Target::new("pem", sextant::tls::fuzz::pem, || certificates().map(|(_, pem)| pem).into())
-        .with_words(&["-----BEGIN ", "-----END ", "CERTIFICATE-----", "PRIVATE KEY-----", "\n", "==", "EC "]),
+        .with_words(&[
+            "-----BEGIN ",
+            "-----END ",
+            "CERTIFICATE-----",
+            "PRIVATE KEY-----",
+            "\n",
+            "==",
+            "EC ",
+        ]),
 ];
 
 /// Words of SQL, as they are and as the dialect knows them.
 const WORDS: &[&str] = &[
-    "SELECT ", " FROM cities", " FROM b", " WHERE ", " AND ", " OR ", " NOT ", " IN (", ")", "(", "'", "\"", "$1",
-    "$2", "$65535", " BETWEEN ", " LIKE ", " ESCAPE ", " IS NULL", " IS MISSING", "::int8", "::numeric", "CAST(", " AS ",
-    " ORDER BY ", " DESC", " LIMIT ", " OFFSET ", "count(*)", "min(", "sum(DISTINCT ", "lower(", "META().id", "UNNEST ",
-    "country", "population", ";", "--", "/*", "*/", "E'\\", "U&'", "$$", "\0", "CREATE INDEX ", "CREATE BUCKET ",
-    "INSERT INTO b (id, doc) VALUES ", "DELETE FROM b", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "SET ", "SHOW ",
-    "COPY b FROM STDIN", "EXPLAIN ", "WITH (", "slices = ", "PARTITION BY ", "INCLUDE (", "GRANT ", "CREATE USER ",
-    "1e400", "-9223372036854775808", "0.1", "NULL", "true", "ALTER INDEX ", "DROP ", "DECLARE c CURSOR FOR ", "||",
-    "SELECT DISTINCT ", "<>", ">=", "date '2020-01-01'", "[", "]", ".", "*",
+    "SELECT ",
+    " FROM cities",
+    " FROM b",
+    " WHERE ",
+    " AND ",
+    " OR ",
+    " NOT ",
+    " IN (",
+    ")",
+    "(",
+    "'",
+    "\"",
+    "$1",
+    "$2",
+    "$65535",
+    " BETWEEN ",
+    " LIKE ",
+    " ESCAPE ",
+    " IS NULL",
+    " IS MISSING",
+    "::int8",
+    "::numeric",
+    "CAST(",
+    " AS ",
+    " ORDER BY ",
+    " DESC",
+    " LIMIT ",
+    " OFFSET ",
+    "count(*)",
+    "min(",
+    "sum(DISTINCT ",
+    "lower(",
+    "META().id",
+    "UNNEST ",
+    "country",
+    "population",
+    ";",
+    "--",
+    "/*",
+    "*/",
+    "E'\\",
+    "U&'",
+    "$$",
+    "\0",
+    "CREATE INDEX ",
+    "CREATE BUCKET ",
+    "INSERT INTO b (id, doc) VALUES ",
+    "DELETE FROM b",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT s",
+    "SET ",
+    "SHOW ",
+    "COPY b FROM STDIN",
+    "EXPLAIN ",
+    "WITH (",
+    "slices = ",
+    "PARTITION BY ",
+    "INCLUDE (",
+    "GRANT ",
+    "CREATE USER ",
+    "1e400",
+    "-9223372036854775808",
+    "0.1",
+    "NULL",
+    "true",
+    "ALTER INDEX ",
+    "DROP ",
+    "DECLARE c CURSOR FOR ",
+    "||",
+    "SELECT DISTINCT ",
+    "<>",
+    ">=",
+    "date '2020-01-01'",
+    "[",
+    "]",
+    ".",
+    "*",
 ];
 
 fn startup(choice: u8, code: u32, rest: &[u8]) -> Vec<u8> {
@@ -71,7 +190,8 @@ fn startup(choice: u8, code: u32, rest: &[u8]) -> Vec<u8> {
 }
 
 fn startups() -> Vec<Vec<u8>> {
-    let (plain, options) = (&b"user\0me\0\0"[..], &b"user\0me\0options\0-c consistency=request_plus\0a\0b\0\0"[..]);
+    let (plain, options) =
+        (&b"user\0me\0\0"[..], &b"user\0me\0options\0-c consistency=request_plus\0a\0b\0\0"[..]);
     let mut asked = startup(0, 80_877_103, b"");
     asked.extend_from_slice(&startup(0, 3 << 16, plain)[1..]);
     vec![
@@ -228,7 +348,8 @@ fn sql(data: &[u8]) {
 fn plan(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(parsed) = sextant::sql::parse(text) else { return };
-    let relations = [Some(Relation::Index(INDEX.clone())), Some(Relation::Bucket(BUCKET.clone())), None];
+    let relations =
+        [Some(Relation::Index(INDEX.clone())), Some(Relation::Bucket(BUCKET.clone())), None];
     for statement in parsed {
         let Statement::Select(select) = statement.statement else { continue };
         for relation in &relations {
@@ -238,9 +359,9 @@ fn plan(data: &[u8]) {
             let plan = resolved.plan(&values);
             if let Ok(Plan::Index(plan)) = &plan {
                 let ranges = &plan.request.ranges;
-                let is_sorted = ranges.windows(2).all(|two| {
-                    two[0].high.as_ref().is_some_and(|high| *high <= two[1].low)
-                });
+                let is_sorted = ranges
+                    .windows(2)
+                    .all(|two| two[0].high.as_ref().is_some_and(|high| *high <= two[1].low));
                 assert!(is_sorted, "ranges are ascending and disjoint: {ranges:?}");
             }
             let _ = plan.map(|plan| plan.explain().len());
@@ -279,7 +400,8 @@ fn parameters() -> Vec<Vec<u8>> {
 
 fn copies() -> Vec<Vec<u8>> {
     let line = "{\"id\":\"1\", \"a\":[1,2.5,\"x\\n\"], \"b\":{\"c\":null}}\r\n";
-    let (once, many) = (format!("\x01\u{feff}{line}\n  {line}\\.\nrest"), format!("\x40{}", line.repeat(40)));
+    let (once, many) =
+        (format!("\x01\u{feff}{line}\n  {line}\\.\nrest"), format!("\x40{}", line.repeat(40)));
     vec![once.into_bytes(), many.into_bytes(), b"\x03{\"id\":5}".to_vec()]
 }
 

@@ -24,7 +24,8 @@ pub fn dir(target: &Target) -> PathBuf {
 /// The files of a folder, in the order of their names.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    let mut paths: Vec<_> =
+        entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     paths.sort();
     paths
 }

@@ -23,7 +23,11 @@ pub const TARGETS: &[Target] = &[
     Target::new("change_log", documents::fuzz::segment, || golden(DOCUMENTS, "log")),
     Target::new("change_group", documents::fuzz::group, change_groups),
     Target::new("change_index", documents::fuzz::side_file, || golden(DOCUMENTS, "index")),
-    Target::new("paired_file", documents::fuzz::paired_file, || vec![paired_file()]),
+    Target::new(
+        "paired_file",
+        documents::fuzz::paired_file,
+        documents::fuzz::samples_of_paired_files,
+    ),
     Target::new("kept_catalog", router::fuzz::kept_catalog, || {
         vec![router::fuzz::sample_of_a_kept_catalog(world::catalog())]
     }),
@@ -79,16 +83,6 @@ fn change_groups() -> Vec<Vec<u8>> {
         .expect("a golden file");
     }
     groups
-}
-
-/// A file of two copies without a right checksum, which the target corrects.
-fn paired_file() -> Vec<u8> {
-    let mut bytes = b"SXDM".to_vec();
-    bytes.extend_from_slice(&1u32.to_le_bytes());
-    bytes.extend_from_slice(&2u32.to_le_bytes());
-    bytes.extend_from_slice(&[0; 20]);
-    bytes.extend_from_slice(&[1; 64]);
-    bytes
 }
 
 fn identity_file(data: &[u8]) {

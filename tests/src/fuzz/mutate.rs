@@ -70,11 +70,13 @@ fn change(random: &mut Rng, bytes: &mut Vec<u8>, words: &[&str]) {
             bytes.splice(at..at, part.repeat(times));
         }
         4 => {
-            let (word, len) = (NUMBERS[random.usize(..NUMBERS.len())], [1, 2, 4, 8][random.usize(..4)]);
+            let (word, len) =
+                (NUMBERS[random.usize(..NUMBERS.len())], [1, 2, 4, 8][random.usize(..4)]);
             put(bytes, at, &word.to_le_bytes()[..len]);
         }
         5 => {
-            let (word, len) = (NUMBERS[random.usize(..NUMBERS.len())], [1, 2, 4, 8][random.usize(..4)]);
+            let (word, len) =
+                (NUMBERS[random.usize(..NUMBERS.len())], [1, 2, 4, 8][random.usize(..4)]);
             put(bytes, at, &word.to_be_bytes()[8 - len..]);
         }
         6 => {

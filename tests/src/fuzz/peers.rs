@@ -15,10 +15,12 @@ use super::world;
 /// The targets.
 pub const TARGETS: &[Target] = &[
     Target::new("peer_message", sextant::wire::fuzz::message, peer_messages).with_bytes_each(512),
-    Target::new("raft_message", coordinator::testing::fuzz::message, raft_messages).with_bytes_each(512),
+    Target::new("raft_message", coordinator::testing::fuzz::message, raft_messages)
+        .with_bytes_each(512),
     Target::new("commands", commands, command_logs).with_bytes_each(1 << 13).with_share(0.3),
     Target::new("row_block", row_block, row_blocks),
-    Target::new("printed_row", sextant::pg::fuzz::printed_row, printed_rows).with_bytes_each(1 << 12),
+    Target::new("printed_row", sextant::pg::fuzz::printed_row, printed_rows)
+        .with_bytes_each(1 << 12),
 ];
 
 /// A message of a call: the kind, the number of the method, and the body.
@@ -108,7 +110,8 @@ fn raft_messages() -> Vec<Vec<u8>> {
         snapshot: snapshot.ok(),
         ..append.clone()
     };
-    let vote = RaftMessage { kind: MessageKind::RequestPreVote, entries: Vec::new(), ..append.clone() };
+    let vote =
+        RaftMessage { kind: MessageKind::RequestPreVote, entries: Vec::new(), ..append.clone() };
     [append, install, vote].iter().filter_map(|message| message.encode().ok()).collect()
 }
 
@@ -143,7 +146,8 @@ fn row(n: i64) -> (Vec<u8>, Vec<u8>) {
     let (mut entry, mut include) = (Vec::new(), Vec::new());
     let key = [Value::from("a text"), Value::int(n * 1_000_003)];
     encode_entry(&key, &[false, n % 2 == 1], "id-1", &mut entry).expect("a short key");
-    for value in [Value::float(n as f64 / 7.0), Value::Bool(true), Value::Array(vec![Value::Null])] {
+    for value in [Value::float(n as f64 / 7.0), Value::Bool(true), Value::Array(vec![Value::Null])]
+    {
         encode_part(&value, false, &mut include);
     }
     (entry, include)

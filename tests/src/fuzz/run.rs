@@ -108,7 +108,9 @@ impl Reader<'_> {
         let what = match read {
             Err(panic) => format!("panics: {}", text_of(&*panic)),
             Ok(()) if took > INPUT_TIME_MAX => format!("takes {took:?}"),
-            Ok(()) if allocated > most => format!("allocates {allocated} bytes, at most {most} are allowed"),
+            Ok(()) if allocated > most => {
+                format!("allocates {allocated} bytes, at most {most} are allowed")
+            }
             Ok(()) => return,
         };
         outcome.findings.push(Finding { what, input: input.to_vec(), origin });

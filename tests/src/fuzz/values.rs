@@ -6,7 +6,9 @@ use proto::env::Env;
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::{DocumentScope, eval, truth};
 use proto::expr::{Expr, Fields};
-use proto::value::key::{decode_part, encode_part, part_as_bool, part_type_rank, skip_part, write_part_text};
+use proto::value::key::{
+    decode_part, encode_part, part_as_bool, part_type_rank, skip_part, write_part_text,
+};
 use proto::value::{CheckedField, Value, check_json, check_json_with_field};
 
 use super::target::Target;
@@ -15,15 +17,46 @@ use super::world;
 /// The targets.
 pub const TARGETS: &[Target] = &[
     Target::new("json", json, documents).with_bytes_each(512).with_words(&[
-        "{", "}", "[", "]", "\"", ":", ",", "true", "null", "1e999", "-0", "\\u0000", "\\ud83d\\ude00", "\\", "\"a\":", "0.1",
-        "9007199254740993", "18446744073709551616",
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        ":",
+        ",",
+        "true",
+        "null",
+        "1e999",
+        "-0",
+        "\\u0000",
+        "\\ud83d\\ude00",
+        "\\",
+        "\"a\":",
+        "0.1",
+        "9007199254740993",
+        "18446744073709551616",
     ]),
     Target::new("key_part", key_part, key_parts).with_bytes_each(512),
     Target::new("expression", expression, expressions).with_bytes_each(1 << 14),
     Target::new("settings", settings, || vec![SETTINGS.as_bytes().to_vec()])
         .with_bytes_each(1 << 12)
         .with_share(0.3)
-        .with_words(&["[", "]", "\"\"\"", "''", "= ", "\n", "coordinators", "1979-05-27", "inf", "0x", "{", "}", ".", "true"]),
+        .with_words(&[
+            "[",
+            "]",
+            "\"\"\"",
+            "''",
+            "= ",
+            "\n",
+            "coordinators",
+            "1979-05-27",
+            "inf",
+            "0x",
+            "{",
+            "}",
+            ".",
+            "true",
+        ]),
 ];
 
 const DOCUMENTS: [&str; 5] = [
@@ -42,7 +75,11 @@ fn documents() -> Vec<Vec<u8>> {
 /// The checker and the parser agree, and what is printed is read again.
 fn json(data: &[u8]) {
     let parsed = Value::parse_json(data);
-    assert_eq!(check_json(data), parsed.as_ref().map(|_| ()).map_err(Clone::clone), "both judge alike");
+    assert_eq!(
+        check_json(data),
+        parsed.as_ref().map(|_| ()).map_err(Clone::clone),
+        "both judge alike"
+    );
     let names = ["a".to_owned(), "tags".to_owned()];
     let fields = Value::parse_json_fields(data, &names);
     assert_eq!(fields.is_ok(), parsed.is_ok(), "the reader of fields judges alike");
@@ -94,7 +131,11 @@ fn key_part(data: &[u8]) {
         let mut again = Vec::new();
         encode_part(&value, descending, &mut again);
         let mut behind = &again[..];
-        assert_eq!(decode_part(&mut behind, descending).as_ref(), Ok(&value), "read as it is written");
+        assert_eq!(
+            decode_part(&mut behind, descending).as_ref(),
+            Ok(&value),
+            "read as it is written"
+        );
     }
 }
 

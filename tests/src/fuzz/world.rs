@@ -7,7 +7,9 @@ use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::data_set::Files;
 use proto::model::identity::ClusterId;
-use proto::model::ids::{BucketId, Generation, IndexId, NodeId, TokenId, TopologyNo, UserId, VbucketId};
+use proto::model::ids::{
+    BucketId, Generation, IndexId, NodeId, TokenId, TopologyNo, UserId, VbucketId,
+};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::topology::IndexTopology;
@@ -59,8 +61,9 @@ pub static INDEX: LazyLock<Arc<IndexInfo>> = LazyLock::new(|| {
 });
 
 /// The bucket of that index.
-pub static BUCKET: LazyLock<Arc<BucketInfo>> =
-    LazyLock::new(|| Arc::new(BucketInfo::new(BucketId(1), "b", 4, SourceKind::Embedded, NodeId(2))));
+pub static BUCKET: LazyLock<Arc<BucketInfo>> = LazyLock::new(|| {
+    Arc::new(BucketInfo::new(BucketId(1), "b", 4, SourceKind::Embedded, NodeId(2)))
+});
 
 /// A scan of that index.
 pub static SCAN: LazyLock<ScanRequest> = LazyLock::new(|| ScanRequest {
@@ -94,7 +97,13 @@ pub static USERS: LazyLock<Users> = LazyLock::new(|| {
         limits: Default::default(),
         secret_no: 3,
     };
-    let bare = User { name: "bare".into(), id: UserId(2), verifier: None, tokens: Vec::new(), ..user.clone() };
+    let bare = User {
+        name: "bare".into(),
+        id: UserId(2),
+        verifier: None,
+        tokens: Vec::new(),
+        ..user.clone()
+    };
     let by_name = [user, bare].map(|user| (user.name.clone(), Arc::new(user))).into();
     Users { cas: 7, last_user: UserId(2), last_token: TokenId(1), by_name, ..Users::default() }
 });
@@ -135,10 +144,8 @@ fn node(id: NodeId, role: Role) -> NodeInfo {
 
 /// Commands of users, operators and leaders in an order in which most of them are accepted.
 pub fn commands() -> Vec<Command> {
-    let mut commands: Vec<_> = NODES[1..]
-        .iter()
-        .map(|(id, role)| Command::RegisterNode(node(*id, *role)))
-        .collect();
+    let mut commands: Vec<_> =
+        NODES[1..].iter().map(|(id, role)| Command::RegisterNode(node(*id, *role))).collect();
     let bucket = |name: &str, source| Command::CreateBucket {
         name: name.into(),
         vbuckets: 4,
@@ -157,7 +164,8 @@ pub fn commands() -> Vec<Command> {
     });
     commands.push(bucket("p", SourceKind::Push));
     commands.push(index(CITIES, false));
-    commands.push(index("CREATE INDEX by_id ON p (META().id) WITH (slices = 2, replicas = 1)", true));
+    commands
+        .push(index("CREATE INDEX by_id ON p (META().id) WITH (slices = 2, replicas = 1)", true));
     commands.push(Command::BuildIndexes { bucket: "p".into(), names: vec!["by_id".into()] });
     commands.push(Command::IndexReady { index: IndexId(1), generation: Generation(1) });
     commands.push(Command::Avoiding {
@@ -166,7 +174,11 @@ pub fn commands() -> Vec<Command> {
     });
     commands.push(Command::DrainNode { node: NodeId(4), drain: true });
     commands.push(Command::CancelMoves { index: None });
-    commands.push(Command::HandOver { bucket: "p".into(), vbuckets: vec![VbucketId(0)], to: NodeId(12) });
+    commands.push(Command::HandOver {
+        bucket: "p".into(),
+        vbuckets: vec![VbucketId(0)],
+        to: NodeId(12),
+    });
     commands.push(Command::MoveBucket { bucket: "b".into(), to: NodeId(12) });
     commands.push(Command::CreateDataSet {
         name: "d".into(),

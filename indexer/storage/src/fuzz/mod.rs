@@ -110,12 +110,8 @@ pub fn samples_of_log_records(bodies: &[Bytes]) -> Vec<Vec<u8>> {
     let (epoch, parent, horizon) = (Epoch(8), Epoch(7), Epoch(3));
     let (cut, points) = (Arc::default(), Arc::default());
     let mark = EpochMark { bucket: BucketId(1), epoch, parent, cut, horizon, points };
-    let piece = |body: &Bytes| Piece {
-        body: body.clone(),
-        base: Seqno(0),
-        after: Seqno(1),
-        to: Seqno(9),
-    };
+    let piece =
+        |body: &Bytes| Piece { body: body.clone(), base: Seqno(0), after: Seqno(1), to: Seqno(9) };
     let pieces = bodies.iter().map(piece).collect();
     let epoch = EpochBatch { mark: mark.clone(), pieces, commits: Vec::new() };
     let records = [Record::Epoch(epoch), Record::Truncate(mark, Epoch(7))];

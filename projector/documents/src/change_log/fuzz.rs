@@ -42,7 +42,9 @@ pub fn side_file(data: &[u8]) {
     let mut mended = data.to_vec();
     let Some(count) = data.get(32..36).and_then(|count| count.try_into().ok()) else { return };
     let ranges = u32::from_le_bytes(count) as usize;
-    let Some(end) = ranges.checked_mul(RANGE_BYTES).map(|bytes| HEADER_BYTES + bytes) else { return };
+    let Some(end) = ranges.checked_mul(RANGE_BYTES).map(|bytes| HEADER_BYTES + bytes) else {
+        return;
+    };
     if mended.len() < end {
         return;
     }

@@ -184,7 +184,7 @@ pub fn inspect<T: Contents>(
     (newest.map(|(_, contents)| contents), errors)
 }
 
-fn encode<T: Serialize>(kind: FileKind, number: u64, contents: &T) -> Result<Vec<u8>> {
+pub(super) fn encode<T: Serialize>(kind: FileKind, number: u64, contents: &T) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(contents)
         .map_err(|error| Error::internal(format!("encoding a manifest: {error}")))?;
     let mut out = Vec::with_capacity(HEADER_BYTES + body.len());

@@ -362,7 +362,9 @@ impl Backend for Memory {
             Command::DropBucket { name, restrict: true, .. } => {
                 let has_indexes = catalog.indexes.values().any(|index| index.spec.bucket == name);
                 match has_indexes {
-                    true => Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes"))),
+                    true => {
+                        Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes")))
+                    }
                     false => Err(Error::internal("the other cases are tested with a cluster")),
                 }
             }
