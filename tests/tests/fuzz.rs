@@ -1,10 +1,11 @@
 //! Each decoder reads its corpus and fresh random changes of it. `fuzz` runs more ([`tests::fuzz`] says how).
 //!
-//! `SEXTANT_FUZZ_INPUTS` sets the inputs of each target, and `SEXTANT_FUZZ_SEED` their seed. Allocations are counted, so the targets run one
-//! after another in one thread.
+//! `SEXTANT_FUZZ_INPUTS` sets the inputs of each target, and `SEXTANT_FUZZ_SEED` their seed. Allocations are counted, so the
+//! targets run one after another in one thread.
 #![allow(clippy::disallowed_methods, reason = "a test that draws a seed and says how fast it was")]
 
 use std::alloc::System;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use coordinator::testing::{Machine, Replica, StateMachine};
@@ -17,7 +18,14 @@ use tests::fuzz::{corpus, targets, world};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Fresh inputs of each target.
-const INPUTS: u64 = 3_000;
+const INPUTS: u64 = 10_000;
+
+/// Allocations are counted in the whole process, so one test runs at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
@@ -42,6 +50,7 @@ fn told(target: &str, seed: u64, finding: &Finding) -> String {
 
 #[test]
 fn each_decoder_reads_or_refuses_its_corpus_and_changes_of_it() {
+    let _alone = alone();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_secs();
     let seed = setting("SEXTANT_FUZZ_SEED").unwrap_or(now);
     let inputs = setting("SEXTANT_FUZZ_INPUTS").unwrap_or(INPUTS);
@@ -70,6 +79,7 @@ fn each_decoder_reads_or_refuses_its_corpus_and_changes_of_it() {
 /// Otherwise the changes of them would be changes of what is refused at once.
 #[test]
 fn the_samples_are_good() {
+    let _alone = alone();
     let samples = |name: &str| {
         let target = targets().into_iter().find(|target| target.name == name).expect("a target");
         (target.samples)()
@@ -94,6 +104,7 @@ fn the_samples_are_good() {
 
 #[test]
 fn the_corpus_is_small_and_belongs_to_targets() {
+    let _alone = alone();
     let targets = targets();
     for target in &targets {
         assert!(!(target.samples)().is_empty(), "{} has samples", target.name);

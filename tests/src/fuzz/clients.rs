@@ -1,10 +1,8 @@
 //! Bytes from clients: SQL, PostgreSQL's protocol, gRPC, tokens and certificates.
 
-use std::cell::OnceCell;
 use std::fmt::Write;
 
 use prost::Message;
-use proto::env::Env;
 use proto::expr::ColumnType;
 use proto::grpc::document_write::Kind;
 use proto::grpc::{
@@ -18,6 +16,8 @@ use sextant::sql::ast::Statement;
 use sextant::sql::define::definition;
 use sextant::sql::plan::{Plan, Relation, resolve};
 
+use super::certificates::certificates;
+use super::statements::{WORDS, selects, statements};
 use super::target::Target;
 use super::world::{BUCKET, INDEX, SCAN, USERS};
 
@@ -96,89 +96,6 @@ pub const TARGETS: &[Target] = &[
             "==",
             "EC ",
         ]),
-];
-
-/// Words of SQL, as they are and as the dialect knows them.
-const WORDS: &[&str] = &[
-    "SELECT ",
-    " FROM cities",
-    " FROM b",
-    " WHERE ",
-    " AND ",
-    " OR ",
-    " NOT ",
-    " IN (",
-    ")",
-    "(",
-    "'",
-    "\"",
-    "$1",
-    "$2",
-    "$65535",
-    " BETWEEN ",
-    " LIKE ",
-    " ESCAPE ",
-    " IS NULL",
-    " IS MISSING",
-    "::int8",
-    "::numeric",
-    "CAST(",
-    " AS ",
-    " ORDER BY ",
-    " DESC",
-    " LIMIT ",
-    " OFFSET ",
-    "count(*)",
-    "min(",
-    "sum(DISTINCT ",
-    "lower(",
-    "META().id",
-    "UNNEST ",
-    "country",
-    "population",
-    ";",
-    "--",
-    "/*",
-    "*/",
-    "E'\\",
-    "U&'",
-    "$$",
-    "\0",
-    "CREATE INDEX ",
-    "CREATE BUCKET ",
-    "INSERT INTO b (id, doc) VALUES ",
-    "DELETE FROM b",
-    "BEGIN",
-    "COMMIT",
-    "ROLLBACK",
-    "SAVEPOINT s",
-    "SET ",
-    "SHOW ",
-    "COPY b FROM STDIN",
-    "EXPLAIN ",
-    "WITH (",
-    "slices = ",
-    "PARTITION BY ",
-    "INCLUDE (",
-    "GRANT ",
-    "CREATE USER ",
-    "1e400",
-    "-9223372036854775808",
-    "0.1",
-    "NULL",
-    "true",
-    "ALTER INDEX ",
-    "DROP ",
-    "DECLARE c CURSOR FOR ",
-    "||",
-    "SELECT DISTINCT ",
-    "<>",
-    ">=",
-    "date '2020-01-01'",
-    "[",
-    "]",
-    ".",
-    "*",
 ];
 
 fn startup(choice: u8, code: u32, rest: &[u8]) -> Vec<u8> {
@@ -262,8 +179,7 @@ fn sessions() -> Vec<Vec<u8>> {
         "SAVEPOINT s",
         "DELETE FROM b WHERE META().id = '9'",
         "ROLLBACK TO s",
-        "DECLARE c CURSOR FOR SELECT * FROM cities",
-        "FETCH 1 FROM c",
+        "SELECT doc FROM b WHERE META().id = '1'",
         "SELECT name FROM cities ORDER BY country DESC",
         "COMMIT",
         "COPY (SELECT * FROM cities) TO STDOUT",
@@ -280,53 +196,6 @@ fn sessions() -> Vec<Vec<u8>> {
     let mut prepared = vec![1];
     MESSAGES[1..10].iter().for_each(|(kind, body)| put(&mut prepared, *kind, body));
     vec![all, transaction, raw, prepared]
-}
-
-/// Statements of each kind.
-const STATEMENTS: [&str; 34] = [
-    "CREATE BUCKET IF NOT EXISTS b WITH (vbuckets = 64, source = 'push')",
-    "CREATE INDEX i ON b (a.\"b c\"[0], lower(name) DESC, n::int8) INCLUDE (x, y::numeric) WHERE kind = 'city' WITH (slices = 4, replicas = 1, defer_build = true)",
-    "CREATE INDEX i ON b (DISTINCT UNNEST tags) PARTITION BY HASH (country)",
-    "CREATE INDEX i ON b (t) PARTITION BY RANGE (t) SPLIT AT ('m', 'x') WITH (slice_bytes_max = 1048576, compression = 'zstd')",
-    "ALTER INDEX i SET (replicas = 2); ALTER BUCKET b SET (copies = 3)",
-    "BUILD INDEX ON b (i, j); CANCEL BUILD i",
-    "DROP INDEX IF EXISTS i; DROP BUCKET b RESTRICT",
-    "INSERT INTO b (id, doc) VALUES ($1, $2), ('x', '{\"a\": 1}') ON CONFLICT (id) DO UPDATE SET doc = excluded.doc",
-    "DELETE FROM b WHERE META().id IN ('a', 'b', $1)",
-    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SAVEPOINT s; ROLLBACK TO SAVEPOINT s; RELEASE s; COMMIT",
-    "SET consistency = 'request_plus'; SET LOCAL statement_timeout TO '5s'; RESET ALL; SHOW write_position",
-    "SHOW BUCKETS; SHOW INDEXES; SHOW NODES; SHOW MOVES; SHOW TRANSACTIONS; SHOW USERS; SHOW GRANTS",
-    "COPY b (id, doc) FROM STDIN WITH (FORMAT text); COPY (SELECT * FROM cities) TO STDOUT",
-    "CREATE USER ada PASSWORD 'secret' VALID UNTIL '2030-01-01' CONNECTION LIMIT 5",
-    "ALTER USER ada PASSWORD 'x'; DROP USER IF EXISTS ada",
-    "GRANT SCAN, WRITE ON BUCKET b TO ada; REVOKE ALL ON ALL FROM ada",
-    "DECLARE c CURSOR FOR SELECT * FROM cities; FETCH FORWARD 10 FROM c; CLOSE c; DEALLOCATE ALL; DISCARD ALL",
-    "ALTER BUCKET b MOVE VBUCKET 1, 2 TO 3; DRAIN NODE 4; REMOVE NODE 4 FORCE; REBALANCE",
-    "CREATE DATA SET d WITH (partitions = 4); LOAD VERSION v1 INTO d FROM 'x-*.csv' (id = 'k')",
-    "SELECT version(), current_user, current_setting('x'), 1 + 2 * -3 % 4, 'a' || 'b', NULL::text",
-    "EXPLAIN SELECT * FROM cities WHERE country = 'DE'",
-    "SELECT * FROM cities",
-    "SELECT id, country AS c, population / 1000 FROM cities WHERE country IN ('DE', 'AT') AND population::int8 > 100000 ORDER BY population DESC LIMIT 5 OFFSET $1",
-    "SELECT lower(name) FROM cities WHERE lower(name) LIKE 'u%\\_' ESCAPE '\\' OR NOT name IS MISSING",
-    "SELECT count(*), min(country), sum(population), avg(population::numeric) FROM cities WHERE country BETWEEN $1 AND $2",
-    "SELECT DISTINCT country FROM cities WHERE country IS NOT NULL ORDER BY country DESC",
-    "SELECT name FROM cities WHERE (country, population) > ('DE', 5) AND address.zip <> '1'",
-    "SELECT * FROM cities WHERE country = ANY($1) AND coalesce(population, 0) <> $2::int4",
-    "SELECT doc FROM b WHERE META().id = 'x'",
-    "SELECT id, doc.a.b[1] FROM b WHERE id IN ($1, $2)",
-    "SELECT * FROM cities WHERE tags @> '[\"a\"]' OR country < E'\\u00e9' -- a remark",
-    "SELECT * FROM cities WHERE country >= 'a' AND country < 'b' AND population IN (1, 2.5, -3e2) /* and */",
-    "SELECT pg_catalog.set_config('search_path', '', false)",
-    "SELECT t.typname FROM pg_catalog.pg_type t WHERE t.oid = $1",
-];
-
-fn statements() -> Vec<Vec<u8>> {
-    STATEMENTS.iter().map(|sql| sql.as_bytes().to_vec()).collect()
-}
-
-fn selects() -> Vec<Vec<u8>> {
-    let is_select = |sql: &&&str| sql.starts_with("SELECT");
-    STATEMENTS.iter().filter(is_select).map(|sql| sql.as_bytes().to_vec()).collect()
 }
 
 /// Parses a text. An index that is defined so prints expressions that mean the same when they are parsed.
@@ -430,7 +299,7 @@ fn grpc_requests() -> Vec<Vec<u8>> {
         write(Some(Kind::Delete(true))),
         write(None),
     ];
-    let write = WriteRequest { bucket: "b".into(), writes, ..Default::default() };
+    let write = WriteRequest { bucket: "b".into(), writes };
     let mutation = PushMutation {
         vbucket: 1,
         vbuuid: 9,
@@ -495,55 +364,6 @@ fn access_tokens() -> Vec<Vec<u8>> {
     }
     let token = format!("sxt_1_{}", "A".repeat(43));
     vec![token.into_bytes(), verifier.into_bytes()]
-}
-
-/// Certificates of an authority, a node and a user, as DER and as PEM; the node's PEM has its key.
-fn certificates() -> [(Vec<u8>, Vec<u8>); 3] {
-    thread_local! {
-        static MADE: OnceCell<[(Vec<u8>, Vec<u8>); 3]> = const { OnceCell::new() };
-    }
-    MADE.with(|made| made.get_or_init(make_certificates).clone())
-}
-
-fn make_certificates() -> [(Vec<u8>, Vec<u8>); 3] {
-    use sextant::tls::{Authority, Identity};
-    let (env, cluster) = (Env::real(), proto::model::identity::ClusterId(7));
-    let authority = Authority::new(cluster, env.clock.unix_ms()).expect("an authority");
-    let issue = |identity: Identity| {
-        let issued = authority.issue(&identity, &["localhost".to_owned()], env.clock.unix_ms());
-        issued.expect("a certificate")
-    };
-    let role = proto::model::node::Role::Indexer;
-    let node = issue(Identity::Node { cluster, role, node: NodeId(3) });
-    let user = issue(Identity::User { cluster, name: "ada".into() });
-    let pair = |certificate: &str, key: &str| {
-        (der(certificate), format!("{certificate}{key}").into_bytes())
-    };
-    [
-        pair(authority.certificate(), ""),
-        pair(&node.certificate, &node.key),
-        pair(&user.certificate, ""),
-    ]
-}
-
-/// The bytes of the first PEM section.
-fn der(pem: &str) -> Vec<u8> {
-    let digit = |letter: u8| match letter {
-        b'A'..=b'Z' => Some(letter - b'A'),
-        b'a'..=b'z' => Some(letter - b'a' + 26),
-        b'0'..=b'9' => Some(letter - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let lines = pem.lines().skip(1).take_while(|line| !line.starts_with('-'));
-    let digits: Vec<u8> = lines.flat_map(str::bytes).filter_map(digit).collect();
-    let bits = |part: &[u8]| part.iter().fold(0u32, |bits, digit| bits << 6 | u32::from(*digit));
-    let whole = digits.chunks(4).flat_map(|part| {
-        let bytes = (bits(part) << (6 * (4 - part.len()) + 8)).to_be_bytes();
-        bytes[..part.len() - 1].to_vec()
-    });
-    whole.collect()
 }
 
 fn holders() -> Vec<Vec<u8>> {

@@ -19,14 +19,17 @@
 //! | `corpus` | files of inputs |
 //! | `run` | the driver |
 //! | `disk`, `values`, `clients`, `peers` | the targets by the origin of their bytes |
+//! | `statements`, `certificates` | samples for them |
 //! | `world` | the catalog, users and states that the targets read with |
 
+pub mod certificates;
 pub mod clients;
 pub mod corpus;
 pub mod disk;
 pub mod mutate;
 pub mod peers;
 pub mod run;
+pub mod statements;
 pub mod target;
 pub mod values;
 pub mod world;

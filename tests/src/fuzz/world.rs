@@ -168,11 +168,13 @@ pub fn commands() -> Vec<Command> {
         .push(index("CREATE INDEX by_id ON p (META().id) WITH (slices = 2, replicas = 1)", true));
     commands.push(Command::BuildIndexes { bucket: "p".into(), names: vec!["by_id".into()] });
     commands.push(Command::IndexReady { index: IndexId(1), generation: Generation(1) });
+    for drain in [true, false] {
+        commands.push(Command::DrainNode { node: NodeId(4), drain });
+    }
     commands.push(Command::Avoiding {
         silent: vec![NodeId(4)],
         command: Box::new(Command::SetReplicas { index: "cities".into(), replicas: 1 }),
     });
-    commands.push(Command::DrainNode { node: NodeId(4), drain: true });
     commands.push(Command::CancelMoves { index: None });
     commands.push(Command::HandOver {
         bucket: "p".into(),
@@ -243,7 +245,7 @@ pub fn states() -> Vec<Vec<u8>> {
 /// The state to which records are applied: nodes, buckets and indexes are there.
 pub static STATE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut machine = Machine(Replica::new());
-    for (record, n) in records().iter().take(15).zip(1..) {
+    for (record, n) in records().iter().take(16).zip(1..) {
         machine.apply(n, record).expect("a record of this build");
     }
     machine.snapshot().expect("it can be encoded")

@@ -14,7 +14,7 @@ use proto::rpc::api::{CheckedWrites, Decision, WriteKind, WriteReply};
 use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 
-use super::MemoryState;
+use super::state::MemoryState;
 use crate::sql::backend::{BucketTransaction, TransactionView};
 
 /// A transaction in the cluster in memory.
@@ -104,8 +104,10 @@ impl BucketTransaction for MemoryTransaction {
 
     async fn commit(&self, snapshot: Option<Epoch>, _: &[BucketId]) -> Result<WriteReply> {
         let mut state = self.state.lock().unwrap();
-        let mine = state.changes.extract_if(.., |(id, _), _| *id == self.id);
-        let last: BTreeMap<String, Option<Bytes>> = mine.map(|(_, change)| change).collect();
+        let all = std::mem::take(&mut state.changes).into_iter();
+        let (mine, others): (BTreeMap<_, _>, _) = all.partition(|((id, _), _)| *id == self.id);
+        state.changes = others;
+        let last: BTreeMap<String, Option<Bytes>> = mine.into_values().collect();
         let bucket = self.bucket.id;
         for id in last.keys() {
             let changed = state.changed.get(&(bucket, id.clone())).copied().unwrap_or_default();
