@@ -46,7 +46,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("pg_message", sextant::pg::fuzz::message, messages).with_words(WORDS),
     Target::new("session", sextant::pg::fuzz::session, sessions)
         .with_words(WORDS)
-        .with_bytes_each(1 << 14)
+        .with_bytes_each(1 << 11)
         .with_share(0.3),
     Target::new("sql", sql, statements).with_words(WORDS).with_bytes_each(1 << 12),
     Target::new("plan", plan, selects).with_words(WORDS).with_bytes_each(1 << 14).with_share(0.5),

@@ -163,14 +163,14 @@ pub fn commands() -> Vec<Command> {
         command: Box::new(bucket("b", SourceKind::Embedded)),
     });
     commands.push(bucket("p", SourceKind::Push));
+    for drain in [true, false] {
+        commands.push(Command::DrainNode { node: NodeId(4), drain });
+    }
     commands.push(index(CITIES, false));
     commands
         .push(index("CREATE INDEX by_id ON p (META().id) WITH (slices = 2, replicas = 1)", true));
     commands.push(Command::BuildIndexes { bucket: "p".into(), names: vec!["by_id".into()] });
     commands.push(Command::IndexReady { index: IndexId(1), generation: Generation(1) });
-    for drain in [true, false] {
-        commands.push(Command::DrainNode { node: NodeId(4), drain });
-    }
     commands.push(Command::Avoiding {
         silent: vec![NodeId(4)],
         command: Box::new(Command::SetReplicas { index: "cities".into(), replicas: 1 }),
