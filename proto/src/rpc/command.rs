@@ -20,6 +20,7 @@ use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::node::NodeInfo;
 use crate::model::rollback::{NewestKnown, RollbackStep};
 use crate::model::users::{GrantOn, UserCommand};
+use crate::nesting::recursive;
 
 /// Identifies one request of one client, so that a repeated request is not executed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,8 +40,9 @@ pub struct CommandRequest {
     pub command: Command,
 }
 
-/// A change of the StateContext.
+/// A change of the StateContext. Some commands have another one inside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum Command {
     /// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
     /// history, so that an empty bucket can be scanned. Refused (`Unavailable`) while no projector
@@ -478,6 +480,8 @@ impl Command {
         }
     }
 }
+
+recursive!(Command, enter_command);
 
 /// A new stability timestamp of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

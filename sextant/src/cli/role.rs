@@ -160,6 +160,13 @@ fn read_file(env: &Env, path: &Path) -> Result<Args> {
     Ok(Args { limits, ..rest })
 }
 
+/// The settings of a role by the text of a file alone.
+#[cfg(any(test, feature = "testing"))]
+pub(super) fn settings_of_text(env: &Env, role: Role, text: &str) -> Result<RoleSettings> {
+    let args: Args = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
+    args.settings(env, role)
+}
+
 impl Args {
     fn refuse_old_names(&self, role: Role) -> Result<()> {
         refuse_old_names(&[

@@ -41,7 +41,7 @@ fn refuse(what: impl Into<String>) -> Error {
 }
 
 /// Writes a request as a SELECT.
-fn select(request: &ScanRequest) -> String {
+pub(super) fn select(request: &ScanRequest) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns = match request.columns.is_empty() {
         true => "*".to_owned(),

@@ -2,9 +2,6 @@
 
 mod limits;
 mod logins;
-mod memory;
-mod memory_transaction;
-mod memory_users;
 mod outcomes;
 mod raw;
 mod transactions;
@@ -17,11 +14,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt, TryStreamExt};
-use memory::{Memory, MemoryBackends};
 use proto::env::{Env, Task};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
+use super::memory::{Memory, MemoryBackends};
 use super::{PgConfig, PgServer};
 use crate::auth::doors::Doors;
 use crate::principal::Principal;
